@@ -1,0 +1,152 @@
+"""Every error and warning of the package.
+
+The tree, with the builtin each one also is::
+
+    A1gmError
+    ├── DataError (ValueError)          the table itself cannot be fitted
+    │   ├── NegativeValuesError         a cell below zero
+    │   ├── InfiniteValuesError         a cell that is +inf or -inf
+    │   ├── NothingObservedError        no observed cell at all
+    │   ├── NotNumericError             text, dates, complex numbers, categories
+    │   │                               (also a TypeError)
+    │   ├── DimensionError              not a 2-D table, or a side of length zero
+    │   ├── LabelError                  column names repeated or of mixed types
+    │   ├── UndeterminedError           cells that the data do not determine,
+    │   │                               with on_undetermined="raise"
+    │   └── NotRepresentableError       the true answer is no float64
+    ├── WeightsError (ValueError)       weights of another shape, negative, NaN
+    ├── ParameterError (ValueError)     an option outside its allowed values
+    ├── TableTooLargeError (MemoryError) statistics would not fit in memory
+    ├── FileFormatError (ValueError)    a file that cannot be read as a table
+    │   └── ModelFileError              a saved model that is refused
+    ├── OutputError (OSError)           a place that cannot be written to
+    ├── ClusterError (RuntimeError)     workers lost for good
+    └── MissingExtraError (ImportError) an optional package is not installed
+
+    A1gmWarning (UserWarning)
+    ├── UndeterminedWarning             cells that the data do not determine
+    ├── EmptyLineWarning                a row or column with no observed cell
+    ├── ConvergenceWarning              the budget ended before the certificate
+    │                                   (also scikit-learn's, when it is loaded)
+    └── SlowKernelWarning               the compiled kernel is not available
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "A1gmError",
+    "A1gmWarning",
+    "ClusterError",
+    "ConvergenceWarning",
+    "DataError",
+    "DimensionError",
+    "EmptyLineWarning",
+    "FileFormatError",
+    "InfiniteValuesError",
+    "LabelError",
+    "MissingExtraError",
+    "ModelFileError",
+    "NegativeValuesError",
+    "NotNumericError",
+    "NotRepresentableError",
+    "NothingObservedError",
+    "OutputError",
+    "ParameterError",
+    "SlowKernelWarning",
+    "TableTooLargeError",
+    "UndeterminedError",
+    "UndeterminedWarning",
+    "WeightsError",
+]
+
+
+class A1gmError(Exception):
+    """Base of every error raised on purpose by this package."""
+
+
+class DataError(A1gmError, ValueError):
+    """The table itself cannot be fitted."""
+
+
+class NegativeValuesError(DataError):
+    """A cell is below zero and ``negatives="raise"``."""
+
+
+class InfiniteValuesError(DataError):
+    """A cell is +inf or -inf."""
+
+
+class NothingObservedError(DataError):
+    """The table has no observed cell at all."""
+
+
+class NotNumericError(DataError, TypeError):
+    """The table holds something that is not a real number."""
+
+
+class DimensionError(DataError):
+    """The input is not a 2-D table, or a side has length zero."""
+
+
+class LabelError(DataError):
+    """Column names are repeated, of mixed types, or not the expected ones."""
+
+
+class UndeterminedError(DataError):
+    """Cells the data do not determine, with ``on_undetermined="raise"``."""
+
+
+class NotRepresentableError(DataError):
+    """The true answer is not a float64 number."""
+
+
+class WeightsError(A1gmError, ValueError):
+    """Weights have another shape than the table, or are negative or NaN."""
+
+
+class ParameterError(A1gmError, ValueError):
+    """An option is outside its allowed values."""
+
+
+class TableTooLargeError(A1gmError, MemoryError):
+    """The statistics of the table would not fit in the memory allowed."""
+
+
+class FileFormatError(A1gmError, ValueError):
+    """A file cannot be read as a table."""
+
+
+class ModelFileError(FileFormatError):
+    """A saved model is damaged, hostile or from a newer release."""
+
+
+class OutputError(A1gmError, OSError):
+    """A place cannot be written to, or must not be overwritten."""
+
+
+class ClusterError(A1gmError, RuntimeError):
+    """The cluster lost the workers needed to finish."""
+
+
+class MissingExtraError(A1gmError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class A1gmWarning(UserWarning):
+    """Base of every warning of this package."""
+
+
+class UndeterminedWarning(A1gmWarning):
+    """Some missing cells have no value that the data determine."""
+
+
+class EmptyLineWarning(A1gmWarning):
+    """A row or a column has no observed cell; its factor is NaN."""
+
+
+class ConvergenceWarning(A1gmWarning):
+    """The iteration budget ended before the certificate was reached."""
+
+
+class SlowKernelWarning(A1gmWarning):
+    """The compiled kernel is not available; the NumPy twin is used."""
