@@ -1,0 +1,47 @@
+"""The published algorithms, as published, in readable NumPy.
+
+*Fast Rank-1 NMF for Missing Data with KL Divergence*, Ghalamkari & Sugiyama,
+AISTATS 2022. For work, use `a1gm.fit`: it is exact for every pattern of holes.
+
+==================  ============================================================
+`rank1_nmf`         best rank-1 table of a complete table
+`rank1_nmmf`        Theorem 1: three tables that share factors
+`nmmf_cost`         what Theorem 1 minimises
+`grid_like`         rows and columns that hold a hole; do the holes fill them
+`complete_to_grid`  the holes grown to a grid
+`permutations`      the swaps that bring the holes to a corner
+`a1gm`              Algorithm 1
+`kl_wnmf`           multiplicative updates, the baseline of the experiments
+`em`                the em-algorithm
+`kl_divergence`     the error, on the observed cells
+`prepare`           the preparation of the real data sets
+`geometry`          natural and expectation parameters, projection
+==================  ============================================================
+"""
+
+from __future__ import annotations
+
+from a1gm.paper import geometry
+from a1gm.paper.divergence import kl_divergence
+from a1gm.paper.expectation_maximisation import em
+from a1gm.paper.grid import Grid, a1gm, complete_to_grid, grid_like, permutations
+from a1gm.paper.nmf import rank1_nmf
+from a1gm.paper.nmmf import nmmf_cost, rank1_nmmf
+from a1gm.paper.prepare import prepare
+from a1gm.paper.wnmf import kl_wnmf
+
+__all__ = [
+    "Grid",
+    "a1gm",
+    "complete_to_grid",
+    "em",
+    "geometry",
+    "grid_like",
+    "kl_divergence",
+    "kl_wnmf",
+    "nmmf_cost",
+    "permutations",
+    "prepare",
+    "rank1_nmf",
+    "rank1_nmmf",
+]

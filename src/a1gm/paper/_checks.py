@@ -1,0 +1,130 @@
+"""Checks shared by the published algorithms; each raises before any work."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from a1gm._types import Bools, Floats
+from a1gm.exceptions import (
+    DataError,
+    DimensionError,
+    InfiniteValuesError,
+    NegativeValuesError,
+    NothingObservedError,
+    NotNumericError,
+    ParameterError,
+)
+
+
+def as_floats(X: npt.ArrayLike, name: str) -> Floats:
+    """Return ``X`` as a 2-D float64 table in which NaN marks a missing cell."""
+    if isinstance(X, np.ma.MaskedArray):
+        # asarray would drop the mask and let the junk under it in
+        return as_floats(np.ma.filled(X.astype(np.float64), np.nan), name)
+    table = np.asarray(X)
+    if table.dtype.kind not in "biufO":
+        raise NotNumericError(
+            f"{name} holds {table.dtype} values, not real numbers. "
+            "Convert it to numbers, with NaN for the missing cells."
+        )
+    try:
+        table = table.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise NotNumericError(
+            f"{name} holds a value that is not a real number ({error}). "
+            "Convert it to numbers, with NaN for the missing cells."
+        ) from error
+    if table.ndim != 2:
+        raise DimensionError(
+            f"{name} has {table.ndim} dimension(s); a table has 2: rows × columns."
+        )
+    return table
+
+
+def as_table(X: npt.ArrayLike, name: str = "X") -> Floats:
+    """Return ``X`` as a non-negative 2-D table with at least one observed cell."""
+    table = as_floats(X, name)
+    if table.size == 0:
+        raise DimensionError(f"{name} is empty: its shape is {table.shape}.")
+    check_cells(table, name)
+    if np.isnan(table).all():
+        raise NothingObservedError(f"{name} has no observed cell: every cell is NaN.")
+    return table
+
+
+def as_complete_table(X: npt.ArrayLike, name: str = "X") -> Floats:
+    """Return ``X`` as a non-negative 2-D table without missing cells."""
+    table = as_floats(X, name)
+    check_cells(table, name)
+    missing = np.isnan(table)
+    if missing.any():
+        raise DataError(
+            f"{name}{_first(missing)} is missing ({missing.sum()} in all), and this "
+            "formula is for complete tables. Use a1gm.fit, or a1gm.fit_nmmf for "
+            "several tables: they accept missing cells."
+        )
+    return table
+
+
+def as_mask(mask: npt.ArrayLike) -> Bools:
+    """Return ``mask`` as a 2-D boolean array."""
+    holes = np.asarray(mask)
+    if holes.dtype != np.bool_:
+        raise NotNumericError(
+            f"The mask holds {holes.dtype} values; it must be boolean, True where a "
+            "cell is missing. np.isnan(X) makes one."
+        )
+    if holes.ndim != 2:
+        raise DimensionError(
+            f"The mask has {holes.ndim} dimension(s); a table has 2: rows × columns."
+        )
+    return holes
+
+
+def check_cells(table: Floats, name: str) -> None:
+    """Refuse infinite and negative cells."""
+    infinite = np.isinf(table)
+    if infinite.any():
+        raise InfiniteValuesError(
+            f"{name}{_first(infinite)} is infinite ({infinite.sum()} in all). "
+            "Mark unknown cells as NaN."
+        )
+    negative = table < 0
+    if negative.any():
+        raise NegativeValuesError(
+            f"Negative values in data: {name}{_first(negative)} = "
+            f"{table[negative][0]:g} ({negative.sum()} in all). Entries must be >= 0; "
+            "mark unknown ones as NaN, or use paper.prepare, which takes absolute "
+            "values as the paper does."
+        )
+
+
+def check_no_empty_line(missing: Bools) -> None:
+    """Refuse a row or a column without observed cell: nothing determines it."""
+    for axis, line in ((1, "row"), (0, "column")):
+        empty = missing.all(axis=axis)
+        if empty.any():
+            raise DataError(
+                f"X has no observed cell in {line} {int(np.argmax(empty))} "
+                f"({empty.sum()} in all). Drop it, or use a1gm.fit, which leaves "
+                "its factor NaN."
+            )
+
+
+def check_positive_int(value: int, name: str) -> None:
+    """Refuse a count below 1."""
+    if isinstance(value, bool) or value != int(value) or value < 1:
+        raise ParameterError(f"{name} must be an integer >= 1, got {value!r}.")
+
+
+def check_not_negative(value: float, name: str) -> None:
+    """Refuse NaN, infinity and numbers below 0."""
+    if not (np.isfinite(value) and value >= 0):
+        raise ParameterError(f"{name} must be a finite number >= 0, got {value!r}.")
+
+
+def _first(where: Bools) -> str:
+    """Write the first true cell as an index, like ``[3, 1]``."""
+    row, column = np.argwhere(where)[0]
+    return f"[{row}, {column}]"

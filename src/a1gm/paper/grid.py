@@ -1,0 +1,245 @@
+"""Algorithm 1, A1GM: grow the holes to a grid, move them to a corner, use Theorem 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from a1gm._types import Bools, Floats, Ints
+from a1gm.exceptions import DataError
+from a1gm.paper._checks import as_mask, as_table
+from a1gm.paper.nmmf import theorem1, theorem1_from_sums
+
+__all__ = ["Grid", "a1gm", "complete_to_grid", "grid_like", "permutations"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The rows and the columns that hold a hole.
+
+    It unpacks to ``rows, columns``, and is true when the holes fill all of
+    ``rows × columns``, which is when the paper calls them grid-like.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int
+        The paper's S1 and S2, increasing, counted from 0.
+    n_holes : int
+        Number of missing cells, at most ``len(rows) * len(columns)``.
+    """
+
+    rows: Ints
+    columns: Ints
+    n_holes: int
+
+    @property
+    def n_holes_grown(self) -> int:
+        """Number of missing cells once the holes fill the grid."""
+        return len(self.rows) * len(self.columns)
+
+    @property
+    def increase_rate(self) -> float:
+        """The paper's increase rate; 1 for grid-like holes and for none at all."""
+        return self.n_holes_grown / self.n_holes if self.n_holes else 1.0
+
+    def __bool__(self) -> bool:
+        return self.n_holes == self.n_holes_grown
+
+    def __iter__(self) -> Iterator[Ints]:
+        return iter((self.rows, self.columns))
+
+
+def grid_like(mask: npt.ArrayLike) -> Grid:
+    """Find the rows and columns that hold a hole, and whether they form a grid.
+
+    Parameters
+    ----------
+    mask : array_like of bool, shape (n_rows, n_columns)
+        True where a cell is missing, as ``np.isnan(X)``.
+
+    Returns
+    -------
+    Grid
+        ``rows, columns = grid_like(mask)`` gives S1 and S2;
+        ``if grid_like(mask)`` asks whether the holes are exactly S1 × S2, the
+        case in which Algorithm 1 is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import paper
+    >>> mask = np.zeros((4, 5), dtype=bool)
+    >>> mask[[1, 3], 2] = True
+    >>> bool(paper.grid_like(mask))
+    True
+    >>> mask[3, 4] = True
+    >>> rows, columns = paper.grid_like(mask)
+    >>> rows, columns, bool(paper.grid_like(mask))
+    (array([1, 3]), array([2, 4]), False)
+    """
+    holes = as_mask(mask)
+    return Grid(
+        rows=np.flatnonzero(holes.any(axis=1)),
+        columns=np.flatnonzero(holes.any(axis=0)),
+        n_holes=int(holes.sum()),
+    )
+
+
+def complete_to_grid(mask: npt.ArrayLike) -> Bools:
+    """Grow the holes to the smallest grid that contains them.
+
+    Parameters
+    ----------
+    mask : array_like of bool, shape (n_rows, n_columns)
+        True where a cell is missing.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows, n_columns)
+        True on S1 × S2. It has at most the square of the number of holes given.
+
+    Examples
+    --------
+    >>> from a1gm import paper
+    >>> paper.complete_to_grid([[False, True], [True, False]])
+    array([[ True,  True],
+           [ True,  True]])
+    """
+    holes = as_mask(mask)
+    return np.logical_and.outer(holes.any(axis=1), holes.any(axis=0))
+
+
+def permutations(mask: npt.ArrayLike) -> tuple[Ints, Ints]:
+    """Find the swaps that bring the holes to the bottom right corner.
+
+    Parameters
+    ----------
+    mask : array_like of bool, shape (n_rows, n_columns)
+        True where a cell is missing.
+
+    Returns
+    -------
+    rows : ndarray of int, shape (n_rows,)
+    columns : ndarray of int, shape (n_columns,)
+        ``X[np.ix_(rows, columns)]`` has its holes in the last rows and columns.
+        Each consists of disjoint swaps, so applying it again restores the order.
+
+    Notes
+    -----
+    With S the lines that hold a hole and B the last ``len(S)`` lines, the k-th
+    smallest of ``S ∖ B`` is swapped with the k-th smallest of ``B ∖ S``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import paper
+    >>> X = np.array([[np.nan, 2.0, np.nan], [4.0, 5.0, 6.0]])
+    >>> rows, columns = paper.permutations(np.isnan(X))
+    >>> X[np.ix_(rows, columns)]
+    array([[ 5.,  4.,  6.],
+           [ 2., nan, nan]])
+    """
+    holes = as_mask(mask)
+    return (
+        _swap_to_end(np.asarray(holes.any(axis=1))),
+        _swap_to_end(np.asarray(holes.any(axis=0))),
+    )
+
+
+def a1gm(X: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Run Algorithm 1 as published: fast, and approximate off the grid.
+
+    Parameters
+    ----------
+    X : array_like of shape (n_rows, n_columns)
+        Non-negative table; NaN marks a missing cell.
+
+    Returns
+    -------
+    c : ndarray of shape (n_rows,)
+    d : ndarray of shape (n_columns,)
+        ``np.outer(c, d)`` is the best rank-1 table when the holes are grid-like.
+        Otherwise it is the best one for the cells that are left after the holes
+        are grown to a grid: the observed cells inside the grid are not used.
+
+    Raises
+    ------
+    DataError
+        If every row or every column holds a hole: nothing is left to solve from.
+        `a1gm.fit` solves these tables, and every other one, exactly.
+
+    See Also
+    --------
+    a1gm.fit : the global optimum for every pattern of holes.
+
+    References
+    ----------
+    Ghalamkari & Sugiyama (2022), Fast Rank-1 NMF for Missing Data with KL
+    Divergence, AISTATS, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import paper
+    >>> X = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, np.nan], [3.0, 6.0, np.nan]])
+    >>> c, d = paper.a1gm(X)
+    >>> np.outer(c, d).round(10)
+    array([[1., 2., 3.],
+           [2., 4., 6.],
+           [3., 6., 9.]])
+    """
+    table = as_table(X)
+    return algorithm1(table, np.isnan(table))
+
+
+def algorithm1(table: Floats, missing: Bools) -> tuple[Floats, Floats]:
+    """Run the steps of `a1gm` on a checked table, as benchmarks time them."""
+    row_holes = np.asarray(missing.any(axis=1))
+    column_holes = np.asarray(missing.any(axis=0))
+    if row_holes.all() or column_holes.all():
+        raise DataError(
+            f"Every {'row' if row_holes.all() else 'column'} of X holds a hole, so "
+            "Algorithm 1 has no complete one to start from. Use a1gm.fit(X): it is "
+            "exact for every pattern of holes."
+        )
+    c, d = np.empty(table.shape[0]), np.empty(table.shape[1])
+    c[~row_holes], d[~column_holes], c[row_holes], d[column_holes] = _solve_corner(
+        table, row_holes, column_holes
+    )
+    return c, d
+
+
+def _swap_to_end(has_hole: Bools) -> Ints:
+    """Order the lines by swaps so that those with a hole come last."""
+    order = np.arange(len(has_hole))
+    n_complete = len(has_hole) - np.count_nonzero(has_hole)
+    early_with_hole = np.flatnonzero(has_hole[:n_complete])
+    late_without = n_complete + np.flatnonzero(~has_hole[n_complete:])
+    order[early_with_hole], order[late_without] = late_without, early_with_hole
+    return order
+
+
+def _solve_corner(
+    table: Floats, row_holes: Bools, column_holes: Bools
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Apply Theorem 1 to ``[[X, Z], [Y, holes]]``, the table after the swaps.
+
+    Theorem 1 needs sums only, and a swap renames lines without changing a sum: so
+    nothing is moved, which halves the time.
+    """
+    rows, columns = ~row_holes, ~column_holes
+    y, z = table[row_holes][:, columns], table[:, column_holes][rows]
+    x_columns = (rows.astype(np.float64) @ table)[columns]
+    xz_rows = table.sum(axis=1)[rows]
+    if not x_columns.any():
+        return theorem1(table[np.ix_(rows, columns)], y, z)  # zeros, or an error
+    return theorem1_from_sums(
+        float(x_columns.sum()),
+        xz_rows,
+        x_columns + y.sum(axis=0),
+        y.sum(axis=1),
+        z.sum(axis=0),
+    )

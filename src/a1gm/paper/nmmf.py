@@ -1,0 +1,191 @@
+"""Theorem 1: the best rank-1 factorisation of three tables that share factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from a1gm._types import Floats
+from a1gm.exceptions import DataError, DimensionError
+from a1gm.paper._checks import as_complete_table, check_not_negative
+from a1gm.paper.divergence import kl_divergence
+
+__all__ = ["nmmf_cost", "rank1_nmmf"]
+
+
+def rank1_nmmf(
+    X: npt.ArrayLike,
+    Y: npt.ArrayLike | None = None,
+    Z: npt.ArrayLike | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    r"""Factorise ``X ≈ w⊗h``, ``Y ≈ a⊗h`` and ``Z ≈ w⊗b`` together, at best.
+
+    Parameters
+    ----------
+    X : array_like of shape (I, J)
+        Non-negative, complete.
+    Y : array_like of shape (N, J), optional
+        Shares the columns of ``X``. ``None`` and ``N = 0`` mean that there is none.
+    Z : array_like of shape (I, M), optional
+        Shares the rows of ``X``. ``None`` and ``M = 0`` mean that there is none.
+    alpha, beta : float, default 1.0
+        Weights of the errors of ``Y`` and of ``Z``, not negative. A weight of 0
+        keeps that table from moving the shared factors; its own factor is still
+        the best one.
+
+    Returns
+    -------
+    w : ndarray of shape (I,)
+    h : ndarray of shape (J,)
+    a : ndarray of shape (N,)
+    b : ndarray of shape (M,)
+        The global minimum of `nmmf_cost`. ``w`` and ``h`` have the same sum.
+
+    Raises
+    ------
+    DataError
+        If a table has a missing, negative or infinite cell, or if ``X`` is all
+        zero while ``Y`` or ``Z`` is not: no minimum exists then. Use
+        `a1gm.fit_nmmf` for tables with missing cells.
+    DimensionError
+        If ``Y`` has other columns, or ``Z`` other rows, than ``X``.
+    ParameterError
+        If a weight is negative or not finite.
+
+    Notes
+    -----
+    Theorem 1 of Ghalamkari & Sugiyama (2022), with :math:`S` the sum of all cells:
+
+    .. math::
+        w_i &= \frac{\sqrt{S(X)}}{S(X) + \beta S(Z)}
+               \Big(\sum_j X_{ij} + \beta \sum_m Z_{im}\Big), &
+        a_n &= \frac{\sum_j Y_{nj}}{\sqrt{S(X)}}, \\
+        h_j &= \frac{\sqrt{S(X)}}{S(X) + \alpha S(Y)}
+               \Big(\sum_i X_{ij} + \alpha \sum_n Y_{nj}\Big), &
+        b_m &= \frac{\sum_i Z_{im}}{\sqrt{S(X)}}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import paper
+    >>> X = np.array([[1.0, 2.0], [3.0, 3.0]])
+    >>> w, h, a, b = paper.rank1_nmmf(X, Y=[[2.0, 1.0]], Z=[[4.0], [5.0]])
+    >>> np.outer(w, h)
+    array([[1.75, 1.75],
+           [2.75, 2.75]])
+    >>> np.outer(a, h), np.outer(w, b)
+    (array([[1.5, 1.5]]), array([[3.5],
+           [5.5]]))
+    """
+    x, y, z = as_triple(X, Y, Z)
+    check_not_negative(alpha, "alpha")
+    check_not_negative(beta, "beta")
+    return theorem1(x, y, z, alpha, beta)
+
+
+def theorem1(
+    x: Floats, y: Floats, z: Floats, alpha: float = 1.0, beta: float = 1.0
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compute the formula of `rank1_nmmf` on checked tables."""
+    if not x.any():
+        return _all_zero_factors(x, y, z)
+    return theorem1_from_sums(
+        float(x.sum()),
+        x.sum(axis=1) + beta * z.sum(axis=1),
+        x.sum(axis=0) + alpha * y.sum(axis=0),
+        y.sum(axis=1),
+        z.sum(axis=0),
+    )
+
+
+def theorem1_from_sums(
+    sum_x: float, xz_rows: Floats, xy_columns: Floats, y_rows: Floats, z_columns: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compute the formula of `rank1_nmmf` from the sums that enter it."""
+    root = np.sqrt(sum_x)
+    w = root / xz_rows.sum() * xz_rows
+    h = root / xy_columns.sum() * xy_columns
+    return w, h, y_rows / root, z_columns / root
+
+
+def nmmf_cost(
+    tables: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None],
+    factors: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+    alpha: float = 1.0,
+    beta: float = 1.0,
+) -> float:
+    """Compute ``D(X, w⊗h) + alpha D(Y, a⊗h) + beta D(Z, w⊗b)``.
+
+    Parameters
+    ----------
+    tables : tuple (X, Y, Z)
+        As for `rank1_nmmf`.
+    factors : tuple (w, h, a, b)
+        As `rank1_nmmf` returns them.
+    alpha, beta : float, default 1.0
+        The weights.
+
+    Returns
+    -------
+    float
+        The cost that `rank1_nmmf` minimises.
+
+    Examples
+    --------
+    >>> from a1gm import paper
+    >>> tables = [[1.0, 2.0]], [[2.0, 4.0]], None
+    >>> paper.nmmf_cost(tables, paper.rank1_nmmf(*tables)) < 1e-15
+    True
+    """
+    x, y, z = as_triple(*tables)
+    w, h, a, b = (np.asarray(factor, dtype=np.float64) for factor in factors)
+    parts = ((1.0, x, w, h), (alpha, y, a, h), (beta, z, w, b))
+    # a weight of 0 must silence an infinite divergence, so it is not computed
+    return sum(
+        weight * kl_divergence(table, np.outer(left, right))
+        for weight, table, left, right in parts
+        if table.size and weight
+    )
+
+
+def as_triple(
+    X: npt.ArrayLike, Y: npt.ArrayLike | None, Z: npt.ArrayLike | None
+) -> tuple[Floats, Floats, Floats]:
+    """Check the three tables and replace an absent one by an empty one."""
+    x = as_complete_table(X)
+    if x.size == 0:
+        raise DimensionError(f"X is empty: its shape is {x.shape}.")
+    n_rows, n_columns = x.shape
+    y = np.empty((0, n_columns)) if Y is None else as_complete_table(Y, "Y")
+    z = np.empty((n_rows, 0)) if Z is None else as_complete_table(Z, "Z")
+    if y.shape[1] != n_columns:
+        raise DimensionError(
+            f"Y has {y.shape[1]} columns and X has {n_columns}; Y shares the columns "
+            "of X."
+        )
+    if z.shape[0] != n_rows:
+        raise DimensionError(
+            f"Z has {z.shape[0]} rows and X has {n_rows}; Z shares the rows of X."
+        )
+    return x, y, z
+
+
+def _all_zero_factors(
+    x: Floats, y: Floats, z: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return zeros when every table is zero; refuse when only ``X`` is."""
+    if y.any() or z.any():
+        raise DataError(
+            "X is zero in every cell but Y or Z is not: the shared factors would have "
+            "to be both zero and positive, so no minimum exists. Factorise Y and Z "
+            "each alone with rank1_nmf, or use a1gm.fit_nmmf."
+        )
+    n_rows, n_columns = x.shape
+    return (
+        np.zeros(n_rows),
+        np.zeros(n_columns),
+        np.zeros(y.shape[0]),
+        np.zeros(z.shape[1]),
+    )

@@ -1,0 +1,208 @@
+"""Coordinates, rank-1 conditions and the projection, as the module states them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a1gm.exceptions import DataError, DimensionError
+from a1gm.paper import geometry, kl_divergence, nmmf_cost, rank1_nmmf
+
+SIZES = st.tuples(
+    st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), st.integers(0, 3)
+)
+WITH_CORNER = st.tuples(*[st.integers(2, 4)] * 2, *[st.integers(1, 3)] * 2)
+SEEDS = st.integers(0, 10_000)
+
+
+def random_triple(sizes, seed):
+    n, m, below, right = sizes
+    rng = np.random.default_rng(seed)
+    tables = (rng.random(s) + 0.05 for s in ((n, m), (below, m), (n, right)))
+    return tuple(tables)
+
+
+def rank_one_triple(sizes, seed):
+    rng = np.random.default_rng(seed)
+    w, h, a, b = (rng.random(n) + 0.05 for n in sizes)
+    return np.outer(w, h), np.outer(a, h), np.outer(w, b)
+
+
+def normalised(triple):
+    total = sum(table.sum() for table in triple)
+    return tuple(table / total for table in triple)
+
+
+def assert_same_triple(left, right) -> None:
+    for one, other in zip(left, right, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def cells(triple):
+    """List Ω with the probability of each of its cells, one by one."""
+    X, Y, Z = triple
+    n, m = X.shape
+    listed = {(i, j): X[i, j] for i in range(n) for j in range(m)}
+    listed |= {(n + i, j): Y[i, j] for i in range(Y.shape[0]) for j in range(m)}
+    listed |= {(i, m + j): Z[i, j] for i in range(n) for j in range(Z.shape[1])}
+    return listed
+
+
+@given(SIZES, SEEDS)
+def test_theta_as_defined_on_the_poset(sizes, seed) -> None:
+    triple = normalised(random_triple(sizes, seed))
+    theta = geometry.natural(*triple)
+    omega = cells(triple)
+    for (k, m), p in omega.items():
+        below = sum(theta[s, t] for s, t in omega if s <= k and t <= m)
+        assert np.exp(below) == pytest.approx(p, rel=1e-9)
+
+
+@given(SIZES, SEEDS)
+def test_eta_as_defined_on_the_poset(sizes, seed) -> None:
+    triple = normalised(random_triple(sizes, seed))
+    eta = geometry.expectation(*triple)
+    omega = cells(triple)
+    for k, m in omega:
+        above = sum(p for (s, t), p in omega.items() if k <= s and m <= t)
+        assert eta[k, m] == pytest.approx(above, rel=1e-9)
+    assert np.isnan(eta).sum() == eta.size - len(omega)
+    assert eta[0, 0] == pytest.approx(1.0)
+
+
+@given(SIZES, SEEDS)
+def test_there_and_back(sizes, seed) -> None:
+    triple = random_triple(sizes, seed)
+    shape = triple[0].shape
+    want = normalised(triple)
+    assert_same_triple(geometry.from_natural(geometry.natural(*triple), shape), want)
+    assert_same_triple(
+        geometry.from_expectation(geometry.expectation(*triple), shape), want
+    )
+
+
+@given(SIZES, SEEDS)
+def test_proposition_1_rank_one_means_no_two_body_theta(sizes, seed) -> None:
+    assert geometry.has_rank_one_theta(geometry.natural(*rank_one_triple(sizes, seed)))
+
+
+@given(SIZES, SEEDS)
+def test_proposition_1_no_two_body_theta_means_rank_one(sizes, seed) -> None:
+    n, m, below, right = sizes
+    rng = np.random.default_rng(seed)
+    theta = np.zeros((n + below, m + right))
+    theta[:, 0], theta[0, :] = rng.normal(size=n + below), rng.normal(size=m + right)
+    X, Y, Z = geometry.from_natural(theta, (n, m))
+    w, h = X[:, 0] / X[0, 0], X[0]
+    np.testing.assert_allclose(X, np.outer(w, h), rtol=1e-9)
+    np.testing.assert_allclose(Y, np.outer(Y[:, 0] / h[0], h), rtol=1e-9)
+    np.testing.assert_allclose(Z, np.outer(w, Z[0]), rtol=1e-9)
+
+
+@given(st.tuples(st.integers(2, 4), st.integers(2, 4), SIZES), SEEDS)
+def test_both_conditions_agree(sizes, seed) -> None:
+    n, m, (_, _, below, right) = sizes
+    for make in (random_triple, rank_one_triple):
+        triple = make((n, m, below, right), seed)
+        by_theta = geometry.has_rank_one_theta(geometry.natural(*triple))
+        by_eta = geometry.has_rank_one_eta(geometry.expectation(*triple), (n, m))
+        assert by_theta == by_eta == (make is rank_one_triple)
+
+
+@pytest.mark.parametrize("spoiled", [0, 1, 2])
+def test_one_changed_cell_of_any_table_breaks_both_conditions(spoiled) -> None:
+    triple = rank_one_triple((3, 3, 2, 2), 0)
+    triple[spoiled][-1, -1] *= 1.01
+    assert not geometry.has_rank_one_theta(geometry.natural(*triple))
+    assert not geometry.has_rank_one_eta(geometry.expectation(*triple), (3, 3))
+
+
+@given(SIZES, SEEDS, st.booleans())
+def test_proposition_2_without_a_corner_eta_is_a_product(sizes, seed, drop_y) -> None:
+    n, m, below, right = sizes
+    sizes = (n, m, 0, right) if drop_y else (n, m, below, 0)
+    eta = geometry.expectation(*rank_one_triple(sizes, seed))
+    np.testing.assert_allclose(eta, np.outer(*geometry.one_body(eta)), rtol=1e-10)
+
+
+@given(WITH_CORNER, SEEDS)
+def test_with_a_corner_eta_misses_the_product_by_a_known_amount(sizes, seed) -> None:
+    triple = normalised(rank_one_triple(sizes, seed))
+    X, Y, Z = triple
+    n, m = X.shape
+    eta = geometry.expectation(*triple)
+    column, row = geometry.one_body(eta)
+    before = np.zeros((n, m))  # mass of X above and left of each cell
+    before[1:, 1:] = X.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
+    gap = np.outer(column[:n], row[:m]) - eta[:n, :m]
+    np.testing.assert_allclose(gap, Y.sum() * Z.sum() / X.sum() * before, atol=1e-13)
+    assert (gap[1:, 1:] > 0).all()
+
+
+@given(SIZES, SEEDS)
+def test_the_projection_keeps_the_one_body_eta(sizes, seed) -> None:
+    triple = random_triple(sizes, seed)
+    before = geometry.one_body(geometry.expectation(*triple))
+    after = geometry.one_body(geometry.expectation(*geometry.project(*triple)))
+    for left, right in zip(before, after, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-10)
+
+
+@given(SIZES, SEEDS)
+def test_the_projection_is_theorem_1_and_has_rank_one(sizes, seed) -> None:
+    triple = random_triple(sizes, seed)
+    projected = geometry.project(*triple)
+    w, h, a, b = rank1_nmmf(*triple)
+    assert_same_triple(projected, (np.outer(w, h), np.outer(a, h), np.outer(w, b)))
+    assert geometry.has_rank_one_theta(geometry.natural(*projected))
+
+
+def test_two_body_eta_are_not_kept() -> None:
+    """The sentence in the paper that says two-body is a misprint."""
+    triple = random_triple((2, 2, 1, 1), 0)
+    before = geometry.two_body(geometry.expectation(*triple))
+    after = geometry.two_body(geometry.expectation(*geometry.project(*triple)))
+    assert abs(before - after).max() > 1e-3
+
+
+@given(SIZES, SEEDS, SEEDS)
+def test_pythagoras(sizes, seed, other) -> None:
+    """D(p, q) = D(p, projection) + D(projection, q) for every q of rank 1."""
+    triple, q = random_triple(sizes, seed), rank_one_triple(sizes, other)
+    projected = geometry.project(*triple)
+
+    def distance(left, right):
+        pairs = zip(left, right, strict=True)
+        return sum(kl_divergence(p, r) for p, r in pairs if p.size)
+
+    assert distance(triple, q) == pytest.approx(
+        distance(triple, projected) + distance(projected, q), rel=1e-9, abs=1e-12
+    )
+    assert distance(triple, projected) == pytest.approx(
+        nmmf_cost(triple, rank1_nmmf(*triple)), rel=1e-12, abs=1e-12
+    )
+
+
+def test_one_and_two_body_together_are_all_coordinates() -> None:
+    theta = geometry.natural(*random_triple((3, 2, 2, 1), 0))
+    column, row = geometry.one_body(theta)
+    n_inside = (~np.isnan(theta)).sum()
+    assert len(column) + len(row) - 1 + len(geometry.two_body(theta)) == n_inside
+
+
+def test_zero_cells_have_no_theta_but_an_eta() -> None:
+    X = [[0.0, 1.0], [1.0, 2.0]]
+    with pytest.raises(DataError, match="zero cell"):
+        geometry.natural(X)
+    assert geometry.expectation(X)[1, 1] == 0.5
+
+
+def test_a_zero_triple_is_no_distribution() -> None:
+    with pytest.raises(DataError, match="no distribution"):
+        geometry.expectation(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (0, 1)])
+def test_x_must_fit_into_the_coordinates(shape) -> None:
+    with pytest.raises(DimensionError, match="must fit"):
+        geometry.from_natural(np.zeros((2, 2)), shape)

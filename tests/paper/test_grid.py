@@ -1,0 +1,158 @@
+"""Algorithm 1 and the steps it is made of."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from a1gm import paper
+from a1gm.exceptions import DataError
+
+SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8)
+MASKS = hnp.arrays(np.bool_, SHAPES)
+# sparse masks leave complete lines, which Algorithm 1 needs
+SPARSE = hnp.arrays(np.bool_, SHAPES, elements=st.sampled_from([False] * 9 + [True]))
+
+
+def table_with(holes, seed=0):
+    X = np.random.default_rng(seed).random(holes.shape) + 0.01
+    X[holes] = np.nan
+    return X
+
+
+def can_start(holes) -> bool:
+    return not (holes.any(axis=1).all() or holes.any(axis=0).all())
+
+
+@given(MASKS)
+def test_the_grid_holds_every_hole_and_no_smaller_one_does(mask) -> None:
+    rows, columns = paper.grid_like(mask)
+    grown = paper.complete_to_grid(mask)
+    assert grown[np.ix_(rows, columns)].all()
+    assert grown.sum() == len(rows) * len(columns)
+    assert not (mask & ~grown).any()
+    assert all(mask[row].any() for row in rows)
+    assert all(mask[:, column].any() for column in columns)
+
+
+@given(MASKS)
+def test_grid_like_means_nothing_grows(mask) -> None:
+    assert bool(paper.grid_like(mask)) == np.array_equal(
+        paper.complete_to_grid(mask), mask
+    )
+    assert paper.grid_like(paper.complete_to_grid(mask))
+
+
+@given(MASKS)
+def test_the_holes_grow_at_most_to_their_square(mask) -> None:
+    grid = paper.grid_like(mask)
+    assert grid.n_holes <= grid.n_holes_grown <= grid.n_holes**2
+    assert grid.increase_rate >= 1
+
+
+@given(MASKS)
+def test_the_swaps_bring_the_holes_to_the_corner(mask) -> None:
+    rows, columns = paper.permutations(mask)
+    grid = paper.grid_like(mask)
+    moved = mask[np.ix_(rows, columns)]
+    n_rows = mask.shape[0] - len(grid.rows)
+    n_columns = mask.shape[1] - len(grid.columns)
+    assert not moved[:n_rows].any()
+    assert not moved[:, :n_columns].any()
+
+
+@given(MASKS)
+def test_the_swaps_undo_themselves_and_touch_nothing_else(mask) -> None:
+    for order, has_hole in zip(
+        paper.permutations(mask), (mask.any(axis=1), mask.any(axis=0)), strict=True
+    ):
+        np.testing.assert_array_equal(order[order], np.arange(len(order)))
+        n_complete = len(order) - has_hole.sum()
+        in_place = np.where(np.arange(len(order)) < n_complete, ~has_hole, has_hole)
+        np.testing.assert_array_equal(order == np.arange(len(order)), in_place)
+
+
+def test_the_kth_smallest_is_swapped_with_the_kth_smallest() -> None:
+    mask = np.zeros((6, 1), dtype=bool)
+    mask[[0, 2, 4]] = True  # S = {0, 2, 4}, B = {3, 4, 5}: 0 with 3, 2 with 5
+    rows, _ = paper.permutations(mask)
+    assert rows.tolist() == [3, 1, 5, 0, 4, 2]
+
+
+@given(SPARSE, st.integers(0, 1000))
+def test_algorithm_1_step_by_step(holes, seed) -> None:
+    """Grow, swap, Theorem 1, swap back gives what a1gm returns."""
+    assume(can_start(holes))
+    X = table_with(holes, seed)
+    rows, columns = paper.permutations(holes)
+    moved = X[np.ix_(rows, columns)]
+    n, m = (~holes.any(axis=1)).sum(), (~holes.any(axis=0)).sum()
+    w, h, a, b = paper.rank1_nmmf(moved[:n, :m], moved[n:, :m], moved[:n, m:])
+    c, d = paper.a1gm(X)
+    np.testing.assert_allclose(c, np.r_[w, a][rows], rtol=1e-12)
+    np.testing.assert_allclose(d, np.r_[h, b][columns], rtol=1e-12)
+
+
+@given(SPARSE, st.integers(0, 1000))
+def test_exact_on_grids_the_margins_of_the_observed_cells_are_kept(holes, seed) -> None:
+    holes = paper.complete_to_grid(holes)
+    assume(can_start(holes))
+    X = table_with(holes, seed)
+    R = np.where(holes, 0, np.outer(*paper.a1gm(X)))
+    data = np.where(holes, 0, X)
+    np.testing.assert_allclose(R.sum(axis=0), data.sum(axis=0), rtol=1e-11)
+    np.testing.assert_allclose(R.sum(axis=1), data.sum(axis=1), rtol=1e-11)
+
+
+@given(SPARSE, st.integers(0, 1000))
+def test_observed_cells_inside_the_grown_grid_are_not_used(holes, seed) -> None:
+    assume(can_start(holes))
+    X = table_with(holes, seed)
+    discarded = np.where(paper.complete_to_grid(holes), np.nan, X)
+    for left, right in zip(paper.a1gm(X), paper.a1gm(discarded), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-12)
+
+
+@given(st.integers(0, 1000))
+def test_rank_one_data_are_recovered_on_any_pattern_that_can_start(seed) -> None:
+    rng = np.random.default_rng(seed)
+    truth = np.outer(rng.random(6) + 0.1, rng.random(5) + 0.1)
+    X = truth.copy()
+    X[rng.integers(1, 6, 4), rng.integers(1, 5, 4)] = np.nan
+    np.testing.assert_allclose(np.outer(*paper.a1gm(X)), truth, rtol=1e-11)
+
+
+def test_nmmf_is_missing_nmf_when_the_holes_are_the_bottom_right_corner() -> None:
+    rng = np.random.default_rng(1)
+    X, Y, Z = rng.random((3, 4)), rng.random((2, 4)), rng.random((3, 2))
+    table = np.block([[X, Z], [Y, np.full((2, 2), np.nan)]])
+    w, h, a, b = paper.rank1_nmmf(X, Y, Z)
+    c, d = paper.a1gm(table)
+    np.testing.assert_allclose(c, np.r_[w, a], rtol=1e-13)
+    np.testing.assert_allclose(d, np.r_[h, b], rtol=1e-13)
+    assert paper.kl_divergence(table, np.outer(c, d)) == pytest.approx(
+        paper.nmmf_cost((X, Y, Z), (w, h, a, b)), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("holes", "line"), [(np.eye(3, 4), "row"), (np.eye(4, 3), "column")]
+)
+def test_without_a_complete_row_or_column_the_error_points_to_fit(holes, line) -> None:
+    with pytest.raises(DataError, match=rf"Every {line} of X .*Use a1gm\.fit\(X\)"):
+        paper.a1gm(table_with(holes.astype(bool)))
+
+
+def test_a_complete_table_is_rank1_nmf() -> None:
+    X = table_with(np.zeros((4, 3), dtype=bool))
+    np.testing.assert_allclose(
+        np.outer(*paper.a1gm(X)), np.outer(*paper.rank1_nmf(X)), rtol=1e-13
+    )
+
+
+def test_zeros_outside_the_holes() -> None:
+    X = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, np.nan]])
+    with pytest.raises(DataError, match="no minimum exists"):
+        paper.a1gm(X)
+    assert not np.outer(*paper.a1gm(np.where(X > 0, 0.0, X))).any()

@@ -1,0 +1,129 @@
+"""Theorem 1: the closed form is the minimum of the NMMF cost."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from a1gm.exceptions import DataError, DimensionError
+from a1gm.paper import nmmf_cost, rank1_nmf, rank1_nmmf
+
+WEIGHTS = [(1.0, 1.0), (0.3, 2.5), (7.0, 0.1), (0.0, 1.0), (1.0, 0.0)]
+SIZES = [(3, 4, 2, 3), (2, 2, 1, 0), (2, 3, 0, 2), (1, 1, 1, 1), (4, 2, 0, 0)]
+
+
+def random_triple(sizes, seed=0):
+    n, m, below, right = sizes
+    rng = np.random.default_rng(seed)
+    return rng.random((n, m)), rng.random((below, m)), rng.random((n, right))
+
+
+def numerical_minimum(tables, alpha, beta) -> float:
+    """Minimise over the logarithms of the factors, in which the cost is convex."""
+    X, Y, Z = tables
+    ends = np.cumsum([X.shape[0], X.shape[1], Y.shape[0], Z.shape[1]])
+
+    def cost(logs):
+        return nmmf_cost(tables, np.split(np.exp(logs), ends[:-1]), alpha, beta)
+
+    options = {"maxiter": 2000, "maxfun": 200_000, "ftol": 1e-15, "gtol": 1e-9}
+    start = np.zeros(ends[-1])
+    return float(minimize(cost, start, method="L-BFGS-B", options=options).fun)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), WEIGHTS)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_theorem_1_against_a_numerical_minimiser(sizes, alpha, beta) -> None:
+    tables = random_triple(sizes)
+    closed_form = nmmf_cost(tables, rank1_nmmf(*tables, alpha, beta), alpha, beta)
+    numerical = numerical_minimum(tables, alpha, beta)
+    assert closed_form <= numerical + 1e-10
+    assert closed_form == pytest.approx(numerical, abs=1e-6)
+
+
+sizes_strategy = st.tuples(
+    st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), st.integers(0, 3)
+)
+weight_strategy = st.floats(0.0, 10.0)
+
+
+@given(sizes_strategy, st.integers(0, 10_000), weight_strategy, weight_strategy)
+def test_weighted_margins_are_kept(sizes, seed, alpha, beta) -> None:
+    """The gradient of a convex cost vanishes: the minimum, for every weight."""
+    X, Y, Z = random_triple(sizes, seed)
+    w, h, a, b = rank1_nmmf(X, Y, Z, alpha, beta)
+    np.testing.assert_allclose(
+        w * (h.sum() + beta * b.sum()), X.sum(1) + beta * Z.sum(1), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        h * (w.sum() + alpha * a.sum()), X.sum(0) + alpha * Y.sum(0), rtol=1e-10
+    )
+    np.testing.assert_allclose(a * h.sum(), Y.sum(1), rtol=1e-10)
+    np.testing.assert_allclose(b * w.sum(), Z.sum(0), rtol=1e-10)
+
+
+@given(sizes_strategy, st.integers(0, 10_000))
+def test_proposition_3_permuting_lines_permutes_the_factors(sizes, seed) -> None:
+    X, Y, Z = random_triple(sizes, seed)
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(X.shape[0]), rng.permutation(X.shape[1])
+    below, right = rng.permutation(Y.shape[0]), rng.permutation(Z.shape[1])
+    w, h, a, b = rank1_nmmf(X, Y, Z)
+    permuted = rank1_nmmf(
+        X[np.ix_(rows, columns)], Y[np.ix_(below, columns)], Z[np.ix_(rows, right)]
+    )
+    expected = w[rows], h[columns], a[below], b[right]
+    for left, want in zip(permuted, expected, strict=True):
+        np.testing.assert_allclose(left, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("empty", [None, "no rows or columns"])
+def test_without_y_and_z_it_is_rank1_nmf(empty) -> None:
+    X = random_triple((3, 4, 0, 0))[0]
+    others = (None, None) if empty is None else (np.empty((0, 4)), np.empty((3, 0)))
+    w, h, a, b = rank1_nmmf(X, *others)
+    np.testing.assert_allclose(np.outer(w, h), np.outer(*rank1_nmf(X)), rtol=1e-13)
+    assert a.shape == b.shape == (0,)
+
+
+def test_a_weight_of_zero_keeps_a_table_from_moving_the_shared_factors() -> None:
+    X, Y, Z = random_triple((3, 4, 2, 2))
+    w, h, a, b = rank1_nmmf(X, Y, Z, alpha=0.0, beta=0.0)
+    np.testing.assert_allclose(np.outer(w, h), np.outer(*rank1_nmf(X)), rtol=1e-13)
+    np.testing.assert_allclose(np.outer(a, h).sum(axis=1), Y.sum(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(np.outer(w, b).sum(axis=0), Z.sum(axis=0), rtol=1e-13)
+
+
+def test_the_formula_as_printed() -> None:
+    X, Y, Z = random_triple((3, 4, 2, 5), seed=3)
+    alpha, beta = 0.7, 1.9
+    w, h, a, b = rank1_nmmf(X, Y, Z, alpha, beta)
+    root = np.sqrt(X.sum())
+    shared_rows = X.sum(1) + beta * Z.sum(1)
+    shared_columns = X.sum(0) + alpha * Y.sum(0)
+    expected = (
+        root / (X.sum() + beta * Z.sum()) * shared_rows,
+        root / (X.sum() + alpha * Y.sum()) * shared_columns,
+        Y.sum(1) / root,
+        Z.sum(0) / root,
+    )
+    for left, want in zip((w, h, a, b), expected, strict=True):
+        np.testing.assert_allclose(left, want, rtol=1e-13)
+
+
+def test_all_zero_tables_give_zero_factors() -> None:
+    for factor in rank1_nmmf(np.zeros((2, 2)), np.zeros((1, 2)), np.zeros((2, 1))):
+        assert (factor == 0).all()
+
+
+def test_a_zero_x_beside_a_positive_y_has_no_minimum() -> None:
+    with pytest.raises(DataError, match=r"no minimum exists.*a1gm\.fit_nmmf"):
+        rank1_nmmf(np.zeros((2, 2)), np.ones((1, 2)))
+
+
+def test_shapes_must_fit() -> None:
+    with pytest.raises(DimensionError, match="Y has 3 columns and X has 2"):
+        rank1_nmmf(np.ones((2, 2)), np.ones((1, 3)))
+    with pytest.raises(DimensionError, match="Z has 3 rows and X has 2"):
+        rank1_nmmf(np.ones((2, 2)), None, np.ones((3, 1)))

@@ -1,0 +1,81 @@
+"""Multiplicative updates with a mask."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from a1gm import paper
+
+
+def table_with_holes(seed=0, shape=(12, 9), share=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.random(shape)
+    X[rng.random(shape) < share] = np.nan
+    X[0], X[:, 0] = 0.5, 0.5
+    return X
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_no_sweep_makes_the_error_larger(rank) -> None:
+    X = table_with_holes()
+    errors = [
+        paper.kl_divergence(
+            X, np.matmul(*paper.kl_wnmf(X, rank, 0.0, sweeps, random_state=1))
+        )
+        for sweeps in range(1, 15)
+    ]
+    assert all(later <= earlier for earlier, later in itertools.pairwise(errors))
+
+
+def test_it_stops_as_in_the_authors_experiments() -> None:
+    """The first sweep that gains less than tol of the starting error is the last."""
+    X, tol = table_with_holes(seed=2), 1e-4
+    rng = np.random.default_rng(5)
+    U, V = rng.random((12, 1)), rng.random((1, 9))
+    start = previous = paper.kl_divergence(X, U @ V)
+    for sweeps in range(1, 200):
+        U, V = paper.kl_wnmf(X, 1, 0.0, sweeps, random_state=5)
+        error = paper.kl_divergence(X, U @ V)
+        if (previous - error) / start < tol:
+            break
+        previous = error
+    stopped = paper.kl_wnmf(X, random_state=5)
+    np.testing.assert_allclose(stopped[0] @ stopped[1], U @ V, rtol=1e-13)
+    assert 1 < sweeps < 50
+
+
+def test_the_limit_at_rank_1_has_the_observed_margins() -> None:
+    X = table_with_holes(seed=3)
+    holes = np.isnan(X)
+    U, V = paper.kl_wnmf(X, tol=0.0, max_iter=2000, random_state=0)
+    R, data = np.where(holes, 0, U @ V), np.where(holes, 0, X)
+    np.testing.assert_allclose(R.sum(axis=0), data.sum(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(R.sum(axis=1), data.sum(axis=1), rtol=1e-6)
+
+
+def test_a_seed_gives_the_same_answer_and_a_generator_works() -> None:
+    X = table_with_holes()
+    first = paper.kl_wnmf(X, 2, random_state=7)
+    again = paper.kl_wnmf(X, 2, random_state=np.random.default_rng(7))
+    for left, right in zip(first, again, strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert first[0].shape == (12, 2)
+    assert first[1].shape == (2, 9)
+
+
+def test_zero_rows_and_columns_are_fitted_as_zero() -> None:
+    X = table_with_holes()
+    X[3], X[:, 4] = 0.0, 0.0
+    U, V = paper.kl_wnmf(X, random_state=0)
+    assert (U[3] == 0).all()
+    assert (V[:, 4] == 0).all()
+    assert np.isfinite(U @ V).all()
+
+
+def test_rank_one_data_are_recovered() -> None:
+    truth = np.outer([1.0, 2.0, 3.0], [4.0, 1.0, 2.0])
+    X = truth.copy()
+    X[[0, 1, 2], [0, 1, 2]] = np.nan
+    U, V = paper.kl_wnmf(X, tol=0.0, max_iter=5000, random_state=0)
+    np.testing.assert_allclose(U @ V, truth, rtol=1e-6)
