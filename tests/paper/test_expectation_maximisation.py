@@ -30,7 +30,8 @@ def test_the_limit_has_the_observed_margins(seed) -> None:
 
 @given(st.integers(0, 1000))
 def test_on_a_grid_the_limit_is_algorithm_1(seed) -> None:
-    X = table_with_holes(seed)
+    # em crawls when most cells are missing, so the grid is kept small
+    X = table_with_holes(seed, n_holes=3)
     X[paper.complete_to_grid(np.isnan(X))] = np.nan
     np.testing.assert_allclose(
         np.outer(*paper.em(X, tol=1e-12)), np.outer(*paper.a1gm(X)), rtol=1e-8
