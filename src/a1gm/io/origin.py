@@ -1,0 +1,145 @@
+"""Where the bytes of a table come from: a file that can be read more than once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+
+from a1gm.exceptions import FileFormatError
+
+Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream"]
+
+_MAGIC: tuple[tuple[bytes, Format], ...] = (
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "feather"),
+    (b"\xff\xff\xff\xff", "arrow stream"),
+)
+_EXPECTED: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+    ".arrows": "arrow stream",
+}
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A readable file, what it holds, and a stamp that tells when it changes.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it: the path as given, or ``<stdin>``.
+    path : Path
+        Where the bytes are; a temporary copy for a stream.
+    format : str
+        ``"csv"``, ``"parquet"``, ``"feather"`` or ``"arrow stream"``.
+    gzipped : bool
+        Whether the bytes are compressed with gzip.
+    suffix : str
+        The last extension without ``.gz``, lower case.
+    """
+
+    name: str
+    path: Path
+    format: Format
+    gzipped: bool
+    suffix: str
+    stamp: tuple[int, int, int]
+    _keep: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.stamp[0]
+
+    def open(self) -> IO[bytes]:
+        """Open the bytes as they are on disk."""
+        return _open(self.path, self.name)
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on when the file is not the one opened first."""
+        if _stamp(self.path, self.name) != self.stamp:
+            raise FileFormatError(
+                f"{self.name} changed while it was being read. "
+                "Nothing was written; run again when it is no longer written to."
+            )
+
+
+def find_origin(path: str | os.PathLike[str]) -> Origin:
+    """Open a path, or standard input for ``"-"``, and tell what it holds.
+
+    A stream is copied to a temporary file, because the table is read twice: once to
+    fit it and once to fill it.
+
+    Raises
+    ------
+    FileFormatError
+        The file is absent, a folder, empty, or not what its name says.
+    """
+    if os.fspath(path) == "-":
+        keep = _spool_stdin()
+        return _describe("<stdin>", Path(keep.name), suffix="", keep=keep)
+    place = Path(path)
+    bare = place.with_suffix("") if place.suffix.lower() == ".gz" else place
+    return _describe(str(path), place, suffix=bare.suffix.lower(), keep=None)
+
+
+def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:
+    with _open(path, name) as file:
+        head = file.read(8)
+    if not head:
+        raise FileFormatError(f"{name} is empty: it has no header and no rows.")
+    gzipped = head.startswith(_GZIP)
+    found = next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
+    expected = _EXPECTED.get(suffix)
+    if expected and found != expected:
+        raise FileFormatError(
+            f"{name} is not a {expected.capitalize()} file: its first bytes are "
+            f"{head[:4]!r}. It is damaged, or it is another format under a wrong name "
+            "(rename a text table to .csv)."
+        )
+    return Origin(
+        name=name,
+        path=path,
+        format=found or "csv",
+        gzipped=gzipped,
+        suffix=suffix,
+        stamp=_stamp(path, name),
+        _keep=keep,
+    )
+
+
+def _open(path: Path, name: str) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except IsADirectoryError:
+        raise FileFormatError(f"{name} is a folder; name a file in it.") from None
+    except FileNotFoundError:
+        raise FileFormatError(f"{name} does not exist.") from None
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {error.strerror}.") from error
+
+
+def _stamp(path: Path, name: str) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {error.strerror}.") from error
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _spool_stdin() -> Any:
+    # Kept open by the Origin: the copy disappears with it.
+    spool = tempfile.NamedTemporaryFile(prefix="a1gm-stdin-")  # noqa: SIM115
+    shutil.copyfileobj(sys.stdin.buffer, spool, 1 << 20)
+    spool.flush()
+    return spool
