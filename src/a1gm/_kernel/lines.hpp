@@ -1,0 +1,57 @@
+// Rows (or columns) of a 0/1 or weighted mask as index lists of its minority kind.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace a1gm {
+
+// Line i sums x over its observed cells: over the listed ones, or, when the lists
+// name the missing cells, over all minus the listed ones.
+struct Lines {
+  int64_t n = 0, n_other = 0;
+  bool lists_missing = false;
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> index;     // ascending within a line
+  std::vector<double> weight;     // empty = all 1; only when observed cells are listed
+
+  int64_t length(int64_t i) const { return ptr[i + 1] - ptr[i]; }
+  int64_t degree(int64_t i) const {
+    return lists_missing ? n_other - length(i) : length(i);
+  }
+  // The smallest observed index of line i, or -1.
+  int32_t first_observed(int64_t i) const;
+  double sum(int64_t i, const double* x, double total) const;
+};
+
+// The same mask seen from the other side.
+Lines transpose(const Lines& lines);
+
+// Lists of the rarer kind of cell of an n x m bit matrix.
+Lines lines_of_bits(const uint64_t* bits, int64_t n, int64_t m, int64_t words);
+
+// Lists the missing cells instead of the observed ones when those are fewer.
+void list_rarer_kind(Lines& lines);
+
+// Keeps some lines and some of the other side, renumbered.
+Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
+             const std::vector<int32_t>& keep_other);
+
+// Connected blocks of the bipartite graph; labels -1 where nothing is observed.
+int64_t connected_blocks(const Lines& rows, const Lines& cols,
+                         std::vector<int32_t>& row_label,
+                         std::vector<int32_t>& col_label);
+
+struct Sweeps {
+  int64_t n = 0;        // sweeps done
+  double gap = 0.0;     // largest relative mismatch of the row margins
+  double rate = 0.0;    // last gap / the one before
+  bool done = false;
+};
+
+// Alternating scaling w = R / (P h), h = C / (P' w) until the gap is within tol, or
+// until the measured rate says that more than `patience` sweeps would be needed.
+Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
+             double* w, double* h, double tol, int64_t max_sweeps, int64_t patience);
+
+}  // namespace a1gm

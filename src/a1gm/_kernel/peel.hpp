@@ -1,0 +1,57 @@
+// Twins and leaves to the core, with a log that is replayed backwards.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lines.hpp"
+
+namespace a1gm {
+
+enum class Step : int8_t { root, leaf_row, leaf_col, twin_row, twin_col };
+
+// One step of the peeling. The line `gone` leaves the table:
+//   root      row `gone` and column `kept` are all that is left of their block
+//   leaf      `gone` observes only `kept` of the other side
+//   twin      `gone` has the pattern of `kept` of its own side and is added to it
+// Sums are those of the cells still in the table at that moment. `ratio` is the
+// weight of the leaf's cell, or weights of gone / weights of kept for twins.
+struct LogEntry {
+  Step step;
+  int32_t gone, kept;
+  double sum_gone, sum_kept, ratio;
+};
+
+// Observed (row, column) pairs with their sums, row by row, columns ascending.
+struct Pairs {
+  int64_t n_rows = 0, n_cols = 0;
+  std::vector<int64_t> ptr;
+  std::vector<int32_t> col;
+  std::vector<double> sum;
+  std::vector<double> weight;  // empty = all 1
+};
+
+struct Reduced {
+  int64_t n_rows = 0, n_cols = 0;
+  std::vector<LogEntry> log;
+  std::vector<int32_t> core_rows, core_cols;  // what is left, by original number
+  Lines rows, cols;                           // mask of the core
+  std::vector<double> R, C;                   // margins of the core
+  std::vector<int32_t> row_label, col_label;  // connected blocks of the core
+  int64_t n_core_blocks = 0;
+};
+
+// Twins only, from a bit mask and the margins. False when there is a leaf: then the
+// sums of the blocks are needed, and `peel_pairs` does the whole job.
+bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
+                 const double* row_sums, const double* col_sums, bool rows_distinct,
+                 Reduced& out);
+
+Reduced peel_pairs(Pairs pairs);
+
+// Undo the log: w and h hold the core's factors at the core's places on entry and
+// every factor on return; labels likewise, -1 where nothing is observed.
+void replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
+            int32_t* col_label);
+
+}  // namespace a1gm
