@@ -1,0 +1,49 @@
+"""The best rank-1 explanation of a non-negative table with holes.
+
+``a1gm.fit(X)`` finds row and column factors with ``X[i, j] ≈ w[i] * h[j]``, the global
+optimum of the Kullback-Leibler divergence on the observed cells, for every pattern of
+missing cells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from a1gm import exceptions
+from a1gm._fit import fit
+from a1gm._observe import PatternTable
+from a1gm.pattern import MissingPattern
+from a1gm.result import RankOneFit
+
+if TYPE_CHECKING:
+    from a1gm import paper
+
+__all__ = [
+    "MissingPattern",
+    "PatternTable",
+    "RankOneFit",
+    "exceptions",
+    "fit",
+    "paper",
+]
+
+__version__ = "0.1.0"
+
+# Loaded on first use: name -> module that holds it (None = the module itself).
+_LAZY: dict[str, str | None] = {"paper": None}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module
+
+    home = _LAZY[name]
+    if home is None:
+        return import_module(f"{__name__}.{name}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

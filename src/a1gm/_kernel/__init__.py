@@ -1,0 +1,54 @@
+"""The kernel: compiled when it can be, NumPy otherwise; same functions either way."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from types import ModuleType
+from typing import Any
+
+from a1gm.exceptions import SlowKernelWarning
+
+__all__ = ["is_compiled", "kernel", "n_available_cores", "say_if_slow"]
+
+
+def _load() -> tuple[Any, str]:
+    if os.environ.get("A1GM_KERNEL", "") == "numpy":
+        return _reference(), ""
+    try:
+        from a1gm._kernel import _native
+    except ImportError as error:
+        return _reference(), str(error)
+    return _native, ""
+
+
+def _reference() -> ModuleType:
+    from a1gm._kernel import reference
+
+    return reference
+
+
+kernel, _why_slow = _load()
+is_compiled: bool = kernel.__name__.endswith("_native")
+
+
+def say_if_slow() -> None:
+    """Warn once per process when the compiled kernel could not be loaded."""
+    global _why_slow  # noqa: PLW0603 - the one thing said once
+    if _why_slow:
+        reason, _why_slow = _why_slow, ""
+        warnings.warn(
+            "The compiled kernel of a1gm is not available, so the slower NumPy one is "
+            f"used; results are the same ({reason}). Install a C++ compiler and "
+            "reinstall a1gm, or set A1GM_KERNEL=numpy to choose it on purpose.",
+            SlowKernelWarning,
+            stacklevel=3,
+        )
+
+
+def n_available_cores() -> int:
+    """Return the number of cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every platform
+        return os.cpu_count() or 1

@@ -205,13 +205,14 @@ Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_
 }
 
 std::optional<Reduced> reduce_mask(In2<uint64_t> bits, In<double> row_sums,
-                                   In<double> col_sums, bool rows_distinct) {
+                                   In<double> col_sums, bool rows_distinct,
+                                   bool force) {
   Reduced out;
   nb::gil_scoped_release release;
   if (!merge_twins(bits.data(), static_cast<int64_t>(bits.shape(0)),
                    static_cast<int64_t>(col_sums.shape(0)),
                    static_cast<int64_t>(bits.shape(1)), row_sums.data(),
-                   col_sums.data(), rows_distinct, out))
+                   col_sums.data(), rows_distinct, force, out))
     return std::nullopt;
   return out;
 }
@@ -290,7 +291,7 @@ NB_MODULE(_native, m) {
   m.def("expand_rows", &expand<int32_t>, nb::arg("row_sums").noconvert(),
         nb::arg("pattern_id").noconvert(), nb::arg("scale"), nb::arg("n_threads"));
   m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
-        nb::arg("col_sums"), nb::arg("rows_distinct"));
+        nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
   m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
   m.def("reduce_pairs", &reduce_pairs, nb::arg("ptr"), nb::arg("cols"),
         nb::arg("sums"), nb::arg("weights").none(), nb::arg("n_cols"));

@@ -306,12 +306,13 @@ class Peeler {
 
 bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
                  const double* row_sums, const double* col_sums, bool rows_distinct,
-                 Reduced& out) {
+                 bool force, Reduced& out) {
   Lines rows = lines_of_bits(bits, n, m, words);
   Lines cols = transpose(rows);
   const Twins row_twins = find_twins(rows, rows_distinct);
   const Twins col_twins = find_twins(cols, false);
-  if (has_leaf(rows, row_twins, col_twins) || has_leaf(cols, col_twins, row_twins))
+  if (!force &&
+      (has_leaf(rows, row_twins, col_twins) || has_leaf(cols, col_twins, row_twins)))
     return false;
   out.n_rows = n;
   out.n_cols = m;

@@ -42,10 +42,11 @@ struct Reduced {
 };
 
 // Twins only, from a bit mask and the margins. False when there is a leaf: then the
-// sums of the blocks are needed, and `peel_pairs` does the whole job.
+// sums of the blocks are needed, and `peel_pairs` does the whole job. With `force`
+// leaves stay in the core.
 bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
                  const double* row_sums, const double* col_sums, bool rows_distinct,
-                 Reduced& out);
+                 bool force, Reduced& out);
 
 Reduced peel_pairs(Pairs pairs);
 

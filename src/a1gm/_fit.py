@@ -1,0 +1,355 @@
+"""``a1gm.fit``: observe, reduce, solve, expand, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from a1gm._blocks import find_components, separate_zero_lines
+from a1gm._core import solve_core
+from a1gm._expand import Factors, expand_factors
+from a1gm._input import Source, read_input
+from a1gm._kernel import kernel, n_available_cores
+from a1gm._observe import (
+    Observation,
+    PairStatistics,
+    Statistics,
+    TableStatistics,
+    WideStatistics,
+    observe,
+)
+from a1gm._peel import reduce_statistics
+from a1gm._types import Absent, Bools, Floats, Negatives, OnUndetermined
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    NotRepresentableError,
+    NothingObservedError,
+    ParameterError,
+)
+from a1gm.result import RankOneFit
+
+__all__ = ["fit", "fit_observation"]
+
+DEFAULT_TOL = 1e-10
+DEFAULT_MAX_ITER = 1000
+
+
+def fit(
+    X: Any,
+    *,
+    weights: Any = None,
+    absent: Absent | None = None,
+    negatives: Negatives = "raise",
+    on_undetermined: OnUndetermined = "warn",
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+) -> RankOneFit:
+    """Find the best rank-1 explanation of a non-negative table with holes.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        Non-negative numbers; NaN (or the container's own mark) is a missing cell.
+        The input is never modified.
+    weights : array of shape (n_rows, n_cols), optional
+        Non-negative weight of each cell; 0 means that the cell is ignored.
+    absent : {"missing", "zero"}, optional
+        For SciPy sparse tables, what an absent cell is. It must be said.
+    negatives : {"raise", "allow"}, default="raise"
+        ``"allow"`` fits the row and column sums only, as claims reserving does with
+        negative increments; the divergence is then NaN.
+    on_undetermined : {"warn", "raise", "ignore"}, default="warn"
+        What to do when some missing cells have no value that the data determine.
+    tol : float, default=1e-10
+        The certificate to reach: largest relative mismatch of the margins.
+    max_iter : int, default=1000
+        Budget of iterations for patterns without a closed form.
+    n_threads : int, optional
+        Threads for the pass over the data; the cores available by default.
+
+    Returns
+    -------
+    RankOneFit
+        The factors, what they are worth, and how to use them.
+
+    Raises
+    ------
+    NegativeValuesError, InfiniteValuesError, NothingObservedError
+        The table cannot be fitted; the message names the cell.
+    NotNumericError, DimensionError, WeightsError, ParameterError
+        The input is not a table of numbers, or an option is out of range.
+
+    Warns
+    -----
+    EmptyLineWarning
+        Rows or columns without any observed cell; their factor is NaN.
+    UndeterminedWarning
+        Missing cells that the data do not determine; they stay missing.
+    ConvergenceWarning
+        ``max_iter`` ended before the certificate was within ``tol``.
+
+    Notes
+    -----
+    Minimises sum over the observed cells of ``x log(x / wh) - x + wh``. The answer is
+    the global optimum for every pattern of holes, in closed form whenever there is one
+    (Coons & Sullivant, 2021), and certified by ``RankOneFit.certificate``.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0]])
+    >>> fit = a1gm.fit(X)
+    >>> fit.solver
+    'closed form'
+    >>> fit.impute(X)
+    array([[1., 2., 3.],
+           [2., 4., 6.]])
+    """
+    check_options(
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        negatives=negatives,
+        on_undetermined=on_undetermined,
+    )
+    source = read_input(X, absent=absent)
+    if weights is not None:
+        from a1gm._weights import fit_weighted
+
+        return fit_weighted(
+            source, weights, tol=tol, max_iter=max_iter, on_undetermined=on_undetermined
+        )
+    return fit_observation(
+        observe(source, n_threads=n_threads, negatives=negatives),
+        source=source,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        on_undetermined=on_undetermined,
+        row_labels=source.row_labels,
+        col_labels=source.col_labels,
+    )
+
+
+def fit_observation(
+    seen: Observation,
+    *,
+    source: Source | None = None,
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+    on_undetermined: OnUndetermined = "warn",
+    row_labels: Any = None,
+    col_labels: Any = None,
+    has_rows: bool = True,
+    quiet: bool = False,
+) -> RankOneFit:
+    """Reduce, solve and expand what a pass has found."""
+    statistics = seen.statistics
+    factors, components, statistics = solve_statistics(
+        statistics, seen, source, tol=tol, max_iter=max_iter
+    )
+    row_factor = _row_factor(seen, statistics, factors, n_threads)
+    if seen.n_negative:
+        _check_margin_fit(factors, row_factor)
+    fit = RankOneFit(
+        row_factor=row_factor,
+        col_factor=factors.col_factor,
+        factors=factors,
+        statistics=statistics,
+        line_of_row=seen.line_of_row if not isinstance(statistics, PairStatistics) else None,
+        components=components,
+        source=source,
+        exponent=seen.exponent,
+        has_negatives=seen.n_negative > 0,
+        tol=tol,
+        row_labels=row_labels,
+        col_labels=col_labels,
+        on_undetermined=on_undetermined,
+        has_rows=has_rows,
+    )
+    if not quiet:
+        if factors.gap > tol:
+            _warn_of_gap(factors, tol)
+        fit.say_what_is_unknown()
+    return fit
+
+
+def fit_pattern(seen: Observation, source: Source) -> RankOneFit:
+    """Fit for the sake of what can be known; negative cells count as positive ones."""
+    if seen.n_negative:
+        mask = source.observed_as_ones()
+        seen = observe(mask)
+        source = mask
+    copied = replace(seen, row_sums=seen.row_sums.copy())  # the fit overwrites them
+    return fit_observation(copied, source=source, on_undetermined="ignore", quiet=True)
+
+
+def solve_statistics(
+    statistics: Statistics,
+    seen: Observation,
+    source: Source | None,
+    *,
+    tol: float,
+    max_iter: int,
+) -> tuple[Factors, Any, Statistics]:
+    """Blocks, peeling, core and replay for the statistics of a table."""
+    if seen.n_negative:
+        _check_positive_margins(statistics, seen)
+        components = separate_zero_lines(statistics)
+    else:
+        components = find_components(statistics)
+    reduced = reduce_statistics(statistics, components, force=source is None)
+    if reduced is None and source is not None:
+        # Leaves among as many patterns as rows: read the table again, with the sums.
+        statistics = _statistics_of_cells(source, seen)
+        components = find_components(statistics)
+        reduced = reduce_statistics(statistics, components)
+    if reduced.n_core_blocks + reduced.n_roots == 0 and not _any_observed(statistics):
+        msg = (
+            "Nothing is observed: every cell of X is missing. At least one cell must "
+            "hold a number."
+        )
+        raise NothingObservedError(msg)
+    core = solve_core(reduced, tol=tol, max_iter=max_iter)
+    row_sums = statistics.row_sums
+    factors = expand_factors(
+        reduced, core, row_sums, lambda: observed_columns(statistics)
+    )
+    return factors, components, statistics
+
+
+def _statistics_of_cells(source: Source, seen: Observation) -> Statistics:
+    """Every row its own line, with the sum of every observed cell."""
+    scale = math.ldexp(1.0, -seen.exponent)
+    counts, cols, values = [np.zeros(1, np.int64)], [], []
+    for _, block in source.blocks():
+        observed = ~np.isnan(block)
+        counts.append(observed.sum(axis=1))
+        cols.append(np.nonzero(observed)[1].astype(np.int32))
+        values.append(block[observed] * scale)
+    return PairStatistics(
+        np.cumsum(np.concatenate(counts)),
+        np.concatenate(cols),
+        np.concatenate(values),
+        None,
+        source.n_cols,
+    )
+
+
+def observed_columns(statistics: Statistics) -> Bools:
+    """Columns with at least one observed cell."""
+    from a1gm._kernel.reference import unpack_bits
+
+    if isinstance(statistics, PairStatistics):
+        return np.bincount(statistics.cols, minlength=statistics.n_cols) > 0
+    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
+    union = np.bitwise_or.reduce(bits, axis=0)[None]
+    return unpack_bits(union, statistics.n_cols)[0]
+
+
+def _any_observed(statistics: Statistics) -> bool:
+    return bool(observed_columns(statistics).any())
+
+
+def observed_line_mask(statistics: Statistics) -> Bools:
+    """Lines with at least one observed cell."""
+    if isinstance(statistics, PairStatistics):
+        return np.diff(statistics.ptr) > 0
+    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
+    found: Bools = bits.any(axis=1)
+    return found
+
+
+def _row_factor(
+    seen: Observation, statistics: Statistics, factors: Factors, n_threads: int | None
+) -> Floats:
+    if isinstance(statistics, WideStatistics | PairStatistics) or seen.line_of_row is None:
+        row_factor = factors.line_factor.copy()
+    else:
+        row_factor = seen.row_sums
+        threads = n_available_cores() if n_threads is None else n_threads
+        kernel.expand_rows(row_factor, seen.line_of_row, factors.line_scale, threads)
+    if seen.exponent:
+        with np.errstate(over="ignore"):
+            row_factor = np.ldexp(row_factor, seen.exponent)
+        if np.isinf(row_factor).any():
+            msg = (
+                "The total of a row of the fitted table is above the largest float64 "
+                "(1.8e308). Divide the data by a power of ten first."
+            )
+            raise NotRepresentableError(msg)
+    empty = ~observed_line_mask(statistics)
+    if empty.any():
+        if isinstance(statistics, TableStatistics) and seen.line_of_row is not None:
+            row_factor[empty[seen.line_of_row]] = np.nan
+        else:
+            row_factor[empty] = np.nan
+    return row_factor
+
+
+def _check_positive_margins(statistics: Statistics, seen: Observation) -> None:
+    for axis, sums in (("row", seen.row_sums), ("column", statistics.col_sums)):
+        if (sums < 0.0).any():
+            where = int(np.argmax(sums < 0.0))
+            msg = (
+                f'With negatives="allow" every row and column sum must be positive, but '
+                f"the sum of {axis} {where} is {sums[where]:g}. Drop that {axis} or mark "
+                "its negative cells as missing."
+            )
+            raise DataError(msg)
+
+
+def _check_margin_fit(factors: Factors, row_factor: Floats) -> None:
+    bad = (factors.col_factor < 0.0).any() or (row_factor < 0.0).any()
+    if bad or factors.gap > 1e-3:
+        msg = (
+            "No non-negative factors reproduce the row and column sums of this table: "
+            "its negative cells outweigh the others in some part of the pattern. Mark "
+            "some negative cells as missing."
+        )
+        raise DataError(msg)
+
+
+def _warn_of_gap(factors: Factors, tol: float) -> None:
+    warnings.warn(
+        f"The fit stopped after {factors.n_iter} iterations with a certificate of "
+        f"{factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or tol).",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def check_options(
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None,
+    negatives: str,
+    on_undetermined: str = "warn",
+) -> None:
+    """Refuse options outside their allowed values."""
+    if not (isinstance(tol, int | float | np.floating) and 0.0 < tol < math.inf):
+        msg = f"tol must be a positive number, got {tol!r}."
+        raise ParameterError(msg)
+    if not isinstance(max_iter, int | np.integer) or max_iter < 1:
+        msg = f"max_iter must be an integer of at least 1, got {max_iter!r}."
+        raise ParameterError(msg)
+    if n_threads is not None and (
+        not isinstance(n_threads, int | np.integer) or n_threads < 1
+    ):
+        msg = f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
+        raise ParameterError(msg)
+    for name, value, allowed in (
+        ("negatives", negatives, ("raise", "allow")),
+        ("on_undetermined", on_undetermined, ("warn", "raise", "ignore")),
+    ):
+        if value not in allowed:
+            msg = f"{name} must be one of {allowed}, got {value!r}."
+            raise ParameterError(msg)

@@ -1,0 +1,220 @@
+"""What shape the holes of a table have, in words a user reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from a1gm._kernel import kernel
+from a1gm._kernel.reference import unpack_bits
+from a1gm._input import read_input
+from a1gm._observe import PairStatistics, Statistics, TableStatistics, observe
+from a1gm._types import Absent, Bools, Ints
+
+if TYPE_CHECKING:
+    from a1gm.result import RankOneFit
+
+__all__ = ["MissingPattern", "observed_line"]
+
+
+class MissingPattern:
+    """The pattern of missing cells of a table.
+
+    Use ``MissingPattern.of(X)``, or ``fit.pattern``.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
+    >>> a1gm.MissingPattern.of(X).is_grid_like
+    True
+    """
+
+    def __init__(
+        self, statistics: Statistics, make_fit: Callable[[], RankOneFit]
+    ) -> None:
+        self._statistics = statistics
+        self._make_fit = make_fit
+
+    @classmethod
+    def of(cls, X: Any, *, absent: Absent | None = None) -> MissingPattern:
+        """Observe a table and describe its holes.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_cols)
+            Anything ``a1gm.fit`` accepts; negative cells do not matter here.
+        absent : {"missing", "zero"}, optional
+            For SciPy sparse tables, what an absent cell is.
+
+        Returns
+        -------
+        MissingPattern
+        """
+        from a1gm._fit import fit_pattern
+
+        source = read_input(X, absent=absent)
+        seen = observe(source, negatives="allow")
+        return cls(seen.statistics, lambda: fit_pattern(seen, source))
+
+    @cached_property
+    def _fit(self) -> RankOneFit:
+        return self._make_fit()
+
+    # ------------------------------------------------------------------ counting
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return int(self._rows_per_line.sum())
+
+    @property
+    def n_cols(self) -> int:
+        """Columns of the table."""
+        return self._statistics.n_cols
+
+    @cached_property
+    def _rows_per_line(self) -> Ints:
+        if isinstance(self._statistics, TableStatistics):
+            return self._statistics.counts
+        return np.ones(len(self._statistics.row_sums), np.int64)
+
+    @cached_property
+    def _observed(self) -> Bools:
+        """Distinct row patterns."""
+        if isinstance(self._statistics, TableStatistics):
+            return self._statistics.observed
+        return np.unique(self._observed_lines, axis=0)
+
+    @cached_property
+    def _observed_lines(self) -> Bools:
+        if isinstance(self._statistics, TableStatistics):
+            return self._statistics.observed
+        if isinstance(self._statistics, PairStatistics):
+            cells = np.zeros((len(self._statistics.ptr) - 1, self.n_cols), bool)
+            cells[self._statistics.lines, self._statistics.cols] = True
+            return cells
+        return unpack_bits(self._statistics.bits, self.n_cols)
+
+    @cached_property
+    def missing_per_col(self) -> Ints:
+        """Missing cells in each column."""
+        counts: Ints = self._rows_per_line @ (~self._observed_lines).astype(np.int64)
+        return counts
+
+    @cached_property
+    def n_missing(self) -> int:
+        """Missing cells."""
+        return int(self.missing_per_col.sum())
+
+    @cached_property
+    def n_rows_with_missing(self) -> int:
+        """Rows with at least one missing cell."""
+        return int(self._rows_per_line[~self._observed_lines.all(axis=1)].sum())
+
+    @property
+    def n_cols_with_missing(self) -> int:
+        """Columns with at least one missing cell."""
+        return int((self.missing_per_col > 0).sum())
+
+    @property
+    def n_row_patterns(self) -> int:
+        """Distinct patterns of the rows."""
+        return len(self._observed)
+
+    @cached_property
+    def n_col_patterns(self) -> int:
+        """Distinct patterns of the columns."""
+        return len(np.unique(self._observed.T, axis=0))
+
+    # --------------------------------------------------------------------- shape
+    @property
+    def is_complete(self) -> bool:
+        """Whether no cell is missing."""
+        return self.n_missing == 0
+
+    @property
+    def is_grid_like(self) -> bool:
+        """Whether the holes are all cells of some rows and some columns."""
+        return self.n_missing == self.n_rows_with_missing * self.n_cols_with_missing
+
+    @property
+    def increase_rate(self) -> float:
+        """Holes after growing them to a grid, per hole (the paper's figure)."""
+        if self.n_missing == 0:
+            return 1.0
+        return self.n_rows_with_missing * self.n_cols_with_missing / self.n_missing
+
+    @cached_property
+    def is_nested(self) -> bool:
+        """Whether the row patterns contain one another: a staircase."""
+        by_size = self._observed[np.argsort(self._observed.sum(axis=1))]
+        return not (by_size[:-1] & ~by_size[1:]).any()
+
+    @cached_property
+    def _reduced(self) -> Any:
+        """The peeling of the pattern alone, as if every observed cell were 1."""
+        observed = self._observed
+        lines, cols = np.nonzero(observed)
+        ptr = np.concatenate(([0], np.cumsum(observed.sum(axis=1)))).astype(np.int64)
+        return kernel.reduce_pairs(
+            ptr, cols.astype(np.int32), np.ones(len(lines)), None, self.n_cols
+        )
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether the optimum has a formula: every cycle of six or more has two chords."""
+        return bool(self._reduced.core_shape[0] == 0)
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """Row and column groups left after peeling; one cell per block if closed form."""
+        rows, cols = self._reduced.core_shape
+        roots = self._reduced.n_roots
+        return int(rows + roots), int(cols + roots)
+
+    # -------------------------------------------------------------- what is known
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own."""
+        return self._fit.n_blocks
+
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells that the data do not determine."""
+        return self._fit.n_undetermined
+
+    @property
+    def shape_name(self) -> str:
+        """The shape of the holes in a word or two."""
+        if self.is_complete:
+            return "complete"
+        if self.is_grid_like:
+            return "grid"
+        if self.is_nested:
+            return "staircase"
+        if self.has_closed_form:
+            return "closed form"
+        rows, cols = self.core_shape
+        return f"core of {rows} x {cols}"
+
+    def __repr__(self) -> str:
+        unknown = self.n_undetermined
+        known = f", {unknown} cells cannot be known" if unknown else ""
+        blocks = "1 block" if self.n_blocks == 1 else f"{self.n_blocks} blocks"
+        return (
+            f"MissingPattern({self.n_rows} x {self.n_cols}, {self.n_missing} missing, "
+            f"{self.n_row_patterns} row patterns, {self.shape_name}, {blocks}{known})"
+        )
+
+
+def observed_line(statistics: Statistics, line: int) -> Bools:
+    """Observed cells of one line."""
+    if isinstance(statistics, PairStatistics):
+        cells = np.zeros(statistics.n_cols, bool)
+        cells[statistics.cols[statistics.ptr[line] : statistics.ptr[line + 1]]] = True
+        return cells
+    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
+    return unpack_bits(bits[line : line + 1], statistics.n_cols)[0]

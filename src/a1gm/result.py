@@ -1,0 +1,642 @@
+"""What a fit gives: factors, what they are worth, and the holes filled."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+
+from a1gm._blocks import (
+    EMPTY,
+    FATES,
+    UNBOUNDED,
+    UNDETERMINED,
+    Components,
+    Reachability,
+    observed_lines,
+    zero_rows_per_line,
+)
+from a1gm._divergence import divergence_of_blocks
+from a1gm._expand import Factors
+from a1gm._input import Source, read_input
+from a1gm._observe import PairStatistics, Statistics
+from a1gm._types import (
+    AnyArray,
+    Bools,
+    Fate,
+    Floats,
+    Ints,
+    OnUndetermined,
+    SmallInts,
+    Solver,
+)
+from a1gm.exceptions import (
+    DimensionError,
+    EmptyLineWarning,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+
+if TYPE_CHECKING:
+    from a1gm.pattern import MissingPattern
+
+__all__ = ["RankOneFit", "UndeterminedCell", "UndeterminedCells"]
+
+
+class UndeterminedCell(NamedTuple):
+    """A missing cell that the data do not determine."""
+
+    row: int
+    column: int
+    kind: Fate
+
+
+class UndeterminedCells(Sequence[UndeterminedCell]):
+    """Missing cells without a value: arrays ``row``, ``column``, ``kind``, or tuples."""
+
+    def __init__(self, row: Ints, column: Ints, kind: AnyArray) -> None:
+        self.row, self.column, self.kind = row, column, kind
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @overload
+    def __getitem__(self, at: int) -> UndeterminedCell: ...
+    @overload
+    def __getitem__(self, at: slice) -> UndeterminedCells: ...
+    def __getitem__(self, at: int | slice) -> UndeterminedCell | UndeterminedCells:
+        if isinstance(at, slice):
+            return UndeterminedCells(self.row[at], self.column[at], self.kind[at])
+        return UndeterminedCell(
+            int(self.row[at]), int(self.column[at]), FATES[self.kind[at]]  # type: ignore[arg-type]
+        )
+
+    def __iter__(self) -> Iterator[UndeterminedCell]:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(tuple(cell)) for cell in self[:3])
+        more = ", ..." if len(self) > 3 else ""
+        return f"<{len(self)} undetermined cells: {shown}{more}>"
+
+
+class RankOneFit:
+    """The best rank-1 explanation of a table, ``X[i, j] ≈ row_factor[i] * col_factor[j]``.
+
+    Made by ``a1gm.fit``; not meant to be constructed by hand.
+
+    Attributes
+    ----------
+    row_factor : ndarray of shape (n_rows,)
+        Row factors in the data's units: with one block, each row's estimated total.
+        NaN for rows without any observed cell.
+    col_factor : ndarray of shape (n_cols,)
+        Column factors; they sum to 1, each block to its share of the observed total.
+        NaN for columns without any observed cell.
+    row_labels, col_labels
+        The table's own row and column names, or None.
+    """
+
+    def __init__(
+        self,
+        *,
+        row_factor: Floats,
+        col_factor: Floats,
+        factors: Factors,
+        statistics: Statistics,
+        line_of_row: AnyArray | None,
+        components: Components | None,
+        source: Source | None,
+        exponent: int,
+        has_negatives: bool,
+        tol: float,
+        row_labels: Any,
+        col_labels: Any,
+        on_undetermined: OnUndetermined,
+        has_rows: bool,
+    ) -> None:
+        self._row_factor = row_factor
+        self.col_factor = col_factor
+        self.row_labels = row_labels
+        self.col_labels = col_labels
+        self.tol = tol
+        self._factors = factors
+        self._statistics = statistics
+        self._line_of_row = line_of_row
+        self._components = components
+        self._source = source
+        self._exponent = exponent
+        self._has_negatives = has_negatives
+        self._on_undetermined = on_undetermined
+        self._has_rows = has_rows
+
+    # ------------------------------------------------------------- the factors
+    @property
+    def row_factor(self) -> Floats:
+        """Row factors, one per row of the table."""
+        if not self._has_rows:
+            msg = (
+                "This fit was made without keeping its rows. Use fit.transform(block) "
+                "for the row factors of any rows, or PatternTable(keep_rows=True)."
+            )
+            raise ParameterError(msg)
+        return self._row_factor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        return len(self.row_factor), len(self.col_factor)
+
+    @property
+    def solver(self) -> Solver:
+        """How it was solved: "closed form", "scaling" or "newton"."""
+        return self._factors.solver
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations used; 0 for the closed form."""
+        return self._factors.n_iter
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own; scales between blocks are not determined."""
+        return self._factors.n_blocks
+
+    @property
+    def attained(self) -> bool:
+        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        return self._n_between == 0
+
+    @cached_property
+    def _n_between(self) -> int:
+        """Observed cells between components: zeros that only the limit fits."""
+        if self._components is None or self._has_negatives:
+            return 0
+        n_rows, _ = self._rows_per_line
+        line, col = self._components.line, self._components.col
+        positive_line = self._statistics.row_sums > 0.0
+        positive_col = self._statistics.col_sums > 0.0
+        n = 0
+        for start, observed in observed_lines(self._statistics):
+            lines = slice(start, start + len(observed))
+            between = observed & (line[lines, None] != col) & positive_col
+            between &= positive_line[lines, None]
+            n += int((between.sum(axis=1) * n_rows[lines]).sum())
+        return n
+
+    @cached_property
+    def certificate(self) -> float:
+        """Largest relative mismatch between the margins of the fit and of the data.
+
+        At the optimum the fitted table has the row and column sums of the observed
+        cells, so 0 proves optimality.
+        """
+        h = np.nan_to_num(self.col_factor, nan=0.0)
+        w, R, C = self._factors.line_factor, self._statistics.row_sums, self._statistics.col_sums
+        w = np.nan_to_num(w, nan=0.0)
+        fitted_rows, fitted_cols = self._fitted_margins(w, h)
+        gap = 0.0
+        for fitted, sums in ((fitted_rows, R), (fitted_cols, C)):
+            known = sums > 0.0
+            if known.any():
+                off = np.abs(fitted[known] - sums[known]) / sums[known]
+                gap = max(gap, float(off.max()))
+        return gap
+
+    def _fitted_margins(self, w: Floats, h: Floats) -> tuple[Floats, Floats]:
+        statistics = self._statistics
+        line_block, col_block = self._factors.line_block, self._factors.col_block
+        if isinstance(statistics, PairStatistics):
+            lines, cols = statistics.lines, statistics.cols
+            cells = w[lines] * h[cols]
+            cells[line_block[lines] != col_block[cols]] = 0.0
+            if statistics.weights is not None:
+                cells *= statistics.weights
+            return (
+                np.bincount(lines, cells, minlength=len(w)),
+                np.bincount(cols, cells, minlength=len(h)),
+            )
+        rows, cols_sum = np.zeros_like(w), np.zeros_like(h)
+        one_block = self.n_blocks == 1
+        for start, observed in observed_lines(statistics):
+            lines = slice(start, start + len(observed))
+            if not one_block:
+                observed &= line_block[lines, None] == col_block
+            mask = observed.astype(np.float64)
+            rows[lines] = w[lines] * (mask @ h)
+            cols_sum += h * (w[lines] @ mask)
+        return rows, cols_sum
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the certificate is within the tolerance asked for."""
+        return self.certificate <= self.tol
+
+    @cached_property
+    def divergence(self) -> float:
+        """Kullback-Leibler divergence on the observed cells, computed when asked for.
+
+        NaN when negative cells were allowed, and for streamed fits, which do not keep
+        the table: there ``divergence_of(X)`` computes it.
+        """
+        if self._source is None:
+            return math.nan
+        return self._divergence_of(self._source)
+
+    def divergence_of(self, X: Any) -> float:
+        """Compute the divergence between a table of these rows and the fit.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_cols)
+            The table that was fitted.
+
+        Returns
+        -------
+        float
+        """
+        source = read_input(X)
+        self._check_shape(source)
+        return self._divergence_of(source)
+
+    def _divergence_of(self, source: Source) -> float:
+        if self._has_negatives:
+            return math.nan
+        same: Callable[[slice], Bools] | None = None
+        if self.n_blocks != 1 or self._components is not None:
+            same = self._same_block
+        return divergence_of_blocks(source, self.row_factor, self.col_factor, same)
+
+    def _same_block(self, rows: slice) -> Bools:
+        line = self._factors.line_block
+        block = line[rows] if self._line_of_row is None else line[self._line_of_row[rows]]
+        inside: Bools = (block[:, None] == self._factors.col_block) & (block >= 0)[:, None]
+        return inside
+
+    # ------------------------------------------------------------ using the fit
+    def reconstruct(self) -> Floats:
+        """Return the rank-1 table; NaN where the data do not determine a value.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        table = np.outer(self.row_factor, self.col_factor)
+        if self._all_finite:
+            return table
+        for i, fates in self._row_fates():
+            table[i, fates == 1] = 0.0
+            table[i, fates >= UNBOUNDED] = np.nan
+        if self._n_between:
+            self._zero_between(table)
+        return table
+
+    def _zero_between(self, table: Floats) -> None:
+        """Observed cells between components are fitted by 0."""
+        for i in range(len(table)):
+            observed = self._observed_row(i)
+            inside = self._same_block(slice(i, i + 1))[0]
+            table[i, observed & ~inside] = 0.0
+
+    def impute(self, X: Any, *, on_undetermined: OnUndetermined | None = None) -> Any:
+        """Fill the missing cells of the table that was fitted.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_cols)
+            The table that was fitted. It is not modified.
+        on_undetermined : {"warn", "raise", "ignore"}, optional
+            What to do about cells that the data do not determine; they stay missing.
+            By default as said in ``fit``.
+
+        Returns
+        -------
+        table
+            A copy of X, of the same kind, with its missing cells filled.
+        """
+        source = read_input(X)
+        self._check_shape(source)
+        out = _copy_for_filling(X, source)
+        n_left, first = 0, None
+        for rows, block in source.blocks():
+            i, j = np.nonzero(np.isnan(block))
+            if len(i) == 0:
+                continue
+            values = self._values(i + rows.start, j)
+            left = np.isnan(values)
+            if left.any():
+                if first is None:
+                    k = int(left.argmax())
+                    first = (int(i[k]) + rows.start, int(j[k]))
+                n_left += int(left.sum())
+            out[i + rows.start, j] = values
+        if first is not None:
+            self._say_left(n_left, first, source, on_undetermined or self._on_undetermined)
+        return out
+
+    def transform(self, X: Any) -> Floats:
+        """Row factors of any rows with these columns: ``r_i / sum of observed h_j``.
+
+        Parameters
+        ----------
+        X : table of shape (any, n_cols)
+            Rows, which may be new and have other holes.
+
+        Returns
+        -------
+        ndarray of shape (any,)
+        """
+        source = read_input(X)
+        if source.n_cols != len(self.col_factor):
+            msg = (
+                f"X has {source.n_cols} columns, but the fit has {len(self.col_factor)}."
+            )
+            raise DimensionError(msg)
+        from a1gm._transform import row_factors
+
+        return row_factors(source, self.col_factor)
+
+    def _values(self, i: Ints, j: Ints) -> Floats:
+        values: Floats = self.row_factor[i] * self.col_factor[j]
+        if self._all_finite:
+            return values
+        for row in np.unique(i):
+            chosen = i == row
+            fates = self._fates_of_row(int(row))[j[chosen]]
+            part = values[chosen]
+            part[fates == 1] = 0.0
+            part[fates >= UNBOUNDED] = np.nan
+            values[chosen] = part
+        return values
+
+    def _check_shape(self, source: Source) -> None:
+        if (source.n_rows, source.n_cols) != self.shape:
+            msg = (
+                f"X has shape ({source.n_rows}, {source.n_cols}), but the table that was "
+                f"fitted has shape {self.shape}. Pass the fitted table; for new rows use "
+                "transform, or RankOneImputer."
+            )
+            raise DimensionError(msg)
+
+    # ------------------------------------------------- what is known, and what not
+    @cached_property
+    def pattern(self) -> MissingPattern:
+        """The shape of the holes."""
+        from a1gm.pattern import MissingPattern
+
+        return MissingPattern(self._statistics, lambda: self)
+
+    @cached_property
+    def row_block(self) -> SmallInts:
+        """Component of each row, 0-based in order of first row; -1 if nothing observed."""
+        return self._blocks[0]
+
+    @cached_property
+    def col_block(self) -> SmallInts:
+        """Component of each column, numbered as those of the rows."""
+        return self._blocks[1]
+
+    @cached_property
+    def _blocks(self) -> tuple[SmallInts, SmallInts]:
+        line_block, col_block = self._factors.line_block, self._factors.col_block
+        rows = line_block.copy() if self._line_of_row is None else line_block[self._line_of_row]
+        # Rows and columns of zeros are components of their own.
+        zero_rows = self.row_factor == 0.0
+        rows = np.where(zero_rows, self.n_blocks + np.cumsum(zero_rows) - 1, rows)
+        rows[np.isnan(self.row_factor)] = -1
+        n = self.n_blocks + int(zero_rows.sum())
+        zero_cols = (col_block < 0) & ~np.isnan(self.col_factor)
+        cols = np.where(zero_cols, n + np.cumsum(zero_cols) - 1, col_block)
+        n += int(zero_cols.sum())
+        labels, first = np.unique(rows[rows >= 0], return_index=True)
+        rename = np.full(n + 1, -1, np.int32)
+        rename[labels[np.argsort(first)]] = np.arange(len(labels))
+        rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
+        return rename[rows], rename[cols]
+
+    @cached_property
+    def _rows_per_line(self) -> tuple[Ints, Ints]:
+        n_lines = len(self._factors.line_factor)
+        return zero_rows_per_line(
+            np.nan_to_num(self._row_factor, nan=0.0), self._line_of_row, n_lines
+        )
+
+    @cached_property
+    def _all_finite(self) -> bool:
+        """Whether every missing cell has a finite value: the usual case."""
+        return (
+            self.n_blocks == 1
+            and self._components is None
+            and not np.isnan(self._row_factor).any()
+            and not np.isnan(self.col_factor).any()
+        )
+
+    @cached_property
+    def _reach(self) -> Reachability:
+        components = self._components
+        if components is None:
+            components = Components(self._factors.line_block, self._factors.col_block)
+        return Reachability(components, self._statistics)
+
+    def _line(self, row: int) -> int:
+        return row if self._line_of_row is None else int(self._line_of_row[row])
+
+    def _observed_row(self, row: int) -> Bools:
+        from a1gm.pattern import observed_line
+
+        return observed_line(self._statistics, self._line(row))
+
+    def _fates_of_row(self, row: int) -> SmallInts:
+        zero = bool(self.row_factor[row] == 0.0)
+        key = (self._line(row), zero)
+        cache = self.__dict__.setdefault("_fate_cache", {})
+        if key not in cache:
+            observed = self._observed_row(row)
+            cache[key] = self._reach.fates(key[0], observed, zero_row=zero)
+        fates: SmallInts = cache[key]
+        return fates
+
+    def _row_fates(self) -> Iterator[tuple[int, SmallInts]]:
+        """Yield (row, fate of each missing cell; 0 at the observed ones)."""
+        for i in range(len(self.row_factor)):
+            yield i, np.where(self._observed_row(i), 0, self._fates_of_row(i))
+
+    def fate(self, i: int, j: int) -> Fate:
+        """What the data say of cell (i, j), were it missing.
+
+        Parameters
+        ----------
+        i, j : int
+            Row and column, counted from 0.
+
+        Returns
+        -------
+        {"finite", "zero", "unbounded", "undetermined"}
+            Finite: ``row_factor[i] * col_factor[j]``. Zero: 0. Unbounded: the fit
+            improves as the cell grows without end. Undetermined: any value is as good.
+        """
+        if self._all_finite:
+            return "finite"
+        fate: Fate = FATES[int(self._fates_of_row(i)[j])]  # type: ignore[assignment]
+        return fate
+
+    @cached_property
+    def undetermined(self) -> UndeterminedCells:
+        """Missing cells without a value: row, column and kind, row by row."""
+        found: list[tuple[Ints, Ints, AnyArray]] = []
+        if not self._all_finite:
+            for i, fates in self._row_fates():
+                cols = np.flatnonzero(fates >= UNBOUNDED)
+                if len(cols):
+                    found.append((np.full(len(cols), i), cols, fates[cols]))
+        if not found:
+            none = np.zeros(0, np.int64)
+            return UndeterminedCells(none, none, none)
+        return UndeterminedCells(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+    @cached_property
+    def _n_by_fate(self) -> Ints:
+        """Missing cells of each fate, counted line by line."""
+        counts = np.zeros(len(FATES), np.int64)
+        positive, zero = self._rows_per_line
+        for start, observed in observed_lines(self._statistics):
+            for k, cells in enumerate(observed):
+                line = start + k
+                for n_rows, is_zero in ((positive[line], False), (zero[line], True)):
+                    if n_rows:
+                        fates = self._reach.fates(line, cells, zero_row=is_zero)[~cells]
+                        counts += n_rows * np.bincount(fates, minlength=len(FATES))
+        return counts
+
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells that cannot be known (unbounded and undetermined)."""
+        return 0 if self._all_finite else int(self._n_by_fate[UNBOUNDED:].sum())
+
+    def say_what_is_unknown(self) -> None:
+        """Warn of empty rows and columns and of cells that cannot be known."""
+        if self._all_finite:
+            return
+        self._warn_of_empty_lines()
+        counts = self._n_by_fate
+        n = int(counts[UNBOUNDED] + counts[UNDETERMINED])
+        if (n or not self.attained) and self._on_undetermined != "ignore":
+            text = self._describe_unknown(counts)
+            if self._on_undetermined == "raise":
+                raise UndeterminedError(text)
+            warnings.warn(text, UndeterminedWarning, stacklevel=4)
+
+    def _warn_of_empty_lines(self) -> None:
+        texts = []
+        for what, factor in (("row", self._row_factor), ("column", self.col_factor)):
+            empty = np.flatnonzero(np.isnan(factor))
+            if len(empty):
+                shown = ", ".join(str(k) for k in empty[:5])
+                more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+                plural = "s" if len(empty) > 1 else ""
+                texts.append(f"{what}{plural} {shown}{more}")
+        if texts:
+            warnings.warn(
+                f"Nothing is observed in {' and '.join(texts)}: the factors there are NaN "
+                "and the cells stay missing.",
+                EmptyLineWarning,
+                stacklevel=5,
+            )
+
+    def _describe_unknown(self, counts: Ints) -> str:
+        parts = []
+        if self.n_blocks > 1:
+            parts.append(f"The table falls into {self.n_blocks} blocks.")
+        if self._n_between:
+            parts.append(
+                f"{self._n_between} observed zeros can only be approached, not fitted "
+                "(no minimiser exists); they are fitted by 0."
+            )
+        if counts[UNBOUNDED] or counts[UNDETERMINED]:
+            first = self._first_unknown()
+            parts.append(
+                f"{counts[UNBOUNDED]} missing cells are unbounded and "
+                f"{counts[UNDETERMINED]} undetermined, the first at ({first[0]}, "
+                f"{first[1]}). They stay missing; see fit.undetermined."
+            )
+        return " ".join(parts)
+
+    def _first_unknown(self) -> tuple[int, int]:
+        for i, fates in self._row_fates():
+            cols = np.flatnonzero((fates >= UNBOUNDED) & (fates < EMPTY))
+            if len(cols):
+                return i, int(cols[0])
+        return (-1, -1)
+
+    def _say_left(
+        self, n: int, first: tuple[int, int], source: Source, how: OnUndetermined
+    ) -> None:
+        if how == "ignore":
+            return
+        counts = self._n_by_fate
+        text = (
+            f"{n} missing cells stay missing: {counts[UNBOUNDED]} are unbounded and "
+            f"{counts[UNDETERMINED] + counts[EMPTY]} undetermined by the data, the first "
+            f"at {source.where(*first)}. See fit.undetermined."
+        )
+        if how == "raise":
+            raise UndeterminedError(text)
+        warnings.warn(text, UndeterminedWarning, stacklevel=3)
+
+    # ------------------------------------------------------------------ appearance
+    def summary(self) -> dict[str, str]:
+        """The fit in words, line by line."""
+        n, m = (self.shape if self._has_rows else ("streamed", len(self.col_factor)))
+        lines = {
+            "table": f"{n} x {m}",
+            "solver": self.solver + (f", {self.n_iter} iterations" if self.n_iter else ""),
+            "certificate": f"{self.certificate:.1e}",
+            "blocks": str(self.n_blocks),
+        }
+        unknown = self.n_undetermined if self._has_rows else 0
+        if unknown:
+            cells = "cell" if unknown == 1 else "cells"
+            lines["cannot be known"] = f"{unknown} missing {cells}"
+        if self._n_between:
+            lines["zeros given up"] = str(self._n_between)
+        return lines
+
+    def __repr__(self) -> str:
+        return "RankOneFit(" + ", ".join(f"{k}: {v}" for k, v in self.summary().items()) + ")"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
+            for k, v in self.summary().items()
+        )
+        return f"<table><caption>RankOneFit</caption>{rows}</table>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: only its divergence travels."""
+        state = self.__dict__.copy()
+        if self._has_rows:
+            state["divergence"] = self.divergence
+        state["_source"] = None
+        state.pop("_reach", None)
+        return state
+
+
+def _copy_for_filling(X: Any, source: Source) -> Any:
+    """A float copy of a dense array; float32 stays float32, whole integers integers."""
+    array = np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    if array.dtype.kind in "iub" and source.parts[0][1] is None:
+        return array.copy()
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    if array.dtype.kind == "O":
+        return source.rows(slice(0, source.n_rows))
+    out = array.astype(dtype)
+    if source.parts[0][1] is not None:
+        out[source.parts[0][1].astype(bool)] = np.nan
+    return out
