@@ -1,40 +1,21 @@
-"""Does a minimiser exist, and what can be known of each missing cell.
+"""Does a minimiser exist: the strongly connected components of a table.
 
 A directed graph has an edge line -> column for every observed cell and column -> line
 for every positive one. Inside a strongly connected component the optimum is attained;
-observed cells between components are all zero and are fitted by 0. A missing cell is
-finite when row and column reach each other, 0 when only the row reaches the column,
-unbounded when only the column reaches the row, and undetermined when neither does.
+observed cells between components are all zero and are fitted by 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from a1gm._kernel.reference import pack_bits, unpack_bits
-from a1gm._observe import PairStatistics, Statistics, TableStatistics, WideStatistics
-from a1gm._types import Bools, Floats, Ints, SmallInts, Words
+from a1gm._statistics import Statistics, TableStatistics, WideStatistics
+from a1gm._types import Bools, Ints, SmallInts, Words
 
-__all__ = [
-    "EMPTY",
-    "FATES",
-    "FINITE",
-    "UNBOUNDED",
-    "UNDETERMINED",
-    "ZERO",
-    "Components",
-    "Reachability",
-    "find_components",
-    "observed_lines",
-    "separate_zero_lines",
-]
-
-FINITE, ZERO, UNBOUNDED, UNDETERMINED, EMPTY = range(5)
-FATES = ("finite", "zero", "unbounded", "undetermined", "undetermined")
-LINES_AT_ONCE = 256
+__all__ = ["Components", "find_components", "separate_zero_lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +48,12 @@ def find_components(statistics: Statistics) -> Components | None:
             return None
         lines, cols = np.nonzero(statistics.observed)
         positive = statistics.sums[lines, cols] > 0.0
-        shape = statistics.sums.shape
     else:
         if (statistics.sums > 0.0).all():
             return None
-        lines, cols = statistics.lines, statistics.cols
+        lines, cols = statistics.lines, statistics.cols.astype(np.int64)
         positive = statistics.sums > 0.0
-        shape = (len(statistics.ptr) - 1, statistics.n_cols)
+    shape = (statistics.n_lines, statistics.n_cols)
     return _components_of_pairs(lines, cols, positive, shape)
 
 
@@ -93,20 +73,19 @@ def separate_zero_lines(statistics: Statistics) -> Components | None:
 
 
 def _components_of_pairs(
-    lines: Ints, cols: Ints | SmallInts, positive: Bools, shape: tuple[int, int]
+    lines: Ints, cols: Ints, positive: Bools, shape: tuple[int, int]
 ) -> Components:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     n, m = shape
-    col_nodes = cols.astype(np.int64) + n
+    col_nodes = cols + n
     heads = np.concatenate([lines, col_nodes[positive]])
     tails = np.concatenate([col_nodes, lines[positive]])
     ones = np.ones(len(heads), np.int8)
     graph = coo_array((ones, (heads, tails)), shape=(n + m, n + m)).tocsr()
     _, label = connected_components(graph, directed=True, connection="strong")
-    label = label.astype(np.int32)
-    line, col = label[:n].copy(), label[n:].copy()
+    line, col = label[:n].astype(np.int32), label[n:].astype(np.int32)
     line[np.bincount(lines, minlength=n) == 0] = -1
     col[np.bincount(cols, minlength=m) == 0] = -1
     return Components(line, col)
@@ -133,7 +112,9 @@ def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
     ):
         labels[places] = n_found + np.arange(len(places))
         n_found += len(places)
-    open_sets = [(np.flatnonzero(has_positive_line), pack_bits(has_positive_col[None])[0])]
+    open_sets = [
+        (np.flatnonzero(has_positive_line), pack_bits(has_positive_col[None])[0])
+    ]
     while open_sets:
         lines, cols = open_sets.pop()
         if len(lines) == 0:
@@ -162,7 +143,7 @@ def _union(bits: Words) -> Words:
 
 
 def _reach(lines: Ints, cols: Words, out: Words, back: Words) -> tuple[Bools, Words]:
-    """Lines and columns reached from lines[0]: over ``out`` to columns, then ``back``."""
+    """Lines and columns reached from lines[0], over ``out`` and then ``back``."""
     reached = np.zeros(len(lines), bool)
     reached[0] = True
     fresh = reached.copy()
@@ -175,100 +156,3 @@ def _reach(lines: Ints, cols: Words, out: Words, back: Words) -> tuple[Bools, Wo
         fresh = touched
         reached |= fresh
     return reached, reached_cols
-
-
-# --------------------------------------------------------------- reachability
-def observed_lines(statistics: Statistics) -> Iterator[tuple[int, Bools]]:
-    """Yield (first line, observed cells) of the lines, a few at a time."""
-    m = statistics.n_cols
-    if isinstance(statistics, PairStatistics):
-        for start in range(0, len(statistics.ptr) - 1, LINES_AT_ONCE):
-            ptr = statistics.ptr[start : start + LINES_AT_ONCE + 1]
-            cells = np.zeros((len(ptr) - 1, m), bool)
-            rows = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-            cells[rows, statistics.cols[ptr[0] : ptr[-1]]] = True
-            yield start, cells
-        return
-    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
-    for start in range(0, len(bits), LINES_AT_ONCE):
-        yield start, unpack_bits(bits[start : start + LINES_AT_ONCE], m)
-
-
-@dataclass
-class Reachability:
-    """Which component reaches which, and so the fate of every missing cell."""
-
-    components: Components
-    statistics: Statistics
-    _edges: dict[int, set[int]] | None = None
-    _cache: dict[int, Bools] = field(default_factory=dict)
-
-    @property
-    def edges(self) -> dict[int, set[int]]:
-        """Edges between different components; they lead from lines to columns."""
-        if self._edges is None:
-            found: dict[int, set[int]] = {}
-            for start, observed in observed_lines(self.statistics):
-                for k, cells in enumerate(observed):
-                    own = int(self.components.line[start + k])
-                    targets = np.unique(self.components.col[cells])
-                    targets = targets[targets != own]
-                    if own >= 0 and len(targets):
-                        found.setdefault(own, set()).update(targets.tolist())
-            self._edges = found
-        return self._edges
-
-    def reached_from(self, component: int) -> Bools:
-        """Components that can be reached from one, itself among them."""
-        if component not in self._cache:
-            reached = np.zeros(self.components.n, bool)
-            reached[component] = True
-            waiting = [component]
-            while waiting:
-                for target in self.edges.get(waiting.pop(), ()):
-                    if not reached[target]:
-                        reached[target] = True
-                        waiting.append(target)
-            self._cache[component] = reached
-        return self._cache[component]
-
-    def fates(self, line: int, observed: Bools, *, zero_row: bool) -> SmallInts:
-        """Fate of each column's cell in a row of this line, were it missing."""
-        col = self.components.col
-        own = int(self.components.line[line])
-        fate = np.full(len(col), UNDETERMINED, np.int32)
-        if own < 0:
-            fate[:] = EMPTY
-            return fate
-        if zero_row:  # nothing leads to a row of zeros, it leads to what it observes
-            reached = np.zeros(self.components.n, bool)
-            for component in np.unique(col[observed]):
-                reached |= self.reached_from(int(component))
-            fate[reached[col]] = ZERO
-        else:
-            fate[self._reaching(own)[col]] = UNBOUNDED
-            fate[self.reached_from(own)[col]] = ZERO
-            fate[col == own] = FINITE
-        fate[col < 0] = EMPTY
-        return fate
-
-    def _reaching(self, component: int) -> Bools:
-        """Components from which one can be reached."""
-        return np.fromiter(
-            (self.reached_from(c)[component] for c in range(self.components.n)),
-            bool,
-            self.components.n,
-        )
-
-
-def zero_rows_per_line(
-    row_sums: Floats, line_of_row: Ints | None, n_lines: int
-) -> tuple[Ints, Ints]:
-    """Count the rows of each line whose sum is positive, and whose sum is zero."""
-    zero = row_sums == 0.0
-    if line_of_row is None:
-        return (~zero).astype(np.int64), zero.astype(np.int64)
-    return (
-        np.bincount(line_of_row[~zero], minlength=n_lines),
-        np.bincount(line_of_row[zero], minlength=n_lines),
-    )

@@ -62,10 +62,15 @@ def solve_core(reduced: ReducedProblem, *, tol: float, max_iter: int) -> CoreSol
         return _NOTHING
     C = reduced.core_col_sums
     start = np.maximum(C / C.max(), SMALLEST_START)
-    w, h, sweeps, gap, done = reduced.scale(start, tol, max_iter, _patience(reduced))
+    # Half of the budget at most: Newton must have its turn.
+    budget = max(1, max_iter // 2)
+    patience = min(budget, _patience(reduced))
+    w, h, sweeps, gap, done = reduced.scale(start, tol, budget, patience)
     if done or sweeps >= max_iter:
         return CoreSolution(w, h, "scaling", sweeps, gap)
-    return _Newton(reduced, w, h).run(tol=tol, max_iter=max_iter, sweeps=sweeps, gap=gap)
+    return _Newton(reduced, w, h).run(
+        tol=tol, max_iter=max_iter, sweeps=sweeps, gap=gap
+    )
 
 
 def _patience(reduced: ReducedProblem) -> int:
@@ -74,7 +79,7 @@ def _patience(reduced: ReducedProblem) -> int:
     sweep = SECONDS_PER_LISTED_CELL * (2 * reduced.n_listed + 4 * (small + large))
     flops = large * small**2 if small <= DENSE_SIDE else 200 * reduced.n_listed
     newton = NEWTON_STEPS * (SECONDS_PER_NEWTON_STEP + SECONDS_PER_FLOP * flops)
-    return int(np.clip(newton / sweep, 30, 3000))
+    return int(np.clip(newton / sweep, 30, 400))
 
 
 class _Newton:
@@ -100,7 +105,9 @@ class _Newton:
         self.free = np.ones(len(C), bool)
         self.free[order[first]] = False
 
-    def run(self, *, tol: float, max_iter: int, sweeps: int, gap: float) -> CoreSolution:
+    def run(
+        self, *, tol: float, max_iter: int, sweeps: int, gap: float
+    ) -> CoreSolution:
         steps, stuck = 0, 0
         best = (gap, self.w, self.h)
         while gap > tol and sweeps + steps < max_iter and stuck < 4:
@@ -194,7 +201,9 @@ class _Newton:
         scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
         scaled = (diags_array(scale) @ H @ diags_array(scale)).tocsc()
         options = {"SymmetricMode": True}
-        factors = splu(scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        factors = splu(
+            scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+        )
         solved: Floats = factors.solve(rhs[self.free] * scale) * scale
         return solved
 
@@ -206,16 +215,21 @@ class _Newton:
 
         def times(d: Floats) -> Floats:
             d = np.asarray(d).ravel()
-            product: Floats = fitted * d - self.h * (self.P.T @ (inner * (self.P @ (self.h * d))))
+            product: Floats = fitted * d - self.h * (
+                self.P.T @ (inner * (self.P @ (self.h * d)))
+            )
             return product
 
         H = LinearOperator((size, size), matvec=times, dtype=np.float64)
-        jacobi = LinearOperator((size, size), matvec=lambda d: np.ravel(d) / fitted, dtype=np.float64)
+        jacobi = LinearOperator(
+            (size, size), matvec=lambda d: np.ravel(d) / fitted, dtype=np.float64
+        )
         solved, _ = cg(H, rhs, rtol=1e-8, maxiter=2000, M=jacobi)
         # The null directions (one shift per block) are taken out by the pinned lines.
         pinned = np.zeros(int(self.block.max()) + 1)
         pinned[self.block[~self.free]] = solved[~self.free]
-        return (solved - pinned[self.block])[self.free]
+        moved: Floats = solved - pinned[self.block]
+        return moved[self.free]
 
 
 class _Complement:
@@ -225,7 +239,7 @@ class _Complement:
         self.holes = holes
 
     @property
-    def T(self) -> _Complement:
+    def T(self) -> _Complement:  # noqa: N802 - NumPy's word
         return _Complement(self.holes.T)
 
     def __matmul__(self, x: Floats) -> Floats:
@@ -234,7 +248,7 @@ class _Complement:
 
 
 def _mask(reduced: ReducedProblem) -> Any:
-    """Return the core's mask as something that multiplies vectors, cheaply and exactly."""
+    """The core's mask as something that multiplies vectors."""
     from scipy.sparse import csr_array
 
     ptr, index, lists_missing, weights = reduced.core_mask

@@ -1,4 +1,4 @@
-"""From the core back to the whole table: replay the log, fix the scale of each block."""
+"""From the core back to the table: replay the log, fix the scale of each block."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def expand_factors(
     if np.isinf(h).any() or np.isinf(w).any():
         msg = (
             "The optimal factors of this table are outside the range of float64 "
-            "(about 1e-308 to 1e308). Rescale rows or columns, or drop the extreme ones."
+            "(about 1e-308 to 1e308). Rescale rows or columns, or drop extreme ones."
         )
         raise NotRepresentableError(msg)
     return Factors(

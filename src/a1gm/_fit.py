@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,20 @@ from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._input import Source, read_input
 from a1gm._kernel import kernel, n_available_cores
-from a1gm._observe import (
-    Observation,
+from a1gm._observe import Observation, observe
+from a1gm._peel import reduce_statistics
+from a1gm._statistics import (
     PairStatistics,
     Statistics,
     TableStatistics,
     WideStatistics,
-    observe,
 )
-from a1gm._peel import reduce_statistics
-from a1gm._types import Absent, Bools, Floats, Negatives, OnUndetermined
+from a1gm._types import Absent, Floats, Negatives, OnUndetermined
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
-    NotRepresentableError,
     NothingObservedError,
+    NotRepresentableError,
     ParameterError,
 )
 from a1gm.result import RankOneFit
@@ -163,7 +163,9 @@ def fit_observation(
         col_factor=factors.col_factor,
         factors=factors,
         statistics=statistics,
-        line_of_row=seen.line_of_row if not isinstance(statistics, PairStatistics) else None,
+        line_of_row=seen.line_of_row
+        if not isinstance(statistics, PairStatistics)
+        else None,
         components=components,
         source=source,
         exponent=seen.exponent,
@@ -211,7 +213,9 @@ def solve_statistics(
         statistics = _statistics_of_cells(source, seen)
         components = find_components(statistics)
         reduced = reduce_statistics(statistics, components)
-    if reduced.n_core_blocks + reduced.n_roots == 0 and not _any_observed(statistics):
+    if reduced.n_core_blocks + reduced.n_roots == 0 and not has_observed_cell(
+        statistics
+    ):
         msg = (
             "Nothing is observed: every cell of X is missing. At least one cell must "
             "hold a number."
@@ -220,7 +224,7 @@ def solve_statistics(
     core = solve_core(reduced, tol=tol, max_iter=max_iter)
     row_sums = statistics.row_sums
     factors = expand_factors(
-        reduced, core, row_sums, lambda: observed_columns(statistics)
+        reduced, core, row_sums, lambda: statistics.has_observed()[1]
     )
     return factors, components, statistics
 
@@ -243,34 +247,18 @@ def _statistics_of_cells(source: Source, seen: Observation) -> Statistics:
     )
 
 
-def observed_columns(statistics: Statistics) -> Bools:
-    """Columns with at least one observed cell."""
-    from a1gm._kernel.reference import unpack_bits
-
-    if isinstance(statistics, PairStatistics):
-        return np.bincount(statistics.cols, minlength=statistics.n_cols) > 0
-    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
-    union = np.bitwise_or.reduce(bits, axis=0)[None]
-    return unpack_bits(union, statistics.n_cols)[0]
-
-
-def _any_observed(statistics: Statistics) -> bool:
-    return bool(observed_columns(statistics).any())
-
-
-def observed_line_mask(statistics: Statistics) -> Bools:
-    """Lines with at least one observed cell."""
-    if isinstance(statistics, PairStatistics):
-        return np.diff(statistics.ptr) > 0
-    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
-    found: Bools = bits.any(axis=1)
-    return found
+def has_observed_cell(statistics: Statistics) -> bool:
+    """Whether there is anything to fit."""
+    return bool(statistics.has_observed()[0].any())
 
 
 def _row_factor(
     seen: Observation, statistics: Statistics, factors: Factors, n_threads: int | None
 ) -> Floats:
-    if isinstance(statistics, WideStatistics | PairStatistics) or seen.line_of_row is None:
+    if (
+        isinstance(statistics, WideStatistics | PairStatistics)
+        or seen.line_of_row is None
+    ):
         row_factor = factors.line_factor.copy()
     else:
         row_factor = seen.row_sums
@@ -285,7 +273,7 @@ def _row_factor(
                 "(1.8e308). Divide the data by a power of ten first."
             )
             raise NotRepresentableError(msg)
-    empty = ~observed_line_mask(statistics)
+    empty = ~statistics.has_observed()[0]
     if empty.any():
         if isinstance(statistics, TableStatistics) and seen.line_of_row is not None:
             row_factor[empty[seen.line_of_row]] = np.nan
@@ -299,9 +287,9 @@ def _check_positive_margins(statistics: Statistics, seen: Observation) -> None:
         if (sums < 0.0).any():
             where = int(np.argmax(sums < 0.0))
             msg = (
-                f'With negatives="allow" every row and column sum must be positive, but '
-                f"the sum of {axis} {where} is {sums[where]:g}. Drop that {axis} or mark "
-                "its negative cells as missing."
+                'With negatives="allow" every row and column sum must be positive, but '
+                f"the sum of {axis} {where} is {sums[where]:g}. Drop that {axis} or "
+                "mark its negative cells as missing."
             )
             raise DataError(msg)
 
@@ -335,14 +323,14 @@ def check_options(
     on_undetermined: str = "warn",
 ) -> None:
     """Refuse options outside their allowed values."""
-    if not (isinstance(tol, int | float | np.floating) and 0.0 < tol < math.inf):
+    if not (_is_number(tol, Real) and 0.0 < tol < math.inf):
         msg = f"tol must be a positive number, got {tol!r}."
         raise ParameterError(msg)
-    if not isinstance(max_iter, int | np.integer) or max_iter < 1:
+    if not (_is_number(max_iter, Integral) and max_iter >= 1):
         msg = f"max_iter must be an integer of at least 1, got {max_iter!r}."
         raise ParameterError(msg)
-    if n_threads is not None and (
-        not isinstance(n_threads, int | np.integer) or n_threads < 1
+    if n_threads is not None and not (
+        _is_number(n_threads, Integral) and n_threads >= 1
     ):
         msg = f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
         raise ParameterError(msg)
@@ -353,3 +341,7 @@ def check_options(
         if value not in allowed:
             msg = f"{name} must be one of {allowed}, got {value!r}."
             raise ParameterError(msg)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

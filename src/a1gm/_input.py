@@ -15,7 +15,8 @@ __all__ = ["Source", "read_input"]
 
 # What the kernel reads where it lies; everything else becomes float64 first.
 KERNEL_DTYPES = frozenset(
-    np.dtype(t) for t in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
+    np.dtype(t)
+    for t in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
 )
 BLOCK_CELLS = 1 << 17  # cells per block of rows when the table is read again
 
@@ -46,7 +47,9 @@ class Source:
                 block[mask[rows].astype(bool)] = np.nan
             if validity is not None:
                 first, last = offset + rows.start, offset + rows.stop
-                bits = np.unpackbits(validity[first // 8 : -(-last // 8)], bitorder="little")
+                bits = np.unpackbits(
+                    validity[first // 8 : -(-last // 8)], bitorder="little"
+                )
                 skip = first % 8
                 block[bits[skip : skip + last - first] == 0] = np.nan
             columns.append(block)
@@ -71,7 +74,7 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Sour
     else:
         mask = None
     if absent is not None:
-        msg = f"absent={absent!r} is for SciPy sparse tables; {name} is dense. Leave it out."
+        msg = f"absent={absent!r} is for sparse tables; {name} is dense. Leave it out."
         raise ParameterError(msg)
     check_shape(X, name)
     values = as_kernel_array(X, name)
@@ -80,11 +83,13 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Sour
 
 def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
     if isinstance(X, np.matrix):
-        msg = f"{name} is an np.matrix, which is not supported; pass np.asarray({name})."
+        msg = (
+            f"{name} is an np.matrix, which is not supported; pass np.asarray({name})."
+        )
         raise NotNumericError(msg)
     if isinstance(X, np.ma.MaskedArray):
         mask = np.ma.getmask(X)
-        return np.asarray(X.data), None if mask is np.ma.nomask else mask
+        return np.asarray(X.data), None if mask is np.ma.nomask else np.asarray(mask)
     if isinstance(X, np.ndarray):
         return np.asarray(X), None
     try:
@@ -131,13 +136,12 @@ def as_kernel_array(X: AnyArray, name: str) -> AnyArray:
         "V": "structured records",
         "T": "text",
     }.get(X.dtype.kind, "values that are not numbers")
-    msg = (
-        f"{name} holds {what} (dtype {X.dtype}); a table of real numbers is needed. "
+    advice = (
         "Complex data not supported."
         if X.dtype.kind == "c"
-        else f"{name} holds {what} (dtype {X.dtype}); a table of real numbers is needed. "
-        "Convert or drop the columns that are not numeric."
+        else "Convert or drop the columns that are not numeric."
     )
+    msg = f"{name} holds {what} (dtype {X.dtype}), not real numbers. {advice}"
     raise NotNumericError(msg)
 
 

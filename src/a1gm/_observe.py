@@ -13,16 +13,12 @@ import numpy as np
 
 from a1gm._input import Source, read_input
 from a1gm._kernel import kernel, n_available_cores, say_if_slow
-from a1gm._kernel.reference import unpack_bits
-from a1gm._types import (
-    AnyArray,
-    Bools,
-    Floats,
-    Ints,
-    Negatives,
-    SmallInts,
-    Words,
+from a1gm._statistics import (
+    Statistics,
+    TableStatistics,
+    WideStatistics,
 )
+from a1gm._types import AnyArray, Floats, Ints, Negatives, SmallInts
 from a1gm.exceptions import (
     DataError,
     DimensionError,
@@ -35,94 +31,11 @@ from a1gm.exceptions import (
 if TYPE_CHECKING:
     from a1gm.result import RankOneFit
 
-__all__ = [
-    "Observation",
-    "PairStatistics",
-    "PatternTable",
-    "Statistics",
-    "TableStatistics",
-    "WideStatistics",
-    "observe",
-]
+__all__ = ["Observation", "PatternTable", "observe"]
 
 TABLE_CELLS = 1 << 18  # a pattern table smaller than this (2 MB) is always kept
 TINY = 2.0**-900  # tables whose largest row sum is below are scaled up
 LIFT = 2.0**200
-
-
-@dataclass(frozen=True, slots=True)
-class TableStatistics:
-    """Distinct row patterns, their column sums and how many rows have each."""
-
-    keys: Words
-    counts: Ints
-    sums: Floats
-
-    @property
-    def n_cols(self) -> int:
-        """Columns of the table."""
-        return int(self.sums.shape[1])
-
-    @property
-    def row_sums(self) -> Floats:
-        """Sum of each pattern."""
-        total: Floats = self.sums.sum(axis=1)
-        return total
-
-    @property
-    def col_sums(self) -> Floats:
-        """Sum of each column."""
-        total: Floats = self.sums.sum(axis=0)
-        return total
-
-    @property
-    def observed(self) -> Bools:
-        """Patterns as booleans, one row each."""
-        return unpack_bits(self.keys, self.n_cols)
-
-
-@dataclass(frozen=True, slots=True)
-class WideStatistics:
-    """Margins and the mask itself, for tables with nearly as many patterns as rows."""
-
-    bits: Words
-    positive: Words | None  # which cells are > 0; None when all observed ones are
-    row_sums: Floats
-    col_sums: Floats
-
-    @property
-    def n_cols(self) -> int:
-        """Columns of the table."""
-        return len(self.col_sums)
-
-
-@dataclass(frozen=True, slots=True)
-class PairStatistics:
-    """Observed (line, column) pairs, line by line: sparse and weighted tables."""
-
-    ptr: Ints
-    cols: SmallInts
-    sums: Floats
-    weights: Floats | None
-    n_cols: int
-
-    @property
-    def lines(self) -> Ints:
-        """Line of each pair."""
-        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
-
-    @property
-    def row_sums(self) -> Floats:
-        """Sum of each line."""
-        return np.bincount(self.lines, self.sums, minlength=len(self.ptr) - 1)
-
-    @property
-    def col_sums(self) -> Floats:
-        """Sum of each column."""
-        return np.bincount(self.cols, self.sums, minlength=self.n_cols)
-
-
-Statistics = TableStatistics | WideStatistics | PairStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +72,12 @@ def observe(
     exponent = 0
     while True:
         row_sums, wide, found, overflow, negative, infinite = kernel.observe(
-            source.parts, 1, threads, math.ldexp(1.0, -exponent), TABLE_CELLS, keep_table
+            source.parts,
+            1,
+            threads,
+            math.ldexp(1.0, -exponent),
+            TABLE_CELLS,
+            keep_table,
         )
         check_faults(source, negative, infinite, negatives, row_offset)
         if overflow and exponent <= 0:
@@ -363,9 +281,9 @@ class PatternTable:
             return self
         if self.blocks & other.blocks:
             msg = (
-                "The two tables share some of their blocks but neither holds all of the "
-                "other's, so the shared ones cannot be counted once. Merge tables of "
-                "separate blocks, or whole unions of them."
+                "The two tables share some of their blocks but neither holds all of "
+                "the other's, so the shared ones cannot be counted once. Merge tables "
+                "of separate blocks, or whole unions of them."
             )
             raise DataError(msg)
         if self.n_columns is not None and self.n_columns != other.n_columns:
@@ -380,7 +298,9 @@ class PatternTable:
         self._accumulate(places, other._hi * factor, other._counts)
         self._lo[places] += other._lo * factor
         if self.keep_rows and other.keep_rows:
-            self._rows += [(r, places[ids].astype(np.int32), e) for r, ids, e in other._rows]
+            self._rows += [
+                (r, places[ids].astype(np.int32), e) for r, ids, e in other._rows
+            ]
         self.keep_rows &= other.keep_rows
         self.n_rows += other.n_rows
         self._n_negative += other._n_negative
@@ -432,9 +352,9 @@ class PatternTable:
             msg = (
                 f"The pattern table would need {need:,} bytes for "
                 f"{len(self._keys) + len(fresh):,} patterns of {n_cols} columns, more "
-                f"than max_bytes={self.max_bytes:,}. Raise max_bytes, leave out columns, "
-                "or fit the whole table with a1gm.fit, which does not keep one sum per "
-                "pattern."
+                f"than max_bytes={self.max_bytes:,}. Raise max_bytes, leave out "
+                "columns, or fit the whole table with a1gm.fit, which does not keep "
+                "one sum per pattern."
             )
             raise TableTooLargeError(msg)
         for key in fresh:
@@ -443,8 +363,12 @@ class PatternTable:
         self.n_columns = n_cols
         grow = len(self._keys) - len(self._hi)
         if grow:
-            self._hi = np.concatenate([self._hi.reshape(-1, n_cols), np.zeros((grow, n_cols))])
-            self._lo = np.concatenate([self._lo.reshape(-1, n_cols), np.zeros((grow, n_cols))])
+            self._hi = np.concatenate(
+                [self._hi.reshape(-1, n_cols), np.zeros((grow, n_cols))]
+            )
+            self._lo = np.concatenate(
+                [self._lo.reshape(-1, n_cols), np.zeros((grow, n_cols))]
+            )
             self._counts = np.concatenate([self._counts, np.zeros(grow, np.int64)])
         return np.fromiter((self._index[key] for key in keys), np.int64, len(keys))
 

@@ -12,10 +12,15 @@ import numpy as np
 
 from a1gm._blocks import Components
 from a1gm._kernel import kernel
-from a1gm._observe import PairStatistics, Statistics, TableStatistics, WideStatistics
-from a1gm._types import Ints, SmallInts
+from a1gm._statistics import (
+    PairStatistics,
+    Statistics,
+    TableStatistics,
+    WideStatistics,
+)
+from a1gm._types import Ints
 
-__all__ = ["pairs_of_bits", "reduce_statistics"]
+__all__ = ["reduce_statistics"]
 
 
 def reduce_statistics(
@@ -76,12 +81,3 @@ def _reduce_pairs(pairs: PairStatistics, components: Components | None) -> Any:
 def _pointers(lines: Ints, n_lines: int) -> Ints:
     counts = np.bincount(lines, minlength=n_lines)
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-
-
-def pairs_of_bits(statistics: TableStatistics | WideStatistics) -> tuple[Ints, SmallInts]:
-    """Row pointers and columns of the observed cells of a mask."""
-    from a1gm._kernel.reference import unpack_bits
-
-    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
-    lines, cols = np.nonzero(unpack_bits(bits, statistics.n_cols))
-    return _pointers(lines, len(bits)), cols.astype(np.int32)

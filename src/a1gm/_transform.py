@@ -36,5 +36,7 @@ def _refuse_bad_cells(source: Source, block: Floats, start: int) -> None:
     for bad in ((block < 0.0) & ~np.isinf(block), np.isinf(block)):
         n = int(bad.sum())
         row, col = divmod(int(bad.argmax()), block.shape[1])
-        faults.append((n, row + start, col, float(block[row, col])) if n else (0, 0, 0, 0.0))
+        faults.append(
+            (n, row + start, col, float(block[row, col])) if n else (0, 0, 0, 0.0)
+        )
     check_faults(source, faults[0], faults[1], "raise")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._kernel import kernel
-from a1gm._kernel.reference import unpack_bits
 from a1gm._input import read_input
-from a1gm._observe import PairStatistics, Statistics, TableStatistics, observe
+from a1gm._kernel import kernel
+from a1gm._observe import observe
+from a1gm._statistics import Statistics, TableStatistics
 from a1gm._types import Absent, Bools, Ints
 
 if TYPE_CHECKING:
     from a1gm.result import RankOneFit
 
-__all__ = ["MissingPattern", "observed_line"]
+__all__ = ["MissingPattern"]
 
 
 class MissingPattern:
@@ -79,7 +79,7 @@ class MissingPattern:
     def _rows_per_line(self) -> Ints:
         if isinstance(self._statistics, TableStatistics):
             return self._statistics.counts
-        return np.ones(len(self._statistics.row_sums), np.int64)
+        return np.ones(self._statistics.n_lines, np.int64)
 
     @cached_property
     def _observed(self) -> Bools:
@@ -90,13 +90,7 @@ class MissingPattern:
 
     @cached_property
     def _observed_lines(self) -> Bools:
-        if isinstance(self._statistics, TableStatistics):
-            return self._statistics.observed
-        if isinstance(self._statistics, PairStatistics):
-            cells = np.zeros((len(self._statistics.ptr) - 1, self.n_cols), bool)
-            cells[self._statistics.lines, self._statistics.cols] = True
-            return cells
-        return unpack_bits(self._statistics.bits, self.n_cols)
+        return self._statistics.observed_lines(slice(0, self._statistics.n_lines))
 
     @cached_property
     def missing_per_col(self) -> Ints:
@@ -165,12 +159,12 @@ class MissingPattern:
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether the optimum has a formula: every cycle of six or more has two chords."""
+        """Whether there is a formula: every cycle of six or more has two chords."""
         return bool(self._reduced.core_shape[0] == 0)
 
     @property
     def core_shape(self) -> tuple[int, int]:
-        """Row and column groups left after peeling; one cell per block if closed form."""
+        """Groups left after peeling; one cell per block if there is a closed form."""
         rows, cols = self._reduced.core_shape
         roots = self._reduced.n_roots
         return int(rows + roots), int(cols + roots)
@@ -208,13 +202,3 @@ class MissingPattern:
             f"MissingPattern({self.n_rows} x {self.n_cols}, {self.n_missing} missing, "
             f"{self.n_row_patterns} row patterns, {self.shape_name}, {blocks}{known})"
         )
-
-
-def observed_line(statistics: Statistics, line: int) -> Bools:
-    """Observed cells of one line."""
-    if isinstance(statistics, PairStatistics):
-        cells = np.zeros(statistics.n_cols, bool)
-        cells[statistics.cols[statistics.ptr[line] : statistics.ptr[line + 1]]] = True
-        return cells
-    bits = statistics.keys if isinstance(statistics, TableStatistics) else statistics.bits
-    return unpack_bits(bits[line : line + 1], statistics.n_cols)[0]

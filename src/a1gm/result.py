@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._blocks import (
+from a1gm._blocks import Components
+from a1gm._divergence import divergence_of_blocks
+from a1gm._expand import Factors
+from a1gm._input import Source, read_input
+from a1gm._knowledge import (
     EMPTY,
     FATES,
     UNBOUNDED,
     UNDETERMINED,
-    Components,
-    Reachability,
-    observed_lines,
-    zero_rows_per_line,
+    ZERO,
+    Knowledge,
+    UndeterminedCells,
 )
-from a1gm._divergence import divergence_of_blocks
-from a1gm._expand import Factors
-from a1gm._input import Source, read_input
-from a1gm._observe import PairStatistics, Statistics
+from a1gm._statistics import (
+    PairStatistics,
+    Statistics,
+    line_blocks,
+    weighted_counts,
+)
 from a1gm._types import (
     AnyArray,
     Bools,
@@ -45,48 +50,11 @@ from a1gm.exceptions import (
 if TYPE_CHECKING:
     from a1gm.pattern import MissingPattern
 
-__all__ = ["RankOneFit", "UndeterminedCell", "UndeterminedCells"]
-
-
-class UndeterminedCell(NamedTuple):
-    """A missing cell that the data do not determine."""
-
-    row: int
-    column: int
-    kind: Fate
-
-
-class UndeterminedCells(Sequence[UndeterminedCell]):
-    """Missing cells without a value: arrays ``row``, ``column``, ``kind``, or tuples."""
-
-    def __init__(self, row: Ints, column: Ints, kind: AnyArray) -> None:
-        self.row, self.column, self.kind = row, column, kind
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    @overload
-    def __getitem__(self, at: int) -> UndeterminedCell: ...
-    @overload
-    def __getitem__(self, at: slice) -> UndeterminedCells: ...
-    def __getitem__(self, at: int | slice) -> UndeterminedCell | UndeterminedCells:
-        if isinstance(at, slice):
-            return UndeterminedCells(self.row[at], self.column[at], self.kind[at])
-        return UndeterminedCell(
-            int(self.row[at]), int(self.column[at]), FATES[self.kind[at]]  # type: ignore[arg-type]
-        )
-
-    def __iter__(self) -> Iterator[UndeterminedCell]:
-        return (self[k] for k in range(len(self)))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(repr(tuple(cell)) for cell in self[:3])
-        more = ", ..." if len(self) > 3 else ""
-        return f"<{len(self)} undetermined cells: {shown}{more}>"
+__all__ = ["RankOneFit"]
 
 
 class RankOneFit:
-    """The best rank-1 explanation of a table, ``X[i, j] ≈ row_factor[i] * col_factor[j]``.
+    """The best rank-1 explanation of a table, ``X[i, j] ≈ w[i] h[j]``.
 
     Made by ``a1gm.fit``; not meant to be constructed by hand.
 
@@ -177,15 +145,18 @@ class RankOneFit:
         """Observed cells between components: zeros that only the limit fits."""
         if self._components is None or self._has_negatives:
             return 0
-        n_rows, _ = self._rows_per_line
+        rows_with_data = np.flatnonzero(np.nan_to_num(self._row_factor) > 0.0)
+        line_of = (
+            rows_with_data
+            if self._line_of_row is None
+            else self._line_of_row[rows_with_data]
+        )
+        n_rows = np.bincount(line_of, minlength=self._statistics.n_lines)
         line, col = self._components.line, self._components.col
-        positive_line = self._statistics.row_sums > 0.0
         positive_col = self._statistics.col_sums > 0.0
         n = 0
-        for start, observed in observed_lines(self._statistics):
-            lines = slice(start, start + len(observed))
+        for lines, observed in line_blocks(self._statistics):
             between = observed & (line[lines, None] != col) & positive_col
-            between &= positive_line[lines, None]
             n += int((between.sum(axis=1) * n_rows[lines]).sum())
         return n
 
@@ -197,7 +168,11 @@ class RankOneFit:
         cells, so 0 proves optimality.
         """
         h = np.nan_to_num(self.col_factor, nan=0.0)
-        w, R, C = self._factors.line_factor, self._statistics.row_sums, self._statistics.col_sums
+        w, R, C = (
+            self._factors.line_factor,
+            self._statistics.row_sums,
+            self._statistics.col_sums,
+        )
         w = np.nan_to_num(w, nan=0.0)
         fitted_rows, fitted_cols = self._fitted_margins(w, h)
         gap = 0.0
@@ -212,22 +187,17 @@ class RankOneFit:
         statistics = self._statistics
         line_block, col_block = self._factors.line_block, self._factors.col_block
         if isinstance(statistics, PairStatistics):
-            lines, cols = statistics.lines, statistics.cols
-            cells = w[lines] * h[cols]
-            cells[line_block[lines] != col_block[cols]] = 0.0
+            i, j = statistics.lines, statistics.cols
+            cells = w[i] * h[j]
+            cells[line_block[i] != col_block[j]] = 0.0
             if statistics.weights is not None:
                 cells *= statistics.weights
-            return (
-                np.bincount(lines, cells, minlength=len(w)),
-                np.bincount(cols, cells, minlength=len(h)),
-            )
+            return weighted_counts(i, cells, len(w)), weighted_counts(j, cells, len(h))
         rows, cols_sum = np.zeros_like(w), np.zeros_like(h)
         one_block = self.n_blocks == 1
-        for start, observed in observed_lines(statistics):
-            lines = slice(start, start + len(observed))
-            if not one_block:
-                observed &= line_block[lines, None] == col_block
-            mask = observed.astype(np.float64)
+        for lines, observed in line_blocks(statistics):
+            inside = True if one_block else line_block[lines, None] == col_block
+            mask = (observed & inside).astype(np.float64)
             rows[lines] = w[lines] * (mask @ h)
             cols_sum += h * (w[lines] @ mask)
         return rows, cols_sum
@@ -274,8 +244,12 @@ class RankOneFit:
 
     def _same_block(self, rows: slice) -> Bools:
         line = self._factors.line_block
-        block = line[rows] if self._line_of_row is None else line[self._line_of_row[rows]]
-        inside: Bools = (block[:, None] == self._factors.col_block) & (block >= 0)[:, None]
+        block = (
+            line[rows] if self._line_of_row is None else line[self._line_of_row[rows]]
+        )
+        inside: Bools = (block[:, None] == self._factors.col_block) & (block >= 0)[
+            :, None
+        ]
         return inside
 
     # ------------------------------------------------------------ using the fit
@@ -289,19 +263,14 @@ class RankOneFit:
         table = np.outer(self.row_factor, self.col_factor)
         if self._all_finite:
             return table
-        for i, fates in self._row_fates():
-            table[i, fates == 1] = 0.0
-            table[i, fates >= UNBOUNDED] = np.nan
-        if self._n_between:
-            self._zero_between(table)
-        return table
-
-    def _zero_between(self, table: Floats) -> None:
-        """Observed cells between components are fitted by 0."""
+        every_col = np.arange(table.shape[1])
         for i in range(len(table)):
-            observed = self._observed_row(i)
+            fates = self._knowledge.fates(np.full(len(every_col), i), every_col)
+            observed = self._knowledge.observed_rows(np.array([i]))[0]
             inside = self._same_block(slice(i, i + 1))[0]
-            table[i, observed & ~inside] = 0.0
+            table[i, ~observed & (fates >= UNBOUNDED)] = np.nan
+            table[i, np.where(observed, ~inside, fates == ZERO)] = 0.0
+        return table
 
     def impute(self, X: Any, *, on_undetermined: OnUndetermined | None = None) -> Any:
         """Fill the missing cells of the table that was fitted.
@@ -336,7 +305,9 @@ class RankOneFit:
                 n_left += int(left.sum())
             out[i + rows.start, j] = values
         if first is not None:
-            self._say_left(n_left, first, source, on_undetermined or self._on_undetermined)
+            self._say_left(
+                n_left, first, source, on_undetermined or self._on_undetermined
+            )
         return out
 
     def transform(self, X: Any) -> Floats:
@@ -353,9 +324,7 @@ class RankOneFit:
         """
         source = read_input(X)
         if source.n_cols != len(self.col_factor):
-            msg = (
-                f"X has {source.n_cols} columns, but the fit has {len(self.col_factor)}."
-            )
+            msg = f"X has {source.n_cols} columns, the fit has {len(self.col_factor)}."
             raise DimensionError(msg)
         from a1gm._transform import row_factors
 
@@ -365,21 +334,17 @@ class RankOneFit:
         values: Floats = self.row_factor[i] * self.col_factor[j]
         if self._all_finite:
             return values
-        for row in np.unique(i):
-            chosen = i == row
-            fates = self._fates_of_row(int(row))[j[chosen]]
-            part = values[chosen]
-            part[fates == 1] = 0.0
-            part[fates >= UNBOUNDED] = np.nan
-            values[chosen] = part
+        fates = self._knowledge.fates(i, j)
+        values[fates == ZERO] = 0.0
+        values[fates >= UNBOUNDED] = np.nan
         return values
 
     def _check_shape(self, source: Source) -> None:
         if (source.n_rows, source.n_cols) != self.shape:
             msg = (
-                f"X has shape ({source.n_rows}, {source.n_cols}), but the table that was "
-                f"fitted has shape {self.shape}. Pass the fitted table; for new rows use "
-                "transform, or RankOneImputer."
+                f"X has shape ({source.n_rows}, {source.n_cols}), but the table that "
+                f"was fitted has shape {self.shape}. Pass the fitted table; for new "
+                "rows use transform, or RankOneImputer."
             )
             raise DimensionError(msg)
 
@@ -393,7 +358,7 @@ class RankOneFit:
 
     @cached_property
     def row_block(self) -> SmallInts:
-        """Component of each row, 0-based in order of first row; -1 if nothing observed."""
+        """Component of each row, 0-based by first row; -1 if nothing is observed."""
         return self._blocks[0]
 
     @cached_property
@@ -404,7 +369,11 @@ class RankOneFit:
     @cached_property
     def _blocks(self) -> tuple[SmallInts, SmallInts]:
         line_block, col_block = self._factors.line_block, self._factors.col_block
-        rows = line_block.copy() if self._line_of_row is None else line_block[self._line_of_row]
+        rows = (
+            line_block.copy()
+            if self._line_of_row is None
+            else line_block[self._line_of_row]
+        )
         # Rows and columns of zeros are components of their own.
         zero_rows = self.row_factor == 0.0
         rows = np.where(zero_rows, self.n_blocks + np.cumsum(zero_rows) - 1, rows)
@@ -420,13 +389,6 @@ class RankOneFit:
         return rename[rows], rename[cols]
 
     @cached_property
-    def _rows_per_line(self) -> tuple[Ints, Ints]:
-        n_lines = len(self._factors.line_factor)
-        return zero_rows_per_line(
-            np.nan_to_num(self._row_factor, nan=0.0), self._line_of_row, n_lines
-        )
-
-    @cached_property
     def _all_finite(self) -> bool:
         """Whether every missing cell has a finite value: the usual case."""
         return (
@@ -437,34 +399,12 @@ class RankOneFit:
         )
 
     @cached_property
-    def _reach(self) -> Reachability:
+    def _knowledge(self) -> Knowledge:
         components = self._components
         if components is None:
             components = Components(self._factors.line_block, self._factors.col_block)
-        return Reachability(components, self._statistics)
-
-    def _line(self, row: int) -> int:
-        return row if self._line_of_row is None else int(self._line_of_row[row])
-
-    def _observed_row(self, row: int) -> Bools:
-        from a1gm.pattern import observed_line
-
-        return observed_line(self._statistics, self._line(row))
-
-    def _fates_of_row(self, row: int) -> SmallInts:
-        zero = bool(self.row_factor[row] == 0.0)
-        key = (self._line(row), zero)
-        cache = self.__dict__.setdefault("_fate_cache", {})
-        if key not in cache:
-            observed = self._observed_row(row)
-            cache[key] = self._reach.fates(key[0], observed, zero_row=zero)
-        fates: SmallInts = cache[key]
-        return fates
-
-    def _row_fates(self) -> Iterator[tuple[int, SmallInts]]:
-        """Yield (row, fate of each missing cell; 0 at the observed ones)."""
-        for i in range(len(self.row_factor)):
-            yield i, np.where(self._observed_row(i), 0, self._fates_of_row(i))
+        is_zero_row = self._row_factor == 0.0
+        return Knowledge(self._statistics, components, self._line_of_row, is_zero_row)
 
     def fate(self, i: int, j: int) -> Fate:
         """What the data say of cell (i, j), were it missing.
@@ -482,48 +422,27 @@ class RankOneFit:
         """
         if self._all_finite:
             return "finite"
-        fate: Fate = FATES[int(self._fates_of_row(i)[j])]  # type: ignore[assignment]
-        return fate
+        return FATES[int(self._knowledge.fates(np.array([i]), np.array([j]))[0])]
 
     @cached_property
     def undetermined(self) -> UndeterminedCells:
         """Missing cells without a value: row, column and kind, row by row."""
-        found: list[tuple[Ints, Ints, AnyArray]] = []
-        if not self._all_finite:
-            for i, fates in self._row_fates():
-                cols = np.flatnonzero(fates >= UNBOUNDED)
-                if len(cols):
-                    found.append((np.full(len(cols), i), cols, fates[cols]))
-        if not found:
+        if self._all_finite:
             none = np.zeros(0, np.int64)
             return UndeterminedCells(none, none, none)
-        return UndeterminedCells(*(np.concatenate(part) for part in zip(*found, strict=True)))
-
-    @cached_property
-    def _n_by_fate(self) -> Ints:
-        """Missing cells of each fate, counted line by line."""
-        counts = np.zeros(len(FATES), np.int64)
-        positive, zero = self._rows_per_line
-        for start, observed in observed_lines(self._statistics):
-            for k, cells in enumerate(observed):
-                line = start + k
-                for n_rows, is_zero in ((positive[line], False), (zero[line], True)):
-                    if n_rows:
-                        fates = self._reach.fates(line, cells, zero_row=is_zero)[~cells]
-                        counts += n_rows * np.bincount(fates, minlength=len(FATES))
-        return counts
+        return self._knowledge.undetermined
 
     @property
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known (unbounded and undetermined)."""
-        return 0 if self._all_finite else int(self._n_by_fate[UNBOUNDED:].sum())
+        return 0 if self._all_finite else int(self._knowledge.counts[UNBOUNDED:].sum())
 
     def say_what_is_unknown(self) -> None:
         """Warn of empty rows and columns and of cells that cannot be known."""
         if self._all_finite:
             return
         self._warn_of_empty_lines()
-        counts = self._n_by_fate
+        counts = self._knowledge.counts
         n = int(counts[UNBOUNDED] + counts[UNDETERMINED])
         if (n or not self.attained) and self._on_undetermined != "ignore":
             text = self._describe_unknown(counts)
@@ -542,8 +461,8 @@ class RankOneFit:
                 texts.append(f"{what}{plural} {shown}{more}")
         if texts:
             warnings.warn(
-                f"Nothing is observed in {' and '.join(texts)}: the factors there are NaN "
-                "and the cells stay missing.",
+                f"Nothing is observed in {' and '.join(texts)}: the factors there are "
+                "NaN and the cells stay missing.",
                 EmptyLineWarning,
                 stacklevel=5,
             )
@@ -558,7 +477,7 @@ class RankOneFit:
                 "(no minimiser exists); they are fitted by 0."
             )
         if counts[UNBOUNDED] or counts[UNDETERMINED]:
-            first = self._first_unknown()
+            first = self._knowledge.first_unknown()
             parts.append(
                 f"{counts[UNBOUNDED]} missing cells are unbounded and "
                 f"{counts[UNDETERMINED]} undetermined, the first at ({first[0]}, "
@@ -566,23 +485,16 @@ class RankOneFit:
             )
         return " ".join(parts)
 
-    def _first_unknown(self) -> tuple[int, int]:
-        for i, fates in self._row_fates():
-            cols = np.flatnonzero((fates >= UNBOUNDED) & (fates < EMPTY))
-            if len(cols):
-                return i, int(cols[0])
-        return (-1, -1)
-
     def _say_left(
         self, n: int, first: tuple[int, int], source: Source, how: OnUndetermined
     ) -> None:
         if how == "ignore":
             return
-        counts = self._n_by_fate
+        counts = self._knowledge.counts
         text = (
             f"{n} missing cells stay missing: {counts[UNBOUNDED]} are unbounded and "
-            f"{counts[UNDETERMINED] + counts[EMPTY]} undetermined by the data, the first "
-            f"at {source.where(*first)}. See fit.undetermined."
+            f"{counts[UNDETERMINED] + counts[EMPTY]} undetermined by the data, the "
+            f"first at {source.where(*first)}. See fit.undetermined."
         )
         if how == "raise":
             raise UndeterminedError(text)
@@ -591,10 +503,11 @@ class RankOneFit:
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
-        n, m = (self.shape if self._has_rows else ("streamed", len(self.col_factor)))
+        n, m = self.shape if self._has_rows else ("streamed", len(self.col_factor))
         lines = {
             "table": f"{n} x {m}",
-            "solver": self.solver + (f", {self.n_iter} iterations" if self.n_iter else ""),
+            "solver": self.solver
+            + (f", {self.n_iter} iterations" if self.n_iter else ""),
             "certificate": f"{self.certificate:.1e}",
             "blocks": str(self.n_blocks),
         }
@@ -607,7 +520,11 @@ class RankOneFit:
         return lines
 
     def __repr__(self) -> str:
-        return "RankOneFit(" + ", ".join(f"{k}: {v}" for k, v in self.summary().items()) + ")"
+        return (
+            "RankOneFit("
+            + ", ".join(f"{k}: {v}" for k, v in self.summary().items())
+            + ")"
+        )
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -624,12 +541,12 @@ class RankOneFit:
         if self._has_rows:
             state["divergence"] = self.divergence
         state["_source"] = None
-        state.pop("_reach", None)
+        state.pop("_knowledge", None)
         return state
 
 
 def _copy_for_filling(X: Any, source: Source) -> Any:
-    """A float copy of a dense array; float32 stays float32, whole integers integers."""
+    """A float copy of a dense array; float32 stays float32, integers integers."""
     array = np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     if array.dtype.kind in "iub" and source.parts[0][1] is None:
         return array.copy()

@@ -16,7 +16,7 @@ def _load() -> tuple[Any, str]:
     if os.environ.get("A1GM_KERNEL", "") == "numpy":
         return _reference(), ""
     try:
-        from a1gm._kernel import _native
+        from a1gm._kernel import _native  # type: ignore[attr-defined]
     except ImportError as error:
         return _reference(), str(error)
     return _native, ""
@@ -34,7 +34,7 @@ is_compiled: bool = kernel.__name__.endswith("_native")
 
 def say_if_slow() -> None:
     """Warn once per process when the compiled kernel could not be loaded."""
-    global _why_slow  # noqa: PLW0603 - the one thing said once
+    global _why_slow
     if _why_slow:
         reason, _why_slow = _why_slow, ""
         warnings.warn(

@@ -242,7 +242,10 @@ class _Peeling:
         core = np.ix_(self.rows, self.cols)
         out = Reduced(*self.P.shape)
         out.log = self.log
-        out.core_rows, out.core_cols = np.array(self.rows, int), np.array(self.cols, int)
+        out.core_rows, out.core_cols = (
+            np.array(self.rows, int),
+            np.array(self.cols, int),
+        )
         out.P = self.P[core]
         out.R, out.C = self.S[core].sum(axis=1), self.S[core].sum(axis=0)
         return out.label()
@@ -268,9 +271,7 @@ class _Peeling:
             other.remove(stem)
             step = "root"
             gone, kept = (leaf, stem) if is_row else (stem, leaf)
-        self.log.append(
-            LogEntry(step, gone, kept, S[leaf, stem], 0.0, P[leaf, stem])
-        )
+        self.log.append(LogEntry(step, gone, kept, S[leaf, stem], 0.0, P[leaf, stem]))
         return True
 
     def _merge_twins(self, *, is_row: bool) -> bool:
@@ -327,11 +328,10 @@ class Reduced:
         for start in range(len(self.R)):
             if self.row_label[start] >= 0:
                 continue
-            rows, cols = np.zeros(len(self.R), bool), np.zeros(len(self.C), bool)
-            rows[start] = True
+            rows: Bools = np.arange(len(self.R)) == start
             while True:
-                cols = met[rows].any(axis=0)
-                grown = met[:, cols].any(axis=1)
+                cols: Bools = np.asarray(met[rows].any(axis=0))
+                grown: Bools = np.asarray(met[:, cols].any(axis=1))
                 if (grown == rows).all():
                     break
                 rows = grown
@@ -410,7 +410,10 @@ class Reduced:
         self, core_w: Floats, core_h: Floats
     ) -> tuple[Floats, Floats, SmallInts, SmallInts]:
         """Undo the log: all factors, and the connected block of each line."""
-        factor = {"row": np.full(self.n_rows, np.nan), "col": np.full(self.n_cols, np.nan)}
+        factor = {
+            "row": np.full(self.n_rows, np.nan),
+            "col": np.full(self.n_cols, np.nan),
+        }
         block = {
             "row": np.full(self.n_rows, -1, np.int32),
             "col": np.full(self.n_cols, -1, np.int32),

@@ -1,0 +1,127 @@
+"""Fits with cell weights.
+
+The weighted cost has the same form with a matrix of weights P in place of the 0/1
+mask: w_i (P h)_i = sum_j P_ij X_ij. When the weights are a product a_i b_j on the
+observed cells, w' = a w and h' = b h make it the unweighted problem; otherwise rows and
+columns with proportional weights are twins, and the core keeps its weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from a1gm._input import Source, read_input
+from a1gm._observe import Observation, observe
+from a1gm._statistics import PairStatistics, weighted_counts
+from a1gm._types import AnyArray, Floats, Ints, OnUndetermined
+from a1gm.exceptions import WeightsError
+from a1gm.result import RankOneFit
+
+__all__ = ["fit_weighted"]
+
+DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
+
+
+def fit_weighted(
+    source: Source,
+    weights: Any,
+    *,
+    tol: float,
+    max_iter: int,
+    on_undetermined: OnUndetermined,
+) -> RankOneFit:
+    """Fit a table whose cells have weights; 0 means that a cell is ignored."""
+    from a1gm._fit import fit_observation
+
+    V = read_weights(weights, source)
+    observe(source)  # for its checks: no negative and no infinite cell
+    seen = _observe_weighted(source, V)
+    return fit_observation(
+        seen,
+        source=source,
+        tol=tol,
+        max_iter=max_iter,
+        on_undetermined=on_undetermined,
+        row_labels=source.row_labels,
+        col_labels=source.col_labels,
+        weights=V,
+    )
+
+
+def read_weights(weights: Any, source: Source) -> Floats:
+    """Check that the weights are non-negative numbers, one per cell."""
+    given = read_input(weights, name="weights")
+    if (given.n_rows, given.n_cols) != (source.n_rows, source.n_cols):
+        msg = (
+            f"weights have shape ({given.n_rows}, {given.n_cols}), but X has shape "
+            f"({source.n_rows}, {source.n_cols}). Give one weight per cell."
+        )
+        raise WeightsError(msg)
+    V = given.rows(slice(0, given.n_rows))
+    for bad, what in ((np.isnan(V), "NaN"), (np.isinf(V), "infinite"), (V < 0, "negative")):
+        if bad.any():
+            row, col = divmod(int(bad.argmax()), V.shape[1])
+            msg = (
+                f"weights[{row}, {col}] = {V[row, col]} is {what} "
+                f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 for "
+                "a cell to be ignored."
+            )
+            raise WeightsError(msg)
+    if not V.any():
+        msg = "All weights are zero: nothing is left to fit."
+        raise WeightsError(msg)
+    return V
+
+
+def _observe_weighted(source: Source, V: Floats) -> Observation:
+    """Pairs of (group of rows with proportional weights, column)."""
+    X = source.rows(slice(0, source.n_rows))
+    used = np.where(np.isnan(X), 0.0, V)
+    group, base = _group_proportional_rows(used)
+    sums = np.where(used > 0.0, used * np.nan_to_num(X), 0.0)
+    row_sums = sums.sum(axis=1)
+    n_groups = int(group.max()) + 1
+    first = np.unique(group, return_index=True)[1]
+    block_sums = np.zeros((n_groups, source.n_cols))
+    np.add.at(block_sums, group, sums)
+    weights = used[first]
+    lines, cols = np.nonzero(weights)
+    counts = np.bincount(lines, minlength=n_groups)
+    statistics = PairStatistics(
+        np.concatenate(([0], np.cumsum(counts))),
+        cols.astype(np.int32),
+        block_sums[lines, cols],
+        weights[lines, cols],
+        source.n_cols,
+    )
+    # A row's weights are `ratio` times those of its group's first row.
+    ratio = base / base[first][group]
+    return Observation(row_sums / ratio, group, statistics, 0, 0)
+
+
+def _group_proportional_rows(used: Floats) -> tuple[Ints, Floats]:
+    """Number the groups of rows with proportional weights; each row's largest weight."""
+    largest = used.max(axis=1)
+    base = np.where(largest > 0.0, largest, 1.0)
+    mantissa, exponent = np.frexp(used / base[:, None])
+    shape = np.ldexp(np.round(np.ldexp(mantissa, DIGITS)), exponent - DIGITS)
+    _, first, group = np.unique(shape, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))  # groups in order of their first row
+    return order[group.ravel()], base
+
+
+def weighted_divergence(
+    source: Source, weights: AnyArray, row_factor: Floats, col_factor: Floats
+) -> float:
+    """Sum weight times divergence over the observed cells."""
+    from a1gm._divergence import divergence_of_cells
+
+    total = 0.0
+    for rows, block in source.blocks():
+        fitted = row_factor[rows, None] * col_factor
+        used = ~np.isnan(block) & (weights[rows] > 0.0)
+        cells = divergence_of_cells(block[used], np.nan_to_num(fitted[used]))
+        total += float(weighted_counts(np.zeros(len(cells), int), cells * weights[rows][used], 1)[0])
+    return total
