@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from a1gm._types import Floats
+from a1gm._types import Bools, Floats
 
 if TYPE_CHECKING:
     from a1gm._input import Source
@@ -23,7 +24,11 @@ def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
 
 
 def divergence_of_blocks(
-    source: Source, row_factor: Floats, col_factor: Floats, same_block: object = None
+    source: Source,
+    row_factor: Floats,
+    col_factor: Floats,
+    same_block: Callable[[slice], Bools] | None = None,
+    weights: Floats | None = None,
 ) -> float:
     """Sum the divergence over the observed cells, block of rows by block of rows.
 
@@ -33,8 +38,11 @@ def divergence_of_blocks(
     total = 0.0
     for rows, block in source.blocks():
         fitted = row_factor[rows, None] * col_factor
-        if callable(same_block):
+        if same_block is not None:
             fitted = np.where(same_block(rows), fitted, 0.0)
-        observed = ~np.isnan(block)
-        total += float(divergence_of_cells(block[observed], fitted[observed]).sum())
+        used = ~np.isnan(block)
+        if weights is not None:
+            used &= weights[rows] > 0.0
+        cells = divergence_of_cells(block[used], fitted[used])
+        total += float(cells.sum() if weights is None else cells @ weights[rows][used])
     return total

@@ -17,12 +17,7 @@ from a1gm._input import Source, read_input
 from a1gm._kernel import kernel, n_available_cores
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_statistics
-from a1gm._statistics import (
-    PairStatistics,
-    Statistics,
-    TableStatistics,
-    WideStatistics,
-)
+from a1gm._statistics import PairStatistics, Statistics
 from a1gm._types import Absent, Floats, Negatives, OnUndetermined
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -148,6 +143,7 @@ def fit_observation(
     row_labels: Any = None,
     col_labels: Any = None,
     has_rows: bool = True,
+    weights: Floats | None = None,
     quiet: bool = False,
 ) -> RankOneFit:
     """Reduce, solve and expand what a pass has found."""
@@ -163,9 +159,7 @@ def fit_observation(
         col_factor=factors.col_factor,
         factors=factors,
         statistics=statistics,
-        line_of_row=seen.line_of_row
-        if not isinstance(statistics, PairStatistics)
-        else None,
+        line_of_row=seen.line_of_row,
         components=components,
         source=source,
         exponent=seen.exponent,
@@ -175,6 +169,7 @@ def fit_observation(
         col_labels=col_labels,
         on_undetermined=on_undetermined,
         has_rows=has_rows,
+        weights=weights,
     )
     if not quiet:
         if factors.gap > tol:
@@ -255,10 +250,7 @@ def has_observed_cell(statistics: Statistics) -> bool:
 def _row_factor(
     seen: Observation, statistics: Statistics, factors: Factors, n_threads: int | None
 ) -> Floats:
-    if (
-        isinstance(statistics, WideStatistics | PairStatistics)
-        or seen.line_of_row is None
-    ):
+    if seen.line_of_row is None:
         row_factor = factors.line_factor.copy()
     else:
         row_factor = seen.row_sums
@@ -275,10 +267,9 @@ def _row_factor(
             raise NotRepresentableError(msg)
     empty = ~statistics.has_observed()[0]
     if empty.any():
-        if isinstance(statistics, TableStatistics) and seen.line_of_row is not None:
-            row_factor[empty[seen.line_of_row]] = np.nan
-        else:
-            row_factor[empty] = np.nan
+        row_factor[empty if seen.line_of_row is None else empty[seen.line_of_row]] = (
+            np.nan
+        )
     return row_factor
 
 

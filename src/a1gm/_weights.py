@@ -14,8 +14,8 @@ import numpy as np
 
 from a1gm._input import Source, read_input
 from a1gm._observe import Observation, observe
-from a1gm._statistics import PairStatistics, weighted_counts
-from a1gm._types import AnyArray, Floats, Ints, OnUndetermined
+from a1gm._statistics import PairStatistics
+from a1gm._types import Floats, OnUndetermined, SmallInts
 from a1gm.exceptions import WeightsError
 from a1gm.result import RankOneFit
 
@@ -60,13 +60,14 @@ def read_weights(weights: Any, source: Source) -> Floats:
         )
         raise WeightsError(msg)
     V = given.rows(slice(0, given.n_rows))
-    for bad, what in ((np.isnan(V), "NaN"), (np.isinf(V), "infinite"), (V < 0, "negative")):
+    faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
+    for what, bad in faults.items():
         if bad.any():
             row, col = divmod(int(bad.argmax()), V.shape[1])
             msg = (
                 f"weights[{row}, {col}] = {V[row, col]} is {what} "
-                f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 for "
-                "a cell to be ignored."
+                f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
+                "for a cell to be ignored."
             )
             raise WeightsError(msg)
     if not V.any():
@@ -101,27 +102,12 @@ def _observe_weighted(source: Source, V: Floats) -> Observation:
     return Observation(row_sums / ratio, group, statistics, 0, 0)
 
 
-def _group_proportional_rows(used: Floats) -> tuple[Ints, Floats]:
-    """Number the groups of rows with proportional weights; each row's largest weight."""
+def _group_proportional_rows(used: Floats) -> tuple[SmallInts, Floats]:
+    """Group of each row, rows with proportional weights together, and its scale."""
     largest = used.max(axis=1)
     base = np.where(largest > 0.0, largest, 1.0)
     mantissa, exponent = np.frexp(used / base[:, None])
     shape = np.ldexp(np.round(np.ldexp(mantissa, DIGITS)), exponent - DIGITS)
     _, first, group = np.unique(shape, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(np.argsort(first))  # groups in order of their first row
-    return order[group.ravel()], base
-
-
-def weighted_divergence(
-    source: Source, weights: AnyArray, row_factor: Floats, col_factor: Floats
-) -> float:
-    """Sum weight times divergence over the observed cells."""
-    from a1gm._divergence import divergence_of_cells
-
-    total = 0.0
-    for rows, block in source.blocks():
-        fitted = row_factor[rows, None] * col_factor
-        used = ~np.isnan(block) & (weights[rows] > 0.0)
-        cells = divergence_of_cells(block[used], np.nan_to_num(fitted[used]))
-        total += float(weighted_counts(np.zeros(len(cells), int), cells * weights[rows][used], 1)[0])
-    return total
+    return order[group.ravel()].astype(np.int32), base

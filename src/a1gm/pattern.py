@@ -34,9 +34,13 @@ class MissingPattern:
     """
 
     def __init__(
-        self, statistics: Statistics, make_fit: Callable[[], RankOneFit]
+        self,
+        statistics: Statistics,
+        rows_per_line: Ints,
+        make_fit: Callable[[], RankOneFit],
     ) -> None:
         self._statistics = statistics
+        self._rows_per_line = rows_per_line
         self._make_fit = make_fit
 
     @classmethod
@@ -58,7 +62,11 @@ class MissingPattern:
 
         source = read_input(X, absent=absent)
         seen = observe(source, negatives="allow")
-        return cls(seen.statistics, lambda: fit_pattern(seen, source))
+        if isinstance(seen.statistics, TableStatistics):
+            rows_per_line = seen.statistics.counts
+        else:
+            rows_per_line = np.ones(seen.statistics.n_lines, np.int64)
+        return cls(seen.statistics, rows_per_line, lambda: fit_pattern(seen, source))
 
     @cached_property
     def _fit(self) -> RankOneFit:
@@ -74,12 +82,6 @@ class MissingPattern:
     def n_cols(self) -> int:
         """Columns of the table."""
         return self._statistics.n_cols
-
-    @cached_property
-    def _rows_per_line(self) -> Ints:
-        if isinstance(self._statistics, TableStatistics):
-            return self._statistics.counts
-        return np.ones(self._statistics.n_lines, np.int64)
 
     @cached_property
     def _observed(self) -> Bools:

@@ -87,6 +87,7 @@ class RankOneFit:
         col_labels: Any,
         on_undetermined: OnUndetermined,
         has_rows: bool,
+        weights: Floats | None = None,
     ) -> None:
         self._row_factor = row_factor
         self.col_factor = col_factor
@@ -102,6 +103,7 @@ class RankOneFit:
         self._has_negatives = has_negatives
         self._on_undetermined = on_undetermined
         self._has_rows = has_rows
+        self._weights = weights
 
     # ------------------------------------------------------------- the factors
     @property
@@ -240,7 +242,9 @@ class RankOneFit:
         same: Callable[[slice], Bools] | None = None
         if self.n_blocks != 1 or self._components is not None:
             same = self._same_block
-        return divergence_of_blocks(source, self.row_factor, self.col_factor, same)
+        return divergence_of_blocks(
+            source, self.row_factor, self.col_factor, same, self._weights
+        )
 
     def _same_block(self, rows: slice) -> Bools:
         line = self._factors.line_block
@@ -354,7 +358,12 @@ class RankOneFit:
         """The shape of the holes."""
         from a1gm.pattern import MissingPattern
 
-        return MissingPattern(self._statistics, lambda: self)
+        n_lines = self._statistics.n_lines
+        if self._line_of_row is None:
+            rows_per_line = np.ones(n_lines, np.int64)
+        else:
+            rows_per_line = np.bincount(self._line_of_row, minlength=n_lines)
+        return MissingPattern(self._statistics, rows_per_line, lambda: self)
 
     @cached_property
     def row_block(self) -> SmallInts:
@@ -540,7 +549,7 @@ class RankOneFit:
         state = self.__dict__.copy()
         if self._has_rows:
             state["divergence"] = self.divergence
-        state["_source"] = None
+        state["_source"] = state["_weights"] = None
         state.pop("_knowledge", None)
         return state
 

@@ -1,0 +1,19 @@
+"""Hypothesis profiles: `dev` while writing, `ci` the same every time, `deep` for a night."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_COMMON = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+settings.register_profile("dev", max_examples=50, **_COMMON)
+settings.register_profile("ci", max_examples=200, derandomize=True, **_COMMON)
+settings.register_profile("deep", max_examples=5000, **_COMMON)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
+)
