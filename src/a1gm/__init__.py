@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm import exceptions
 from a1gm._fit import fit
-from a1gm._observe import PatternTable
+from a1gm._pattern_table import PatternTable
 from a1gm.pattern import MissingPattern
 from a1gm.result import RankOneFit
 

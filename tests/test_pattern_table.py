@@ -1,0 +1,179 @@
+"""Tables of patterns: any cutting of the rows, any order, any place, one answer."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+
+import a1gm
+from a1gm import PatternTable
+from a1gm.exceptions import (
+    DataError,
+    DimensionError,
+    FileFormatError,
+    NegativeValuesError,
+    ParameterError,
+    TableTooLargeError,
+)
+
+SAME = 1e-12  # sums are compensated: only the last division rounds
+
+
+def make_table(n: int = 300, m: int = 6, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m))
+    X[rng.random((n, m)) < 0.3] = np.nan
+    X[:, 0] = rng.gamma(2.0, size=n)
+    return X
+
+
+def count(X: np.ndarray, cuts: int, **options: object) -> PatternTable:
+    table = PatternTable(**options)  # type: ignore[arg-type]
+    for k, rows in enumerate(np.array_split(X, cuts)):
+        table.update(rows, key=k)
+    return table
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 7, 300])
+def test_any_cutting_gives_the_fit_of_the_whole(cuts: int) -> None:
+    X = make_table()
+    whole, pieces = a1gm.fit(X), count(X, cuts).solve()
+    np.testing.assert_allclose(pieces.col_factor, whole.col_factor, rtol=SAME)
+    np.testing.assert_allclose(pieces.row_factor, whole.row_factor, rtol=SAME)
+    assert pieces.certificate <= 1e-10
+
+
+def test_row_56_order_of_merging_changes_nothing() -> None:
+    X = make_table()
+    pieces = [
+        PatternTable(keep_rows=False).update(rows, key=k)
+        for k, rows in enumerate(np.array_split(X, 9))
+    ]
+    factors = []
+    for order in (range(9), reversed(range(9)), [4, 8, 0, 1, 7, 3, 2, 6, 5]):
+        table = PatternTable(keep_rows=False)
+        for k in order:
+            table.merge(pieces[k])
+        factors.append(table.solve().col_factor)
+    np.testing.assert_allclose(factors[1], factors[0], rtol=SAME)
+    np.testing.assert_allclose(factors[2], factors[0], rtol=SAME)
+
+
+def test_row_54_a_block_counts_once() -> None:
+    X = make_table()
+    table = count(X, 3)
+    table.update(X[:100], key=0)  # late, and known already
+    assert table.n_rows == len(X)
+    table.merge(count(X, 3))
+    assert table.n_rows == len(X)
+
+
+def test_tables_that_overlap_in_part_are_refused() -> None:
+    X = make_table()
+    one, two = PatternTable(), PatternTable()
+    one.update(X[:9], key=0).update(X[9:20], key=1)
+    two.update(X[9:20], key=1).update(X[20:], key=2)
+    with pytest.raises(DataError, match="share some of their blocks"):
+        one.merge(two)
+    assert one.n_rows == 20
+
+
+def test_a_refused_block_changes_nothing() -> None:
+    X = make_table()
+    table = count(X, 2)
+    before = table.to_bytes()
+    bad = X.copy()
+    bad[3, 2] = -1.0
+    with pytest.raises(NegativeValuesError, match=r"X\[303, 2\]"):
+        table.update(bad)
+    with pytest.raises(DimensionError, match="has 5 columns, the table has 6"):
+        table.update(X[:, 1:])
+    assert table.to_bytes() == before
+
+
+@pytest.mark.parametrize("keep_rows", [True, False])
+def test_bytes_there_and_back(keep_rows: bool) -> None:
+    X = make_table(m=70)
+    table = count(X, 4, keep_rows=keep_rows)
+    again = PatternTable.from_bytes(table.to_bytes())
+    assert again.blocks == table.blocks
+    assert repr(again) == repr(table)
+    fit, same = table.solve(), again.solve()
+    assert np.array_equal(fit.col_factor, same.col_factor)
+    if keep_rows:
+        assert np.array_equal(fit.row_factor, same.row_factor)
+
+
+def test_pieces_counted_elsewhere_merge() -> None:
+    X = make_table()
+    parts = [
+        PatternTable().update(rows, key=("file", k)).to_bytes()
+        for k, rows in enumerate(np.array_split(X, 5))
+    ]
+    table = PatternTable()
+    for part in parts:
+        table.merge(PatternTable.from_bytes(part))
+    fit, whole = table.solve(), a1gm.fit(X)
+    np.testing.assert_allclose(fit.row_factor, whole.row_factor, rtol=SAME)
+    assert ("file", 3) in table.blocks
+
+
+def test_empty_table_travels_and_does_not_solve() -> None:
+    table = PatternTable.from_bytes(PatternTable(3).skip("empty").to_bytes())
+    assert table.blocks == {"empty"}
+    with pytest.raises(ParameterError, match="no rows yet"):
+        table.solve()
+    full = PatternTable().update(np.ones((2, 3)), key=0).merge(table)
+    assert full.blocks == {"empty", 0}
+
+
+def reseal(data: bytes) -> bytes:
+    return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda d: b"", "not a pattern table"),
+        (lambda d: b"\x80\x04pickle" + d, "not a pattern table"),
+        (lambda d: d[:-20], "checksum"),
+        (lambda d: d[:60] + b"?" + d[61:], "checksum"),
+        (lambda d: reseal(d.replace(b'"version":1', b'"version":9')), "version 9"),
+        (lambda d: reseal(d[:-30] + d[-4:]), "cut off"),
+        (lambda d: reseal(d.replace(b'"n_rows":300', b'"n_rows":299')), "add up"),
+        (lambda d: reseal(d.replace(b"[300]", b"[3e9]")), "do not fit|cut off"),
+    ],
+)
+def test_hostile_bytes_are_refused(damage: object, says: str) -> None:
+    data = count(make_table(), 2).to_bytes()
+    with pytest.raises(FileFormatError, match=says):
+        PatternTable.from_bytes(damage(data))  # type: ignore[operator]
+
+
+def test_odd_block_keys_are_refused_when_written() -> None:
+    table = PatternTable().update(np.ones((1, 2)), key=frozenset({1}))
+    with pytest.raises(ParameterError, match="cannot be written"):
+        table.to_bytes()
+
+
+def test_rows_22_and_57_size_is_estimated_before_growing() -> None:
+    X = make_table(m=12)
+    table = PatternTable(max_bytes=20_000).update(X[:10], key=0)
+    before = table.to_bytes()
+    with pytest.raises(TableTooLargeError, match=r"would need [\d,]+ bytes.*max_bytes"):
+        table.update(X)
+    assert table.to_bytes() == before
+    assert table.nbytes < 20_000
+
+
+def test_scales_of_blocks_are_reconciled() -> None:
+    X = make_table()
+    X[:100] *= 1e305
+    table = count(X, 6)
+    fit, whole = table.solve(), a1gm.fit(X)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    np.testing.assert_allclose(fit.row_factor, whole.row_factor, rtol=1e-11)
+    again = PatternTable.from_bytes(table.to_bytes()).solve()
+    assert np.array_equal(again.row_factor, fit.row_factor)
