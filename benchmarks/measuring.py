@@ -1,0 +1,99 @@
+"""What the benchmarks share: clocks, tables on paper, the machine's description."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+Call = Callable[[], object]
+Row = Mapping[str, object]
+
+
+def fastest(calls: Mapping[str, Call], budget: float = 0.5) -> dict[str, float]:
+    """Time calls in turns and return the fastest run of each, in seconds.
+
+    Turns, because a noisy machine is slow for a while and then fast again: taken one
+    after the other, the calls would not be compared under the same conditions. Each
+    call runs until it has used up `budget` seconds, and at least three times unless
+    it takes more than a second.
+    """
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    open_calls = dict(calls)
+    while open_calls:
+        for name, call in list(open_calls.items()):
+            times[name].append(_one_run(call))
+            enough = len(times[name]) >= 3 or times[name][-1] > 1
+            if enough and sum(times[name]) >= budget:
+                del open_calls[name]
+    return {name: min(runs) for name, runs in times.items()}
+
+
+def one_trial(call: Call, at_least: float = 0.02) -> float:
+    """Time a call once, or several times in a row if it is too short for the clock."""
+    n_runs, elapsed = 1, _one_run(call)
+    while elapsed < at_least:
+        n_runs = max(2 * n_runs, int(at_least / max(elapsed / n_runs, 1e-7)))
+        elapsed = _one_run(lambda n=n_runs: [call() for _ in range(n)])
+    return elapsed / n_runs
+
+
+def _one_run(call: Call) -> float:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def machine() -> str:
+    """Say what the figures were measured on."""
+    from os import cpu_count
+
+    return (
+        f"{platform.system()} {platform.machine()}, {cpu_count()} cores, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}"
+    )
+
+
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Write rows as a Markdown table, numbers to the right."""
+    names = list(rows[0])
+    right = [_is_number(rows[0][name]) for name in names]
+    lines = [names, ["--:" if number else "---" for number in right]]
+    lines += [[str(row[name]) for name in names] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _is_number(text: object) -> bool:
+    return str(text)[:1].isdigit() or str(text)[:2].lstrip("-")[:1].isdigit()
+
+
+def duration(seconds: float) -> str:
+    """Write a duration with three digits and the unit a reader would use."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

@@ -1,0 +1,143 @@
+"""The same problem solved by what a user would pick instead: time and excess error.
+
+    pip install --group peers                     # whatever is absent is skipped
+    python benchmarks/peers.py                    # writes benchmarks/results/peers.csv
+
+The excess is how far a rival's divergence on the observed cells is above that of
+a1gm.fit, relative to it. The adapters are in benchmarks/rivals.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from measuring import duration, fastest, machine, markdown, read_csv, write_csv
+from rivals import NotApplicableError
+
+import a1gm
+from a1gm import paper
+
+RESULTS = Path(__file__).parent / "results" / "peers.csv"
+RIVALS = (
+    "numpy_scaling",
+    "paper_a1gm",
+    "paper_wnmf",
+    "sklearn_nmf",
+    "statsmodels_poisson",
+    "glum_poisson",
+    "pyfixest_fepois",
+    "ipfn_mask",
+    "pot_sinkhorn",
+    "tensorly_mask",
+    "chainladder_triangle",
+)
+
+
+def noisy_rank_one(n_rows: int, n_columns: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    truth = np.outer(rng.gamma(2, 10, n_rows) + 1, rng.gamma(2, 1, n_columns) + 0.1)
+    return truth * rng.gamma(5, 1 / 5, truth.shape)
+
+
+def complete() -> np.ndarray:
+    return noisy_rank_one(300, 40)
+
+
+def grid() -> np.ndarray:
+    X = noisy_rank_one(300, 40)
+    X[np.ix_(np.arange(0, 300, 3), [2, 3, 11, 30])] = np.nan
+    return X
+
+
+def scattered() -> np.ndarray:
+    X = noisy_rank_one(300, 40)
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def bridge() -> np.ndarray:
+    """Two halves without a common row or column, joined by three cells."""
+    X = noisy_rank_one(300, 40)
+    joints = [10, 140, 200], [25, 33, 5]
+    values = X[joints]
+    X[:150, 20:] = np.nan
+    X[150:, :20] = np.nan
+    X[joints] = values
+    return X
+
+
+def triangle() -> np.ndarray:
+    X = noisy_rank_one(12, 12)
+    X[np.add.outer(np.arange(12), np.arange(12)) >= 12] = np.nan
+    return X
+
+
+TABLES = {f.__name__: f for f in (complete, grid, scattered, bridge, triangle)}
+
+
+def measure(
+    table: str, X: np.ndarray, rival: ModuleType, budget: float
+) -> dict[str, object]:
+    """Time one rival beside a1gm.fit on one table."""
+    row: dict[str, object] = {
+        "table": table,
+        "rival": rival.NAME,
+        "seconds": "",
+        "times_fit": "",
+        "excess": "",
+        "note": "",
+    }
+    try:
+        R = rival.solve(X)
+    except ImportError as error:
+        return row | {"note": f"skipped: {error.name or error} is not installed"}
+    except NotApplicableError as reason:
+        return row | {"note": str(reason)}
+    except Exception as error:
+        return row | {"note": f"failed: {type(error).__name__}"}
+    calls = {"rival": lambda: rival.solve(X), "fit": lambda: a1gm.fit(X)}
+    times = fastest(calls, budget)
+    best = paper.kl_divergence(X, a1gm.fit(X).reconstruct())
+    excess = paper.kl_divergence(X, R) / best - 1
+    return row | {
+        "seconds": f"{times['rival']:.4g}",
+        "times_fit": f"{times['rival'] / times['fit']:.4g}",
+        "excess": f"{excess:.2e}",
+    }
+
+
+def display(row: dict[str, str]) -> dict[str, str]:
+    return {
+        "table": row["table"],
+        "rival": row["rival"],
+        "time": duration(float(row["seconds"])) if row["seconds"] else "–",
+        "times `a1gm.fit`": row["times_fit"] or "–",
+        "excess divergence": row["excess"] or row["note"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--table", choices=TABLES, action="append", dest="tables")
+    parser.add_argument("--budget", type=float, default=0.2, help="seconds per rival")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
+    options = parser.parse_args()
+    rows = []
+    for name in options.tables or TABLES:
+        X = TABLES[name]()
+        for module in RIVALS:
+            rival = import_module(f"rivals.{module}")
+            rows.append(measure(name, X, rival, options.budget))
+            print(*rows[-1].values(), sep="  ", flush=True)
+    write_csv(rows, options.out)
+    print(
+        machine(), "", markdown([display(r) for r in read_csv(options.out)]), sep="\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
