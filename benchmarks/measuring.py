@@ -79,16 +79,11 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Write rows as a Markdown table, numbers to the right."""
+    """Write rows as a Markdown table, the first column to the left."""
     names = list(rows[0])
-    right = [_is_number(rows[0][name]) for name in names]
-    lines = [names, ["--:" if number else "---" for number in right]]
+    lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
     lines += [[str(row[name]) for name in names] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _is_number(text: object) -> bool:
-    return str(text)[:1].isdigit() or str(text)[:2].lstrip("-")[:1].isdigit()
 
 
 def duration(seconds: float) -> str:

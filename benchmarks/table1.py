@@ -5,6 +5,11 @@
 Every CSV file of FOLDER (plain or .gz; a header line, an empty cell is missing) is
 prepared as in the paper, factorised by KL-WNMF, by A1GM as published and by a1gm.fit,
 and compared. Writes benchmarks/results/table1.csv and prints a Markdown table.
+
+    python benchmarks/table1.py --data FOLDER --printed FILE.csv
+
+sets the figures printed in the paper beside the measured ones. FILE.csv has the columns
+data_set, increase_rate, relative_error and relative_runtime, copied from the paper.
 """
 
 from __future__ import annotations
@@ -129,10 +134,33 @@ def display(row: dict[str, str]) -> dict[str, str]:
     }
 
 
+def beside_printed(rows: list[dict[str, str]], printed: Path) -> list[dict[str, str]]:
+    """Set what the paper prints of A1GM beside what was measured."""
+    paper_rows = {row["data_set"]: row for row in read_csv(printed)}
+    none = dict.fromkeys(("increase_rate", "relative_error", "relative_runtime"), "–")
+    compared = []
+    for row in rows:
+        theirs = paper_rows.get(row["data_set"], none)
+        runtime = float(row["a1gm_seconds"]) / float(row["wnmf_seconds"])
+        compared.append(
+            {
+                "data set": row["data_set"],
+                "increase rate": f"{float(row['increase_rate']):.5g}",
+                "increase rate, printed": theirs["increase_rate"],
+                "A1GM rel. error": f"{float(row['a1gm_relative_error']):.5f}",
+                "A1GM rel. error, printed": theirs["relative_error"],
+                "A1GM rel. runtime": f"{runtime:.4f}",
+                "A1GM rel. runtime, printed": theirs["relative_runtime"],
+            }
+        )
+    return compared
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("A1GM_DATA"))
     parser.add_argument("--budget", type=float, default=0.5, help="seconds per method")
+    parser.add_argument("--printed", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
     options = parser.parse_args()
     if options.data is None or not Path(options.data).is_dir():
@@ -148,6 +176,12 @@ def main() -> None:
     print(
         machine(), "", markdown([display(r) for r in read_csv(options.out)]), sep="\n"
     )
+    if options.printed:
+        print(
+            "",
+            markdown(beside_printed(read_csv(options.out), options.printed)),
+            sep="\n",
+        )
     absent = [name for name in PAPER if name not in {row["data_set"] for row in rows}]
     print("", f"not found: {', '.join(absent) or 'none'}", sep="\n")
 

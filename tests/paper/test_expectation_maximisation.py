@@ -48,6 +48,18 @@ def test_no_repetition_makes_the_error_larger() -> None:
     assert all(later <= earlier for earlier, later in itertools.pairwise(errors))
 
 
+def test_each_repetition_fills_with_the_table_of_the_one_before() -> None:
+    X = table_with_holes(2)
+    holes = np.isnan(X)
+    filled = np.where(holes, np.nanmean(X), X)
+    for _ in range(3):
+        w, h = paper.rank1_nmf(filled)
+        filled = np.where(holes, np.outer(w, h), X)
+    with pytest.warns(ConvergenceWarning):
+        factors = paper.em(X, tol=0.0, max_iter=3)
+    np.testing.assert_allclose(np.outer(*factors), np.outer(w, h), rtol=1e-13)
+
+
 def test_it_says_so_when_the_budget_ends_and_points_to_fit() -> None:
     with pytest.warns(ConvergenceWarning, match=r"after 2 repetitions.*a1gm\.fit"):
         paper.em(table_with_holes(0), max_iter=2)
