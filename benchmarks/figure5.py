@@ -87,6 +87,7 @@ def plot(rows: list[dict[str, str]], folder: Path) -> None:
 
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "a1gm"  # the same picture gives the same file
+    mpl.rcParams["svg.fonttype"] = "none"  # text stays text: half the size
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="tight")

@@ -27,8 +27,8 @@ def tables() -> dict[str, str]:
 def with_tables(page: str) -> str:
     """Return the page with its tables replaced by those of the results."""
     for name, table in tables().items():
-        between = rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)"
-        page, n_places = re.subn(between, f"\n{table}\n\n", page, flags=re.DOTALL)
+        place = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
+        page, n_places = re.subn(place, rf"\1\n{table}\n\n\2", page, flags=re.DOTALL)
         if n_places != 1:
             raise SystemExit(f"{PAGE.name} has {n_places} places for the table {name}")
     return page
