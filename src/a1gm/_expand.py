@@ -31,6 +31,7 @@ class Factors:
     solver: Solver
     n_iter: int
     gap: float
+    all_inside: bool  # one block holds every line and column
 
 
 def expand_factors(
@@ -43,7 +44,8 @@ def expand_factors(
     """
     w, h, line_block, col_block = reduced.replay(core.w, core.h)
     n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
-    if n_blocks == 1 and line_block.min() == 0 and col_block.min() == 0:
+    all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
+    if all_inside:
         total = h.sum()
         h /= total
         w *= total
@@ -62,7 +64,16 @@ def expand_factors(
         )
         raise NotRepresentableError(msg)
     return Factors(
-        w, scale, h, line_block, col_block, n_blocks, core.solver, core.n_iter, core.gap
+        line_factor=w,
+        line_scale=scale,
+        col_factor=h,
+        line_block=line_block,
+        col_block=col_block,
+        n_blocks=n_blocks,
+        solver=core.solver,
+        n_iter=core.n_iter,
+        gap=core.gap,
+        all_inside=all_inside,
     )
 
 

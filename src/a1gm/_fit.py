@@ -14,10 +14,10 @@ from a1gm._blocks import find_components, separate_zero_lines
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._input import Source, read_input
-from a1gm._kernel import kernel, n_available_cores
+from a1gm._kernel import kernel, threads_for
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_statistics
-from a1gm._statistics import PairStatistics, Statistics
+from a1gm._statistics import PairStatistics, Statistics, TableStatistics
 from a1gm._types import Absent, Floats, Negatives, OnUndetermined
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -32,6 +32,7 @@ __all__ = ["fit", "fit_observation"]
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
+PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
 
 
 def fit(
@@ -197,6 +198,10 @@ def solve_statistics(
     max_iter: int,
 ) -> tuple[Factors, Any, Statistics]:
     """Blocks, peeling, core and replay for the statistics of a table."""
+    if isinstance(statistics, TableStatistics) and not seen.n_negative:
+        plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
+        if plain is not None:
+            return plain, None, statistics
     if seen.n_negative:
         _check_positive_margins(statistics, seen)
         components = separate_zero_lines(statistics)
@@ -222,6 +227,32 @@ def solve_statistics(
         reduced, core, row_sums, lambda: statistics.has_observed()[1]
     )
     return factors, components, statistics
+
+
+def solve_plain_table(
+    table: TableStatistics, *, tol: float, max_iter: int
+) -> Factors | None:
+    """One call of the kernel for the usual table: one block, no zeros, quick to scale.
+
+    Small tables spend more time between the steps than in them.
+    """
+    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    found = kernel.solve_plain(table.keys, table.sums, tol, budget)
+    if found is None:
+        return None
+    line_factor, line_scale, col_factor, n_iter, gap = found
+    return Factors(
+        line_factor=line_factor,
+        line_scale=line_scale,
+        col_factor=col_factor,
+        line_block=np.zeros(len(line_factor), np.int32),
+        col_block=np.zeros(len(col_factor), np.int32),
+        n_blocks=1,
+        solver="scaling" if n_iter else "closed form",
+        n_iter=n_iter,
+        gap=gap,
+        all_inside=True,
+    )
 
 
 def _statistics_of_cells(source: Source, seen: Observation) -> Statistics:
@@ -254,7 +285,7 @@ def _row_factor(
         row_factor = factors.line_factor.copy()
     else:
         row_factor = seen.row_sums
-        threads = n_available_cores() if n_threads is None else n_threads
+        threads = threads_for(len(row_factor), n_threads)
         kernel.expand_rows(row_factor, seen.line_of_row, factors.line_scale, threads)
     if seen.exponent:
         with np.errstate(over="ignore"):
@@ -265,6 +296,8 @@ def _row_factor(
                 "(1.8e308). Divide the data by a power of ten first."
             )
             raise NotRepresentableError(msg)
+    if factors.all_inside:
+        return row_factor
     empty = ~statistics.has_observed()[0]
     if empty.any():
         row_factor[empty if seen.line_of_row is None else empty[seen.line_of_row]] = (

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from a1gm._input import Source
-from a1gm._kernel import kernel, n_available_cores, say_if_slow
+from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._statistics import (
     Statistics,
     TableStatistics,
@@ -18,7 +18,7 @@ from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 __all__ = ["Observation", "observe"]
 
 TABLE_CELLS = 1 << 18  # a pattern table smaller than this (2 MB) is always kept
-TINY = 2.0**-900  # tables whose largest row sum is below are scaled up
+TINY = 2.0**-900  # tables whose total is below are scaled up
 LIFT = 2.0**200
 
 
@@ -52,10 +52,10 @@ def observe(
 ) -> Observation:
     """Observe a table once, and refuse what cannot be fitted."""
     say_if_slow()
-    threads = n_available_cores() if n_threads is None else n_threads
+    threads = threads_for(source.n_rows * source.n_cols, n_threads)
     exponent = 0
     while True:
-        row_sums, wide, found, overflow, negative, infinite = kernel.observe(
+        row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
             source.parts,
             1,
             threads,
@@ -66,7 +66,7 @@ def observe(
         check_faults(source, negative, infinite, negatives, row_offset)
         if overflow and exponent <= 0:
             exponent = 2 + int(math.log2(source.n_rows * source.n_cols))
-        elif exponent == 0 and 0.0 < row_sums.max() < TINY:
+        elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))
         else:
             break

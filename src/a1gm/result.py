@@ -400,12 +400,7 @@ class RankOneFit:
     @cached_property
     def _all_finite(self) -> bool:
         """Whether every missing cell has a finite value: the usual case."""
-        return (
-            self.n_blocks == 1
-            and self._components is None
-            and not np.isnan(self._row_factor).any()
-            and not np.isnan(self.col_factor).any()
-        )
+        return self._components is None and self._factors.all_inside
 
     @cached_property
     def _knowledge(self) -> Knowledge:

@@ -9,7 +9,9 @@ from typing import Any
 
 from a1gm.exceptions import SlowKernelWarning
 
-__all__ = ["is_compiled", "kernel", "n_available_cores", "say_if_slow"]
+__all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]
+
+SMALL = 1 << 16  # cells below which a second thread costs more than it saves
 
 
 def _load() -> tuple[Any, str]:
@@ -46,8 +48,12 @@ def say_if_slow() -> None:
         )
 
 
-def n_available_cores() -> int:
-    """Return the number of cores this process may use."""
+def threads_for(n_cells: int, n_threads: int | None) -> int:
+    """Threads for a pass over so many cells: those asked for, or the cores there are."""
+    if n_threads is not None:
+        return n_threads
+    if n_cells < SMALL:
+        return 1
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every platform

@@ -19,6 +19,7 @@
 #include "lines.hpp"
 #include "observe.hpp"
 #include "peel.hpp"
+#include "solve.hpp"
 
 namespace nb = nanobind;
 using namespace a1gm;
@@ -173,7 +174,7 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
                                          to_numpy(std::move(o.keys), {k, words}),
                                          to_numpy(std::move(o.counts)),
                                          to_numpy(std::move(o.sums), {k, m})));
-  return nb::make_tuple(row_sums_array, o.wide, statistics, o.overflow,
+  return nb::make_tuple(row_sums_array, o.wide, statistics, o.total, o.overflow,
                         fault_tuple(o.negative), fault_tuple(o.infinite));
 }
 
@@ -185,23 +186,6 @@ void expand(nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> row_
   nb::gil_scoped_release release;
   expand_rows(row_sums.data(), ids.data(), scale.data(),
               static_cast<int64_t>(ids.shape(0)), n_threads);
-}
-
-Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
-                     int64_t words) {
-  Pairs pairs;
-  pairs.n_rows = n;
-  pairs.n_cols = m;
-  pairs.ptr.push_back(0);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < m; ++j)
-      if (keys[i * words + (j >> 6)] >> (j & 63) & 1) {
-        pairs.col.push_back(static_cast<int32_t>(j));
-        pairs.sum.push_back(sums[i * m + j]);
-      }
-    pairs.ptr.push_back(static_cast<int64_t>(pairs.col.size()));
-  }
-  return pairs;
 }
 
 std::optional<Reduced> reduce_mask(In2<uint64_t> bits, In<double> row_sums,
@@ -223,6 +207,22 @@ Reduced reduce_table(In2<uint64_t> keys, In2<double> sums) {
                                    static_cast<int64_t>(sums.shape(0)),
                                    static_cast<int64_t>(sums.shape(1)),
                                    static_cast<int64_t>(keys.shape(1))));
+}
+
+nb::object solve_table(In2<uint64_t> keys, In2<double> sums, double tol,
+                       int64_t max_sweeps) {
+  Plain plain;
+  bool solved = false;
+  {
+    nb::gil_scoped_release release;
+    solved = solve_plain(keys.data(), sums.data(), static_cast<int64_t>(sums.shape(0)),
+                         static_cast<int64_t>(sums.shape(1)),
+                         static_cast<int64_t>(keys.shape(1)), tol, max_sweeps, plain);
+  }
+  if (!solved) return nb::none();
+  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
+                        to_numpy(std::move(plain.line_scale)),
+                        to_numpy(std::move(plain.col_factor)), plain.n_iter, plain.gap);
 }
 
 Reduced reduce_pairs(In<int64_t> ptr, In<int32_t> cols, In<double> sums,
@@ -290,6 +290,8 @@ NB_MODULE(_native, m) {
         nb::arg("pattern_id").noconvert(), nb::arg("scale"), nb::arg("n_threads"));
   m.def("expand_rows", &expand<int32_t>, nb::arg("row_sums").noconvert(),
         nb::arg("pattern_id").noconvert(), nb::arg("scale"), nb::arg("n_threads"));
+  m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
+        nb::arg("max_sweeps"));
   m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
         nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
   m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));

@@ -562,6 +562,7 @@ class Worker {
   // Margins and bit masks only: memory is a 32nd of the data.
   void observe_wide(uint64_t* bits, uint64_t* positive) {
     negative = infinite = Fault{};
+    total = 0.0;
     overflow = false;
     sums.clear();
     sums.emplace_back(job_.n_cols);
@@ -604,6 +605,7 @@ class Worker {
   std::vector<ColumnSums> sums;
   std::vector<int64_t> counts;
   Fault negative, infinite;
+  double total = 0.0;
   bool overflow = false, has_zero = false;
 
  private:
@@ -672,6 +674,7 @@ class Worker {
     if (found.smallest < 0.0) find_negative(tile, row, rows);
     double suspect = 0.0;  // x - x is 0 for every finite x, NaN otherwise
     for (int64_t i = 0; i < rows; ++i) suspect += row_sum[i] - row_sum[i];
+    for (int64_t i = 0; i < rows; ++i) total += row_sum[i];
     if (suspect != 0.0)
       for (int64_t i = 0; i < rows; ++i)
         if (!std::isfinite(row_sum[i])) find_infinite(tile, row, i);
@@ -824,6 +827,7 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
   for (const Worker& worker : workers) {
     merge_fault(out.negative, worker.negative);
     merge_fault(out.infinite, worker.infinite);
+    out.total += worker.total;
     out.overflow |= worker.overflow;
     out.has_zero |= worker.has_zero;
   }

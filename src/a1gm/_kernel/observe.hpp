@@ -47,6 +47,7 @@ struct Observation {
   std::vector<uint64_t> positive;  // wide form: n_rows x words, cell > 0
   std::vector<double> col_sums;  // wide form
   bool has_zero = false;         // wide form: an observed cell is 0
+  double total = 0.0;            // sum of all cells, roughly
   bool overflow = false;
   Fault negative, infinite;
 };

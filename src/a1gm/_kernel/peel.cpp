@@ -304,6 +304,23 @@ class Peeler {
 
 }  // namespace
 
+Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
+                     int64_t words) {
+  Pairs pairs;
+  pairs.n_rows = n;
+  pairs.n_cols = m;
+  pairs.ptr.push_back(0);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j)
+      if (keys[i * words + (j >> 6)] >> (j & 63) & 1) {
+        pairs.col.push_back(static_cast<int32_t>(j));
+        pairs.sum.push_back(sums[i * m + j]);
+      }
+    pairs.ptr.push_back(static_cast<int64_t>(pairs.col.size()));
+  }
+  return pairs;
+}
+
 bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
                  const double* row_sums, const double* col_sums, bool rows_distinct,
                  bool force, Reduced& out) {

@@ -41,6 +41,10 @@ struct Reduced {
   int64_t n_core_blocks = 0;
 };
 
+// The observed pairs of a pattern table.
+Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
+                     int64_t words);
+
 // Twins only, from a bit mask and the margins. False when there is a leaf: then the
 // sums of the blocks are needed, and `peel_pairs` does the whole job. With `force`
 // leaves stay in the core.

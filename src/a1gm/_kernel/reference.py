@@ -19,6 +19,7 @@ __all__ = [
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
+    "solve_plain",
 ]
 
 Part = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
@@ -63,6 +64,7 @@ def observe(
         seen.row_sums,
         wide,
         seen.wide_form() if wide else seen.table_form(),
+        float(seen.row_sums.sum()),
         seen.overflow,
         tuple(seen.negative),
         tuple(seen.infinite),
@@ -160,6 +162,11 @@ def expand_rows(
     """Turn row sums into row factors in place."""
     del n_threads
     row_sums *= scale[pattern_id]
+
+
+def solve_plain(keys: Words, sums: Floats, tol: float, max_sweeps: int) -> None:
+    """Decline: the short cut is the compiled kernel's, the answer the general one's."""
+    del keys, sums, tol, max_sweeps
 
 
 # -------------------------------------------------------------------- reduce

@@ -1,0 +1,87 @@
+#include "solve.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "peel.hpp"
+
+namespace a1gm {
+namespace {
+
+constexpr double kSmallestStart = 1e-290;
+
+// Row and column sums; false unless every observed sum, and no other, is positive.
+bool positive_margins(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
+                      int64_t words, std::vector<double>& R, std::vector<double>& C) {
+  R.assign(static_cast<size_t>(n), 0.0);
+  C.assign(static_cast<size_t>(m), 0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    const double* s = sums + i * m;
+    double total = 0.0;
+    for (int64_t w = 0; w < words; ++w) {
+      uint64_t positive = 0;
+      const int64_t count = std::min<int64_t>(64, m - w * 64);
+      for (int64_t k = 0; k < count; ++k) {
+        const double v = s[w * 64 + k];
+        positive |= static_cast<uint64_t>(v > 0.0) << k;
+        total += v;
+        C[w * 64 + k] += v;
+      }
+      if (positive != keys[i * words + w]) return false;
+    }
+    if (!(total > 0.0)) return false;
+    R[i] = total;
+  }
+  return std::all_of(C.begin(), C.end(), [](double c) { return c > 0.0; });
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](double v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
+                 int64_t words, double tol, int64_t max_sweeps, Plain& out) {
+  std::vector<double> R, C;
+  if (!positive_margins(keys, sums, n, m, words, R, C)) return false;
+  Reduced reduced;
+  if (!merge_twins(keys, n, m, words, R.data(), C.data(), true, false, reduced))
+    reduced = peel_pairs(pairs_of_table(keys, sums, n, m, words));
+  int64_t n_blocks = reduced.n_core_blocks;
+  for (const LogEntry& entry : reduced.log) n_blocks += entry.step == Step::root;
+  if (n_blocks != 1) return false;
+
+  out.line_factor.resize(static_cast<size_t>(n));
+  out.col_factor.resize(static_cast<size_t>(m));
+  if (!reduced.core_rows.empty()) {
+    std::vector<double> w(reduced.R.size()), h(reduced.C);
+    const double largest = *std::max_element(h.begin(), h.end());
+    for (double& value : h) value = std::max(value / largest, kSmallestStart);
+    const Sweeps sweeps = scale(reduced.rows, reduced.cols, reduced.R.data(),
+                                reduced.C.data(), w.data(), h.data(), tol, max_sweeps,
+                                max_sweeps);
+    if (!sweeps.done) return false;
+    out.n_iter = sweeps.n;
+    out.gap = sweeps.gap;
+    for (size_t k = 0; k < w.size(); ++k) out.line_factor[reduced.core_rows[k]] = w[k];
+    for (size_t k = 0; k < h.size(); ++k) out.col_factor[reduced.core_cols[k]] = h[k];
+  }
+  std::vector<int32_t> row_label(static_cast<size_t>(n)), col_label(static_cast<size_t>(m));
+  replay(reduced, out.line_factor.data(), out.col_factor.data(), row_label.data(),
+         col_label.data());
+
+  double total = 0.0;
+  for (const double h : out.col_factor) total += h;
+  for (double& h : out.col_factor) h /= total;
+  out.line_scale.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    out.line_factor[i] *= total;
+    out.line_scale[i] = out.line_factor[i] / R[i];
+  }
+  return all_finite(out.col_factor) && all_finite(out.line_scale) &&
+         all_finite(out.line_factor);
+}
+
+}  // namespace a1gm

@@ -1,0 +1,21 @@
+// The usual case from pattern table to factors in one call.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace a1gm {
+
+struct Plain {
+  std::vector<double> line_factor, line_scale, col_factor;
+  int64_t n_iter = 0;  // 0: closed form
+  double gap = 0.0;
+};
+
+// Solves a pattern table of positive sums and one block. False when it has zeros,
+// empty lines or several blocks, or when scaling would need more than `max_sweeps`:
+// those take the general way.
+bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
+                 int64_t words, double tol, int64_t max_sweeps, Plain& out);
+
+}  // namespace a1gm
