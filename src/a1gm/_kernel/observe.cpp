@@ -18,9 +18,8 @@ namespace {
 
 // Rows are summed in runs of this many before they enter a compensated sum, so a
 // column sum is as good as a sum of short runs, whatever the number of rows.
-constexpr bool kPrefetch = false;
 constexpr int64_t kRun = 32;
-constexpr int64_t kTileBytes = 24 * 1024;  // a tile stays in the first-level cache
+constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cache
 constexpr int64_t kMaxTileRows = 64;
 constexpr int64_t kFlushWords = 32;        // row sums: 2,048 columns per run
 constexpr int64_t kCellsPerThread = 1 << 17;
@@ -69,7 +68,7 @@ void scan_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols
 }
 
 void add_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                    double* const* acc, int64_t) {
+                    double* const* acc) {
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double* a = acc[i];
     for (int64_t j = 0; j < cols; ++j) a[j] += x[j] == x[j] ? x[j] : 0.0;
@@ -134,7 +133,6 @@ A1GM_TARGET void scan_short_rows(const double* x, int64_t stride, int64_t rows,
   int64_t i = 0;
   if (out.positive == nullptr) {
     for (; i + 4 <= rows; i += 4, x += 4 * stride) {
-      if (kPrefetch) _mm_prefetch(reinterpret_cast<const char*>(x + 24 * stride), _MM_HINT_T0);
       uint64_t* key = out.keys + i;
       const __m256d a = scan_short_row<V, false>(x, tail, valid, smallest, key[0], unused);
       const __m256d b =
@@ -243,17 +241,14 @@ void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
   }
 }
 
-// While the tile in the cache is added up, the next one (`ahead` doubles on) is
-// fetched: the memory bus never waits for the arithmetic.
 A1GM_TARGET void add_tile_avx2(const double* x, int64_t stride, int64_t rows,
-                               int64_t cols, double* const* acc, int64_t ahead) {
+                               int64_t cols, double* const* acc) {
   const int64_t tail = cols & 3, body = cols - tail;
   const __m256i tail_mask = head_mask(tail);
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double* a = acc[i];
     int64_t j = 0;
     for (; j + 8 <= body; j += 8) {
-      if (kPrefetch) _mm_prefetch(reinterpret_cast<const char*>(x + j + ahead), _MM_HINT_T0);
       const __m256d u = _mm256_loadu_pd(x + j), v = _mm256_loadu_pd(x + j + 4);
       const __m256d su = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
       const __m256d sv = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
@@ -383,15 +378,19 @@ uint64_t mix(uint64_t x) {
 // Distinct patterns in order of first appearance; keys are compared word for word.
 class PatternIndex {
  public:
-  explicit PatternIndex(int64_t words) : words_(words), slots_(64, -1) {}
+  // A longer table is worth a larger cache: two patterns that share a place in it
+  // would push each other out at every row.
+  PatternIndex(int64_t words, int64_t n_rows)
+      : words_(words),
+        slots_(64, -1),
+        shift_(n_rows < 100'000 ? 58 : 52),
+        recent_(words == 1 ? size_t{1} << (64 - shift_) : 0) {}
 
   int32_t find_or_insert(const uint64_t* key) {
     if (words_ == 1) {
-      const Short& hit = recent_[(*key * 0x9e3779b97f4a7c15ULL) >> 56];
-      if (hit.id >= 0 && hit.key == *key) return hit.id;
-      const int32_t id = look_up(key);
-      recent_[(*key * 0x9e3779b97f4a7c15ULL) >> 56] = {*key, id};
-      return id;
+      Short& hit = recent_[(*key * 0x9e3779b97f4a7c15ULL) >> shift_];
+      if (hit.key != *key || hit.id < 0) hit = {*key, look_up(key)};
+      return hit.id;
     }
     return look_up(key);
   }
@@ -437,15 +436,44 @@ class PatternIndex {
   int64_t words_, size_ = 0;
   int32_t last_ = -1;
   std::vector<int32_t> slots_;
-  std::vector<Short> recent_ = std::vector<Short>(256);
+  int shift_;
+  std::vector<Short> recent_;
+};
+
+// Zeroed memory for the open runs of the patterns, many patterns to an allocation.
+// Each run is padded to whole cache lines.
+class RunMemory {
+ public:
+  explicit RunMemory(int64_t cols) : stride_((cols + 7) & ~int64_t{7}) {}
+  double* next() {
+    if (left_ == 0) {
+      left_ = std::clamp<int64_t>(kChunk / stride_, 1, 2 * total_ + 4);
+      const auto n = static_cast<size_t>(left_ * stride_);
+      chunks_.emplace_back(new double[n + kLine]());
+      // A vector that straddles two cache lines is slow to store and to load again.
+      const auto address = reinterpret_cast<uintptr_t>(chunks_.back().get());
+      at_ = chunks_.back().get() + (kLine - address / 8 % kLine) % kLine;
+    }
+    --left_;
+    ++total_;
+    double* run = at_;
+    at_ += stride_;
+    return run;
+  }
+
+ private:
+  static constexpr int64_t kChunk = 1 << 17;
+  static constexpr size_t kLine = 8;  // doubles in a cache line
+  int64_t stride_, left_ = 0, total_ = 0;
+  double* at_ = nullptr;
+  std::vector<std::unique_ptr<double[]>> chunks_;
 };
 
 // Column sums of one pattern: short runs, then a compensated pair.
 class ColumnSums {
  public:
-  explicit ColumnSums(int64_t cols)
-      : cols_(cols), run_(new double[static_cast<size_t>((cols + 3) & ~3LL)]()) {}
-  double* run() { return run_.get(); }
+  ColumnSums(int64_t cols, double* run) : cols_(cols), run_(run) {}
+  double* run() { return run_; }
   void flush() {
     if (!hi_) {
       hi_.reset(new double[static_cast<size_t>(cols_)]());
@@ -472,7 +500,8 @@ class ColumnSums {
 
  private:
   int64_t cols_;
-  std::unique_ptr<double[]> run_, hi_, lo_;
+  double* run_;  // in the worker's RunMemory
+  std::unique_ptr<double[]> hi_, lo_;
 };
 
 // Pattern numbers of a stretch of rows in the narrowest integers that hold them:
@@ -533,7 +562,12 @@ struct Job {
 class Worker {
  public:
   Worker(const Job& job, int64_t begin, int64_t end)
-      : job_(job), begin_(begin), end_(end), patterns(job.words), ids(end - begin) {
+      : job_(job),
+        begin_(begin),
+        end_(end),
+        memory_(job.n_cols),
+        patterns(job.words, end - begin),
+        ids(end - begin) {
     tile_rows_ = std::clamp<int64_t>(
         kTileBytes / (8 * std::max<int64_t>(job.n_cols, 1)), 1, kMaxTileRows);
     keys_.resize(static_cast<size_t>(tile_rows_ * job.words));
@@ -551,7 +585,7 @@ class Worker {
       const int64_t rows = std::min(tile_rows_, end_ - row);
       const Tile tile = scan(row, rows, nullptr);
       assign_patterns(rows);
-      job_.isa.add(tile.x, tile.stride, rows, job_.n_cols, acc_.data(), ahead());
+      job_.isa.add(tile.x, tile.stride, rows, job_.n_cols, acc_.data());
       for (const int32_t id : due_) flush(id);
       ids.store(row - begin_, tile_ids_.data(), rows, patterns.size());
       if (table_is_a_waste(row + rows - begin_)) job_.go_wide = true;
@@ -565,7 +599,8 @@ class Worker {
     total = 0.0;
     overflow = false;
     sums.clear();
-    sums.emplace_back(job_.n_cols);
+    sums.emplace_back(job_.n_cols, memory_.next());
+    std::fill_n(sums[0].run(), job_.n_cols, 0.0);
     std::fill(acc_.begin(), acc_.end(), sums[0].run());
     int64_t pending = 0;
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
@@ -575,7 +610,7 @@ class Worker {
       for (int64_t k = 0; k < rows * job_.words; ++k) has_zero |= above[k] != keys_[k];
       std::memcpy(bits + row * job_.words, keys_.data(),
                   sizeof(uint64_t) * static_cast<size_t>(rows * job_.words));
-      job_.isa.add(tile.x, tile.stride, rows, job_.n_cols, acc_.data(), ahead());
+      job_.isa.add(tile.x, tile.stride, rows, job_.n_cols, acc_.data());
       if ((pending += rows) >= kRun) {
         sums[0].flush();
         pending = 0;
@@ -589,6 +624,7 @@ class Worker {
  private:
   const Job& job_;
   int64_t begin_, end_, tile_rows_;
+  RunMemory memory_;
   std::vector<uint64_t> keys_;
   std::vector<double> row_sum_, scratch_;
   struct Run {  // the open run of a pattern: its sums and how many rows are in it
@@ -614,11 +650,6 @@ class Worker {
     int64_t stride;
   };
 
-  // Distance from a tile to the next one, in doubles; scratch tiles need no fetching.
-  int64_t ahead() const {
-    return job_.direct ? tile_rows_ * (job_.parts[0].row_stride / 8) : 0;
-  }
-
   // Which pattern each row of the tile has, and where its cells are to be added.
   void assign_patterns(int64_t rows) {
     due_.clear();
@@ -639,7 +670,7 @@ class Worker {
   }
 
   void add_pattern() {
-    sums.emplace_back(job_.n_cols);
+    sums.emplace_back(job_.n_cols, memory_.next());
     runs_.push_back({sums.back().run(), 0});
     counts.push_back(0);
   }

@@ -38,22 +38,27 @@ Twins find_twins(const Lines& lines, bool known_distinct) {
   Twins out;
   out.group.resize(static_cast<size_t>(lines.n));
   out.size.assign(static_cast<size_t>(lines.n), 0);
-  std::unordered_map<uint64_t, int32_t> seen;
+  std::vector<std::pair<uint64_t, int32_t>> signed_lines;
   for (int64_t i = 0; i < lines.n; ++i) {
     const auto id = static_cast<int32_t>(i);
-    out.group[i] = id;
-    if (lines.degree(i) == 0) {
-      out.group[i] = -1;
-      continue;
-    }
-    if (!known_distinct) {
-      uint64_t signature = 0;
-      for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
-        signature += name_of(static_cast<uint64_t>(lines.index[k]));
-      const auto [place, fresh] = seen.emplace(signature, id);
-      if (!fresh && same_list(lines, i, place->second)) out.group[i] = place->second;
-    }
-    if (out.group[i] == id) out.kept.push_back(id);
+    out.group[i] = lines.degree(i) == 0 ? -1 : id;
+    if (known_distinct || out.group[i] < 0) continue;
+    uint64_t signature = 0;
+    for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
+      signature += name_of(static_cast<uint64_t>(lines.index[k]));
+    signed_lines.emplace_back(signature, id);
+  }
+  // Equal signatures come together, each run led by its first line.
+  std::sort(signed_lines.begin(), signed_lines.end());
+  for (size_t k = 1, lead = 0; k < signed_lines.size(); ++k) {
+    if (signed_lines[k].first != signed_lines[lead].first)
+      lead = k;
+    else if (same_list(lines, signed_lines[k].second, signed_lines[lead].second))
+      out.group[signed_lines[k].second] = signed_lines[lead].second;
+  }
+  for (int64_t i = 0; i < lines.n; ++i) {
+    if (out.group[i] < 0) continue;
+    if (out.group[i] == i) out.kept.push_back(static_cast<int32_t>(i));
     ++out.size[out.group[i]];
   }
   return out;
