@@ -49,7 +49,7 @@ def say_if_slow() -> None:
 
 
 def threads_for(n_cells: int, n_threads: int | None) -> int:
-    """Threads for a pass over so many cells: those asked for, or the cores there are."""
+    """Threads for a pass over so many cells: those asked for, or all cores."""
     if n_threads is not None:
         return n_threads
     if n_cells < SMALL:
