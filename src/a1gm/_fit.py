@@ -13,7 +13,7 @@ import numpy as np
 from a1gm._blocks import find_components, separate_zero_lines
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
-from a1gm._input import Source, read_input
+from a1gm._input import AnySource, Source, SparseSource, read_input
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_statistics
@@ -118,6 +118,12 @@ def fit(
     if weights is not None:
         from a1gm._weights import fit_weighted
 
+        if isinstance(source, SparseSource):
+            msg = (
+                "weights are for dense tables. With a sparse table and "
+                'absent="missing", leave out the cells of weight 0.'
+            )
+            raise ParameterError(msg)
         return fit_weighted(
             source, weights, tol=tol, max_iter=max_iter, on_undetermined=on_undetermined
         )
@@ -136,7 +142,7 @@ def fit(
 def fit_observation(
     seen: Observation,
     *,
-    source: Source | None = None,
+    source: AnySource | None = None,
     tol: float = DEFAULT_TOL,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
@@ -179,10 +185,10 @@ def fit_observation(
     return fit
 
 
-def fit_pattern(seen: Observation, source: Source) -> RankOneFit:
+def fit_pattern(seen: Observation, source: AnySource) -> RankOneFit:
     """Fit for the sake of what can be known; negative cells count as positive ones."""
     if seen.n_negative:
-        mask = source.observed_as_ones()
+        mask: AnySource = source.observed_as_ones()
         seen = observe(mask)
         source = mask
     copied = replace(seen, row_sums=seen.row_sums.copy())  # the fit overwrites them
@@ -192,7 +198,7 @@ def fit_pattern(seen: Observation, source: Source) -> RankOneFit:
 def solve_statistics(
     statistics: Statistics,
     seen: Observation,
-    source: Source | None,
+    source: AnySource | None,
     *,
     tol: float,
     max_iter: int,
@@ -207,10 +213,11 @@ def solve_statistics(
         components = separate_zero_lines(statistics)
     else:
         components = find_components(statistics)
-    reduced = reduce_statistics(statistics, components, force=source is None)
-    if reduced is None and source is not None:
+    dense = source if isinstance(source, Source) else None
+    reduced = reduce_statistics(statistics, components, force=dense is None)
+    if reduced is None and dense is not None:
         # Leaves among as many patterns as rows: read the table again, with the sums.
-        statistics = _statistics_of_cells(source, seen)
+        statistics = _statistics_of_cells(dense, seen)
         components = find_components(statistics)
         reduced = reduce_statistics(statistics, components)
     if reduced.n_core_blocks + reduced.n_roots == 0 and not has_observed_cell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from a1gm._input import Source
+from a1gm._input import AnySource, SparseSource
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._statistics import (
     Statistics,
@@ -43,7 +43,7 @@ class Observation:
 
 
 def observe(
-    source: Source,
+    source: AnySource,
     *,
     n_threads: int | None = None,
     negatives: Negatives = "raise",
@@ -52,6 +52,20 @@ def observe(
 ) -> Observation:
     """Observe a table once, and refuse what cannot be fitted."""
     say_if_slow()
+    if isinstance(source, SparseSource):
+        from a1gm._sparse import observe_sparse
+
+        return observe_sparse(source, negatives=negatives, row_offset=row_offset)
+    if source.cut is not None:
+        from a1gm._pieces import observe_pieces
+
+        return observe_pieces(
+            source,
+            n_threads=n_threads,
+            negatives=negatives,
+            keep_table=keep_table,
+            row_offset=row_offset,
+        )
     threads = threads_for(source.n_rows * source.n_cols, n_threads)
     exponent = 0
     while True:
@@ -84,7 +98,7 @@ def observe(
 
 
 def check_faults(
-    source: Source,
+    source: AnySource,
     negative: tuple[int, int, int, float],
     infinite: tuple[int, int, int, float],
     negatives: Negatives,
@@ -93,7 +107,7 @@ def check_faults(
     """Raise for infinite cells, and for negative ones unless they are allowed."""
     count, row, col, value = infinite
     if count:
-        where = source.where(row + row_offset, col)
+        where = source.where(row, col, row_offset)
         msg = (
             f"Input X contains infinity: {where} = {value} ({count} in all). "
             "Entries must be finite; mark unknown ones as NaN."
@@ -101,7 +115,7 @@ def check_faults(
         raise InfiniteValuesError(msg)
     count, row, col, value = negative
     if count and negatives == "raise":
-        where = source.where(row + row_offset, col)
+        where = source.where(row, col, row_offset)
         msg = (
             f"Negative values in data: {where} = {value:g} ({count} in all). Entries "
             "must be >= 0; mark unknown ones as NaN (missing_values= does it for a "

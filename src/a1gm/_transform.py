@@ -4,34 +4,60 @@ from __future__ import annotations
 
 import numpy as np
 
-from a1gm._input import Source
+from a1gm._input import AnySource, Source, SparseSource
 from a1gm._observe import check_faults
-from a1gm._types import Floats
+from a1gm._sparse import check_cells
+from a1gm._types import AnyArray, Bools, Floats
 
 __all__ = ["row_factors"]
 
 
-def row_factors(source: Source, col_factor: Floats) -> Floats:
+def row_factors(source: AnySource, col_factor: Floats) -> Floats:
     """Return r_i divided by the sum of the observed columns' factors.
 
     NaN for a row that observes nothing, or nothing but zero columns.
     """
-    out = np.empty(source.n_rows)
     known = ~np.isnan(col_factor)
     h = np.where(known, col_factor, 0.0)
+    if isinstance(source, SparseSource):
+        return _sparse_row_factors(source, h, known)
+    out = np.empty(source.n_rows)
     for rows, block in source.blocks():
-        _refuse_bad_cells(source, block, rows.start)
+        refuse_bad_cells(source, block, rows.start)
         observed = ~np.isnan(block) & known
         sums = np.where(observed, block, 0.0).sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors = sums / (observed @ h)
-        factors[(sums == 0.0) & observed.any(axis=1)] = 0.0
-        factors[~np.isfinite(factors)] = np.nan
-        out[rows] = factors
+        out[rows] = _ratio(sums, observed @ h, observed.any(axis=1))
     return out
 
 
-def _refuse_bad_cells(source: Source, block: Floats, start: int) -> None:
+def _sparse_row_factors(source: SparseSource, h: Floats, known: Bools) -> Floats:
+    check_cells(source, "raise", 0)
+    rows = source.lines
+    seen = ~source.missing & known[source.cols]
+    n = source.n_rows
+    sums = np.bincount(rows[seen], source.values[seen], minlength=n)
+    if source.absent == "missing":
+        fitted = np.bincount(rows[seen], h[source.cols[seen]], minlength=n)
+        return _ratio(sums, fitted, np.bincount(rows[seen], minlength=n) > 0)
+    hole = source.missing & known[source.cols]
+    holes = np.bincount(rows[hole], minlength=n)
+    fitted = h.sum() - np.bincount(rows[hole], h[source.cols[hole]], minlength=n)
+    # h.sum() less nearly all of itself would cancel: there the cells are read.
+    for row in np.flatnonzero(fitted < 0.25 * h.sum()):
+        fitted[row] = h[~np.isnan(source.rows(slice(row, row + 1))[0])].sum()
+    return _ratio(sums, fitted, holes < int(known.sum()))
+
+
+def _ratio(sums: AnyArray, fitted: AnyArray, observes: AnyArray | np.bool) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        factors: Floats = np.asarray(sums / fitted, np.float64)
+    factors[(sums == 0.0) & observes] = 0.0
+    factors[~np.isfinite(factors)] = np.nan
+    return factors
+
+
+def refuse_bad_cells(source: Source, block: Floats, start: int) -> None:
+    """Raise for negative and infinite cells of a block of rows."""
     faults = []
     for bad in ((block < 0.0) & ~np.isinf(block), np.isinf(block)):
         n = int(bad.sum())

@@ -59,7 +59,7 @@ def read_weights(weights: Any, source: Source) -> Floats:
             f"({source.n_rows}, {source.n_cols}). Give one weight per cell."
         )
         raise WeightsError(msg)
-    V = given.rows(slice(0, given.n_rows))
+    V: Floats = given.rows(slice(0, given.n_rows))
     faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
     for what, bad in faults.items():
         if bad.any():

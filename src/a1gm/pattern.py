@@ -62,10 +62,11 @@ class MissingPattern:
 
         source = read_input(X, absent=absent)
         seen = observe(source, negatives="allow")
-        if isinstance(seen.statistics, TableStatistics):
-            rows_per_line = seen.statistics.counts
+        n_lines = seen.statistics.n_lines
+        if seen.line_of_row is None:
+            rows_per_line = np.ones(n_lines, np.int64)
         else:
-            rows_per_line = np.ones(seen.statistics.n_lines, np.int64)
+            rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
         return cls(seen.statistics, rows_per_line, lambda: fit_pattern(seen, source))
 
     @cached_property

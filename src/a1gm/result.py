@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._blocks import Components
-from a1gm._divergence import divergence_of_blocks
+from a1gm._divergence import divergence_of_blocks, divergence_of_stored
 from a1gm._expand import Factors
-from a1gm._input import Source, read_input
+from a1gm._fill import fill_table
+from a1gm._input import AnySource, SparseSource, read_input
+from a1gm._input.door import is_sparse
 from a1gm._knowledge import (
     EMPTY,
     FATES,
@@ -30,6 +32,7 @@ from a1gm._statistics import (
     weighted_counts,
 )
 from a1gm._types import (
+    Absent,
     AnyArray,
     Bools,
     Fate,
@@ -79,7 +82,7 @@ class RankOneFit:
         statistics: Statistics,
         line_of_row: AnyArray | None,
         components: Components | None,
-        source: Source | None,
+        source: AnySource | None,
         exponent: int,
         has_negatives: bool,
         tol: float,
@@ -104,6 +107,8 @@ class RankOneFit:
         self._on_undetermined = on_undetermined
         self._has_rows = has_rows
         self._weights = weights
+        self._absent: Absent | None = getattr(source, "absent", None)
+        self._backend: str | None = getattr(source, "backend", None)
 
     # ------------------------------------------------------------- the factors
     @property
@@ -232,13 +237,24 @@ class RankOneFit:
         -------
         float
         """
-        source = read_input(X)
+        source = self._read(X)
         self._check_shape(source)
         return self._divergence_of(source)
 
-    def _divergence_of(self, source: Source) -> float:
+    def _read(self, X: Any) -> AnySource:
+        """Read a table the way the fitted one was read."""
+        source: AnySource = read_input(X, absent=self._absent if is_sparse(X) else None)
+        return source
+
+    def _divergence_of(self, source: AnySource) -> float:
         if self._has_negatives:
             return math.nan
+        if isinstance(source, SparseSource):
+            block = self._factors.line_block
+            rows = block if self._line_of_row is None else block[self._line_of_row]
+            return divergence_of_stored(
+                source, self.row_factor, self.col_factor, rows, self._factors.col_block
+            )
         same: Callable[[slice], Bools] | None = None
         if self.n_blocks != 1 or self._components is not None:
             same = self._same_block
@@ -292,27 +308,13 @@ class RankOneFit:
         table
             A copy of X, of the same kind, with its missing cells filled.
         """
-        source = read_input(X)
+        source = self._read(X)
         self._check_shape(source)
-        out = _copy_for_filling(X, source)
-        n_left, first = 0, None
-        for rows, block in source.blocks():
-            i, j = np.nonzero(np.isnan(block))
-            if len(i) == 0:
-                continue
-            values = self._values(i + rows.start, j)
-            left = np.isnan(values)
-            if left.any():
-                if first is None:
-                    k = int(left.argmax())
-                    first = (int(i[k]) + rows.start, int(j[k]))
-                n_left += int(left.sum())
-            out[i + rows.start, j] = values
-        if first is not None:
-            self._say_left(
-                n_left, first, source, on_undetermined or self._on_undetermined
-            )
-        return out
+        filled = fill_table(X, source, self._values)
+        if filled.first_left is not None:
+            how = on_undetermined or self._on_undetermined
+            self._say_left(filled.n_left, filled.first_left, source, how)
+        return filled.table
 
     def transform(self, X: Any) -> Floats:
         """Row factors of any rows with these columns: ``r_i / sum of observed h_j``.
@@ -326,7 +328,7 @@ class RankOneFit:
         -------
         ndarray of shape (any,)
         """
-        source = read_input(X)
+        source = self._read(X)
         if source.n_cols != len(self.col_factor):
             msg = f"X has {source.n_cols} columns, the fit has {len(self.col_factor)}."
             raise DimensionError(msg)
@@ -343,7 +345,7 @@ class RankOneFit:
         values[fates >= UNBOUNDED] = np.nan
         return values
 
-    def _check_shape(self, source: Source) -> None:
+    def _check_shape(self, source: AnySource) -> None:
         if (source.n_rows, source.n_cols) != self.shape:
             msg = (
                 f"X has shape ({source.n_rows}, {source.n_cols}), but the table that "
@@ -490,7 +492,7 @@ class RankOneFit:
         return " ".join(parts)
 
     def _say_left(
-        self, n: int, first: tuple[int, int], source: Source, how: OnUndetermined
+        self, n: int, first: tuple[int, int], source: AnySource, how: OnUndetermined
     ) -> None:
         if how == "ignore":
             return
@@ -547,17 +549,3 @@ class RankOneFit:
         state["_source"] = state["_weights"] = None
         state.pop("_knowledge", None)
         return state
-
-
-def _copy_for_filling(X: Any, source: Source) -> Any:
-    """A float copy of a dense array; float32 stays float32, integers integers."""
-    array = np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-    if array.dtype.kind in "iub" and source.parts[0][1] is None:
-        return array.copy()
-    dtype = np.float32 if array.dtype == np.float32 else np.float64
-    if array.dtype.kind == "O":
-        return source.rows(slice(0, source.n_rows))
-    out = array.astype(dtype)
-    if source.parts[0][1] is not None:
-        out[source.parts[0][1].astype(bool)] = np.nan
-    return out

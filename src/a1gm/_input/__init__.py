@@ -1,0 +1,13 @@
+"""The friendly layer: any table a user may hold becomes a checked `Source`.
+
+anything ──► read_input ──► Source (arrays, frames)  ──► the kernel
+                            SparseSource (SciPy)     ──► the kernel
+"""
+
+from __future__ import annotations
+
+from a1gm._input.door import AnySource, read_input
+from a1gm._input.source import Source
+from a1gm._input.sparse import SparseSource
+
+__all__ = ["AnySource", "Source", "SparseSource", "read_input"]

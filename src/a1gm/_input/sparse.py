@@ -1,0 +1,136 @@
+"""SciPy sparse tables, read by their stored cells only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from a1gm._input.source import name_cell
+from a1gm._types import Absent, AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
+
+__all__ = ["SparseSource", "read_sparse"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseSource:
+    """Stored cells row by row, columns ascending, each once.
+
+    A stored NaN is a missing cell; so is an absent one with ``absent="missing"``,
+    while with ``absent="zero"`` it is an observed 0.
+    """
+
+    ptr: Ints
+    cols: SmallInts
+    values: Floats
+    n_rows: int
+    n_cols: int
+    absent: Absent
+    row_labels: Any = None
+    col_labels: Any = None
+    backend: str | None = None
+
+    @property
+    def lines(self) -> Ints:
+        """Row of each stored cell."""
+        return np.repeat(np.arange(self.n_rows), np.diff(self.ptr))
+
+    def rows_of_cells(self, cells: slice) -> Ints:
+        """Row of some of the stored cells."""
+        first, last = np.searchsorted(self.ptr, (cells.start, cells.stop - 1), "right")
+        ptr = np.clip(self.ptr[first - 1 : last + 1], cells.start, cells.stop)
+        return np.repeat(np.arange(first - 1, last), np.diff(ptr))
+
+    @property
+    def missing(self) -> Bools:
+        """Which stored cells are NaN."""
+        return np.isnan(self.values)
+
+    def without_missing(self) -> SparseSource:
+        """The stored cells that hold a number."""
+        missing = self.missing
+        if not missing.any():
+            return self
+        counts = np.bincount(self.lines[~missing], minlength=self.n_rows)
+        return self._with(
+            np.concatenate(([0], np.cumsum(counts))),
+            self.cols[~missing],
+            self.values[~missing],
+        )
+
+    def rows(self, rows: slice) -> Floats:
+        """Read some rows as a dense table, NaN for the missing cells."""
+        fill = np.nan if self.absent == "missing" else 0.0
+        out = np.full((rows.stop - rows.start, self.n_cols), fill)
+        ptr = self.ptr[rows.start : rows.stop + 1]
+        cells = slice(int(ptr[0]), int(ptr[-1]))
+        within = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        out[within, self.cols[cells]] = self.values[cells]
+        return out
+
+    def scaled_rows(self, scale: Floats) -> SparseSource:
+        """The same table with each row multiplied by a number."""
+        return self._with(self.ptr, self.cols, self.values * scale[self.lines])
+
+    def observed_as_ones(self) -> SparseSource:
+        """The same holes, with 1 in every stored cell that is not one."""
+        ones = np.where(self.missing, np.nan, 1.0)
+        return self._with(self.ptr, self.cols, ones)
+
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+        """Name a cell the way its owner does."""
+        return name_cell(None, self.col_labels, row, col, row_offset)
+
+    def _with(self, ptr: Ints, cols: SmallInts, values: Floats) -> SparseSource:
+        return SparseSource(ptr, cols, values, self.n_rows, self.n_cols, self.absent)
+
+
+def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseSource:
+    """Read a sparse array or matrix; the input is never modified."""
+    if absent not in ("missing", "zero"):
+        msg = (
+            f"{name} is sparse: say what its absent cells are, with absent='missing' "
+            f"or absent='zero' (got absent={absent!r})."
+        )
+        raise ParameterError(msg)
+    _check_sparse(X, name)
+    table = X.tocsr()
+    if not table.has_canonical_format:
+        if table is X or np.shares_memory(table.data, X.data):
+            table = table.copy()
+        table.sum_duplicates()
+    n_rows, n_cols = table.shape
+    return SparseSource(
+        np.asarray(table.indptr, np.int64),
+        np.asarray(table.indices, np.int32),
+        np.asarray(_as_floats(table.data), np.float64),
+        int(n_rows),
+        int(n_cols),
+        absent,
+    )
+
+
+def _check_sparse(X: Any, name: str) -> None:
+    if X.ndim != 2 or 0 in X.shape:
+        msg = (
+            f"Expected a 2D sparse table with at least one row and one column, but "
+            f"{name} has shape {X.shape}: a minimum of 1 is required."
+        )
+        raise DimensionError(msg)
+    if X.shape[1] >= 2**31:
+        msg = f"{name} has {X.shape[1]} columns; at most 2**31 - 1 are supported."
+        raise DimensionError(msg)
+    if X.dtype.kind not in "fiub":
+        hint = " Complex data not supported." if X.dtype.kind == "c" else ""
+        msg = (
+            f"{name} is a sparse table of dtype {X.dtype}; real numbers are needed."
+            f"{hint}"
+        )
+        raise NotNumericError(msg)
+
+
+def _as_floats(data: AnyArray) -> AnyArray:
+    with np.errstate(over="ignore"):
+        return data.astype(np.float64, copy=False)
