@@ -1,0 +1,199 @@
+"""The fit is the global optimum, for tables of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support import oracles
+from support.tables import KINDS, make_mask, make_table, tables, without_empty_lines
+
+import a1gm
+
+TOL = 1e-10  # what `fit` promises by default
+SAME = 1e-8  # factors of two fits: the certificate's tolerance times a condition number
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
+
+
+def fitted(X: np.ndarray, **options: object) -> np.ndarray:
+    return oracles.fitted_cells(X, a1gm.fit(X, **options))
+
+
+@given(tables(max_rows=14, max_cols=14))
+def test_the_margins_of_the_fit_are_those_of_the_data(X):
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= TOL
+    assert fit.certificate <= TOL
+    assert fit.is_exact
+
+
+@given(tables(max_rows=14, max_cols=14, zeros=0.3))
+def test_the_margins_hold_with_zeros_too(X):
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= TOL
+    assert fit.is_exact
+
+
+@given(tables(max_rows=12, max_cols=12, spread=8.0))
+def test_the_margins_hold_over_many_orders_of_magnitude(X):
+    assert oracles.certificate(X, a1gm.fit(X)) <= TOL
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("shape", [(60, 5), (5, 60), (40, 40), (130, 70)])
+def test_the_margins_hold_on_larger_tables(kind, shape):
+    X = make_table(kind, *shape, seed=7)
+    assert oracles.certificate(X, a1gm.fit(X)) <= TOL
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_solver_finds_a_smaller_divergence(kind, seed):
+    X = without_empty_lines(make_table(kind, 8, 7, seed))
+    fit = a1gm.fit(X)
+    ours = oracles.divergence(X, oracles.fitted_cells(X, fit))
+    assert fit.divergence == pytest.approx(ours, rel=1e-9, abs=1e-12)
+    for solve in (oracles.lbfgs, oracles.scaling):
+        theirs = oracles.divergence(X, solve(X))
+        assert ours <= theirs * (1.0 + 1e-9) + 1e-12
+
+
+@pytest.mark.oracle
+@given(tables(max_rows=6, max_cols=6))
+def test_long_scaling_arrives_at_the_same_table(X):
+    X = without_empty_lines(X)
+    other = oracles.scaling(X, sweeps=3000)
+    seen = ~np.isnan(X)
+    off = [
+        np.abs(np.where(seen, other, 0.0).sum(axis=a) / np.nansum(X, axis=a) - 1.0)
+        for a in (0, 1)
+    ]
+    assume(max(off[0].max(), off[1].max()) < 1e-12)  # it has converged
+    np.testing.assert_allclose(fitted(X)[seen], other[seen], rtol=1e-6)
+
+
+@given(tables(), st.integers(-200, 200))
+def test_scale(X, power):
+    k = 2.0**power
+    one, other = a1gm.fit(X), a1gm.fit(k * X)
+    np.testing.assert_allclose(other.row_factor, k * one.row_factor, rtol=SAME)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=SAME)
+    assert other.solver == one.solver
+
+
+@given(tables(zeros=0.2), st.randoms(use_true_random=False))
+def test_order_of_rows_and_columns(X, random):
+    rows, cols = np.arange(X.shape[0]), np.arange(X.shape[1])
+    random.shuffle(rows)
+    random.shuffle(cols)
+    one, other = a1gm.fit(X), a1gm.fit(X[rows][:, cols])
+    np.testing.assert_allclose(
+        other.row_factor, one.row_factor[rows], rtol=SAME, atol=1e-300
+    )
+    np.testing.assert_allclose(
+        other.col_factor, one.col_factor[cols], rtol=SAME, atol=1e-300
+    )
+    assert other.n_blocks == one.n_blocks
+    assert other.n_undetermined == one.n_undetermined
+    assert other.attained == one.attained
+
+
+@given(tables(zeros=0.2))
+def test_transpose(X):
+    there, back = a1gm.fit(X), a1gm.fit(X.T)
+    np.testing.assert_allclose(
+        oracles.fitted_cells(X, there),
+        oracles.fitted_cells(X.T, back).T,
+        rtol=SAME,
+        atol=1e-12 * np.nanmax(X),
+    )
+    assert (there.solver == "closed form") == (back.solver == "closed form")
+    assert there.n_blocks == back.n_blocks
+
+
+@given(tables(zeros=0.1), st.integers(0, 2**31))
+def test_junk_under_the_mask_changes_no_bit(X, seed):
+    junk = np.random.default_rng(seed).choice([-7.0, np.inf, -np.inf, 1e300], X.shape)
+    hidden = np.isnan(X)
+    zeros = np.ma.masked_array(np.where(hidden, 0.0, X), hidden)
+    rubbish = np.ma.masked_array(np.where(hidden, junk, X), hidden)
+    plain, one, other = a1gm.fit(X), a1gm.fit(zeros), a1gm.fit(rubbish)
+    for name in ("row_factor", "col_factor"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        np.testing.assert_array_equal(getattr(plain, name), getattr(one, name))
+    assert one.divergence == other.divergence
+
+
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.integers(0, 2**31),
+)
+def test_exact_rank_one_data_are_recovered(kind, n, m, seed):
+    observed = make_mask(kind, n, m, seed)
+    observed = observed[observed.any(axis=1)][:, observed.any(axis=0)]
+    rng = np.random.default_rng(seed)
+    truth = np.outer(*(np.exp(rng.standard_normal(k)) for k in observed.shape))
+    X = np.where(observed, truth, np.nan)
+    fit = a1gm.fit(X)
+    assume(fit.n_blocks == 1)
+    np.testing.assert_allclose(fit.reconstruct(), truth, rtol=1e-7)
+    assert fit.divergence <= 1e-12 * truth.sum()
+
+
+@given(tables(max_rows=7), st.floats(0.01, 0.99), st.integers(0, 2**31))
+def test_splitting_a_row_keeps_the_column_factors(X, share, seed):
+    i = seed % len(X)
+    split = np.vstack([X, (1.0 - share) * X[i]])
+    split[i] *= share
+    one, other = a1gm.fit(X), a1gm.fit(split)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=SAME)
+    np.testing.assert_allclose(
+        other.row_factor[i] + other.row_factor[-1], one.row_factor[i], rtol=SAME
+    )
+
+
+@given(tables())
+def test_refitting_the_imputed_table_returns_the_same_factors(X):
+    X = without_empty_lines(X)
+    fit = a1gm.fit(X)
+    assume(fit.n_blocks == 1)
+    again = a1gm.fit(fit.impute(X))
+    assert again.solver == "closed form"
+    np.testing.assert_allclose(again.row_factor, fit.row_factor, rtol=SAME)
+    np.testing.assert_allclose(again.col_factor, fit.col_factor, rtol=SAME)
+
+
+@given(tables(max_rows=12))
+def test_col_factors_sum_to_one_and_blocks_to_their_share(X):
+    fit = a1gm.fit(X)
+    total = np.nansum(X)
+    for block in range(fit.n_blocks):
+        share = np.nansum(X[fit.row_block == block]) / total
+        got = fit.col_factor[fit.col_block == block].sum()
+        assert got == pytest.approx(share, rel=1e-9)
+
+
+@given(tables(max_rows=12, max_cols=6), st.integers(1, 4))
+def test_the_number_of_threads_leaves_no_trace(X, n_threads):
+    one, other = a1gm.fit(X, n_threads=1), a1gm.fit(X, n_threads=n_threads)
+    np.testing.assert_allclose(other.row_factor, one.row_factor, rtol=1e-12)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-12)
+
+
+@given(
+    tables(max_rows=5, max_cols=5, kinds=["at random", "mostly missing", "banded"]),
+)
+def test_closed_form_exactly_when_every_long_cycle_has_two_chords(X):
+    fit = a1gm.fit(X)
+    has_formula = oracles.has_two_chords_everywhere(~np.isnan(X))
+    assert (fit.solver == "closed form") == has_formula
+    assert (fit.n_iter == 0) == has_formula
+    assert fit.pattern.has_closed_form == has_formula
