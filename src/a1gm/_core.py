@@ -23,6 +23,8 @@ DENSE_SIDE = 1500  # Hessians up to this side are dense
 DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this size
 MAX_PAIRS = 20_000_000  # sparse Hessians are assembled up to this many products
 SMALLEST_START = 1e-290
+# Directions so flat that their slope is rounding; they move no margin by 1e-11.
+RIDGE = 1e-13
 
 
 class ReducedProblem(Protocol):
@@ -68,9 +70,17 @@ def solve_core(reduced: ReducedProblem, *, tol: float, max_iter: int) -> CoreSol
     w, h, sweeps, gap, done = reduced.scale(start, tol, budget, patience)
     if done or sweeps >= max_iter:
         return CoreSolution(w, h, "scaling", sweeps, gap)
-    return _Newton(reduced, w, h).run(
+    found = _Newton(reduced, w, h).run(
         tol=tol, max_iter=max_iter, sweeps=sweeps, gap=gap
     )
+    left = max_iter - found.n_iter
+    if found.gap <= tol or left <= 0:
+        return found
+    # Newton met the limits of rounding: sweeps mend each line with its own margin.
+    w, h, sweeps, gap, _ = reduced.scale(found.h, tol, left, left)
+    if not gap < found.gap:
+        return found
+    return CoreSolution(w, h, "newton", found.n_iter + sweeps, gap)
 
 
 def _patience(reduced: ReducedProblem) -> int:
@@ -111,10 +121,14 @@ class _Newton:
         steps, stuck = 0, 0
         best = (gap, self.w, self.h)
         while gap > tol and sweeps + steps < max_iter and stuck < 4:
-            self._step()
-            steps += 1
-            gap = self._sweep()
-            stuck = 0 if gap < 0.7 * best[0] else stuck + 1
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                cheaper = self._step()
+                steps += 1
+                gap = self._sweep()
+            if not np.isfinite(gap):
+                break
+            # Far from the optimum the cost falls while the gap still jumps about.
+            stuck = 0 if cheaper or gap < 0.7 * best[0] else stuck + 1
             if gap < best[0]:
                 best = (gap, self.w, self.h)
         gap, large, small = best
@@ -133,7 +147,8 @@ class _Newton:
     def _cost(self, v: Floats) -> float:
         return float(self.R @ np.log(self.P @ np.exp(v)) - self.C @ v)
 
-    def _step(self) -> None:
+    def _step(self) -> bool:
+        """Move; return whether the cost fell by more than its own rounding."""
         t = self.P @ self.h
         fitted = self.h * (self.P.T @ (self.R / t))
         gradient = fitted - self.C
@@ -148,10 +163,12 @@ class _Newton:
         length = min(1.0, 30.0 / max(float(np.abs(direction).max()), 1e-300))
         for _ in range(40):
             trial = v + length * direction
-            if self._cost(trial) <= cost + 1e-4 * length * slope + allowance:
+            trial_cost = self._cost(trial)
+            if trial_cost <= cost + 1e-4 * length * slope + allowance:
                 self.h = np.exp(trial)
-                return
+                return trial_cost < cost - allowance
             length /= 2.0
+        return False
 
     def _solve(self, t: Floats, fitted: Floats, rhs: Floats) -> Floats:
         if isinstance(self.P, _Complement):
@@ -177,6 +194,7 @@ class _Newton:
         H = laplacian[np.ix_(self.free, self.free)]
         scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
         H = H * scale[:, None] * scale
+        np.fill_diagonal(H, H.diagonal() + RIDGE)
         try:
             solved = np.linalg.solve(H, rhs[self.free] * scale)
         except np.linalg.LinAlgError:
@@ -190,7 +208,7 @@ class _Newton:
         return diags_array(np.sqrt(self.R) / t) @ self.P @ diags_array(self.h)
 
     def _solve_sparse(self, t: Floats, rhs: Floats) -> Floats:
-        from scipy.sparse import diags_array
+        from scipy.sparse import diags_array, eye_array
         from scipy.sparse.linalg import splu
 
         Q = self._weighted_mask(t)
@@ -199,7 +217,8 @@ class _Newton:
         H = (diags_array(np.asarray(off.sum(axis=1)).ravel()) - off).tocsr()
         H = H[self.free][:, self.free].tocsc()
         scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
-        scaled = (diags_array(scale) @ H @ diags_array(scale)).tocsc()
+        scaled = diags_array(scale) @ H @ diags_array(scale)
+        scaled = (scaled + RIDGE * eye_array(len(scale))).tocsc()
         options = {"SymmetricMode": True}
         factors = splu(
             scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
