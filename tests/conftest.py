@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `dev` while writing, `ci` the same every time, `deep` for a night."""
+"""Hypothesis profiles: `dev` to write, `ci` always the same, `deep` for a night."""
 
 from __future__ import annotations
 
