@@ -23,6 +23,9 @@ constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cac
 constexpr int64_t kMaxTileRows = 64;
 constexpr int64_t kFlushWords = 32;        // row sums: 2,048 columns per run
 constexpr int64_t kCellsPerThread = 1 << 17;
+constexpr int64_t kPadding = 3;  // a stretch's last vector may end past its columns
+// Narrower parts than this, on average, are gathered in a scratch tile first.
+constexpr int64_t kColsWorthReading = 4;
 
 inline void two_sum(double x, double& hi, double& lo) {
   const double s = hi + x, b = s - hi;
@@ -444,7 +447,7 @@ class PatternIndex {
 // Each run is padded to whole cache lines.
 class RunMemory {
  public:
-  explicit RunMemory(int64_t cols) : stride_((cols + 7) & ~int64_t{7}) {}
+  explicit RunMemory(int64_t cols) : stride_((cols + kPadding + 7) & ~int64_t{7}) {}
   double* next() {
     if (left_ == 0) {
       left_ = std::clamp<int64_t>(kChunk / stride_, 1, 2 * total_ + 4);
@@ -555,7 +558,7 @@ struct Job {
   double* row_sums;
   const Options& options;
   const Isa isa;
-  bool direct;  // the rows can be read where they lie
+  bool direct;  // the rows of every part can be read where they lie
   std::atomic<bool>& go_wide;
 };
 
@@ -571,11 +574,11 @@ class Worker {
     tile_rows_ = std::clamp<int64_t>(
         kTileBytes / (8 * std::max<int64_t>(job.n_cols, 1)), 1, kMaxTileRows);
     keys_.resize(static_cast<size_t>(tile_rows_ * job.words));
-    row_sum_.resize(static_cast<size_t>(tile_rows_));
     acc_.resize(static_cast<size_t>(tile_rows_));
     tile_ids_.resize(static_cast<size_t>(tile_rows_));
     if (!job.direct)
       scratch_.resize(static_cast<size_t>(tile_rows_ * job.n_cols + 4));
+    divide_into_stretches();
   }
 
   // Fills the pattern table; stops early when the wide form is called for.
@@ -583,9 +586,9 @@ class Worker {
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
       if (job_.go_wide.load(std::memory_order_relaxed)) return;
       const int64_t rows = std::min(tile_rows_, end_ - row);
-      const Tile tile = scan(row, rows, nullptr);
+      scan(row, rows, nullptr);
       assign_patterns(rows);
-      job_.isa.add(tile.x, tile.stride, rows, job_.n_cols, acc_.data());
+      add_cells(rows);
       for (const int32_t id : due_) flush(id);
       ids.store(row - begin_, tile_ids_.data(), rows, patterns.size());
       if (table_is_a_waste(row + rows - begin_)) job_.go_wide = true;
@@ -606,11 +609,11 @@ class Worker {
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
       const int64_t rows = std::min(tile_rows_, end_ - row);
       uint64_t* above = positive + row * job_.words;
-      const Tile tile = scan(row, rows, above);
+      scan(row, rows, above);
       for (int64_t k = 0; k < rows * job_.words; ++k) has_zero |= above[k] != keys_[k];
       std::memcpy(bits + row * job_.words, keys_.data(),
                   sizeof(uint64_t) * static_cast<size_t>(rows * job_.words));
-      job_.isa.add(tile.x, tile.stride, rows, job_.n_cols, acc_.data());
+      add_cells(rows);
       if ((pending += rows) >= kRun) {
         sums[0].flush();
         pending = 0;
@@ -625,13 +628,21 @@ class Worker {
   const Job& job_;
   int64_t begin_, end_, tile_rows_;
   RunMemory memory_;
-  std::vector<uint64_t> keys_;
-  std::vector<double> row_sum_, scratch_;
+  // Columns that lie side by side in memory and count into the same row sums.
+  struct Stretch {
+    const double* x;  // first cell of the tile
+    int64_t stride, cols, first_col;
+    int group;
+    bool opens_group;  // the first stretch of its group
+  };
+  std::vector<Stretch> stretches_;
+  std::vector<uint64_t> keys_, stretch_keys_, stretch_positive_;
+  std::vector<double> stretch_sums_, scratch_;
   struct Run {  // the open run of a pattern: its sums and how many rows are in it
     double* sums;
     int64_t rows;
   };
-  std::vector<double*> acc_;
+  std::vector<double*> acc_, stretch_acc_;
   std::vector<Run> runs_;
   std::vector<int32_t> due_, tile_ids_;
 
@@ -645,10 +656,39 @@ class Worker {
   bool overflow = false, has_zero = false;
 
  private:
-  struct Tile {
-    const double* x;
-    int64_t stride;
-  };
+  // One stretch per part, or one for all when a scratch tile makes them neighbours.
+  void divide_into_stretches() {
+    int64_t col = 0;
+    std::vector<bool> opened(static_cast<size_t>(job_.n_groups), false);
+    const bool whole = !job_.direct && job_.n_groups == 1;
+    for (const Part& part : job_.parts) {
+      const int64_t cols = whole ? job_.n_cols : part.n_cols;
+      const int64_t stride = job_.direct ? part.row_stride / 8 : job_.n_cols;
+      stretches_.push_back(
+          {nullptr, stride, cols, col, part.sum_group, !opened[part.sum_group]});
+      opened[part.sum_group] = true;
+      col += cols;
+      if (whole) break;
+    }
+    if (stretches_.size() == 1) return;
+    const auto rows = static_cast<size_t>(tile_rows_);
+    stretch_keys_.resize(rows * static_cast<size_t>(job_.words));
+    stretch_positive_.resize(stretch_keys_.size());
+    stretch_sums_.resize(rows);
+    stretch_acc_.resize(rows);
+  }
+
+  // Adds every cell of the tile to the sums of its row's pattern.
+  void add_cells(int64_t rows) {
+    for (const Stretch& s : stretches_) {
+      double* const* acc = acc_.data();
+      if (s.first_col != 0) {
+        for (int64_t i = 0; i < rows; ++i) stretch_acc_[i] = acc_[i] + s.first_col;
+        acc = stretch_acc_.data();
+      }
+      job_.isa.add(s.x, s.stride, rows, s.cols, acc);
+    }
+  }
 
   // Which pattern each row of the tile has, and where its cells are to be added.
   void assign_patterns(int64_t rows) {
@@ -687,62 +727,104 @@ class Worker {
            patterns.size() * 4 > rows_seen;
   }
 
-  Tile scan(int64_t row, int64_t rows, uint64_t* positive) {
-    Tile tile{};
-    if (job_.direct) {
-      const Part& part = job_.parts[0];
-      tile.x = reinterpret_cast<const double*>(part.data + row * part.row_stride);
-      tile.stride = part.row_stride / 8;
-    } else {
+  void place_stretches(int64_t row, int64_t rows) {
+    if (!job_.direct) {
       load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale,
                 scratch_.data());
-      tile.x = scratch_.data();
-      tile.stride = job_.n_cols;
+      for (Stretch& s : stretches_) s.x = scratch_.data() + s.first_col;
+      return;
     }
-    double* row_sum = job_.n_groups == 1 ? job_.row_sums + row : row_sum_.data();
-    TileScan found{keys_.data(), positive, row_sum, 0.0};
-    job_.isa.scan(tile.x, tile.stride, rows, job_.n_cols, job_.words, found);
-    if (found.smallest < 0.0) find_negative(tile, row, rows);
+    for (size_t p = 0; p < stretches_.size(); ++p) {
+      const Part& part = job_.parts[p];
+      stretches_[p].x =
+          reinterpret_cast<const double*>(part.data + row * part.row_stride);
+    }
+  }
+
+  // Fills keys_, the row sums and, when asked for, the bits of the positive cells.
+  void scan(int64_t row, int64_t rows, uint64_t* positive) {
+    place_stretches(row, rows);
+    double smallest = 0.0;
+    if (stretches_.size() == 1) {
+      const Stretch& s = stretches_[0];
+      double* sums = job_.row_sums + s.group * job_.n_rows + row;
+      TileScan found{keys_.data(), positive, sums, 0.0};
+      job_.isa.scan(s.x, s.stride, rows, s.cols, job_.words, found);
+      smallest = found.smallest;
+    } else {
+      smallest = scan_stretches(row, rows, positive);
+    }
+    if (smallest < 0.0) find_negative(row, rows);
     double suspect = 0.0;  // x - x is 0 for every finite x, NaN otherwise
-    for (int64_t i = 0; i < rows; ++i) suspect += row_sum[i] - row_sum[i];
-    for (int64_t i = 0; i < rows; ++i) total += row_sum[i];
-    if (suspect != 0.0)
-      for (int64_t i = 0; i < rows; ++i)
-        if (!std::isfinite(row_sum[i])) find_infinite(tile, row, i);
-    if (job_.n_groups > 1) sum_groups(tile, row, rows);
-    return tile;
-  }
-
-  void sum_groups(const Tile& tile, int64_t row, int64_t rows) {
-    for (int64_t i = 0; i < rows; ++i) {
-      const double* x = tile.x + i * tile.stride;
-      for (int64_t g = 0; g < job_.n_groups; ++g)
-        job_.row_sums[g * job_.n_rows + row + i] = 0.0;
-      for (const Part& part : job_.parts) {
-        double hi = 0.0, lo = 0.0;
-        for (int64_t j = 0; j < part.n_cols; ++j)
-          if (x[j] == x[j]) two_sum(x[j], hi, lo);
-        job_.row_sums[part.sum_group * job_.n_rows + row + i] += hi + lo;
-        x += part.n_cols;
-      }
+    for (int64_t g = 0; g < job_.n_groups; ++g) {
+      const double* sums = job_.row_sums + g * job_.n_rows + row;
+      for (int64_t i = 0; i < rows; ++i) suspect += sums[i] - sums[i];
+      for (int64_t i = 0; i < rows; ++i) total += sums[i];
     }
+    if (suspect != 0.0) find_infinite(row, rows);
   }
 
-  void find_negative(const Tile& tile, int64_t row, int64_t rows) {
+  double scan_stretches(int64_t row, int64_t rows, uint64_t* positive) {
+    const int64_t n_words = rows * job_.words;
+    std::fill_n(keys_.data(), n_words, 0);
+    if (positive != nullptr) std::fill_n(positive, n_words, 0);
+    double smallest = 0.0;
+    for (const Stretch& s : stretches_) {
+      double* sums = job_.row_sums + s.group * job_.n_rows + row;
+      TileScan found{stretch_keys_.data(),
+                     positive != nullptr ? stretch_positive_.data() : nullptr,
+                     s.opens_group ? sums : stretch_sums_.data(), smallest};
+      const int64_t words = (s.cols + 63) / 64;
+      job_.isa.scan(s.x, s.stride, rows, s.cols, words, found);
+      smallest = found.smallest;
+      put_bits(stretch_keys_.data(), words, s, rows, keys_.data());
+      if (positive != nullptr)
+        put_bits(stretch_positive_.data(), words, s, rows, positive);
+      if (!s.opens_group)
+        for (int64_t i = 0; i < rows; ++i) sums[i] += stretch_sums_[i];
+    }
+    return smallest;
+  }
+
+  // Moves a stretch's bits to its columns' places among the row's.
+  void put_bits(const uint64_t* from, int64_t words, const Stretch& s, int64_t rows,
+                uint64_t* to) const {
+    const int64_t shift = s.first_col & 63;
+    if (job_.words == 1) {
+      for (int64_t i = 0; i < rows; ++i) to[i] |= from[i] << shift;
+      return;
+    }
+    to += s.first_col >> 6;
+    for (int64_t i = 0; i < rows; ++i, to += job_.words)
+      for (int64_t w = 0; w < words; ++w) {
+        const uint64_t bits = *from++;
+        to[w] |= bits << shift;
+        const uint64_t carried = shift != 0 ? bits >> (64 - shift) : 0;
+        if (carried != 0) to[w + 1] |= carried;
+      }
+  }
+
+  void find_negative(int64_t row, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < job_.n_cols; ++j) {
-        const double v = tile.x[i * tile.stride + j];
-        if (v < 0.0 && !std::isinf(v)) note(negative, row + i, j, v);
-      }
+      for (const Stretch& s : stretches_)
+        for (int64_t j = 0; j < s.cols; ++j) {
+          const double v = s.x[i * s.stride + j];
+          if (v < 0.0 && !std::isinf(v)) note(negative, row + i, s.first_col + j, v);
+        }
   }
 
-  void find_infinite(const Tile& tile, int64_t row, int64_t i) {
-    const int64_t before = infinite.count;
-    for (int64_t j = 0; j < job_.n_cols; ++j) {
-      const double v = tile.x[i * tile.stride + j];
-      if (std::isinf(v)) note(infinite, row + i, j, v);
+  void find_infinite(int64_t row, int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t before = infinite.count;
+      for (const Stretch& s : stretches_)
+        for (int64_t j = 0; j < s.cols; ++j) {
+          const double v = s.x[i * s.stride + j];
+          if (std::isinf(v)) note(infinite, row + i, s.first_col + j, v);
+        }
+      if (infinite.count != before) continue;
+      for (int64_t g = 0; g < job_.n_groups; ++g)
+        overflow |= !std::isfinite(job_.row_sums[g * job_.n_rows + row + i]);
     }
-    if (infinite.count == before) overflow = true;
   }
 
   static void note(Fault& fault, int64_t row, int64_t col, double value) {
@@ -822,11 +904,18 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
   out.words = (out.n_cols + 63) / 64;
 
   static const Isa isa = choose_isa();
-  const Part& head = parts[0];
-  const bool direct = parts.size() == 1 && head.dtype == Dtype::f64 &&
-                      head.col_stride == 8 && head.row_stride % 8 == 0 &&
-                      head.mask == nullptr && head.validity == nullptr &&
-                      options.scale == 1.0;
+  const auto lies_ready = [](const Part& part) {
+    return part.dtype == Dtype::f64 && part.col_stride == 8 &&
+           part.row_stride % 8 == 0 && part.mask == nullptr && part.validity == nullptr;
+  };
+  const auto n_parts = static_cast<int64_t>(parts.size());
+  const bool direct = options.scale == 1.0 &&
+                      (n_parts == 1 || out.n_cols >= kColsWorthReading * n_parts) &&
+                      std::all_of(parts.begin(), parts.end(), lies_ready);
+  for (int64_t g = 0; g < n_groups; ++g)
+    if (std::none_of(parts.begin(), parts.end(),
+                     [g](const Part& part) { return part.sum_group == g; }))
+      std::fill_n(row_sums + g * n_rows, n_rows, 0.0);
   std::atomic<bool> go_wide{false};
   const Job job{parts,    n_rows,  out.n_cols, out.words, n_groups,
                 row_sums, options, isa,        direct,    go_wide};
