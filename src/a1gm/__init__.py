@@ -17,20 +17,31 @@ from a1gm.result import RankOneFit
 
 if TYPE_CHECKING:
     from a1gm import paper
+    from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
 
 __all__ = [
     "MissingPattern",
+    "NMMFFit",
     "PatternTable",
     "RankOneFit",
+    "RelationsFit",
     "exceptions",
     "fit",
+    "fit_nmmf",
+    "fit_relations",
     "paper",
 ]
 
 __version__ = "0.1.0"
 
 # Loaded on first use: name -> module that holds it (None = the module itself).
-_LAZY: dict[str, str | None] = {"paper": None}
+_LAZY: dict[str, str | None] = {
+    "NMMFFit": "a1gm.nmmf",
+    "RelationsFit": "a1gm.nmmf",
+    "fit_nmmf": "a1gm.nmmf",
+    "fit_relations": "a1gm.nmmf",
+    "paper": None,
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,256 @@
+"""``fit_nmmf`` and ``fit_relations``: lay out, observe, join, solve, share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from numbers import Real
+from typing import Any, TypeVar
+
+from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._input import Source, read_input
+from a1gm._types import OnUndetermined
+from a1gm.exceptions import DimensionError, ParameterError, WeightsError
+from a1gm.nmmf._join import join
+from a1gm.nmmf._layout import Layout, lay_out
+from a1gm.nmmf._observe import observe_row_sets
+from a1gm.nmmf._passive import share_factors
+from a1gm.nmmf._solve import row_factors_of_sets, solve_joint
+from a1gm.nmmf.result import NMMFFit, RelationsFit, SharedFit
+
+__all__ = ["fit_nmmf", "fit_relations"]
+
+Result = TypeVar("Result", bound=SharedFit)
+
+
+def fit_nmmf(
+    X: Any,
+    Y: Any = None,
+    Z: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    on_undetermined: OnUndetermined = "warn",
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+) -> NMMFFit:
+    """Factorise three tables that share factors: X ≈ w⊗h, Y ≈ a⊗h, Z ≈ w⊗b.
+
+    Parameters
+    ----------
+    X : table of shape (I, J)
+        Non-negative numbers; NaN (or the container's own mark) is a missing cell. The
+        inputs are never modified.
+    Y : table of shape (N, J), optional
+        Shares the columns of X. Holes are allowed here too.
+    Z : table of shape (I, M), optional
+        Shares the rows of X.
+    alpha, beta : float, default=1.0
+        Weights of the divergences of Y and Z. With 0 the table does not steer the
+        factors it shares with X, but its own entities still get theirs.
+    on_undetermined : {"warn", "raise", "ignore"}, default="warn"
+        What to do when some missing cells have no value that the data determine.
+    tol : float, default=1e-10
+        The certificate to reach: largest relative mismatch of the margins.
+    max_iter : int, default=1000
+        Budget of iterations for patterns without a closed form.
+    n_threads : int, optional
+        Threads for the pass over the data; the cores available by default.
+
+    Returns
+    -------
+    NMMFFit
+        The factors ``w, h, a, b``, and what they are worth.
+
+    Raises
+    ------
+    DimensionError
+        Y has other columns, or Z other rows, than X.
+    NegativeValuesError, InfiniteValuesError, NothingObservedError
+        A table cannot be fitted; the message names the table and the cell.
+    ParameterError
+        A weight is negative or not finite, or an option is out of range.
+
+    Notes
+    -----
+    Minimises ``D(X, w⊗h) + alpha D(Y, a⊗h) + beta D(Z, w⊗b)``, each D the
+    Kullback-Leibler divergence on the observed cells. This is the missing-data problem
+    on the table ``[[X, Z], [Y, nothing]]`` with weights ``[[1, beta], [alpha, 0]]``;
+    that table is never built. The answer is the global optimum for every pattern of
+    holes, and Theorem 1 of Ghalamkari & Sugiyama (2022) when there are none. As there,
+    ``w`` and ``h`` have the same sum (in each block, when there are several).
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> X = np.array([[1.0, 2.0], [np.nan, 4.0]])
+    >>> fit = a1gm.fit_nmmf(X, Y=[[3.0, 6.0]], Z=[[5.0], [10.0]])
+    >>> fit.solver
+    'closed form'
+    >>> fit.impute(X)[0].round(12)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    layout = lay_out_nmmf(X, Y, Z, alpha=alpha, beta=beta)
+    options = {"tol": tol, "max_iter": max_iter, "on_undetermined": on_undetermined}
+    return fit_layout(layout, NMMFFit, n_threads=n_threads, **options)
+
+
+def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout:
+    """Read the three tables and check that they belong together."""
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        _check_weight(value, name, ParameterError)
+    x = read_input(X, name="X")
+    declared: list[tuple[Hashable, str, Hashable, Hashable, Source, float]] = [
+        ("X", "X", "w", "h", x, 1.0)
+    ]
+    if not _is_absent(Y, axis=0):
+        y = read_input(Y, name="Y")
+        _check_shared("Y", "columns", y.n_cols, x.n_cols)
+        declared.append(("Y", "Y", "a", "h", y, float(alpha)))
+    if not _is_absent(Z, axis=1):
+        z = read_input(Z, name="Z")
+        _check_shared("Z", "rows", z.n_rows, x.n_rows)
+        declared.append(("Z", "Z", "w", "b", z, float(beta)))
+    return lay_out(declared)
+
+
+def _is_absent(table: Any, *, axis: int) -> bool:
+    """Whether there is no table, or one without entities of its own."""
+    shape = getattr(table, "shape", None)
+    return table is None or (
+        isinstance(shape, tuple) and len(shape) == 2 and shape[axis] == 0
+    )
+
+
+def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
+    if size != size_of_x:
+        msg = (
+            f"{name} has {size} {axis}, but X has {size_of_x}: {name} shares the {axis} "
+            f"of X, so it needs the same ones in the same order."
+        )
+        raise DimensionError(msg)
+
+
+def _check_weight(value: Any, name: str, error: type[Exception]) -> None:
+    if not (isinstance(value, Real) and 0.0 <= value < math.inf):
+        msg = f"{name} must be a finite number of at least 0, got {value!r}."
+        raise error(msg)
+
+
+def fit_relations(
+    tables: Mapping[tuple[Hashable, Hashable], Any],
+    weights: Mapping[tuple[Hashable, Hashable], float] | None = None,
+    *,
+    on_undetermined: OnUndetermined = "warn",
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+) -> RelationsFit:
+    """Factorise any number of tables that share sets of entities.
+
+    Parameters
+    ----------
+    tables : mapping of (row entities, column entities) to table
+        Each table by the names of the entities of its rows and of its columns, such as
+        ``{("user", "item"): X, ("group", "item"): Y, ("user", "trait"): Z}``. Entities
+        of one name are the same ones, in the same order, in every table.
+    weights : mapping, optional
+        Weight of the divergence of each table, 1 where none is given. With 0 a table
+        does not steer the factors it shares.
+    on_undetermined, tol, max_iter, n_threads
+        As in ``fit_nmmf``.
+
+    Returns
+    -------
+    RelationsFit
+        One factor per entity set, in ``fit.factors``.
+
+    Raises
+    ------
+    ParameterError
+        A key is not a pair, or a table lies between two sets that other tables put on
+        the same side; the message names it.
+    DimensionError
+        An entity set has different sizes in two tables.
+    WeightsError
+        A weight is negative or not finite, or a table of weight 0 shares its entities
+        with no table that steers.
+
+    Notes
+    -----
+    Every table ``T`` is fitted by ``T[i, j] ≈ f[i] * g[j]`` with the factors of its two
+    sets. An entity set may be the rows of one table and the columns of another, as long
+    as closed chains of tables have an even number of them. The scale of the factors
+    follows the first table: its two sets have the same sum (in each block).
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> user, item, store = np.ones(3), np.array([1.0, 2.0]), np.array([5.0, 1.0])
+    >>> tables = {
+    ...     ("user", "item"): np.outer(user, item),
+    ...     ("item", "store"): np.outer(item, store),
+    ... }
+    >>> fit = a1gm.fit_relations(tables)
+    >>> (fit.factors["store"] / fit.factors["store"][1]).round(12)
+    array([5., 1.])
+    """
+    layout = lay_out(_declared(tables, weights or {}))
+    options = {"tol": tol, "max_iter": max_iter, "on_undetermined": on_undetermined}
+    return fit_layout(layout, RelationsFit, n_threads=n_threads, **options)
+
+
+def _declared(
+    tables: Mapping[Any, Any], weights: Mapping[Any, Any]
+) -> Iterator[tuple[Hashable, str, Hashable, Hashable, Source, float]]:
+    if not tables:
+        msg = "fit_relations needs at least one table."
+        raise ParameterError(msg)
+    unknown = [key for key in weights if key not in tables]
+    if unknown:
+        msg = f"weights name {unknown[0]!r}, which is not among the tables {list(tables)}."
+        raise WeightsError(msg)
+    for key, table in tables.items():
+        if not (isinstance(key, tuple) and len(key) == 2):
+            msg = (
+                f"The key {key!r} is not a pair: name the entities of the rows and of "
+                'the columns, as in ("user", "item").'
+            )
+            raise ParameterError(msg)
+        weight = weights.get(key, 1.0)
+        _check_weight(weight, f"The weight of {key!r}", WeightsError)
+        name = f"({key[0]!r}, {key[1]!r})"
+        yield key, name, key[0], key[1], read_input(table, name=name), float(weight)
+
+
+def fit_layout(
+    layout: Layout,
+    kind: type[Result],
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None,
+    on_undetermined: OnUndetermined,
+) -> Result:
+    """Observe the tables, solve their joint table and share its factors out."""
+    check_options(
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        negatives="raise",
+        on_undetermined=on_undetermined,
+    )
+    if all(table.is_passive for table in layout.tables):
+        msg = "All weights are zero: no table is left to steer the factors."
+        raise WeightsError(msg)
+    seen = observe_row_sets(layout, n_threads=n_threads)
+    solution = solve_joint(join(layout, seen), tol=tol, max_iter=max_iter)
+    rows = row_factors_of_sets(solution, n_threads)
+    shares = share_factors(layout, seen, solution, rows)
+    fit = kind(
+        layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined
+    )
+    fit.say_what_is_unknown()
+    return fit

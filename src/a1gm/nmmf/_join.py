@@ -1,0 +1,244 @@
+"""The joint table: the statistics of all row sets one below the other.
+
+The table itself, ``[[X, Z], [Y, nothing]]`` in the case of three, is never built. Its
+lines are the patterns of each row set, or the rows where there are as many patterns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from a1gm._kernel.reference import pack_bits
+from a1gm._statistics import (
+    PairStatistics,
+    Statistics,
+    TableStatistics,
+    WideStatistics,
+    line_blocks,
+)
+from a1gm._types import Bools, Floats, Ints, Words
+from a1gm.nmmf._layout import Layout, SharedTable
+from a1gm.nmmf._observe import SideBySide
+
+__all__ = ["JointTable", "join"]
+
+
+@dataclass(frozen=True, slots=True)
+class JointTable:
+    """Statistics of the joint table, and where its sets begin.
+
+    ``row_sets`` and ``col_sets`` are the numbers of the sets that take part (those of
+    tables that steer); ``lines[r]`` and ``columns[c]`` their places in the statistics.
+    """
+
+    layout: Layout
+    seen: list[SideBySide]
+    lines: dict[int, slice]
+    columns: dict[int, slice]
+    row_weight: Floats
+    col_weight: Floats
+    exponent: int
+    is_plain: bool  # weights are row_weight * col_weight
+
+    @property
+    def n_lines(self) -> int:
+        """Lines of all row sets."""
+        return max(s.stop for s in self.lines.values())
+
+    @property
+    def n_cols(self) -> int:
+        """Columns of all column sets."""
+        return max(s.stop for s in self.columns.values())
+
+    def statistics(self) -> Statistics:
+        """Weighted sums and patterns of the joint table."""
+        if not self.is_plain:
+            return self.pairs()
+        if any(isinstance(self.seen[r].statistics, WideStatistics) for r in self.lines):
+            return self._wide()
+        found = [self._placed(r) for r in self.lines]
+        if len(found) == 1:
+            return TableStatistics(*found[0])
+        keys, counts, sums = (np.concatenate(p) for p in zip(*found, strict=True))
+        return TableStatistics(keys, counts, sums)
+
+    def own_columns(self, r: int) -> tuple[Ints, Ints, Floats]:
+        """Columns of a row set that take part: own place, joint place and weight."""
+        own, joint, weight, start = [], [], [], 0
+        for t in self.layout.row_sets[r].tables:
+            table = self.layout.tables[t]
+            stop = start + table.source.n_cols
+            if not table.is_passive:
+                place = self.columns[table.col_set]
+                own.append(np.arange(start, stop))
+                joint.append(np.arange(place.start, place.stop))
+                weight.append(np.full(stop - start, self._weight(table, r)))
+            start = stop
+        return np.concatenate(own), np.concatenate(joint), np.concatenate(weight)
+
+    def _placed(self, r: int) -> tuple[Words, Ints, Floats]:
+        """Patterns and weighted sums of a row set among the joint columns."""
+        statistics = self.seen[r].statistics
+        assert isinstance(statistics, TableStatistics)
+        own, joint, weight = self.own_columns(r)
+        if len(own) == self.n_cols == statistics.n_cols and (own == joint).all():
+            sums = statistics.sums if (weight == 1.0).all() else statistics.sums * weight
+            return statistics.keys, statistics.counts, sums
+        n = statistics.n_lines
+        observed, sums = np.zeros((n, self.n_cols), bool), np.zeros((n, self.n_cols))
+        observed[:, joint] = statistics.observed[:, own]
+        sums[:, joint] = statistics.sums[:, own] * weight
+        return pack_bits(observed), statistics.counts, sums
+
+    def _wide(self) -> WideStatistics:
+        bits, positive, row_sums = [], [], []
+        col_sums = np.zeros(self.n_cols)
+        for r in self.lines:
+            statistics = self.seen[r].statistics
+            if isinstance(statistics, TableStatistics):
+                keys, _, sums = self._placed(r)
+                bits.append(keys)
+                positive.append(pack_bits(sums > 0.0))
+                row_sums.append(sums.sum(axis=1))
+                col_sums += sums.sum(axis=0)
+                continue
+            own, joint, weight = self.own_columns(r)
+            bits.append(self._moved(statistics.bits, statistics.n_cols, own, joint))
+            above = statistics.positive
+            positive.append(
+                bits[-1]
+                if above is None
+                else self._moved(above, statistics.n_cols, own, joint)
+            )
+            row_sums.append(self.row_sums(r))
+            col_sums[joint] += statistics.col_sums[own] * weight
+        all_bits, all_positive = np.concatenate(bits), np.concatenate(positive)
+        return WideStatistics(
+            all_bits,
+            None if np.array_equal(all_bits, all_positive) else all_positive,
+            np.concatenate(row_sums),
+            col_sums,
+        )
+
+    def _moved(self, bits: Words, n_own: int, own: Ints, joint: Ints) -> Words:
+        """Bits of a row set's columns at the places of the joint columns."""
+        if len(own) == self.n_cols == n_own and (own == joint).all():
+            return bits
+        words = np.zeros((len(bits), -(-self.n_cols // 64)), np.uint64)
+        for lines, cells in line_blocks(WideStatistics(bits, None, bits, np.zeros(n_own))):
+            moved: Bools = np.zeros((len(cells), self.n_cols), bool)
+            moved[:, joint] = cells[:, own]
+            words[lines] = pack_bits(moved)
+        return words
+
+    def row_sums(self, r: int) -> Floats:
+        """Weighted sum of every row of a row set, a new array."""
+        seen = self.seen[r]
+        weights = self.table_weights(r)
+        if len(seen.row_sums) == 1:
+            return seen.row_sums[0] * weights[0]
+        total: Floats = weights @ seen.row_sums
+        return total
+
+    def table_weights(self, r: int) -> Floats:
+        """Weight of each table of a row set in the sums of its rows."""
+        tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
+        return np.array([self._weight(table, r) for table in tables])
+
+    def _weight(self, table: SharedTable, r: int) -> float:
+        """Weight of a table's sums, the power of two of its row set included."""
+        scale = math.ldexp(1.0, self.seen[r].exponent - self.exponent)
+        if table.is_passive or not self.is_plain:
+            return table.weight * scale
+        return float(self.row_weight[r] * self.col_weight[table.col_set]) * scale
+
+    def pairs(self) -> PairStatistics:
+        """Every observed (line, column) with its weighted sum, and its weight."""
+        lines, cols, sums, weights = [], [], [], []
+        for r, place in self.lines.items():
+            own, joint, weight = self.own_columns(r)
+            for start, observed, values in self._cells(r, own):
+                i, j = np.nonzero(observed)
+                lines.append(i + (place.start + start))
+                cols.append(joint[j])
+                sums.append(values[i, j] * weight[j])
+                weights.append(weight[j])
+        return _pairs_of(
+            np.concatenate(lines),
+            np.concatenate(cols),
+            np.concatenate(sums),
+            None if self.is_plain else np.concatenate(weights),
+            (self.n_lines, self.n_cols),
+        )
+
+    def _cells(self, r: int, own: Ints) -> list[tuple[int, Bools, Floats]]:
+        """First line, observed cells and sums of a row set's lines, in pieces."""
+        statistics = self.seen[r].statistics
+        if isinstance(statistics, TableStatistics):
+            return [(0, statistics.observed[:, own], statistics.sums[:, own])]
+        scale = math.ldexp(1.0, -self.seen[r].exponent)
+        sources = [
+            table.source
+            for table in (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
+            if not table.is_passive
+        ]
+        step = max(1, (1 << 20) // len(own))
+        found = []
+        for start in range(0, self.seen[r].n_rows, step):
+            rows = slice(start, min(start + step, self.seen[r].n_rows))
+            block = np.hstack([source.rows(rows) for source in sources])
+            found.append((start, ~np.isnan(block), block * scale))
+        return found
+
+
+def _pairs_of(
+    lines: Ints,
+    cols: Ints,
+    sums: Floats,
+    weights: Floats | None,
+    shape: tuple[int, int],
+) -> PairStatistics:
+    """Sort the pairs; cells of parallel tables become one."""
+    cell = lines * shape[1] + cols
+    order = np.argsort(cell, kind="stable")
+    cell, sums = cell[order], sums[order]
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    lines, cols = np.divmod(cell[first], shape[1])
+    counts = np.bincount(lines, minlength=shape[0])
+    return PairStatistics(
+        np.concatenate(([0], np.cumsum(counts))),
+        cols.astype(np.int32),
+        np.add.reduceat(sums, first),
+        None if weights is None else np.add.reduceat(weights[order], first),
+        shape[1],
+    )
+
+
+def join(layout: Layout, seen: list[SideBySide]) -> JointTable:
+    """Lay the observed tables out as one, with their weights."""
+    lines: dict[int, slice] = {}
+    columns: dict[int, slice] = {}
+    start = 0
+    for r, entities in enumerate(layout.row_sets):
+        if not layout.is_passive_set(entities):
+            n = seen[r].statistics.n_lines
+            lines[r] = slice(start, start + n)
+            start += n
+    start = 0
+    for c, entities in enumerate(layout.col_sets):
+        if not layout.is_passive_set(entities):
+            columns[c] = slice(start, start + entities.size)
+            start += entities.size
+    split = layout.split_weights()
+    if split is None:
+        split = np.ones(len(layout.row_sets)), np.ones(len(layout.col_sets))
+        return JointTable(layout, seen, lines, columns, *split, _top(seen, lines), False)
+    return JointTable(layout, seen, lines, columns, *split, _top(seen, lines), True)
+
+
+def _top(seen: list[SideBySide], lines: dict[int, slice]) -> int:
+    """Exponent at which no sum overflows."""
+    return max(seen[r].exponent for r in lines)

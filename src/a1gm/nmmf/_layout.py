@@ -1,0 +1,195 @@
+"""Which entities the tables share, and on which side of the joint table each stands.
+
+Every table relates two sets of entities: those of its rows and those of its columns.
+A table is an edge between two sets, and the joint problem is a missing-data problem on
+one large table when the sets can be given two sides so that every table lies between
+the sides (the graph is bipartite).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from a1gm._input import Source
+from a1gm._types import Floats
+from a1gm.exceptions import DimensionError, ParameterError
+
+__all__ = ["EntitySet", "Layout", "SharedTable", "lay_out", "transpose"]
+
+PROPORTIONAL = 1e-12  # weights are a product a_r b_c when they agree to within this
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTable:
+    """One of the tables, turned so that its rows stand on the row side."""
+
+    key: Hashable
+    name: str
+    source: Source
+    row_set: int
+    col_set: int
+    weight: float
+    transposed: bool
+
+    @property
+    def is_passive(self) -> bool:
+        """Whether the table does not steer the factors it shares."""
+        return self.weight == 0.0
+
+    def where(self, row: int, col: int) -> str:
+        """Name a cell the way its owner does."""
+        labels = self.source.row_labels, self.source.col_labels
+        place = [
+            str(k) if names is None else repr(names[k])
+            for k, names in zip((row, col), labels, strict=True)
+        ]
+        if self.transposed:
+            place.reverse()
+        return f"{self.name}[{', '.join(place)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class EntitySet:
+    """A set of entities with one factor each, and its tables by number."""
+
+    name: Hashable
+    size: int
+    tables: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The entity sets of both sides and the tables between them."""
+
+    row_sets: tuple[EntitySet, ...]
+    col_sets: tuple[EntitySet, ...]
+    tables: tuple[SharedTable, ...]
+
+    def is_passive_set(self, entities: EntitySet) -> bool:
+        """Whether no table of these entities steers."""
+        return all(self.tables[t].is_passive for t in entities.tables)
+
+    @property
+    def has_parallel_tables(self) -> bool:
+        """Whether two steering tables relate the same two sets."""
+        pairs = [(t.row_set, t.col_set) for t in self.tables if not t.is_passive]
+        return len(set(pairs)) < len(pairs)
+
+    def split_weights(self) -> tuple[Floats, Floats] | None:
+        """Find a, b with weight = a[row_set] * b[col_set]; None when there are none.
+
+        Then w' = a w and h' = b h turn the weighted problem into the plain one. The
+        factors are read off a spanning forest, and the other tables checked.
+        """
+        if self.has_parallel_tables:
+            return None
+        a, b = np.zeros(len(self.row_sets)), np.zeros(len(self.col_sets))
+        waiting = [t for t in self.tables if not t.is_passive]
+        while waiting:
+            table = next((t for t in waiting if a[t.row_set] or b[t.col_set]), None)
+            if table is None:  # a part of the forest of its own
+                table = waiting[0]
+                a[table.row_set] = 1.0
+            waiting.remove(table)
+            if not a[table.row_set]:
+                a[table.row_set] = table.weight / b[table.col_set]
+            elif not b[table.col_set]:
+                b[table.col_set] = table.weight / a[table.row_set]
+            product = a[table.row_set] * b[table.col_set]
+            if abs(product - table.weight) > PROPORTIONAL * table.weight:
+                return None
+        return a, b
+
+
+def lay_out(
+    declared: Iterable[tuple[Hashable, str, Hashable, Hashable, Source, float]],
+) -> Layout:
+    """Give every entity set a side, and check that shared sets have one size.
+
+    ``declared`` yields (key, name, row entities, column entities, table, weight).
+    """
+    entries = list(declared)
+    _check_sizes(entries)
+    side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
+    numbers: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
+    sizes: dict[Hashable, int] = {}
+    tables = []
+    for key, name, row, col, source, weight in entries:
+        turned = side[row] == 1
+        if turned:
+            row, col, source = col, row, transpose(source)  # noqa: PLW2901
+        sizes[row], sizes[col] = source.n_rows, source.n_cols
+        r = numbers[0].setdefault(row, len(numbers[0]))
+        c = numbers[1].setdefault(col, len(numbers[1]))
+        tables.append(SharedTable(key, name, source, r, c, weight, turned))
+    row_sets = tuple(
+        EntitySet(n, sizes[n], tuple(k for k, t in enumerate(tables) if t.row_set == r))
+        for n, r in numbers[0].items()
+    )
+    col_sets = tuple(
+        EntitySet(n, sizes[n], tuple(k for k, t in enumerate(tables) if t.col_set == c))
+        for n, c in numbers[1].items()
+    )
+    return Layout(row_sets, col_sets, tuple(tables))
+
+
+def _check_sizes(
+    entries: list[tuple[Hashable, str, Hashable, Hashable, Source, float]],
+) -> None:
+    known: dict[Hashable, tuple[int, str, str]] = {}
+    for _, name, row, col, source, _ in entries:
+        for entities, size, axis in (
+            (row, source.n_rows, "rows"),
+            (col, source.n_cols, "columns"),
+        ):
+            other_size, other, other_axis = known.setdefault(
+                entities, (size, name, axis)
+            )
+            if other_size != size:
+                msg = (
+                    f"{name} has {size} {axis}, but {other} has {other_size} "
+                    f"{other_axis}: both are the entities {entities!r} and must have "
+                    "the same number, in the same order."
+                )
+                raise DimensionError(msg)
+
+
+def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, int]:
+    """Side (0 rows, 1 columns) of each entity set; the first table keeps its sides."""
+    side: dict[Hashable, int] = {}
+    waiting = list(edges)
+    while waiting:
+        joined = next((e for e in waiting if e[1] in side or e[2] in side), None)
+        name, row, col = joined or waiting[0]
+        waiting.remove((name, row, col))
+        if joined is None:
+            side[row] = 0
+        if row in side:
+            side.setdefault(col, 1 - side[row])
+        else:
+            side[row] = 1 - side[col]
+        if side[row] == side[col]:
+            msg = (
+                f"Table {name} relates {row!r} to {col!r}, but the tables before it put "
+                "both on the same side: every table must lie between row entities and "
+                "column entities, so a closed chain of tables needs an even number of "
+                "them. Leave this table out, or give one of its two axes a name of "
+                "its own."
+            )
+            raise ParameterError(msg)
+    return side
+
+
+def transpose(source: Source) -> Source:
+    """Return the same table with rows and columns exchanged, without copying it."""
+    if len(source.parts) == 1 and source.parts[0][2] is None:
+        values, mask, _, offset, group = source.parts[0]
+        parts = [(values.T, None if mask is None else mask.T, None, offset, group)]
+    else:  # column frames do not lie in one piece
+        parts = [(source.rows(slice(0, source.n_rows)).T, None, None, 0, 0)]
+    return Source(
+        parts, source.n_cols, source.n_rows, source.col_labels, source.row_labels
+    )

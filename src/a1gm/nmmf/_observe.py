@@ -1,0 +1,161 @@
+"""One pass over all tables that share the same rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from a1gm._kernel import kernel, n_available_cores, say_if_slow
+from a1gm._observe import LIFT, TABLE_CELLS, TINY
+from a1gm._statistics import Statistics, TableStatistics, WideStatistics
+from a1gm._types import AnyArray, Floats
+from a1gm.exceptions import (
+    InfiniteValuesError,
+    NegativeValuesError,
+    NothingObservedError,
+)
+from a1gm.nmmf._layout import Layout, SharedTable
+
+__all__ = [
+    "SideBySide",
+    "observe_row_set",
+    "observe_row_sets",
+    "weighted_row_sums",
+]
+
+Fault = tuple[int, int, int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """What one pass over row-aligned tables finds.
+
+    ``statistics`` has the columns of all its tables, one table after the other;
+    ``row_sums`` one line per table, or a single one when the tables count alike. Sums
+    are those of the data times 2**-exponent.
+    """
+
+    row_sums: Floats
+    line_of_row: AnyArray | None
+    statistics: TableStatistics | WideStatistics
+    exponent: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of each of the tables."""
+        return int(self.row_sums.shape[1])
+
+
+def observe_row_sets(
+    layout: Layout, *, n_threads: int | None = None
+) -> list[SideBySide]:
+    """Observe every table once, those that share rows together."""
+    seen = []
+    for rows in layout.row_sets:
+        tables = [layout.tables[t] for t in rows.tables]
+        # Tables of one weight count into one sum: a second array of row sums is dear.
+        separate = len({t.weight for t in tables}) > 1 or (
+            len(tables) > 1 and tables[0].is_passive
+        )
+        seen.append(observe_row_set(tables, n_threads=n_threads, separate=separate))
+    return seen
+
+
+def observe_row_set(
+    tables: list[SharedTable], *, n_threads: int | None, separate: bool
+) -> SideBySide:
+    """Observe tables with the same rows in one pass."""
+    say_if_slow()
+    threads = n_available_cores() if n_threads is None else n_threads
+    parts = [
+        (*part[:4], k if separate else 0)
+        for k, table in enumerate(tables)
+        for part in table.source.parts
+    ]
+    n_cells = sum(t.source.n_rows * t.source.n_cols for t in tables)
+    n_groups = len(tables) if separate else 1
+    exponent = 0
+    while True:
+        row_sums, wide, found, overflow, negative, infinite = kernel.observe(
+            parts, n_groups, threads, math.ldexp(1.0, -exponent), TABLE_CELLS, False
+        )
+        _check_faults(tables, negative, infinite)
+        if overflow and exponent <= 0:
+            exponent = 2 + int(math.log2(n_cells))
+        elif exponent == 0 and 0.0 < row_sums.max() < TINY:
+            exponent = -int(math.log2(LIFT))
+        else:
+            break
+    statistics: TableStatistics | WideStatistics
+    if wide:
+        bits, positive, col_sums, has_zero = found
+        total = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
+        statistics = WideStatistics(
+            bits, positive if has_zero else None, total, col_sums
+        )
+        ids = None
+    else:
+        ids, keys, counts, sums = found
+        statistics = TableStatistics(keys, counts, sums)
+    _check_something_observed(tables, statistics)
+    return SideBySide(row_sums, ids, statistics, exponent)
+
+
+def _table_of_column(tables: list[SharedTable], col: int) -> tuple[SharedTable, int]:
+    for table in tables:
+        if col < table.source.n_cols:
+            return table, col
+        col -= table.source.n_cols
+    raise IndexError(col)
+
+
+def _check_faults(tables: list[SharedTable], negative: Fault, infinite: Fault) -> None:
+    count, row, col, value = infinite
+    if count:
+        table, col = _table_of_column(tables, col)
+        msg = (
+            f"{table.name} contains infinity: {table.where(row, col)} = {value} "
+            f"({count} in all). Entries must be finite; mark unknown ones as NaN."
+        )
+        raise InfiniteValuesError(msg)
+    count, row, col, value = negative
+    if count:
+        table, col = _table_of_column(tables, col)
+        msg = (
+            f"Negative values in data: {table.where(row, col)} = {value:g} ({count} in "
+            "all). Entries must be >= 0; mark unknown ones as NaN."
+        )
+        raise NegativeValuesError(msg)
+
+
+def _check_something_observed(tables: list[SharedTable], seen: Statistics) -> None:
+    _, columns = seen.has_observed()
+    start = 0
+    for table in tables:
+        stop = start + table.source.n_cols
+        if not columns[start:stop].any():
+            msg = (
+                f"Nothing is observed in {table.name}: all of its "
+                f"{table.source.n_rows} x {table.source.n_cols} cells are missing. "
+                "Leave the table out, or give it at least one number."
+            )
+            raise NothingObservedError(msg)
+        start = stop
+
+
+def weighted_row_sums(seen: SideBySide, weights: Floats) -> Floats:
+    """Row sums with each table's weight; overwrites those of ``seen``.
+
+    A second long array would cost more than the arithmetic.
+    """
+    sums = seen.row_sums
+    if len(sums) == 1:
+        if weights[0] != 1.0:
+            sums *= weights[0]
+        return sums[0]
+    sums *= weights[:, None]
+    for k in range(1, len(sums)):
+        np.add(sums[0], sums[k], out=sums[0])
+    return sums[0]

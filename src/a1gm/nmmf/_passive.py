@@ -1,0 +1,242 @@
+"""Factors of the entities that only tables of weight 0 know.
+
+Such a table does not steer the factors it shares, but its own entities still get
+theirs: with the shared factors fixed, the best is a_n = sum_j Y_nj / sum_j h_j over the
+observed cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from a1gm._blocks import Components
+from a1gm._statistics import TableStatistics, line_blocks
+from a1gm._types import Bools, Floats, SmallInts
+from a1gm.exceptions import WeightsError
+from a1gm.nmmf._layout import EntitySet, Layout, SharedTable
+from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf._solve import Solution
+
+__all__ = ["Shares", "share_factors"]
+
+SEVERAL = -2  # a line whose observed columns belong to more than one component
+
+
+@dataclass
+class Shares:
+    """Factor, component and block of every entity set, by its number.
+
+    Lines and rows are those of a row set; components and blocks are -1 where there is
+    nothing to know.
+    """
+
+    row_factor: dict[int, Floats]
+    col_factor: dict[int, Floats] = field(default_factory=dict)
+    line_component: dict[int, SmallInts] = field(default_factory=dict)
+    col_component: dict[int, SmallInts] = field(default_factory=dict)
+    line_block: dict[int, SmallInts] = field(default_factory=dict)
+    col_block: dict[int, SmallInts] = field(default_factory=dict)
+
+
+def share_factors(
+    layout: Layout, seen: list[SideBySide], solution: Solution, rows: dict[int, Floats]
+) -> Shares:
+    """Give every entity set its factors, those of passive tables included."""
+    joint, raw = solution.joint, solution.raw
+    components = joint_components(solution)
+    shares = Shares(rows)
+    for r, place in joint.lines.items():
+        shares.line_component[r] = components.line[place]
+        shares.line_block[r] = raw.line_block[place]
+    for c, place in joint.columns.items():
+        shares.col_factor[c] = solution.col_factor[place]
+        shares.col_component[c] = components.col[place]
+        shares.col_block[c] = raw.col_block[place]
+    steering_rows, steering_cols = set(joint.lines), set(joint.columns)
+    for r, entities in enumerate(layout.row_sets):
+        if r not in steering_rows:
+            _passive_rows(layout, seen[r], r, entities, shares, steering_cols)
+    for c, entities in enumerate(layout.col_sets):
+        if c not in steering_cols:
+            _passive_columns(layout, seen, c, entities, shares, steering_rows)
+    return shares
+
+
+def joint_components(solution: Solution) -> Components:
+    """Components of the joint table; its blocks when no observed sum is zero."""
+    if solution.components is not None:
+        return solution.components
+    return Components(solution.raw.line_block, solution.raw.col_block)
+
+
+def _known_tables(
+    layout: Layout, entities: EntitySet, known: set[int], *, by_columns: bool
+) -> list[SharedTable]:
+    tables = [layout.tables[t] for t in entities.tables]
+    found = [t for t in tables if (t.col_set if by_columns else t.row_set) in known]
+    if not found:
+        names = " and ".join(t.name for t in tables)
+        msg = (
+            f"{names} has weight 0 and shares its entities with no table of positive "
+            "weight, so nothing determines its factors. Give it a positive weight, or "
+            "leave it out."
+        )
+        raise WeightsError(msg)
+    return found
+
+
+def _passive_rows(
+    layout: Layout,
+    seen: SideBySide,
+    r: int,
+    entities: EntitySet,
+    shares: Shares,
+    steering: set[int],
+) -> None:
+    tables = _known_tables(layout, entities, steering, by_columns=True)
+    sums, divisors = np.zeros(entities.size), np.zeros(entities.size)
+    some = np.zeros(entities.size, bool)
+    for table in tables:
+        h = shares.col_factor[table.col_set]
+        known = ~np.isnan(h)
+        factor = np.where(known, h, 0.0)
+        for rows, block in table.source.blocks():
+            observed = ~np.isnan(block) & known
+            sums[rows] += np.where(observed, block, 0.0).sum(axis=1)
+            divisors[rows] += observed @ factor
+            some[rows] |= observed.any(axis=1)
+    h_component, h_block, positive = _own_columns(layout, entities, shares, steering)
+    n_lines = seen.statistics.n_lines
+    component = np.full(n_lines, -1, np.int32)
+    block = np.full(n_lines, -1, np.int32)
+    for lines, observed in line_blocks(seen.statistics):
+        component[lines] = _common_label(observed & positive, h_component)
+        block[lines] = _common_label(observed & positive, h_block)
+    line_of_row = seen.line_of_row
+    per_row = component if line_of_row is None else component[line_of_row]
+    shares.row_factor[r] = _quotient(sums, divisors, some & (per_row != SEVERAL))
+    shares.line_component[r] = np.maximum(component, -1)
+    shares.line_block[r] = np.maximum(block, -1)
+
+
+def _own_columns(
+    layout: Layout, entities: EntitySet, shares: Shares, steering: set[int]
+) -> tuple[SmallInts, SmallInts, Bools]:
+    """Component, block and sign of the factors of a row set's columns."""
+    components, blocks, positive = [], [], []
+    for t in entities.tables:
+        table = layout.tables[t]
+        if table.col_set in steering:
+            components.append(shares.col_component[table.col_set])
+            blocks.append(shares.col_block[table.col_set])
+            positive.append(np.nan_to_num(shares.col_factor[table.col_set]) > 0.0)
+        else:
+            nothing = np.full(table.source.n_cols, -1, np.int32)
+            components.append(nothing)
+            blocks.append(nothing)
+            positive.append(nothing > 0)
+    return np.concatenate(components), np.concatenate(blocks), np.concatenate(positive)
+
+
+def _common_label(chosen: Bools, label: SmallInts) -> SmallInts:
+    """The one label among each line's chosen columns; SEVERAL, or -1 for none."""
+    low = np.where(chosen, label, np.iinfo(np.int32).max).min(axis=1)
+    high = np.where(chosen, label, -1).max(axis=1)
+    common = np.where(low == high, high, SEVERAL)
+    return np.where(chosen.any(axis=1), common, -1).astype(np.int32)
+
+
+def _quotient(sums: Floats, divisors: Floats, known: Bools) -> Floats:
+    """Divide where something is known; 0 of nothing is 0, more of nothing is NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = sums / divisors
+    factor[known & (sums == 0.0)] = 0.0
+    factor[~known | ~np.isfinite(factor)] = np.nan
+    return factor
+
+
+def _passive_columns(
+    layout: Layout,
+    seen: list[SideBySide],
+    c: int,
+    entities: EntitySet,
+    shares: Shares,
+    steering: set[int],
+) -> None:
+    tables = _known_tables(layout, entities, steering, by_columns=False)
+    size = entities.size
+    sums, divisors, some = np.zeros(size), np.zeros(size), np.zeros(size, bool)
+    top = np.iinfo(np.int32).max
+    low = {"component": np.full(size, top), "block": np.full(size, top)}
+    high = {"component": np.full(size, -1), "block": np.full(size, -1)}
+    for table in tables:
+        r = table.row_set
+        w = shares.row_factor[r]
+        side_by_side = seen[r]
+        own = _columns_of(layout, table)
+        known = ~np.isnan(w)
+        line_known, line_positive, line_total = _lines_of_rows(side_by_side, w)
+        labels = {
+            "component": shares.line_component[r],
+            "block": shares.line_block[r],
+        }
+        for lines, cells in line_blocks(side_by_side.statistics):
+            observed = cells[:, own]
+            divisors += line_total[lines] @ observed
+            some |= (observed & line_known[lines, None]).any(axis=0)
+            counts = observed & line_positive[lines, None]
+            for name, label in labels.items():
+                column = label[lines, None]
+                low[name] = np.minimum(low[name], np.where(counts, column, top).min(0))
+                high[name] = np.maximum(high[name], np.where(counts, column, -1).max(0))
+        sums += _column_sums(table, side_by_side, own, known)
+    several = (low["component"] < high["component"]) & (high["component"] >= 0)
+    shares.col_factor[c] = _quotient(sums, divisors, some & ~several)
+    for name, target in (
+        ("component", shares.col_component),
+        ("block", shares.col_block),
+    ):
+        label = np.where(low[name] == high[name], high[name], -1)
+        target[c] = label.astype(np.int32)
+
+
+def _columns_of(layout: Layout, table: SharedTable) -> slice:
+    """Columns of a table among those of its row set."""
+    start = 0
+    for t in layout.row_sets[table.row_set].tables:
+        if layout.tables[t] is table:
+            break
+        start += layout.tables[t].source.n_cols
+    return slice(start, start + table.source.n_cols)
+
+
+def _lines_of_rows(seen: SideBySide, w: Floats) -> tuple[Bools, Bools, Floats]:
+    """Whether a line's factors are known, whether some are positive, and their sum."""
+    filled = np.nan_to_num(w, nan=0.0)
+    if seen.line_of_row is None:
+        return ~np.isnan(w), filled > 0.0, filled
+    n = seen.statistics.n_lines
+    total = np.bincount(seen.line_of_row, filled, minlength=n)
+    known = np.bincount(seen.line_of_row, ~np.isnan(w), minlength=n) > 0
+    return known, total > 0.0, total
+
+
+def _column_sums(
+    table: SharedTable, seen: SideBySide, own: slice, known: Bools
+) -> Floats:
+    """Sum of each column over the rows whose factor is known."""
+    if known.all():
+        statistics = seen.statistics
+        sums = (
+            statistics.sums[:, own].sum(axis=0)
+            if isinstance(statistics, TableStatistics)
+            else statistics.col_sums[own]
+        )
+        return sums * math.ldexp(1.0, seen.exponent)
+    total = np.zeros(table.source.n_cols)
+    for rows, block in table.source.blocks():
+        total += np.nan_to_num(block[known[rows]]).sum(axis=0)
+    return total

@@ -1,0 +1,59 @@
+"""An independent minimiser of the joint cost: L-BFGS on logarithms, no a1gm code."""
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def divergence(T, fitted):
+    seen = ~np.isnan(T)
+    x, f = T[seen], fitted[seen]
+    log_part = np.zeros_like(x)
+    positive = x > 0
+    log_part[positive] = x[positive] * np.log(x[positive] / f[positive])
+    return float((log_part - x + f).sum())
+
+
+def minimise(tables, weights, sizes):
+    """Minimise sum of weight * D(T, f_row ⊗ f_col).
+
+    ``tables`` maps (row entities, column entities) to arrays with NaN holes; ``sizes``
+    maps entities to their number. Returns the least cost and the factors.
+    """
+    start, places = 0, {}
+    for name, size in sizes.items():
+        places[name] = slice(start, start + size)
+        start += size
+    known = {key: ~np.isnan(T) for key, T in tables.items()}
+    filled = {key: np.nan_to_num(T) for key, T in tables.items()}
+
+    def cost(logs):
+        value, gradient = 0.0, np.zeros_like(logs)
+        for key, T in filled.items():
+            u, v = logs[places[key[0]]], logs[places[key[1]]]
+            fitted = np.where(known[key], np.exp(u[:, None] + v), 0.0)
+            rest = (fitted - T) * weights[key]
+            value += weights[key] * (
+                fitted.sum() - T.sum(axis=1) @ u - T.sum(axis=0) @ v
+            )
+            gradient[places[key[0]]] += rest.sum(axis=1)
+            gradient[places[key[1]]] += rest.sum(axis=0)
+        return value, gradient
+
+    best = None
+    logs = np.zeros(start)
+    for _ in range(4):  # restarts polish what the line search gives up on
+        found = minimize(
+            cost,
+            logs,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 20000, "maxfun": 40000, "ftol": 0, "gtol": 1e-11},
+        )
+        logs = found.x
+        best = logs
+    factors = {name: np.exp(best[place]) for name, place in places.items()}
+    total = sum(
+        weights[key] * divergence(T, np.outer(factors[key[0]], factors[key[1]]))
+        for key, T in tables.items()
+    )
+    return total, factors
