@@ -15,10 +15,13 @@ from a1gm.nmmf._join import join
 from a1gm.nmmf._layout import Layout, lay_out
 from a1gm.nmmf._observe import observe_row_sets
 from a1gm.nmmf._passive import share_factors
+from a1gm.nmmf._shared_fit import SharedFit
 from a1gm.nmmf._solve import row_factors_of_sets, solve_joint
-from a1gm.nmmf.result import NMMFFit, RelationsFit, SharedFit
+from a1gm.nmmf.result import NMMFFit, RelationsFit
 
 __all__ = ["fit_nmmf", "fit_relations"]
+
+LEAST_WEIGHT = 1e-100
 
 Result = TypeVar("Result", bound=SharedFit)
 
@@ -93,8 +96,14 @@ def fit_nmmf(
            [2., 4.]])
     """
     layout = lay_out_nmmf(X, Y, Z, alpha=alpha, beta=beta)
-    options = {"tol": tol, "max_iter": max_iter, "on_undetermined": on_undetermined}
-    return fit_layout(layout, NMMFFit, n_threads=n_threads, **options)
+    return fit_layout(
+        layout,
+        NMMFFit,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        on_undetermined=on_undetermined,
+    )
 
 
 def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout:
@@ -127,15 +136,23 @@ def _is_absent(table: Any, *, axis: int) -> bool:
 def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
     if size != size_of_x:
         msg = (
-            f"{name} has {size} {axis}, but X has {size_of_x}: {name} shares the {axis} "
-            f"of X, so it needs the same ones in the same order."
+            f"{name} has {size} {axis}, but X has {size_of_x}: it "
+            f"shares the {axis} of X and needs the same ones in the same order."
         )
         raise DimensionError(msg)
 
 
 def _check_weight(value: Any, name: str, error: type[Exception]) -> None:
-    if not (isinstance(value, Real) and 0.0 <= value < math.inf):
+    if not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
         msg = f"{name} must be a finite number of at least 0, got {value!r}."
+        raise error(msg)
+    # Weighted sums and their quotients must stay well inside float64.
+    if value and not LEAST_WEIGHT <= float(value) <= 1.0 / LEAST_WEIGHT:
+        msg = (
+            f"{name} must be 0 or between {LEAST_WEIGHT:g} and "
+            f"{1 / LEAST_WEIGHT:g}, got {value!r}. A table this far from the others "
+            "counts alone or not at all."
+        )
         raise error(msg)
 
 
@@ -198,8 +215,14 @@ def fit_relations(
     array([5., 1.])
     """
     layout = lay_out(_declared(tables, weights or {}))
-    options = {"tol": tol, "max_iter": max_iter, "on_undetermined": on_undetermined}
-    return fit_layout(layout, RelationsFit, n_threads=n_threads, **options)
+    return fit_layout(
+        layout,
+        RelationsFit,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        on_undetermined=on_undetermined,
+    )
 
 
 def _declared(
@@ -210,7 +233,7 @@ def _declared(
         raise ParameterError(msg)
     unknown = [key for key in weights if key not in tables]
     if unknown:
-        msg = f"weights name {unknown[0]!r}, which is not among the tables {list(tables)}."
+        msg = f"weights name {unknown[0]!r}; the tables are {list(tables)}."
         raise WeightsError(msg)
     for key, table in tables.items():
         if not (isinstance(key, tuple) and len(key) == 2):
@@ -249,8 +272,6 @@ def fit_layout(
     solution = solve_joint(join(layout, seen), tol=tol, max_iter=max_iter)
     rows = row_factors_of_sets(solution, n_threads)
     shares = share_factors(layout, seen, solution, rows)
-    fit = kind(
-        layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined
-    )
+    fit = kind(layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined)
     fit.say_what_is_unknown()
     return fit

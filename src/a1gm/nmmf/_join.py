@@ -46,12 +46,12 @@ class JointTable:
     @property
     def n_lines(self) -> int:
         """Lines of all row sets."""
-        return max(s.stop for s in self.lines.values())
+        return max(int(s.stop) for s in self.lines.values())
 
     @property
     def n_cols(self) -> int:
         """Columns of all column sets."""
-        return max(s.stop for s in self.columns.values())
+        return max(int(s.stop) for s in self.columns.values())
 
     def statistics(self) -> Statistics:
         """Weighted sums and patterns of the joint table."""
@@ -85,8 +85,7 @@ class JointTable:
         assert isinstance(statistics, TableStatistics)
         own, joint, weight = self.own_columns(r)
         if len(own) == self.n_cols == statistics.n_cols and (own == joint).all():
-            sums = statistics.sums if (weight == 1.0).all() else statistics.sums * weight
-            return statistics.keys, statistics.counts, sums
+            return statistics.keys, statistics.counts, statistics.sums * weight
         n = statistics.n_lines
         observed, sums = np.zeros((n, self.n_cols), bool), np.zeros((n, self.n_cols))
         observed[:, joint] = statistics.observed[:, own]
@@ -128,7 +127,8 @@ class JointTable:
         if len(own) == self.n_cols == n_own and (own == joint).all():
             return bits
         words = np.zeros((len(bits), -(-self.n_cols // 64)), np.uint64)
-        for lines, cells in line_blocks(WideStatistics(bits, None, bits, np.zeros(n_own))):
+        own_bits = WideStatistics(bits, None, np.zeros(0), np.zeros(n_own))
+        for lines, cells in line_blocks(own_bits):
             moved: Bools = np.zeros((len(cells), self.n_cols), bool)
             moved[:, joint] = cells[:, own]
             words[lines] = pack_bits(moved)
@@ -139,7 +139,7 @@ class JointTable:
         seen = self.seen[r]
         weights = self.table_weights(r)
         if len(seen.row_sums) == 1:
-            return seen.row_sums[0] * weights[0]
+            weights = weights[:1]
         total: Floats = weights @ seen.row_sums
         return total
 
@@ -233,12 +233,15 @@ def join(layout: Layout, seen: list[SideBySide]) -> JointTable:
             columns[c] = slice(start, start + entities.size)
             start += entities.size
     split = layout.split_weights()
-    if split is None:
-        split = np.ones(len(layout.row_sets)), np.ones(len(layout.col_sets))
-        return JointTable(layout, seen, lines, columns, *split, _top(seen, lines), False)
-    return JointTable(layout, seen, lines, columns, *split, _top(seen, lines), True)
-
-
-def _top(seen: list[SideBySide], lines: dict[int, slice]) -> int:
-    """Exponent at which no sum overflows."""
-    return max(seen[r].exponent for r in lines)
+    ones = np.ones(len(layout.row_sets)), np.ones(len(layout.col_sets))
+    row_weight, col_weight = ones if split is None else split
+    return JointTable(
+        layout,
+        seen,
+        lines,
+        columns,
+        row_weight,
+        col_weight,
+        exponent=max(seen[r].exponent for r in lines),  # at which no sum overflows
+        is_plain=split is not None,
+    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._input import Source
-from a1gm._types import Floats
+from a1gm._types import AnyArray, Floats
 from a1gm.exceptions import DimensionError, ParameterError
 
 __all__ = ["EntitySet", "Layout", "SharedTable", "lay_out", "transpose"]
@@ -38,6 +38,12 @@ class SharedTable:
     def is_passive(self) -> bool:
         """Whether the table does not steer the factors it shares."""
         return self.weight == 0.0
+
+    @property
+    def shape_text(self) -> str:
+        """Shape as its owner sees it."""
+        n, m = self.source.n_rows, self.source.n_cols
+        return f"{m} x {n}" if self.transposed else f"{n} x {m}"
 
     def where(self, row: int, col: int) -> str:
         """Name a cell the way its owner does."""
@@ -173,10 +179,10 @@ def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, in
             side[row] = 1 - side[col]
         if side[row] == side[col]:
             msg = (
-                f"Table {name} relates {row!r} to {col!r}, but the tables before it put "
-                "both on the same side: every table must lie between row entities and "
-                "column entities, so a closed chain of tables needs an even number of "
-                "them. Leave this table out, or give one of its two axes a name of "
+                f"Table {name} relates {row!r} to {col!r}, but the tables before it "
+                "put both on the same side: every table must lie between row entities "
+                "and column entities, so a closed chain of tables needs an even number "
+                "of them. Leave this table out, or give one of its two axes a name of "
                 "its own."
             )
             raise ParameterError(msg)
@@ -185,6 +191,7 @@ def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, in
 
 def transpose(source: Source) -> Source:
     """Return the same table with rows and columns exchanged, without copying it."""
+    parts: list[tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]]
     if len(source.parts) == 1 and source.parts[0][2] is None:
         values, mask, _, offset, group = source.parts[0]
         parts = [(values.T, None if mask is None else mask.T, None, offset, group)]

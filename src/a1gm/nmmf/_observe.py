@@ -137,9 +137,9 @@ def _check_something_observed(tables: list[SharedTable], seen: Statistics) -> No
         stop = start + table.source.n_cols
         if not columns[start:stop].any():
             msg = (
-                f"Nothing is observed in {table.name}: all of its "
-                f"{table.source.n_rows} x {table.source.n_cols} cells are missing. "
-                "Leave the table out, or give it at least one number."
+                f"Nothing is observed in {table.name}: all of its {table.shape_text} "
+                "cells are missing. Leave the table out, or give it at least one "
+                "number."
             )
             raise NothingObservedError(msg)
         start = stop
@@ -151,11 +151,12 @@ def weighted_row_sums(seen: SideBySide, weights: Floats) -> Floats:
     A second long array would cost more than the arithmetic.
     """
     sums = seen.row_sums
+    total: Floats = sums[0]
     if len(sums) == 1:
         if weights[0] != 1.0:
             sums *= weights[0]
-        return sums[0]
+        return total
     sums *= weights[:, None]
     for k in range(1, len(sums)):
-        np.add(sums[0], sums[k], out=sums[0])
-    return sums[0]
+        np.add(total, sums[k], out=total)
+    return total

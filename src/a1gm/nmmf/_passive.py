@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from a1gm._blocks import Components
-from a1gm._statistics import TableStatistics, line_blocks
+from a1gm._statistics import TableStatistics, line_blocks, weighted_counts
 from a1gm._types import Bools, Floats, SmallInts
 from a1gm.exceptions import WeightsError
 from a1gm.nmmf._layout import EntitySet, Layout, SharedTable
@@ -219,8 +219,9 @@ def _lines_of_rows(seen: SideBySide, w: Floats) -> tuple[Bools, Bools, Floats]:
     if seen.line_of_row is None:
         return ~np.isnan(w), filled > 0.0, filled
     n = seen.statistics.n_lines
-    total = np.bincount(seen.line_of_row, filled, minlength=n)
-    known = np.bincount(seen.line_of_row, ~np.isnan(w), minlength=n) > 0
+    total = weighted_counts(seen.line_of_row, filled, n)
+    known = np.zeros(n, bool)
+    known[seen.line_of_row[~np.isnan(w)]] = True
     return known, total > 0.0, total
 
 

@@ -12,8 +12,8 @@ from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._kernel import kernel, n_available_cores
 from a1gm._peel import reduce_statistics
-from a1gm._statistics import Statistics
-from a1gm._types import Floats
+from a1gm._statistics import Statistics, weighted_counts
+from a1gm._types import Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf._join import JointTable
 from a1gm.nmmf._observe import weighted_row_sums
@@ -111,9 +111,9 @@ def _balance(
     return balance
 
 
-def _totals(block: np.ndarray, factor: Floats, n_blocks: int) -> Floats:
+def _totals(block: SmallInts, factor: Floats, n_blocks: int) -> Floats:
     known = block >= 0
-    return np.bincount(block[known], factor[known], minlength=n_blocks)
+    return weighted_counts(block[known], factor[known], n_blocks)
 
 
 def row_factors_of_sets(

@@ -28,6 +28,7 @@ class PartComponents(Components):
     """Components of some lines and columns, numbered as in the joint table."""
 
     __slots__ = ("_n",)
+    _n: int
 
     def __init__(self, line: SmallInts, col: SmallInts, n: int) -> None:
         object.__setattr__(self, "line", line)
@@ -37,7 +38,7 @@ class PartComponents(Components):
     @property
     def n(self) -> int:
         """Number of components of the joint table."""
-        return int(self._n)
+        return self._n
 
 
 class PartKnowledge(Knowledge):
@@ -70,13 +71,15 @@ class PartKnowledge(Knowledge):
 class SharedTableFit(RankOneFit):
     """One table of a joint fit."""
 
-    def __init__(self, *, joint: RankOneFit, first_line: int | None, **given: Any) -> None:
+    def __init__(
+        self, *, joint: RankOneFit, first_line: int | None, **given: Any
+    ) -> None:
         super().__init__(**given)
         self._joint = joint
         self._first_line = first_line
 
     @property
-    def certificate(self) -> float:  # type: ignore[override]
+    def certificate(self) -> float:
         """Certificate of the joint fit: shared margins belong to all tables."""
         return self._joint.certificate
 
