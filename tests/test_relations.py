@@ -206,7 +206,7 @@ def test_sizes_must_agree():
         a1gm.fit_relations(tables)
     tables = made(TURNED)
     tables["item", "store"] = np.ones((7, 5))
-    with pytest.raises(DimensionError, match="has 7 rows.*has 6 columns"):
+    with pytest.raises(DimensionError, match=r"has 7 rows.*has 6 columns"):
         a1gm.fit_relations(tables)
 
 

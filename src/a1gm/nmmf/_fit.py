@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._input import Source, read_input
+from a1gm._input.door import is_sparse
 from a1gm._types import OnUndetermined
 from a1gm.exceptions import DimensionError, ParameterError, WeightsError
 from a1gm.nmmf._join import join
@@ -110,19 +111,31 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     """Read the three tables and check that they belong together."""
     for name, value in (("alpha", alpha), ("beta", beta)):
         _check_weight(value, name, ParameterError)
-    x = read_input(X, name="X")
+    x = read_table(X, "X")
     declared: list[tuple[Hashable, str, Hashable, Hashable, Source, float]] = [
         ("X", "X", "w", "h", x, 1.0)
     ]
     if not _is_absent(Y, axis=0):
-        y = read_input(Y, name="Y")
+        y = read_table(Y, "Y")
         _check_shared("Y", "columns", y.n_cols, x.n_cols)
         declared.append(("Y", "Y", "a", "h", y, float(alpha)))
     if not _is_absent(Z, axis=1):
-        z = read_input(Z, name="Z")
+        z = read_table(Z, "Z")
         _check_shared("Z", "rows", z.n_rows, x.n_rows)
         declared.append(("Z", "Z", "w", "b", z, float(beta)))
     return lay_out(declared)
+
+
+def read_table(table: Any, name: str) -> Source:
+    """Read a table into one piece; sparse ones are refused."""
+    if is_sparse(table):
+        msg = (
+            f"{name} is a SciPy sparse table, which a joint fit does not read. Pass "
+            f"{name}.toarray(), with NaN for the cells that are missing."
+        )
+        raise ParameterError(msg)
+    source: Source = read_input(table, name=name)
+    return source.in_one_piece()
 
 
 def _is_absent(table: Any, *, axis: int) -> bool:
@@ -245,7 +258,7 @@ def _declared(
         weight = weights.get(key, 1.0)
         _check_weight(weight, f"The weight of {key!r}", WeightsError)
         name = f"({key[0]!r}, {key[1]!r})"
-        yield key, name, key[0], key[1], read_input(table, name=name), float(weight)
+        yield key, name, key[0], key[1], read_table(table, name), float(weight)
 
 
 def fit_layout(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._input import Source
-from a1gm._types import AnyArray, Floats
+from a1gm._input.source import Part
+from a1gm._types import Floats
 from a1gm.exceptions import DimensionError, ParameterError
 
 __all__ = ["EntitySet", "Layout", "SharedTable", "lay_out", "transpose"]
@@ -191,7 +192,7 @@ def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, in
 
 def transpose(source: Source) -> Source:
     """Return the same table with rows and columns exchanged, without copying it."""
-    parts: list[tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]]
+    parts: list[Part]
     if len(source.parts) == 1 and source.parts[0][2] is None:
         values, mask, _, offset, group = source.parts[0]
         parts = [(values.T, None if mask is None else mask.T, None, offset, group)]

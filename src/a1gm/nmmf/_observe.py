@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._kernel import kernel, n_available_cores, say_if_slow
+from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe import LIFT, TABLE_CELLS, TINY
 from a1gm._statistics import Statistics, TableStatistics, WideStatistics
 from a1gm._types import AnyArray, Floats
@@ -68,32 +68,32 @@ def observe_row_set(
 ) -> SideBySide:
     """Observe tables with the same rows in one pass."""
     say_if_slow()
-    threads = n_available_cores() if n_threads is None else n_threads
     parts = [
         (*part[:4], k if separate else 0)
         for k, table in enumerate(tables)
         for part in table.source.parts
     ]
     n_cells = sum(t.source.n_rows * t.source.n_cols for t in tables)
+    threads = threads_for(n_cells, n_threads)
     n_groups = len(tables) if separate else 1
     exponent = 0
     while True:
-        row_sums, wide, found, overflow, negative, infinite = kernel.observe(
+        row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
             parts, n_groups, threads, math.ldexp(1.0, -exponent), TABLE_CELLS, False
         )
         _check_faults(tables, negative, infinite)
         if overflow and exponent <= 0:
             exponent = 2 + int(math.log2(n_cells))
-        elif exponent == 0 and 0.0 < row_sums.max() < TINY:
+        elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))
         else:
             break
     statistics: TableStatistics | WideStatistics
     if wide:
         bits, positive, col_sums, has_zero = found
-        total = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
+        all_sums = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
         statistics = WideStatistics(
-            bits, positive if has_zero else None, total, col_sums
+            bits, positive if has_zero else None, all_sums, col_sums
         )
         ids = None
     else:

@@ -10,9 +10,10 @@ import numpy as np
 from a1gm._blocks import Components, find_components
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
-from a1gm._kernel import kernel, n_available_cores
+from a1gm._fit import solve_plain_table
+from a1gm._kernel import kernel, threads_for
 from a1gm._peel import reduce_statistics
-from a1gm._statistics import Statistics, weighted_counts
+from a1gm._statistics import Statistics, TableStatistics, weighted_counts
 from a1gm._types import Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf._join import JointTable
@@ -41,6 +42,10 @@ class Solution:
 def solve_joint(joint: JointTable, *, tol: float, max_iter: int) -> Solution:
     """Reduce, solve and expand the joint table."""
     statistics = joint.statistics()
+    if isinstance(statistics, TableStatistics):
+        plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
+        if plain is not None:
+            return Solution(joint, statistics, None, plain, *_share_out(joint, plain))
     components = find_components(statistics)
     reduced = reduce_statistics(statistics, components)
     if reduced is None:  # leaves among as many patterns as rows: the cells are needed
@@ -124,7 +129,6 @@ def row_factors_of_sets(
     The row sums of the observation are overwritten.
     """
     joint = solution.joint
-    threads = n_available_cores() if n_threads is None else n_threads
     empty = ~solution.statistics.has_observed()[0]
     factors: dict[int, Floats] = {}
     for r, place in joint.lines.items():
@@ -135,6 +139,7 @@ def row_factors_of_sets(
             continue
         rows = weighted_row_sums(seen, joint.table_weights(r))
         scale = solution.line_scale[place]
+        threads = threads_for(len(rows), n_threads)
         kernel.expand_rows(rows, seen.line_of_row, scale, threads)
         if empty[place].any():
             rows[empty[place][seen.line_of_row]] = np.nan

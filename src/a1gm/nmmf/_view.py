@@ -6,17 +6,19 @@ of its cells; filling, reconstruction and divergence are those of `RankOneFit`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from a1gm._blocks import Components
-from a1gm._expand import Factors
+from a1gm._input import AnySource
 from a1gm._kernel.reference import pack_bits
 from a1gm._knowledge import EMPTY, ZERO, Knowledge
 from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
 from a1gm._types import AnyArray, Bools, Floats, SmallInts
+from a1gm.exceptions import DimensionError
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._observe import SideBySide
 from a1gm.result import RankOneFit
@@ -72,9 +74,10 @@ class SharedTableFit(RankOneFit):
     """One table of a joint fit."""
 
     def __init__(
-        self, *, joint: RankOneFit, first_line: int | None, **given: Any
+        self, *, name: str, joint: RankOneFit, first_line: int | None, **given: Any
     ) -> None:
         super().__init__(**given)
+        self.name = name
         self._joint = joint
         self._first_line = first_line
 
@@ -82,6 +85,14 @@ class SharedTableFit(RankOneFit):
     def certificate(self) -> float:
         """Certificate of the joint fit: shared margins belong to all tables."""
         return self._joint.certificate
+
+    def _check_shape(self, source: AnySource) -> None:
+        if (source.n_rows, source.n_cols) != self.shape:
+            msg = (
+                f"{self.name} has shape ({source.n_rows}, {source.n_cols}), but the "
+                f"table that was fitted has shape {self.shape}. Pass the fitted table."
+            )
+            raise DimensionError(msg)
 
     @cached_property
     def _n_between(self) -> int:
@@ -138,20 +149,18 @@ def view_table(
     raw = joint._factors
     nothing = np.zeros(0)
     return SharedTableFit(
+        name=table.name,
         joint=joint,
         first_line=first_line,
         row_factor=row_factor,
         col_factor=col_factor,
-        factors=Factors(
-            nothing,
-            nothing,
-            col_factor,
-            blocks[0],
-            blocks[1],
-            raw.n_blocks,
-            raw.solver,
-            raw.n_iter,
-            raw.gap,
+        factors=replace(
+            raw,
+            line_factor=nothing,
+            line_scale=nothing,
+            col_factor=col_factor,
+            line_block=blocks[0],
+            col_block=blocks[1],
         ),
         statistics=_statistics_of(seen, own),
         line_of_row=seen.line_of_row,
