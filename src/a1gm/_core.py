@@ -22,6 +22,7 @@ NEWTON_STEPS = 6
 DENSE_SIDE = 1500  # Hessians up to this side are dense
 DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this size
 MAX_PAIRS = 20_000_000  # sparse Hessians are assembled up to this many products
+SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhead
 SMALLEST_START = 1e-290
 # Directions so flat that their slope is rounding; they move no margin by 1e-11.
 RIDGE = 1e-13
@@ -173,9 +174,13 @@ class _Newton:
     def _solve(self, t: Floats, fitted: Floats, rhs: Floats) -> Floats:
         if isinstance(self.P, _Complement):
             return self._solve_iteratively(t, fitted, rhs)
-        if isinstance(self.P, np.ndarray) or len(self.h) <= DENSE_SIDE:
+        if isinstance(self.P, np.ndarray):
             return self._solve_dense(t, rhs)
+        # How many products of pairs of cells the Hessian is the sum of.
         products = (np.diff(self.P.tocsr().indptr).astype(float) ** 2).sum()
+        side = len(self.h)
+        if side <= DENSE_SIDE and not SPARSE_GAIN * products < side**2 * SPARSE_SIDE:
+            return self._solve_dense(t, rhs)
         if products <= MAX_PAIRS:
             return self._solve_sparse(t, rhs)
         return self._solve_iteratively(t, fitted, rhs)

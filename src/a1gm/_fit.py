@@ -17,7 +17,12 @@ from a1gm._input import AnySource, Source, SparseSource, read_input
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_statistics
-from a1gm._statistics import PairStatistics, Statistics, TableStatistics
+from a1gm._statistics import (
+    PairStatistics,
+    Statistics,
+    TableStatistics,
+    WideStatistics,
+)
 from a1gm._types import Absent, Floats, Negatives, OnUndetermined
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -217,6 +222,10 @@ def solve_statistics(
     reduced = reduce_statistics(statistics, components, force=dense is None)
     if reduced is None and dense is not None:
         # Leaves among as many patterns as rows: read the table again, with the sums.
+        if isinstance(statistics, WideStatistics) and components is None:
+            nested = solve_nested_table(statistics, dense, seen.exponent)
+            if nested is not None:
+                return nested, None, statistics
         statistics = _statistics_of_cells(dense, seen)
         components = find_components(statistics)
         reduced = reduce_statistics(statistics, components)
@@ -259,6 +268,35 @@ def solve_plain_table(
         n_iter=n_iter,
         gap=gap,
         all_inside=True,
+    )
+
+
+def solve_nested_table(
+    wide: WideStatistics, source: Source, exponent: int
+) -> Factors | None:
+    """Solve a staircase of as many steps as rows in one more pass over its cells."""
+    threads = threads_for(source.n_rows * source.n_cols, None)
+    scale = math.ldexp(1.0, -exponent)
+    found = kernel.solve_nested(wide.bits, source.parts, wide.col_sums, scale, threads)
+    if found is None:
+        return None
+    h, reach = found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        line_scale = 1.0 / reach
+        line_factor = wide.row_sums / reach
+    line_block = np.where(reach > 0.0, 0, -1).astype(np.int32)
+    col_block = np.where(np.isnan(h), -1, 0).astype(np.int32)
+    return Factors(
+        line_factor=np.where(line_block < 0, 0.0, line_factor),
+        line_scale=line_scale,
+        col_factor=h,
+        line_block=line_block,
+        col_block=col_block,
+        n_blocks=1,
+        solver="closed form",
+        n_iter=0,
+        gap=0.0,
+        all_inside=bool(line_block.min() == 0 == col_block.min()),
     )
 
 

@@ -17,6 +17,7 @@
 #endif
 
 #include "lines.hpp"
+#include "nested.hpp"
 #include "observe.hpp"
 #include "peel.hpp"
 #include "solve.hpp"
@@ -125,8 +126,9 @@ nb::tuple fault_tuple(const Fault& f) {
   return nb::make_tuple(f.count, f.row, f.col, f.value);
 }
 
-nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads,
-                        double scale, int64_t table_cells, bool keep_table) {
+// The parts of a table and its number of rows.
+std::pair<std::vector<Part>, int64_t> parts_of(const nb::list& entries,
+                                               int64_t n_groups) {
   std::vector<Part> parts;
   int64_t n_rows = -1;
   for (const nb::handle entry : entries) {
@@ -140,6 +142,12 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
       throw std::invalid_argument("a part's group must be below n_groups");
   }
   if (n_rows < 0) throw std::invalid_argument("at least one part is needed");
+  return {std::move(parts), n_rows};
+}
+
+nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads,
+                        double scale, int64_t table_cells, bool keep_table) {
+  const auto [parts, n_rows] = parts_of(entries, n_groups);
   Options options;
   options.n_threads = n_threads;
   options.scale = scale;
@@ -207,6 +215,30 @@ Reduced reduce_table(In2<uint64_t> keys, In2<double> sums) {
                                    static_cast<int64_t>(sums.shape(0)),
                                    static_cast<int64_t>(sums.shape(1)),
                                    static_cast<int64_t>(keys.shape(1))));
+}
+
+nb::object solve_nested(In2<uint64_t> bits, const nb::list& entries,
+                        In<double> col_sums, double scale, int n_threads) {
+  const auto [parts, n_rows] = parts_of(entries, 1);
+  const auto n = static_cast<int64_t>(bits.shape(0));
+  const auto m = static_cast<int64_t>(col_sums.shape(0));
+  if (n != n_rows) throw std::invalid_argument("one line of bits per row");
+  Nesting nesting;
+  std::vector<double> h(static_cast<size_t>(m)), reach;
+  bool nested = false;
+  {
+    nb::gil_scoped_release release;
+    nested = find_nesting(bits.data(), n, m, static_cast<int64_t>(bits.shape(1)), nesting);
+    if (nested) {
+      std::vector<double> before(static_cast<size_t>(nesting.n_steps));
+      sum_before_steps(parts, n, nesting, scale, n_threads, before.data());
+      nested_factors(nesting, before.data(), col_sums.data(), m, h.data());
+      const std::vector<double> steps = reach_of_steps(nesting, h.data());
+      for (const int32_t depth : nesting.depth) reach.push_back(steps[depth]);
+    }
+  }
+  if (!nested) return nb::none();
+  return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));
 }
 
 nb::object solve_table(In2<uint64_t> keys, In2<double> sums, double tol,
@@ -290,6 +322,8 @@ NB_MODULE(_native, m) {
         nb::arg("pattern_id").noconvert(), nb::arg("scale"), nb::arg("n_threads"));
   m.def("expand_rows", &expand<int32_t>, nb::arg("row_sums").noconvert(),
         nb::arg("pattern_id").noconvert(), nb::arg("scale"), nb::arg("n_threads"));
+  m.def("solve_nested", &solve_nested, nb::arg("bits"), nb::arg("parts"),
+        nb::arg("col_sums"), nb::arg("scale"), nb::arg("n_threads"));
   m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
         nb::arg("max_sweeps"));
   m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),

@@ -487,8 +487,12 @@ class ColumnSums {
       run_[j] = 0.0;
     }
   }
-  // Adds another's sums; both end flushed.
+  // Adds another's sums.
   void absorb(ColumnSums& other) {
+    if (!hi_ && !other.hi_) {  // two short runs make one
+      for (int64_t j = 0; j < cols_; ++j) run_[j] += other.run_[j];
+      return;
+    }
     flush();
     other.flush();
     for (int64_t j = 0; j < cols_; ++j) {
@@ -954,6 +958,13 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
   for (const double s : out.sums) out.overflow |= !std::isfinite(s);
   for (const double s : out.col_sums) out.overflow |= !std::isfinite(s);
   return out;
+}
+
+void load_rows(const std::vector<Part>& parts, int64_t row, int64_t rows, double scale,
+               double* out) {
+  int64_t n_cols = 0;
+  for (const Part& part : parts) n_cols += part.n_cols;
+  load_tile(parts, row, rows, n_cols, scale, out);
 }
 
 template <typename Id>

@@ -60,6 +60,10 @@ using IdMemory = std::function<void*(int width)>;
 Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
                     double* row_sums, const IdMemory& new_ids, const Options& options);
 
+// Reads rows as float64 with NaN for missing cells, row after row.
+void load_rows(const std::vector<Part>& parts, int64_t row, int64_t rows, double scale,
+               double* out);
+
 // row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
 // than the multiplication.
 template <typename Id>

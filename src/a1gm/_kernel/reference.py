@@ -19,6 +19,7 @@ __all__ = [
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
+    "solve_nested",
     "solve_plain",
 ]
 
@@ -167,6 +168,36 @@ def expand_rows(
 def solve_plain(keys: Words, sums: Floats, tol: float, max_sweeps: int) -> None:
     """Decline: the short cut is the compiled kernel's, the answer the general one's."""
     del keys, sums, tol, max_sweeps
+
+
+def solve_nested(
+    bits: Words, parts: list[Part], col_sums: Floats, scale: float, n_threads: int
+) -> tuple[Floats, Floats] | None:
+    """Column factors of nested patterns, and their sum over each row's cells.
+
+    None when the patterns are not nested. With the columns sorted by the step of the
+    staircase at which they appear, the factors of a step are to those of all earlier
+    ones as its column sums are to the earlier cells of the rows that observe it.
+    """
+    del n_threads
+    observed = unpack_bits(bits, len(col_sums))
+    by_size = observed[np.argsort(observed.sum(axis=1), kind="stable")]
+    if (by_size[:-1] & ~by_size[1:]).any() or not observed.any():
+        return None
+    cells = np.nan_to_num(_read(parts, 0, len(bits), scale), nan=0.0)
+    h = np.full(len(col_sums), np.nan)
+    known = np.zeros(len(col_sums), bool)
+    for pattern in by_size:
+        step = pattern & ~known
+        if not step.any():
+            continue
+        rows = observed[:, step].any(axis=1)
+        before, fresh = cells[np.ix_(rows, known)].sum(), col_sums[step].sum()
+        share = fresh / (fresh + before)
+        h[known] *= 1.0 - share if before == 0.0 else before / (fresh + before)
+        h[step] = share * col_sums[step] / fresh
+        known |= step
+    return h, observed @ np.nan_to_num(h, nan=0.0)
 
 
 # -------------------------------------------------------------------- reduce

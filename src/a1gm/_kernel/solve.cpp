@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nested.hpp"
 #include "peel.hpp"
 
 namespace a1gm {
@@ -35,6 +36,27 @@ bool positive_margins(const uint64_t* keys, const double* sums, int64_t n, int64
   return std::all_of(C.begin(), C.end(), [](double c) { return c > 0.0; });
 }
 
+void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_t m,
+                   const std::vector<double>& R, const std::vector<double>& C,
+                   Plain& out) {
+  Part part;
+  part.data = reinterpret_cast<const char*>(sums);
+  part.n_cols = m;
+  part.row_stride = 8 * m;
+  part.col_stride = 8;
+  std::vector<double> before(static_cast<size_t>(nesting.n_steps));
+  sum_before_steps({part}, n, nesting, 1.0, 1, before.data());
+  out.col_factor.resize(static_cast<size_t>(m));
+  nested_factors(nesting, before.data(), C.data(), m, out.col_factor.data());
+  const std::vector<double> reach = reach_of_steps(nesting, out.col_factor.data());
+  out.line_factor.resize(static_cast<size_t>(n));
+  out.line_scale.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    out.line_scale[i] = 1.0 / reach[nesting.depth[i]];
+    out.line_factor[i] = R[i] * out.line_scale[i];
+  }
+}
+
 bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(),
                      [](double v) { return std::isfinite(v); });
@@ -46,6 +68,11 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
                  int64_t words, double tol, int64_t max_sweeps, Plain& out) {
   std::vector<double> R, C;
   if (!positive_margins(keys, sums, n, m, words, R, C)) return false;
+  Nesting nesting;
+  if (find_nesting(keys, n, m, words, nesting)) {
+    solve_nesting(nesting, sums, n, m, R, C, out);
+    return all_finite(out.col_factor) && all_finite(out.line_scale);
+  }
   Reduced reduced;
   if (!merge_twins(keys, n, m, words, R.data(), C.data(), true, false, reduced))
     reduced = peel_pairs(pairs_of_table(keys, sums, n, m, words));
