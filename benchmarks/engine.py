@@ -157,22 +157,21 @@ TABLES: dict[str, Callable[[int, int], np.ndarray]] = {
 
 # --------------------------------------------------------------------- rivals
 def plain_scaling(X: np.ndarray, max_sweeps: int) -> tuple[int, float]:
-    """Alternating scaling in NumPy to the same certificate, or to the end of patience."""
+    """Alternating scaling in NumPy to the same certificate, or so many sweeps."""
     observed = ~np.isnan(X)
     P = observed.astype(np.float64)
     cells = np.where(observed, X, 0.0)
     R, C = cells.sum(axis=1), cells.sum(axis=0)
     h = C / C.sum()
     w = R / (P @ h)
-    gap = np.inf
-    for sweep in range(1, max_sweeps + 1):
+    gap, sweeps = np.inf, 0
+    while gap > CERTIFICATE and sweeps < max_sweeps:
+        sweeps += 1
         h = C / (P.T @ w)
         t = P @ h
         gap = np.max(np.abs(w * t - R) / R)
         w = R / t
-        if gap <= CERTIFICATE:
-            break
-    return sweep, float(gap)
+    return sweeps, float(gap)
 
 
 # ----------------------------------------------------------------------- rows

@@ -8,9 +8,9 @@ from support.tables import make_table
 
 import a1gm
 from a1gm import _core
+from a1gm._bits import pack_bits
 from a1gm._core import _Complement, solve_core
 from a1gm._kernel import kernel
-from a1gm._kernel.reference import pack_bits
 
 TOL = 1e-10
 

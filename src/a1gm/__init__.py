@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from a1gm import exceptions
-from a1gm._fit import fit
-from a1gm._pattern_table import PatternTable
-from a1gm.pattern import MissingPattern
-from a1gm.result import RankOneFit
+from a1gm import _kernel as _kernel  # its import is paid here, not at the first fit
 
 if TYPE_CHECKING:
-    from a1gm import paper
+    from a1gm import exceptions, paper
+    from a1gm._fit import fit
+    from a1gm._pattern_table import PatternTable
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
+    from a1gm.pattern import MissingPattern
+    from a1gm.result import RankOneFit
 
 __all__ = [
     "MissingPattern",
@@ -36,8 +36,13 @@ __version__ = "0.1.0"
 
 # Loaded on first use: name -> module that holds it (None = the module itself).
 _LAZY: dict[str, str | None] = {
+    "MissingPattern": "a1gm.pattern",
     "NMMFFit": "a1gm.nmmf",
+    "PatternTable": "a1gm._pattern_table",
+    "RankOneFit": "a1gm.result",
     "RelationsFit": "a1gm.nmmf",
+    "exceptions": None,
+    "fit": "a1gm._fit",
     "fit_nmmf": "a1gm.nmmf",
     "fit_relations": "a1gm.nmmf",
     "paper": None,
@@ -53,7 +58,9 @@ def __getattr__(name: str) -> Any:
     home = _LAZY[name]
     if home is None:
         return import_module(f"{__name__}.{name}")
-    return getattr(import_module(home), name)
+    found = getattr(import_module(home), name)
+    globals()[name] = found  # from now on an ordinary look-up
+    return found
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._kernel.reference import pack_bits, unpack_bits
+from a1gm._bits import pack_bits, unpack_bits
 from a1gm._statistics import Statistics, TableStatistics, WideStatistics
 from a1gm._types import Bools, Ints, SmallInts, Words
 

@@ -58,7 +58,7 @@ def _reduce_wide(
 ) -> Any:
     bits = wide.bits
     if components is not None:
-        from a1gm._kernel.reference import pack_bits
+        from a1gm._bits import pack_bits
 
         inside = np.zeros((components.n + 1, wide.n_cols), bool)  # last: nothing
         known = np.flatnonzero(components.col >= 0)

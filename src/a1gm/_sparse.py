@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from a1gm._bits import pack_bits
 from a1gm._input import SparseSource
-from a1gm._kernel.reference import pack_bits
 from a1gm._observe import LIFT, TINY, Observation, check_faults
 from a1gm._statistics import PairStatistics, Statistics, TableStatistics, WideStatistics
 from a1gm._types import Bools, Floats, Ints, Negatives, SmallInts, Words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._kernel.reference import unpack_bits
+from a1gm._bits import unpack_bits
 from a1gm._types import Bools, Floats, Ints, SmallInts, Words
 
 __all__ = [

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._bits import pack_bits, unpack_bits
 from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 
 __all__ = [
@@ -25,21 +26,6 @@ __all__ = [
 
 Part = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
 BLOCK_CELLS = 1 << 18  # rows are read in blocks of about this many cells
-
-
-def pack_bits(observed: Bools) -> Words:
-    """Pack the columns of a boolean table into 64-bit words, column 0 lowest."""
-    n, m = observed.shape
-    padded = np.zeros((n, -(-m // 64) * 64), dtype=bool)
-    padded[:, :m] = observed
-    packed = np.packbits(padded, axis=1, bitorder="little")
-    return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
-
-
-def unpack_bits(bits: Words, n_cols: int) -> Bools:
-    """Undo `pack_bits`."""
-    as_bytes = np.ascontiguousarray(bits, dtype="<u8").view(np.uint8)
-    return np.unpackbits(as_bytes, axis=1, bitorder="little", count=n_cols).astype(bool)
 
 
 # ------------------------------------------------------------------- observe
