@@ -47,11 +47,13 @@ def observe(
         seen.add(_read(parts, start, min(start + step, n), scale), start, parts)
     wide = not keep_table and len(seen.counts) * m > table_cells
     wide = wide and len(seen.counts) * 4 > n
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(seen.row_sums.sum())
     return (
         seen.row_sums,
         wide,
         seen.wide_form() if wide else seen.table_form(),
-        float(seen.row_sums.sum()),
+        total,
         seen.overflow,
         tuple(seen.negative),
         tuple(seen.infinite),

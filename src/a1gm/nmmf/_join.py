@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._kernel.reference import pack_bits
+from a1gm._bits import pack_bits
 from a1gm._statistics import (
     PairStatistics,
     Statistics,

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._bits import pack_bits
 from a1gm._blocks import Components
 from a1gm._input import AnySource
-from a1gm._kernel.reference import pack_bits
 from a1gm._knowledge import EMPTY, ZERO, Knowledge
 from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
 from a1gm._types import AnyArray, Bools, Floats, SmallInts
