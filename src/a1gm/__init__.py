@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
     from a1gm.pattern import MissingPattern
     from a1gm.result import RankOneFit
+    from a1gm.estimators import RankOneImputer, RankOneNMF
 
 __all__ = [
     "MissingPattern",
@@ -25,6 +26,8 @@ __all__ = [
     "PatternTable",
     "RankOneFit",
     "RelationsFit",
+    "RankOneImputer",
+    "RankOneNMF",
     "exceptions",
     "fit",
     "fit_nmmf",
@@ -45,6 +48,8 @@ _LAZY: dict[str, str | None] = {
     "fit": "a1gm._fit",
     "fit_nmmf": "a1gm.nmmf",
     "fit_relations": "a1gm.nmmf",
+    "RankOneImputer": "a1gm.estimators",
+    "RankOneNMF": "a1gm.estimators",
     "paper": None,
 }
 

@@ -46,7 +46,12 @@ class _Tally:
 
 
 def fill_table(
-    X: Any, source: AnySource, values: Values, *, in_place: bool = False
+    X: Any,
+    source: AnySource,
+    values: Values,
+    *,
+    in_place: bool = False,
+    as_array: bool = False,
 ) -> Filled:
     """Fill the missing cells of X, of which ``source`` is the reading.
 
@@ -61,6 +66,8 @@ def fill_table(
         Gives the values of the cells (rows[k], cols[k]), NaN where there is none.
     in_place : bool
         Write into X itself where that is possible.
+    as_array : bool
+        Give a NumPy array for a dense table of any kind.
 
     Returns
     -------
@@ -71,21 +78,26 @@ def fill_table(
     tally = _Tally(values)
     if isinstance(source, SparseSource):
         table = _fill_sparse(X, source, tally, in_place=in_place)
-    elif source.backend is not None:
+    elif source.backend is not None and not as_array:
         from a1gm._fill_frames import fill_frame
 
         table = fill_frame(X, source, tally)
     else:
-        table = _fill_array(X, source, tally, in_place=in_place)
+        table = _fill_array(X, source, tally, in_place=in_place, as_array=as_array)
     return Filled(table, tally.n_left, tally.first_left)
 
 
 # ------------------------------------------------------------------------- arrays
-def _fill_array(X: Any, source: Source, values: Values, *, in_place: bool) -> AnyArray:
-    is_masked = isinstance(X, np.ma.MaskedArray)
-    array = np.ma.getdata(X) if is_masked else np.asarray(X)
-    mask = source.parts[0][1]
-    if array.dtype.kind in "iub" and mask is None:
+def _fill_array(
+    X: Any, source: Source, values: Values, *, in_place: bool, as_array: bool
+) -> AnyArray:
+    is_masked = isinstance(X, np.ma.MaskedArray) and not as_array
+    if isinstance(X, np.ndarray) or source.backend is None:
+        array = np.asarray(np.ma.getdata(X))
+    else:
+        array, in_place = source.rows(slice(0, source.n_rows)), True
+    has_mask = any(part[1] is not None for part in source.parts)
+    if array.dtype.kind in "iub" and not has_mask:
         return array if in_place else array.copy()
     out = array if in_place and _is_writeable(array) else _float_copy(array, source)
     left = np.zeros(out.shape, bool) if is_masked else None

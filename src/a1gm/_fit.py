@@ -33,7 +33,7 @@ from a1gm.exceptions import (
 )
 from a1gm.result import RankOneFit
 
-__all__ = ["fit", "fit_observation"]
+__all__ = ["fit", "fit_observation", "warn_of_gap"]
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
@@ -185,7 +185,7 @@ def fit_observation(
     )
     if not quiet:
         if factors.gap > tol:
-            _warn_of_gap(factors, tol)
+            warn_of_gap(factors, tol)
         fit.say_what_is_unknown()
     return fit
 
@@ -374,12 +374,13 @@ def _check_margin_fit(factors: Factors, row_factor: Floats) -> None:
         raise DataError(msg)
 
 
-def _warn_of_gap(factors: Factors, tol: float) -> None:
+def warn_of_gap(factors: Factors, tol: float, *, stacklevel: int = 4) -> None:
+    """Say that the budget ended before the certificate was reached."""
     warnings.warn(
         f"The fit stopped after {factors.n_iter} iterations with a certificate of "
         f"{factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or tol).",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
 
 

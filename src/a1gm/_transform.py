@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from a1gm._input import AnySource, Source, SparseSource
+from a1gm._input import AnySource, SparseSource
 from a1gm._observe import check_faults
 from a1gm._sparse import check_cells
-from a1gm._types import AnyArray, Bools, Floats
+from a1gm._types import AnyArray, Bools, Floats, Negatives
 
 __all__ = ["row_factors"]
 
 
-def row_factors(source: AnySource, col_factor: Floats) -> Floats:
+def row_factors(
+    source: AnySource, col_factor: Floats, negatives: Negatives = "raise"
+) -> Floats:
     """Return r_i divided by the sum of the observed columns' factors.
 
     NaN for a row that observes nothing, or nothing but zero columns.
@@ -20,10 +22,11 @@ def row_factors(source: AnySource, col_factor: Floats) -> Floats:
     known = ~np.isnan(col_factor)
     h = np.where(known, col_factor, 0.0)
     if isinstance(source, SparseSource):
+        check_cells(source, negatives, 0)
         return _sparse_row_factors(source, h, known)
     out = np.empty(source.n_rows)
     for rows, block in source.blocks():
-        refuse_bad_cells(source, block, rows.start)
+        refuse_bad_cells(source, block, rows.start, negatives)
         observed = ~np.isnan(block) & known
         sums = np.where(observed, block, 0.0).sum(axis=1)
         out[rows] = _ratio(sums, observed @ h, observed.any(axis=1))
@@ -31,7 +34,6 @@ def row_factors(source: AnySource, col_factor: Floats) -> Floats:
 
 
 def _sparse_row_factors(source: SparseSource, h: Floats, known: Bools) -> Floats:
-    check_cells(source, "raise", 0)
     rows = source.lines
     seen = ~source.missing & known[source.cols]
     n = source.n_rows
@@ -56,7 +58,13 @@ def _ratio(sums: AnyArray, fitted: AnyArray, observes: AnyArray | np.bool) -> Fl
     return factors
 
 
-def refuse_bad_cells(source: Source, block: Floats, start: int) -> None:
+def refuse_bad_cells(
+    source: AnySource,
+    block: Floats,
+    start: int,
+    negatives: Negatives = "raise",
+    row_offset: int = 0,
+) -> None:
     """Raise for negative and infinite cells of a block of rows."""
     faults = []
     for bad in ((block < 0.0) & ~np.isinf(block), np.isinf(block)):
@@ -65,4 +73,4 @@ def refuse_bad_cells(source: Source, block: Floats, start: int) -> None:
         faults.append(
             (n, row + start, col, float(block[row, col])) if n else (0, 0, 0, 0.0)
         )
-    check_faults(source, faults[0], faults[1], "raise")
+    check_faults(source, faults[0], faults[1], negatives, row_offset)

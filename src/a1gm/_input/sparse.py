@@ -71,8 +71,15 @@ class SparseSource:
         return out
 
     def scaled_rows(self, scale: Floats) -> SparseSource:
-        """The same table with each row multiplied by a number."""
-        return self._with(self.ptr, self.cols, self.values * scale[self.lines])
+        """The table with each row multiplied by a number; rows times 0 are left out."""
+        kept = np.flatnonzero(scale > 0.0)
+        counts = np.diff(self.ptr)
+        chosen = np.repeat(scale > 0.0, counts)
+        ptr = np.concatenate(([0], np.cumsum(counts[kept])))
+        values = self.values[chosen] * np.repeat(scale[kept], counts[kept])
+        return SparseSource(
+            ptr, self.cols[chosen], values, len(kept), self.n_cols, self.absent
+        )
 
     def observed_as_ones(self) -> SparseSource:
         """The same holes, with 1 in every stored cell that is not one."""

@@ -1,0 +1,106 @@
+"""Checks that the estimators share."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from a1gm._input import AnySource, SparseSource, read_input
+from a1gm._input.door import is_sparse
+from a1gm._types import Absent, Floats
+from a1gm.exceptions import WeightsError
+
+__all__ = [
+    "Features",
+    "check_same_features",
+    "output_dtype",
+    "read_features",
+    "read_sample_weight",
+    "read_table",
+]
+
+
+class Features:
+    """What ``fit`` learns of the columns: how many, and names that are text."""
+
+    def __init__(self, estimator: BaseEstimator, X: Any) -> None:
+        # On a copy: a fit that fails later must leave the estimator as it was.
+        probe = copy.copy(estimator)
+        probe.__dict__.pop("feature_names_in_", None)
+        validate_data(probe, X, reset=True, skip_check_array=True)
+        self.n: int = probe.n_features_in_
+        self.names = getattr(probe, "feature_names_in_", None)
+
+    def set_on(self, estimator: Any) -> None:
+        """Give the estimator its fitted attributes."""
+        estimator.n_features_in_ = self.n
+        if self.names is not None:
+            estimator.feature_names_in_ = self.names
+        else:
+            estimator.__dict__.pop("feature_names_in_", None)
+
+
+def read_table(X: Any, absent: Absent | None) -> AnySource:
+    """Read a table; ``absent`` counts for sparse ones only."""
+    source: AnySource = read_input(X, absent=absent if is_sparse(X) else None)
+    return source
+
+
+def read_features(
+    estimator: BaseEstimator, X: Any, absent: Absent | None
+) -> tuple[AnySource, Features]:
+    """Read a table to fit, and its columns."""
+    source = read_table(X, absent)
+    return source, Features(estimator, X)
+
+
+def check_same_features(estimator: BaseEstimator, X: Any) -> None:
+    """Refuse other columns than those of ``fit``, in scikit-learn's words."""
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+
+
+def output_dtype(X: Any, source: AnySource) -> Any:
+    """Single precision for a table that is all single precision, else double."""
+    if isinstance(source, SparseSource):
+        is_single = X.dtype == np.float32
+    else:
+        dtypes = [part[0].dtype for part in source.parts]
+        is_single = bool(dtypes) and all(dtype == np.float32 for dtype in dtypes)
+    return np.float32 if is_single else np.float64
+
+
+def read_sample_weight(sample_weight: Any, n_rows: int) -> Floats:
+    """Check that there is one non-negative finite weight per row."""
+    try:
+        s = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        msg = f"sample_weight cannot be read as numbers: {error}."
+        raise WeightsError(msg) from error
+    if s.ndim == 0:
+        s = np.full(n_rows, float(s))
+    if s.ndim != 1:
+        msg = f"Sample weights must be 1D array or scalar, got shape {s.shape}."
+        raise WeightsError(msg)
+    if len(s) != n_rows:
+        msg = f"sample_weight has {len(s)} entries, but X has {n_rows} rows."
+        raise WeightsError(msg)
+    for what, bad in (
+        ("NaN", np.isnan(s)),
+        ("infinite", np.isinf(s)),
+        ("negative", s < 0.0),
+    ):
+        if bad.any():
+            at = int(bad.argmax())
+            msg = (
+                f"sample_weight[{at}] = {s[at]} is {what} ({int(bad.sum())} in all). "
+                "Weights must be finite and >= 0; 0 leaves a row out."
+            )
+            raise WeightsError(msg)
+    if not s.any():
+        msg = "All sample weights are zero: no row is left to fit."
+        raise WeightsError(msg)
+    return s

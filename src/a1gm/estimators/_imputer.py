@@ -1,0 +1,333 @@
+"""``RankOneImputer``: missing cells filled by the rank-1 fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.impute import MissingIndicator
+from sklearn.utils._param_validation import Interval, MissingValues
+from sklearn.utils.validation import check_is_fitted
+
+from a1gm._by_block import values_for_rows
+from a1gm._fill import fill_table
+from a1gm._fit import fit_observation, warn_of_gap
+from a1gm._input import AnySource, SparseSource
+from a1gm._observe import observe
+from a1gm._types import AnyArray, Bools, Floats, SmallInts
+from a1gm.estimators._checks import (
+    check_same_features,
+    output_dtype,
+    read_features,
+    read_table,
+)
+from a1gm.estimators._marker import check_marker, is_nan_like, mark_missing
+from a1gm.exceptions import EmptyLineWarning, ParameterError, UndeterminedWarning
+
+__all__ = ["RankOneImputer"]
+
+
+class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fill missing cells with the best rank-1 explanation of the table.
+
+    A drop-in for ``sklearn.impute.SimpleImputer`` on non-negative tables: a missing
+    cell gets its row's level times its column's level, not the column's mean.
+
+    Parameters
+    ----------
+    missing_values : number, NaN, None or pd.NA, default=NaN
+        What marks a missing cell.
+    add_indicator : bool, default=False
+        Append columns that say which cells were missing.
+    keep_empty_features : bool, default=False
+        Keep columns without any observed cell in ``fit``, filled with 0.
+    copy : bool, default=True
+        With ``False``, fill an array of floats in place.
+    tol : float, default=1e-10
+        The certificate to reach: largest relative mismatch of the margins.
+    max_iter : int, default=1000
+        Budget of iterations for patterns without a closed form.
+
+    Attributes
+    ----------
+    col_factor_ : ndarray of shape (n_features_in_,)
+        Column factors; NaN for columns without any observed cell.
+    n_iter_ : int
+        Iterations of the fit; 1 for the closed form, which takes none.
+    indicator_ : MissingIndicator
+        The indicator of missing cells; None if ``add_indicator`` is false.
+    n_features_in_ : int
+        Columns seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has names that are all text.
+
+    Notes
+    -----
+    Rows at ``transform`` may be new and have other missing cells: the row's factor is
+    its sum over the sum of its observed columns' factors. A cell that the data do not
+    determine (a row without any observed cell, or columns never observed together with
+    the others) stays NaN, with one warning that counts them.
+
+    Absent cells of a sparse table are zeros; its stored missing cells are filled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import RankOneImputer
+    >>> RankOneImputer().fit_transform([[1, 2, 3], [2, np.nan, 6], [np.nan, 8, 12]])
+    array([[ 1.,  2.,  3.],
+           [ 2.,  4.,  6.],
+           [ 4.,  8., 12.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "missing_values": [MissingValues()],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "copy": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        missing_values: Any = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        copy: bool = True,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+    ) -> None:
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.copy = copy
+        self.tol = tol
+        self.max_iter = max_iter
+
+    # ---------------------------------------------------------------------- fitting
+    def fit(self, X: Any, y: Any = None) -> RankOneImputer:
+        """Learn the column factors of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Non-negative numbers with missing cells.
+        y : ignored
+
+        Returns
+        -------
+        RankOneImputer
+            This estimator.
+        """
+        self._validate_params()
+        check_marker(self.missing_values, X)
+        source, features = read_features(self, X, "zero")
+        source = mark_missing(source, self.missing_values)
+        # Rows without any cell, and blocks, are for transform to speak of.
+        fit = fit_observation(
+            observe(source),
+            source=source,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            on_undetermined="ignore",
+            quiet=True,
+        )
+        if fit._factors.gap > self.tol:
+            warn_of_gap(fit._factors, self.tol, stacklevel=3)
+        indicator: Any = self._new_indicator(source) if self.add_indicator else None
+        self.col_factor_: Floats = fit.col_factor
+        self._col_block: SmallInts = fit._factors.col_block
+        self.n_iter_ = max(1, fit.n_iter)
+        self.indicator_ = indicator
+        features.set_on(self)
+        self._warn_of_empty_features()
+        return self
+
+    def _new_indicator(self, source: AnySource) -> Any:
+        indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)
+        holes = _holes(source).astype(np.float64)
+        if isinstance(source, SparseSource):
+            holes.data[:] = np.nan
+        else:
+            holes[holes == 1.0] = np.nan
+        return indicator.fit(holes)
+
+    @property
+    def _kept(self) -> Bools:
+        """Columns that ``transform`` gives."""
+        empty = np.isnan(self.col_factor_)
+        kept: Bools = np.ones_like(empty) if self.keep_empty_features else ~empty
+        return kept
+
+    def _warn_of_empty_features(self) -> None:
+        empty = np.flatnonzero(np.isnan(self.col_factor_))
+        if len(empty) and not self.keep_empty_features:
+            names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+            warnings.warn(
+                "Skipping features without any observed values: "
+                f"{names[empty].tolist()}. At least one non-missing value is needed; "
+                "keep_empty_features=True keeps them, filled with 0.",
+                EmptyLineWarning,
+                stacklevel=3,
+            )
+
+    # -------------------------------------------------------------------- transforming
+    def transform(self, X: Any) -> Any:
+        """Fill the missing cells of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows, which may be new.
+
+        Returns
+        -------
+        ndarray or sparse table of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        check_marker(self.missing_values, X)
+        source = read_table(X, "zero")
+        check_same_features(self, X)
+        source = mark_missing(source, self.missing_values)
+        filled = self._filled(X, source)
+        if not self.add_indicator:
+            return filled
+        return _beside(filled, _holes(source)[:, self.indicator_.features_])
+
+    def _filled(self, X: Any, source: AnySource) -> Any:
+        known = values_for_rows(source, self.col_factor_, self._col_block)
+        values = self._with_empty_columns(known)
+        in_place = not self.copy
+        dtype = output_dtype(X, source)
+        if isinstance(source, SparseSource):
+            result = fill_table(X, source, values, in_place=in_place)
+            table = result.table.tocsc()
+        else:
+            result = fill_table(X, source, values, in_place=in_place, as_array=True)
+            table = result.table.astype(dtype, copy=False)
+        kept = self._kept
+        n_left = result.n_left
+        if not kept.all():
+            n_left -= _holes_of(source, ~kept)
+            table = table[:, np.flatnonzero(kept)]
+        if n_left > 0:
+            warnings.warn(
+                f"{n_left} missing cells stay missing: the data do not determine them "
+                "(their row observes nothing that was fitted together with their "
+                "column).",
+                UndeterminedWarning,
+                stacklevel=3,
+            )
+        return table
+
+    def _with_empty_columns(
+        self, known: Callable[[Any, Any], Floats]
+    ) -> Callable[[Any, Any], Floats]:
+        if not self.keep_empty_features:
+            return known
+        empty = np.isnan(self.col_factor_)
+
+        def values(i: Any, j: Any) -> Floats:
+            found = known(i, j)
+            found[empty[j]] = 0.0
+            return found
+
+        return values
+
+    def inverse_transform(self, X: Any) -> AnyArray:
+        """Put the marks of missing cells back, with the help of the indicator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features_out)
+            As ``transform`` gave it, with ``add_indicator=True``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_in_)
+        """
+        check_is_fitted(self)
+        if not self.add_indicator:
+            msg = (
+                "'inverse_transform' works only when RankOneImputer is instantiated "
+                f"with 'add_indicator=True'. Got 'add_indicator={self.add_indicator}' "
+                "instead."
+            )
+            raise ParameterError(msg)
+        X = np.asarray(X)
+        n_filled = int(self._kept.sum())
+        out: AnyArray = np.zeros((len(X), self.n_features_in_), X.dtype)
+        out[:, self._kept] = X[:, :n_filled]
+        missing = np.zeros(out.shape, bool)
+        missing[:, self.indicator_.features_] = X[:, n_filled:].astype(bool)
+        out[missing] = (
+            np.nan if is_nan_like(self.missing_values) else self.missing_values
+        )
+        return out
+
+    # ------------------------------------------------------------- scikit-learn's hooks
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Names of the columns that ``transform`` gives.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names of the input columns; those of ``fit`` by default.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        from sklearn.utils.validation import _check_feature_names_in
+
+        check_is_fitted(self)
+        given = _check_feature_names_in(self, input_features)
+        names: AnyArray = given[self._kept]
+        if not self.add_indicator:
+            return names
+        return np.concatenate([names, self.indicator_.get_feature_names_out(given)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = is_nan_like(self.missing_values)
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _holes(source: AnySource) -> Any:
+    """Which cells are missing: an array, or a sparse table of those stored."""
+    shape = (source.n_rows, source.n_cols)
+    if isinstance(source, SparseSource):
+        from scipy.sparse import coo_array
+
+        at = np.flatnonzero(source.missing)
+        line = np.searchsorted(source.ptr, at, side="right") - 1
+        cells = (np.ones(len(at), bool), (line, source.cols[at]))
+        return coo_array(cells, shape=shape).tocsc()
+    holes = np.zeros(shape, bool)
+    for rows, block in source.blocks():
+        holes[rows] = np.isnan(block)
+    return holes
+
+
+def _holes_of(source: AnySource, chosen: Bools) -> int:
+    """Missing cells in some columns."""
+    if isinstance(source, SparseSource):
+        return int(chosen[source.cols[source.missing]].sum())
+    return sum(int(np.isnan(block[:, chosen]).sum()) for _, block in source.blocks())
+
+
+def _beside(filled: Any, mask: Any) -> Any:
+    if isinstance(filled, np.ndarray):
+        return np.hstack([filled, mask.astype(filled.dtype)])
+    from scipy.sparse import hstack
+
+    return hstack([filled, mask.astype(filled.dtype)], format="csc")

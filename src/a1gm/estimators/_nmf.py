@@ -1,0 +1,350 @@
+"""``RankOneNMF``: the rank-1 fit as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from a1gm._divergence import divergence_of_blocks
+from a1gm._fit import fit_observation
+from a1gm._input import AnySource, SparseSource
+from a1gm._observe import observe
+from a1gm._pattern_table import PatternTable
+from a1gm._transform import row_factors
+from a1gm._types import Absent, AnyArray, Floats, Negatives, Solver
+from a1gm.estimators._checks import (
+    check_same_features,
+    output_dtype,
+    read_features,
+    read_sample_weight,
+    read_table,
+)
+from a1gm.estimators._weighted import collect_rows, observe_weighted_sparse
+from a1gm.exceptions import DimensionError, EmptyLineWarning
+from a1gm.result import RankOneFit
+
+__all__ = ["RankOneNMF"]
+
+
+class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Rank-1 non-negative matrix factorisation of a table with missing cells.
+
+    Finds the global optimum of the Kullback-Leibler divergence on the observed cells,
+    ``X ≈ transform(X) @ components_``, for every pattern of missing cells.
+
+    Parameters
+    ----------
+    negatives : {"raise", "allow"}, default="raise"
+        ``"allow"`` fits row and column sums of tables with negative cells.
+    tol : float, default=1e-10
+        The certificate to reach: largest relative mismatch of the margins.
+    max_iter : int, default=1000
+        Budget of iterations for patterns without a closed form.
+    n_threads : int, optional
+        Threads for the pass over the data; the cores available by default.
+    absent : {"missing", "zero"}, optional
+        For SciPy sparse tables, what an absent cell is. Dense tables ignore it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (1, n_features)
+        The column factor. It sums to 1, so ``transform`` gives each row's estimated
+        total in the units of the data. NaN for columns without any observed cell.
+    col_factor_ : ndarray of shape (n_features,)
+        The same as a vector.
+    reconstruction_err_ : float
+        Divergence on the observed cells, computed when first asked for. NaN after
+        ``partial_fit``, which does not keep the data.
+    n_iter_ : int
+        Iterations; 1 when ``solver_`` is "closed form", which takes none.
+    certificate_ : float
+        Largest relative mismatch between the margins of the fit and of the data.
+    is_exact_ : bool
+        Whether the certificate is within ``tol``.
+    solver_ : {"closed form", "scaling", "newton"}
+        How it was solved.
+    n_features_in_ : int
+        Columns seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has names that are all text.
+
+    See Also
+    --------
+    RankOneImputer : Fill missing cells with the rank-1 values.
+    a1gm.fit : The function behind this class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import RankOneNMF
+    >>> X = np.array([[1.0, 2.0, 1.0], [2.0, np.nan, 2.0]])
+    >>> model = RankOneNMF().fit(X)
+    >>> model.components_
+    array([[0.25, 0.5 , 0.25]])
+    >>> model.transform(X)
+    array([[4.],
+           [8.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "negatives": [StrOptions({"raise", "allow"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "absent": [StrOptions({"missing", "zero"}), None],
+    }
+
+    # The fit, or the table it can be solved from; what was fitted, and its divergence.
+    _fit: RankOneFit | None
+    _table: PatternTable | None
+    _seen: tuple[AnySource, Floats | None] | None
+    _error: float | None
+
+    def __init__(
+        self,
+        *,
+        negatives: Negatives = "raise",
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+        n_threads: int | None = None,
+        absent: Absent | None = None,
+    ) -> None:
+        self.negatives = negatives
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_threads = n_threads
+        self.absent = absent
+
+    # ---------------------------------------------------------------------- fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> RankOneNMF:
+        """Fit the rows of X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Non-negative numbers; NaN (or the container's own mark) is missing.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Non-negative weight of each row; 2 counts a row twice, 0 leaves it out.
+
+        Returns
+        -------
+        RankOneNMF
+            This estimator.
+        """
+        self._validate_params()
+        source, features = read_features(self, X, self.absent)
+        s = None
+        if sample_weight is not None:
+            s = read_sample_weight(sample_weight, source.n_rows)
+        fit = self._fit_rows(source, s)
+        # State is set only now: a fit that failed has changed nothing.
+        self._fit, self._table, self._seen = fit, None, (source, s)
+        self._error = None
+        features.set_on(self)
+        return self
+
+    def _fit_rows(self, source: AnySource, s: Floats | None) -> RankOneFit:
+        if s is not None and not isinstance(source, SparseSource):
+            table = collect_rows(
+                source, s, negatives=self.negatives, n_threads=self.n_threads, call=0
+            )
+            return table.solve(tol=self.tol, max_iter=self.max_iter)
+        if s is not None and isinstance(source, SparseSource):
+            seen = observe_weighted_sparse(source, s, self.negatives)
+        else:
+            seen = observe(source, n_threads=self.n_threads, negatives=self.negatives)
+        return fit_observation(
+            seen,
+            source=source if s is None else None,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_threads=self.n_threads,
+            row_labels=source.row_labels,
+            col_labels=source.col_labels,
+        )
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> RankOneNMF:
+        """Add rows to those seen before.
+
+        Exact: any order and any way of cutting the same rows gives the same factors
+        as one ``fit``. They are solved for when first asked for.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            More rows with the same columns.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Non-negative weight of each row.
+
+        Returns
+        -------
+        RankOneNMF
+            This estimator.
+        """
+        self._validate_params()
+        table: PatternTable | None = getattr(self, "_table", None)
+        if table is None:
+            source, features = read_features(self, X, self.absent)
+        else:
+            check_same_features(self, X)
+            source, features = read_table(X, self.absent), None
+        s = None
+        if sample_weight is not None:
+            s = read_sample_weight(sample_weight, source.n_rows)
+        fresh = collect_rows(
+            source,
+            s,
+            negatives=self.negatives,
+            n_threads=self.n_threads,
+            call=0 if table is None else len(table.blocks),
+            row_offset=0 if table is None else table.n_rows,
+        )
+        self._table = fresh if table is None else table.merge(fresh)
+        self._fit, self._seen, self._error = None, None, None
+        if features is not None:
+            features.set_on(self)
+        return self
+
+    # ------------------------------------------------------------------ using the fit
+    def transform(self, X: Any) -> AnyArray:
+        """Row factors of any rows: their sum over the sum of the observed factors.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows, which may be new and have other missing cells.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+            NaN for a row that observes nothing.
+        """
+        check_is_fitted(self)
+        source = read_table(X, self.absent)
+        check_same_features(self, X)
+        factors = row_factors(source, self.col_factor_, self.negatives)
+        unknown = np.flatnonzero(np.isnan(factors))
+        if len(unknown):
+            warnings.warn(
+                f"{len(unknown)} rows have no observed cell with a known factor, the "
+                f"first is row {unknown[0]}; their factor is NaN.",
+                EmptyLineWarning,
+                stacklevel=2,
+            )
+        return factors.astype(output_dtype(X, source), copy=False)[:, None]
+
+    def inverse_transform(self, X: Any) -> AnyArray:
+        """Rank-1 table of given row factors.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, 1)
+            Row factors, as ``transform`` gives them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = check_array(
+            X, ensure_all_finite="allow-nan", dtype=[np.float64, np.float32]
+        )
+        if X.shape[1] != 1:
+            msg = f"X has {X.shape[1]} columns; row factors are a single column."
+            raise DimensionError(msg)
+        table: AnyArray = X * self.components_.astype(X.dtype)
+        return table
+
+    # -------------------------------------------------------------- fitted attributes
+    def _solution(self) -> RankOneFit:
+        check_is_fitted(self)
+        if self._fit is None:
+            table: Any = self._table  # one of the two is always there
+            self._fit = table.solve(tol=self.tol, max_iter=self.max_iter)
+        return self._fit
+
+    @property
+    def col_factor_(self) -> Floats:
+        """Column factors, a vector."""
+        return self._solution().col_factor
+
+    @property
+    def components_(self) -> Floats:
+        """Column factors, as scikit-learn keeps them."""
+        return self._solution().col_factor[None, :]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations, at least 1."""
+        return max(1, self._solution().n_iter)
+
+    @property
+    def certificate_(self) -> float:
+        """Largest relative mismatch of the margins."""
+        return self._solution().certificate
+
+    @property
+    def is_exact_(self) -> bool:
+        """Whether the certificate is within ``tol``."""
+        return self._solution().is_exact
+
+    @property
+    def solver_(self) -> Solver:
+        """How it was solved."""
+        return self._solution().solver
+
+    @property
+    def reconstruction_err_(self) -> float:
+        """Divergence on the observed cells, each row times its weight."""
+        fit = self._solution()
+        if self._error is None:
+            self._error = self._divergence(fit)
+        return self._error
+
+    def _divergence(self, fit: RankOneFit) -> float:
+        source, s = (None, None) if self._seen is None else self._seen
+        if s is None or source is None:
+            return fit.divergence
+        if isinstance(source, SparseSource):
+            return float("nan")
+        w = np.nan_to_num(row_factors(source, fit.col_factor, self.negatives))
+        weights = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
+        return divergence_of_blocks(source, w, fit.col_factor, None, weights)
+
+    # ------------------------------------------------------------- scikit-learn's hooks
+    @property
+    def _n_features_out(self) -> int:
+        return 1
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = True  # margins must be, whatever the cells
+        tags.input_tags.sparse = self.absent is not None
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: only the divergence travels."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if state.get("_seen") is not None:
+            state["_error"] = self.reconstruction_err_
+            state["_seen"] = None
+        return state

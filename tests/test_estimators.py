@@ -1,0 +1,339 @@
+"""RankOneNMF and RankOneImputer do what their functions do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import a1gm
+from a1gm import RankOneImputer, RankOneNMF
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    EmptyLineWarning,
+    ParameterError,
+    UndeterminedWarning,
+)
+
+RTOL = 1e-9
+
+
+def table(n=80, m=6, share=0.25, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m)) * rng.uniform(0.5, 2.0, size=m)
+    X[rng.random(X.shape) < share] = np.nan
+    X[0], X[:, 0] = 1.0, 1.0
+    return X
+
+
+# -------------------------------------------------------------------- RankOneNMF
+def test_nmf_is_the_fit():
+    X = table()
+    fit, model = a1gm.fit(X), RankOneNMF().fit(X)
+    np.testing.assert_array_equal(model.components_, fit.col_factor[None, :])
+    np.testing.assert_allclose(model.transform(X)[:, 0], fit.row_factor, rtol=RTOL)
+    assert model.reconstruction_err_ == pytest.approx(fit.divergence, rel=RTOL)
+    assert model.certificate_ <= 1e-10
+    assert model.is_exact_
+    assert model.solver_ == fit.solver
+    assert model.n_iter_ == max(1, fit.n_iter)
+    np.testing.assert_allclose(
+        model.inverse_transform(model.transform(X)), fit.reconstruct(), rtol=RTOL
+    )
+
+
+def test_the_divergence_is_not_computed_in_fit(monkeypatch):
+    from a1gm import result
+
+    calls = []
+    real = result.divergence_of_blocks
+    monkeypatch.setattr(
+        result, "divergence_of_blocks", lambda *a: calls.append(1) or real(*a)
+    )
+    model = RankOneNMF().fit(table())
+    assert calls == []
+    assert model.reconstruction_err_ == model.reconstruction_err_
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("cuts", [[1], [40], [10, 11, 60], list(range(1, 80))])
+def test_partial_fit_is_exact_for_any_cutting_and_order(cuts):
+    X = table()
+    expected = RankOneNMF().fit(X).components_
+    blocks = np.split(X, cuts)
+    for order in (blocks, blocks[::-1]):
+        model = RankOneNMF()
+        for block in order:
+            model.partial_fit(block)
+        np.testing.assert_allclose(model.components_, expected, rtol=1e-12)
+        assert np.isnan(model.reconstruction_err_)
+
+
+def test_partial_fit_solves_late_so_that_early_blocks_may_be_poor():
+    X = table()
+    poor = np.full((2, 6), np.nan)
+    model = RankOneNMF().partial_fit(poor).partial_fit(X)
+    np.testing.assert_allclose(
+        model.components_, RankOneNMF().fit(X).components_, rtol=1e-12
+    )
+
+
+def test_partial_fit_after_fit_starts_again():
+    X = table()
+    model = RankOneNMF().fit(X[:10]).partial_fit(X)
+    np.testing.assert_allclose(
+        model.components_, RankOneNMF().fit(X).components_, rtol=1e-12
+    )
+
+
+def test_a_refused_block_leaves_partial_fit_as_it_was():
+    X = table()
+    model = RankOneNMF().partial_fit(X)
+    before = model.components_
+    with pytest.raises(ValueError, match=r"X\[80, 0\] = -1"):
+        model.partial_fit(-np.ones((1, 6)))
+    np.testing.assert_array_equal(model.components_, before)
+
+
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+def test_sparse_tables(absent):
+    X = table(share=0.5)
+    rows, cols = np.nonzero(~np.isnan(X))
+    S = sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
+    dense = X if absent == "missing" else np.nan_to_num(X)
+    expected, model = RankOneNMF().fit(dense), RankOneNMF(absent=absent).fit(S)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=RTOL)
+    np.testing.assert_allclose(model.transform(S), expected.transform(dense), rtol=RTOL)
+    parts = RankOneNMF(absent=absent).partial_fit(S[:30]).partial_fit(S[30:])
+    np.testing.assert_allclose(parts.components_, expected.components_, rtol=RTOL)
+    s = np.arange(80) % 3
+    model.fit(S, sample_weight=s)
+    expected.fit(dense, sample_weight=s)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=RTOL)
+
+
+def test_weights_count_rows():
+    X = table()
+    s = np.random.default_rng(3).integers(0, 4, len(X))
+    repeated = np.repeat(X, s, axis=0)
+    expected = RankOneNMF().fit(repeated)
+    model = RankOneNMF().fit(X, sample_weight=s)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=RTOL)
+    assert model.reconstruction_err_ == pytest.approx(
+        expected.reconstruction_err_, rel=1e-8
+    )
+    parts = RankOneNMF()
+    for k in range(0, 80, 20):
+        parts.partial_fit(X[k : k + 20], sample_weight=s[k : k + 20])
+    np.testing.assert_allclose(parts.components_, expected.components_, rtol=RTOL)
+
+
+def test_sample_weight_can_be_routed():
+    X = table()
+    s = np.arange(1.0, 81.0)
+    expected = RankOneNMF().fit(X, sample_weight=s).components_
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = RankOneNMF().set_fit_request(sample_weight=True)
+        pipe = Pipeline([("nmf", model)]).fit(X, sample_weight=s)
+    np.testing.assert_array_equal(pipe["nmf"].components_, expected)
+
+
+def test_single_precision_stays_single():
+    X = table()
+    assert RankOneNMF().fit_transform(X.astype(np.float32)).dtype == np.float32
+    assert RankOneNMF().fit_transform(X).dtype == np.float64
+    assert RankOneImputer().fit_transform(X.astype(np.float32)).dtype == np.float32
+    assert (
+        RankOneImputer()
+        .fit_transform(pl.DataFrame(X, schema=list("abcdef")).cast(pl.Float32))
+        .dtype
+        == np.float32
+    )
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_set_output(output):
+    X = pd.DataFrame(table(), columns=list("abcdef"))
+    out = RankOneNMF().set_output(transform=output).fit_transform(X)
+    assert list(out.columns) == ["rankonenmf0"]
+    out = RankOneImputer().set_output(transform=output).fit_transform(X)
+    assert list(out.columns) == list("abcdef")
+
+
+def test_a_row_without_data_has_no_factor():
+    model = RankOneNMF().fit(table())
+    rows = np.full((2, 6), np.nan)
+    rows[1, 2] = 3.0
+    with pytest.warns(EmptyLineWarning, match="the first is row 0"):
+        factors = model.transform(rows)
+    assert np.isnan(factors[:, 0]).tolist() == [True, False]
+
+
+def test_too_small_a_budget_warns():
+    X = table(40, 8, 0.4)
+    with pytest.warns(ConvergenceWarning):
+        model = RankOneNMF(max_iter=1).fit(X)
+    assert not model.is_exact_
+    with pytest.warns(ConvergenceWarning):
+        RankOneImputer(max_iter=1).fit(X)
+
+
+def test_negatives_allowed_fit_the_margins():
+    X = np.array([[4.0, 6.0, 5.0], [3.0, -0.5, 4.0], [2.0, 4.0, np.nan]])
+    model = RankOneNMF(negatives="allow").fit(X)
+    assert model.certificate_ <= 1e-10
+    assert model.transform(X).shape == (3, 1)
+
+
+# ---------------------------------------------------------------- RankOneImputer
+def test_imputer_fills_as_the_fit_does():
+    X = table()
+    expected = a1gm.fit(X).impute(X)
+    np.testing.assert_allclose(RankOneImputer().fit_transform(X), expected, rtol=RTOL)
+
+
+def test_imputer_takes_new_rows():
+    X = table()
+    imputer = RankOneImputer().fit(X)
+    h = imputer.col_factor_
+    new = np.array([[np.nan, 2.0, np.nan, np.nan, 1.0, np.nan]])
+    expected = 3.0 / (h[1] + h[4]) * h
+    expected[[1, 4]] = [2.0, 1.0]
+    np.testing.assert_allclose(imputer.transform(new)[0], expected, rtol=1e-12)
+
+
+def visible(imputer, X):
+    """What a user can see of an imputer, values of filled cells apart."""
+    out = imputer.fit_transform(X)
+    missing = np.isnan(X) if X.dtype.kind == "f" else np.zeros(X.shape, bool)
+    return (
+        out.shape,
+        out.dtype,
+        imputer.get_feature_names_out().tolist(),
+        out[~missing[:, :]].tolist() if out.shape == X.shape else None,
+        imputer.n_features_in_,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"add_indicator": True},
+        {"keep_empty_features": True},
+        {"keep_empty_features": True, "add_indicator": True},
+    ],
+)
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.filterwarnings("ignore:Skipping features")
+def test_imputer_looks_like_simple_imputer(options, empty):
+    X = table()
+    if empty:
+        X[:, 3] = np.nan
+    assert visible(RankOneImputer(**options), X) == visible(SimpleImputer(**options), X)
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features")
+def test_empty_features_are_dropped_or_filled_with_zero():
+    X = table()
+    X[:, 3] = np.nan
+    with pytest.warns(EmptyLineWarning, match=r"\[3\]"):
+        imputer = RankOneImputer().fit(X)
+    assert imputer.transform(X).shape == (80, 5)
+    kept = RankOneImputer(keep_empty_features=True).fit_transform(X)
+    assert (kept[:, 3] == 0.0).all()
+
+
+def test_indicator_and_inverse():
+    X = table()
+    imputer = RankOneImputer(add_indicator=True)
+    out = imputer.fit_transform(X)
+    np.testing.assert_array_equal(out[:, 6:].astype(bool), np.isnan(X)[:, 1:])
+    np.testing.assert_array_equal(imputer.inverse_transform(out), X)
+    with pytest.raises(ParameterError, match="add_indicator=True"):
+        RankOneImputer().fit(X).inverse_transform(X)
+
+
+def test_integer_marker():
+    X = table()
+    marked = np.where(np.isnan(X), -9, np.ceil(X)).astype(np.int64)
+    expected = RankOneImputer().fit_transform(np.where(np.isnan(X), np.nan, np.ceil(X)))
+    for given in (marked, pd.DataFrame(marked), pl.DataFrame(marked)):
+        out = RankOneImputer(missing_values=-9).fit_transform(given)
+        np.testing.assert_allclose(out, expected, rtol=RTOL)
+
+
+def test_sparse_input_gives_sparse_output():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, size=(40, 6)).astype(float)
+    X[3, 2] = X[7, 1] = np.nan
+    S = sp.csr_matrix(X)
+    out = RankOneImputer().fit_transform(S)
+    assert out.format == "csc"
+    np.testing.assert_allclose(out.toarray(), RankOneImputer().fit_transform(X))
+    both = RankOneImputer(add_indicator=True).fit_transform(S)
+    assert both.shape == (40, 8)
+    with pytest.raises(ParameterError, match="missing_values == 0"):
+        RankOneImputer(missing_values=0).fit(S)
+
+
+def test_copy_false_fills_in_place():
+    X = table()
+    out = RankOneImputer(copy=False).fit_transform(X)
+    assert out is X or np.shares_memory(out, X)
+    assert not np.isnan(X).any()
+
+
+def test_cells_of_other_blocks_stay_missing():
+    X = np.array([[1.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 3.0, 1.0]])
+    imputer = RankOneImputer().fit(X)
+    with pytest.warns(UndeterminedWarning, match="4 missing cells"):
+        out = imputer.transform(X)
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(X))
+    row = np.array([[1.0, np.nan, 3.0, np.nan]])
+    np.testing.assert_allclose(imputer.transform(row), [[1.0, 2.0, 3.0, 1.0]])
+
+
+def test_tables_of_zeros_are_filled_with_zero():
+    X = np.array([[0.0, np.nan], [0.0, 0.0]])
+    assert RankOneImputer().fit_transform(X).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+# ------------------------------------------------------------------ at home in sklearn
+def labelled():
+    X = table(120)
+    return X, (np.nan_to_num(X)[:, 1] > 1.0).astype(int)
+
+
+def test_pipeline_and_cross_validation():
+    X, y = labelled()
+    pipe = make_pipeline(RankOneImputer(), StandardScaler(), LogisticRegression())
+    scores = cross_validate(pipe, X, y, cv=3, error_score="raise")
+    assert np.isfinite(scores["test_score"]).all()
+
+
+def test_grid_search():
+    X, y = labelled()
+    pipe = Pipeline([("fill", RankOneImputer()), ("model", LogisticRegression())])
+    grid = {"fill__add_indicator": [False, True]}
+    search = GridSearchCV(pipe, grid, cv=3, error_score="raise", n_jobs=2).fit(X, y)
+    assert search.best_params_["fill__add_indicator"] in (True, False)
+
+
+def test_column_transformer():
+    X, _ = labelled()
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(text="x")
+    both = ColumnTransformer(
+        [("fill", RankOneImputer(), list("abc")), ("nmf", RankOneNMF(), list("abc"))]
+    ).set_output(transform="pandas")
+    out = both.fit_transform(frame)
+    assert list(out.columns) == ["fill__a", "fill__b", "fill__c", "nmf__rankonenmf0"]
