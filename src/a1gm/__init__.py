@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from a1gm import exceptions, paper
     from a1gm._fit import fit
     from a1gm._pattern_table import PatternTable
+    from a1gm.estimators import RankOneImputer, RankOneNMF
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
     from a1gm.pattern import MissingPattern
     from a1gm.result import RankOneFit
-    from a1gm.estimators import RankOneImputer, RankOneNMF
 
 __all__ = [
     "MissingPattern",
     "NMMFFit",
     "PatternTable",
     "RankOneFit",
-    "RelationsFit",
     "RankOneImputer",
     "RankOneNMF",
+    "RelationsFit",
     "exceptions",
     "fit",
     "fit_nmmf",
