@@ -45,24 +45,22 @@ def expand_factors(
     w, h, line_block, col_block = reduced.replay(core.w, core.h)
     n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
     all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
-    if all_inside:
-        total = h.sum()
-        h /= total
-        w *= total
-    else:
-        line_block, col_block = _order_by_first_line(line_block, col_block, n_blocks)
-        _share_out(w, h, line_block, col_block, row_sums, n_blocks)
-        _fill_zero_lines(w, h, line_block, col_block, observed_col, n_blocks)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if all_inside:
+            total = h.sum()
+            h /= total
+            w *= total
+        else:
+            line_block, col_block = _order_by_first_line(
+                line_block, col_block, n_blocks
+            )
+            _share_out(w, h, line_block, col_block, row_sums, n_blocks)
         scale = w / row_sums
+    _check_range(w[line_block >= 0], h[col_block >= 0])
+    if not all_inside:
+        _fill_zero_lines(w, h, line_block, col_block, observed_col, n_blocks)
     if not np.isfinite(scale).all():
         scale[row_sums == 0.0] = 0.0
-    if np.isinf(h).any() or np.isinf(w).any():
-        msg = (
-            "The optimal factors of this table are outside the range of float64 "
-            "(about 1e-308 to 1e308). Rescale rows or columns, or drop extreme ones."
-        )
-        raise NotRepresentableError(msg)
     return Factors(
         line_factor=w,
         line_scale=scale,
@@ -75,6 +73,18 @@ def expand_factors(
         gap=core.gap,
         all_inside=all_inside,
     )
+
+
+def _check_range(w: Floats, h: Floats) -> None:
+    """Refuse factors of lines with data that are 0 or infinite in float64."""
+    for factor in (w, h):
+        if not np.isfinite(factor).all() or not factor.all():
+            msg = (
+                "The optimal factors of this table are outside the range of float64 "
+                "(about 1e-308 to 1e308). Rescale rows or columns, or drop extreme "
+                "ones."
+            )
+            raise NotRepresentableError(msg)
 
 
 def _order_by_first_line(

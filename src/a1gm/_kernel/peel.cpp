@@ -376,7 +376,10 @@ void replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
     };
     switch (step) {
       case Step::root:
-        w[gone] = h[kept] = std::sqrt(sum_gone / ratio);
+        // The scale is free; 1 on the column's side, where the final factors sum to 1,
+        // keeps everything in range whenever the final factors are.
+        h[kept] = 1.0;
+        w[gone] = sum_gone / ratio;
         row_label[gone] = col_label[kept] = next_label++;
         break;
       case Step::leaf_row:

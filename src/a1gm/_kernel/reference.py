@@ -47,12 +47,13 @@ def observe(
         seen.add(_read(parts, start, min(start + step, n), scale), start, parts)
     wide = not keep_table and len(seen.counts) * m > table_cells
     wide = wide and len(seen.counts) * 4 > n
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # the flag tells of overflow
+        form = seen.wide_form() if wide else seen.table_form()
         total = float(seen.row_sums.sum())
     return (
         seen.row_sums,
         wide,
-        seen.wide_form() if wide else seen.table_form(),
+        form,
         total,
         seen.overflow,
         tuple(seen.negative),
@@ -450,8 +451,9 @@ class Reduced:
         next_block = self.n_core_blocks
         for e in reversed(self.log):
             if e.step == "root":
-                value = np.sqrt(e.sum_gone / e.ratio)
-                factor["row"][e.gone] = factor["col"][e.kept] = value
+                # The scale is free; 1 on the side whose factors will sum to 1.
+                factor["row"][e.gone] = e.sum_gone / e.ratio
+                factor["col"][e.kept] = 1.0
                 block["row"][e.gone] = block["col"][e.kept] = next_block
                 next_block += 1
                 continue

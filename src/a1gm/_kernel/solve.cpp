@@ -57,9 +57,9 @@ void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_
   }
 }
 
-bool all_finite(const std::vector<double>& values) {
+bool all_in_range(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(),
-                     [](double v) { return std::isfinite(v); });
+                     [](double v) { return v > 0.0 && std::isfinite(v); });
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
   Nesting nesting;
   if (find_nesting(keys, n, m, words, nesting)) {
     solve_nesting(nesting, sums, n, m, R, C, out);
-    return all_finite(out.col_factor) && all_finite(out.line_scale);
+    return all_in_range(out.col_factor) && all_in_range(out.line_scale);
   }
   Reduced reduced;
   if (!merge_twins(keys, n, m, words, R.data(), C.data(), true, false, reduced))
@@ -107,8 +107,8 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
     out.line_factor[i] *= total;
     out.line_scale[i] = out.line_factor[i] / R[i];
   }
-  return all_finite(out.col_factor) && all_finite(out.line_scale) &&
-         all_finite(out.line_factor);
+  return all_in_range(out.col_factor) && all_in_range(out.line_scale) &&
+         all_in_range(out.line_factor);
 }
 
 }  // namespace a1gm
