@@ -62,11 +62,13 @@ def separate_zero_lines(statistics: Statistics) -> Components | None:
 
     For ``negatives="allow"``, where cells of either sign make the sums.
     """
-    zero_line, zero_col = statistics.row_sums == 0.0, statistics.col_sums == 0.0
+    observed_line, observed_col = statistics.has_observed()
+    zero_line = (statistics.row_sums == 0.0) & observed_line
+    zero_col = (statistics.col_sums == 0.0) & observed_col
     if not zero_line.any() and not zero_col.any():
         return None
-    line = np.zeros(len(zero_line), np.int32)
-    col = np.zeros(len(zero_col), np.int32)
+    line = np.where(observed_line, 0, -1).astype(np.int32)
+    col = np.where(observed_col, 0, -1).astype(np.int32)
     line[zero_line] = 1 + np.arange(zero_line.sum())
     col[zero_col] = 1 + zero_line.sum() + np.arange(zero_col.sum())
     return Components(line, col)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._blocks import find_components, separate_zero_lines
+from a1gm._blocks import Components, find_components, separate_zero_lines
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._input import AnySource, Source, SparseSource, read_input
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe import Observation, observe
-from a1gm._peel import reduce_statistics
+from a1gm._peel import reduce_margins, reduce_statistics
 from a1gm._statistics import (
     PairStatistics,
     Statistics,
@@ -37,6 +37,11 @@ __all__ = ["fit", "fit_observation", "warn_of_gap"]
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
+NO_MARGIN_FIT = (
+    "No non-negative factors reproduce the row and column sums of this table: its "
+    "negative cells outweigh the others in some part of the pattern. Mark some "
+    "negative cells as missing."
+)
 PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
 
 
@@ -163,11 +168,8 @@ def fit_observation(
     factors, components, statistics = solve_statistics(
         statistics, seen, source, tol=tol, max_iter=max_iter
     )
-    row_factor = _row_factor(seen, statistics, factors, n_threads)
-    if seen.n_negative:
-        _check_margin_fit(factors, row_factor)
     fit = RankOneFit(
-        row_factor=row_factor,
+        row_factor=_row_factor(seen, statistics, factors, n_threads),
         col_factor=factors.col_factor,
         factors=factors,
         statistics=statistics,
@@ -183,6 +185,8 @@ def fit_observation(
         has_rows=has_rows,
         weights=weights,
     )
+    if seen.n_negative:
+        _check_margin_fit(factors, fit)
     if not quiet:
         if factors.gap > tol:
             warn_of_gap(factors, tol)
@@ -213,13 +217,8 @@ def solve_statistics(
         plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
         if plain is not None:
             return plain, None, statistics
-    if seen.n_negative:
-        _check_positive_margins(statistics, seen)
-        components = separate_zero_lines(statistics)
-    else:
-        components = find_components(statistics)
     dense = source if isinstance(source, Source) else None
-    reduced = reduce_statistics(statistics, components, force=dense is None)
+    components, reduced = _reduce(statistics, seen, force=dense is None)
     if reduced is None and dense is not None:
         # Leaves among as many patterns as rows: read the table again, with the sums.
         if isinstance(statistics, WideStatistics) and components is None:
@@ -227,8 +226,7 @@ def solve_statistics(
             if nested is not None:
                 return nested, None, statistics
         statistics = _statistics_of_cells(dense, seen)
-        components = find_components(statistics)
-        reduced = reduce_statistics(statistics, components)
+        components, reduced = _reduce(statistics, seen, force=False)
     if reduced.n_core_blocks + reduced.n_roots == 0 and not has_observed_cell(
         statistics
     ):
@@ -239,10 +237,28 @@ def solve_statistics(
         raise NothingObservedError(msg)
     core = solve_core(reduced, tol=tol, max_iter=max_iter)
     row_sums = statistics.row_sums
-    factors = expand_factors(
-        reduced, core, row_sums, lambda: statistics.has_observed()[1]
-    )
+    try:
+        factors = expand_factors(
+            reduced, core, row_sums, lambda: statistics.has_observed()[1]
+        )
+    except NotRepresentableError as error:
+        if seen.n_negative:  # sums of cells of either sign that cancel
+            raise DataError(NO_MARGIN_FIT) from error
+        raise
     return factors, components, statistics
+
+
+def _reduce(
+    statistics: Statistics, seen: Observation, *, force: bool
+) -> tuple[Components | None, Any]:
+    if not seen.n_negative:
+        components = find_components(statistics)
+        return components, reduce_statistics(statistics, components, force=force)
+    _check_positive_margins(statistics, seen)
+    components = separate_zero_lines(statistics)
+    if components is not None:
+        return components, reduce_margins(statistics, components)
+    return None, reduce_statistics(statistics, None, force=force)
 
 
 def solve_plain_table(
@@ -363,15 +379,10 @@ def _check_positive_margins(statistics: Statistics, seen: Observation) -> None:
             raise DataError(msg)
 
 
-def _check_margin_fit(factors: Factors, row_factor: Floats) -> None:
-    bad = (factors.col_factor < 0.0).any() or (row_factor < 0.0).any()
-    if bad or factors.gap > 1e-3:
-        msg = (
-            "No non-negative factors reproduce the row and column sums of this table: "
-            "its negative cells outweigh the others in some part of the pattern. Mark "
-            "some negative cells as missing."
-        )
-        raise DataError(msg)
+def _check_margin_fit(factors: Factors, fit: RankOneFit) -> None:
+    bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
+    if bad or factors.gap > 1e-3 or fit.certificate > 1e-3:
+        raise DataError(NO_MARGIN_FIT)
 
 
 def warn_of_gap(factors: Factors, tol: float, *, stacklevel: int = 4) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._bits import pack_bits
 from a1gm._blocks import Components
 from a1gm._kernel import kernel
 from a1gm._statistics import (
@@ -20,7 +21,7 @@ from a1gm._statistics import (
 )
 from a1gm._types import Ints
 
-__all__ = ["reduce_statistics"]
+__all__ = ["reduce_margins", "reduce_statistics"]
 
 
 def reduce_statistics(
@@ -36,6 +37,20 @@ def reduce_statistics(
     if isinstance(statistics, WideStatistics):
         return _reduce_wide(statistics, components, force=force)
     return _reduce_pairs(statistics, components)
+
+
+def reduce_margins(statistics: Statistics, components: Components) -> Any:
+    """Merge twins by their margins alone, leaves left to the iteration.
+
+    For ``negatives="allow"`` with lines of zero sum: their factor is 0, but their cells
+    still count in the margins they cross, so no sums of cells may be used.
+    """
+    every = slice(0, statistics.n_lines)
+    inside = components.line[:, None] == components.col
+    bits = pack_bits(statistics.observed_lines(every) & inside)
+    return kernel.reduce_mask(
+        bits, statistics.row_sums, statistics.col_sums, False, True
+    )
 
 
 def _reduce_table(table: TableStatistics, components: Components | None) -> Any:
@@ -58,8 +73,6 @@ def _reduce_wide(
 ) -> Any:
     bits = wide.bits
     if components is not None:
-        from a1gm._bits import pack_bits
-
         inside = np.zeros((components.n + 1, wide.n_cols), bool)  # last: nothing
         known = np.flatnonzero(components.col >= 0)
         inside[components.col[known], known] = True

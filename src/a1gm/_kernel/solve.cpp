@@ -71,7 +71,8 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
   Nesting nesting;
   if (find_nesting(keys, n, m, words, nesting)) {
     solve_nesting(nesting, sums, n, m, R, C, out);
-    return all_in_range(out.col_factor) && all_in_range(out.line_scale);
+    return all_in_range(out.col_factor) && all_in_range(out.line_scale) &&
+           all_in_range(out.line_factor);
   }
   Reduced reduced;
   if (!merge_twins(keys, n, m, words, R.data(), C.data(), true, false, reduced))
