@@ -108,6 +108,7 @@ def _fill_array(
             out[i + rows.start, j] = found
             if left is not None:
                 left[i + rows.start, j] = np.isnan(found)
+    np.add(out, 0.0, out=out)  # -0.0 becomes 0.0
     return out if left is None else np.ma.MaskedArray(out, mask=left)
 
 

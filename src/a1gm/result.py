@@ -152,20 +152,39 @@ class RankOneFit:
         """Observed cells between components: zeros that only the limit fits."""
         if self._components is None or self._has_negatives:
             return 0
-        rows_with_data = np.flatnonzero(np.nan_to_num(self._row_factor) > 0.0)
-        line_of = (
-            rows_with_data
-            if self._line_of_row is None
-            else self._line_of_row[rows_with_data]
-        )
-        n_rows = np.bincount(line_of, minlength=self._statistics.n_lines)
-        line, col = self._components.line, self._components.col
-        positive_col = self._statistics.col_sums > 0.0
-        n = 0
-        for lines, observed in line_blocks(self._statistics):
-            between = observed & (line[lines, None] != col) & positive_col
-            n += int((between.sum(axis=1) * n_rows[lines]).sum())
-        return n
+        n_lines = self._statistics.n_lines
+        if self._has_rows:
+            n_rows = np.bincount(self._lines_with_data[1], minlength=n_lines)
+        else:
+            n_rows = (self._statistics.row_sums > 0.0).astype(np.int64)
+        return int(self._between_of_lines[0] @ n_rows)
+
+    def _first_between(self) -> tuple[int, int]:
+        """Place of the first observed zero that is given up."""
+        count, first_col = self._between_of_lines
+        rows, lines = self._lines_with_data
+        at = int((count[lines] > 0).argmax())
+        return int(rows[at]), int(first_col[lines[at]])
+
+    @cached_property
+    def _lines_with_data(self) -> tuple[Ints, AnyArray]:
+        """Rows with a positive cell, and the line of each."""
+        rows = np.flatnonzero(np.nan_to_num(self._row_factor) > 0.0)
+        return rows, rows if self._line_of_row is None else self._line_of_row[rows]
+
+    @cached_property
+    def _between_of_lines(self) -> tuple[Ints, Ints]:
+        """Per line, how many observed cells lie between components, and the first."""
+        n_lines = self._statistics.n_lines
+        count, first_col = np.zeros(n_lines, np.int64), np.zeros(n_lines, np.int64)
+        if self._components is not None:
+            line, col = self._components.line, self._components.col
+            positive_col = self._statistics.col_sums > 0.0
+            for lines, observed in line_blocks(self._statistics):
+                between = observed & (line[lines, None] != col) & positive_col
+                count[lines] = between.sum(axis=1)
+                first_col[lines] = between.argmax(axis=1)
+        return count, first_col
 
     @cached_property
     def certificate(self) -> float:
@@ -478,9 +497,10 @@ class RankOneFit:
         if self.n_blocks > 1:
             parts.append(f"The table falls into {self.n_blocks} blocks.")
         if self._n_between:
+            where = f", the first at {self._first_between()}" if self._has_rows else ""
             parts.append(
                 f"{self._n_between} observed zeros can only be approached, not fitted "
-                "(no minimiser exists); they are fitted by 0."
+                f"(no minimiser exists){where}; they are fitted by 0."
             )
         if counts[UNBOUNDED] or counts[UNDETERMINED]:
             first = self._knowledge.first_unknown()
@@ -547,5 +567,6 @@ class RankOneFit:
         if self._has_rows:
             state["divergence"] = self.divergence
         state["_source"] = state["_weights"] = None
-        state.pop("_knowledge", None)
+        for cached in ("_knowledge", "pattern"):
+            state.pop(cached, None)
         return state

@@ -34,6 +34,8 @@ def read_array(X: Any, name: str) -> Source:
     if type(X) is not np.ndarray:
         X, mask = _as_array(X, name)
     check_shape(X, name)
+    if mask is not None and X.dtype.kind == "O":
+        X = np.where(mask, None, X)  # whatever is under the mask need not be a number
     values = as_kernel_array(X, name)
     return Source([(values, mask, None, 0, 0)], *values.shape)
 
@@ -121,6 +123,8 @@ def _float_of(
     if not isinstance(value, str | bytes | complex | np.timedelta64 | np.datetime64):
         try:
             return float(value)
+        except OverflowError:  # an integer above 1.8e308: refused with its place
+            return np.inf if value > 0 else -np.inf
         except (TypeError, ValueError) as error:
             why = f" ({error})"
     row, col = place
