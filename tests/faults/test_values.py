@@ -1,0 +1,364 @@
+"""Bad values, rows 1-10 of the list of faults: what each one gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import oracles
+from support.tables import make_table, tables
+
+import a1gm
+from a1gm.exceptions import (
+    DataError,
+    InfiniteValuesError,
+    NegativeValuesError,
+    NotRepresentableError,
+)
+
+nan, inf = np.nan, np.inf
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
+
+
+# ------------------------------------------------------------------------ fault 1
+def test_fault_01_nan_is_missing_whatever_its_bits():
+    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 6.0]])
+    odd = X.copy()
+    odd.view(np.uint64)[1, 1] = 0xFFF8_0000_DEAD_BEEF  # a NaN with sign and payload
+    assert np.isnan(odd[1, 1])
+    for one in (X, odd):
+        np.testing.assert_allclose(a1gm.fit(one).impute(one)[1, 1], 4.0)
+
+
+@pytest.mark.parametrize("junk", [0.0, -1.0, inf, -inf, 1e308, 5e-324])
+def test_fault_01_junk_under_a_mask_never_matters(junk):
+    X = make_table("at random", 30, 9, seed=1)
+    hidden = np.isnan(X)
+    masked = np.ma.masked_array(np.where(hidden, junk, X), hidden)
+    plain, other = a1gm.fit(X), a1gm.fit(masked)
+    np.testing.assert_array_equal(plain.row_factor, other.row_factor)
+    np.testing.assert_array_equal(plain.col_factor, other.col_factor)
+    assert plain.divergence == other.divergence
+
+
+# ------------------------------------------------------------------------ fault 2
+@pytest.mark.parametrize("bad", [inf, -inf])
+@pytest.mark.parametrize("place", [(0, 0), (0, 6), (99, 0), (99, 6), (50, 3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_fault_02_infinite_cells_are_refused_with_their_place(bad, place, order, dtype):
+    X = np.asarray(np.ones((100, 7)), order=order, dtype=dtype)
+    X[place] = bad
+    X[10, 1] = nan
+    where = rf"X\[{place[0]}, {place[1]}\] = {bad}"
+    with pytest.raises(InfiniteValuesError, match=where):
+        a1gm.fit(X)
+    with pytest.raises(InfiniteValuesError, match=where):
+        a1gm.fit(X, negatives="allow")
+    good = a1gm.fit(np.ones((100, 7)))
+    with pytest.raises(InfiniteValuesError, match=where):
+        good.transform(X)
+
+
+def test_fault_02_the_count_and_the_first_of_many():
+    X = np.ones((300_000, 4))
+    X[200_000:, 2] = inf
+    with pytest.raises(InfiniteValuesError, match=r"X\[200000, 2\].*100000 in all"):
+        a1gm.fit(X)
+    with pytest.raises(InfiniteValuesError, match=r"X\[200000, 2\]"):
+        a1gm.fit(np.ones((2, 4))).transform(X)
+
+
+def test_fault_02_infinity_is_named_before_a_negative_cell():
+    with pytest.raises(InfiniteValuesError, match=r"X\[1, 0\] = -inf"):
+        a1gm.fit([[-1.0, 2.0], [-inf, 1.0]])
+
+
+# ------------------------------------------------------------------------ fault 3
+@pytest.mark.parametrize("bad", [-1.0, -1e-300, -5e-324, -1e308])
+def test_fault_03_negative_cells_are_refused(bad):
+    X = np.array([[1.0, nan, 3.0], [4.0, bad, 6.0], [bad, 1.0, nan]])
+    with pytest.raises(NegativeValuesError, match="Negative values in data") as told:
+        a1gm.fit(X)
+    text = str(told.value)
+    assert f"X[1, 1] = {bad:g}" in text
+    assert "2 in all" in text
+    assert "missing_values" in text
+    assert isinstance(told.value, ValueError)
+    with pytest.raises(NegativeValuesError, match=r"X\[1, 1\]"):
+        a1gm.fit(np.ones((2, 3))).transform(X)
+
+
+def test_fault_03_negative_integers_are_refused():
+    with pytest.raises(NegativeValuesError, match=r"X\[0, 1\] = -2"):
+        a1gm.fit(np.array([[1, -2], [3, 4]]))
+
+
+def test_fault_03_negatives_may_be_allowed():
+    X = np.array([[5.0, -1.0, 2.0], [3.0, 4.0, nan], [6.0, 2.0, 1.0]])
+    fit = a1gm.fit(X, negatives="allow")
+    fitted = np.where(np.isnan(X), 0.0, np.outer(fit.row_factor, fit.col_factor))
+    for axis in (0, 1):
+        np.testing.assert_allclose(
+            fitted.sum(axis=axis), np.nansum(X, axis=axis), rtol=1e-10
+        )
+    assert np.isnan(fit.divergence)
+    assert fit.attained
+
+
+def test_fault_03_allowed_negatives_with_a_row_that_sums_to_zero():
+    # Its factor is 0, and its cells still count in the sums of their columns.
+    X = np.array([[1.0, -1.0, nan], [3.0, 4.0, 5.0], [5.0, 6.0, 7.0]])
+    for table in (X, X.T):
+        fit = a1gm.fit(table, negatives="allow")
+        fitted = np.outer(fit.row_factor, fit.col_factor)
+        fitted[np.isnan(table)] = 0.0
+        for axis in (0, 1):
+            np.testing.assert_allclose(
+                fitted.sum(axis=axis), np.nansum(table, axis=axis), atol=1e-9
+            )
+        assert fit.is_exact
+
+
+def test_fault_03_allowed_negatives_beside_an_empty_row(recwarn):
+    X = np.array([[5.0, -1.0, 2.0], [3.0, 4.0, nan], [nan, nan, nan]])
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning, match="row 2"):
+        fit = a1gm.fit(X, negatives="allow")
+    assert fit.row_block.tolist() == [0, 0, -1]
+    assert [w.category for w in recwarn] == []
+
+
+def test_fault_03_allowed_negatives_need_positive_sums():
+    with pytest.raises(DataError, match=r"sum of row 1 is -1"):
+        a1gm.fit([[5.0, 1.0], [-3.0, 2.0]], negatives="allow")
+    with pytest.raises(DataError, match=r"sum of column 0 is -1"):
+        a1gm.fit([[-4.0, 6.0], [3.0, 2.0]], negatives="allow")
+
+
+def test_fault_03_allowed_negatives_that_no_factors_fit():
+    # Row 0 alone asks for more of column 0 than the column holds.
+    for X in ([[5.0, nan], [-2.0, 10.0]], [[5.0, nan, 1.0], [-2.0, 10.0, nan]]):
+        with pytest.raises(DataError, match="No non-negative factors"):
+            a1gm.fit(X, negatives="allow")
+
+
+def test_fault_03_allowed_negatives_in_a_wide_table_with_leaves():
+    # As many patterns as rows and a leaf: the sums of the cells are read again, and
+    # still only the margins count.
+    rng = np.random.default_rng(2)
+    X = rng.uniform(1.0, 2.0, (2000, 600))
+    X[rng.random(X.shape) < 0.3] = nan
+    X[:, 7] = X[5] = nan
+    X[5, 7], X[6, 7], X[8, 7] = 1.5, -0.1, 1.0  # row 5 is a leaf of column 7
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.n_blocks == 1
+    fitted = np.where(np.isnan(X), 0.0, np.outer(fit.row_factor, fit.col_factor))
+    for axis in (0, 1):
+        np.testing.assert_allclose(
+            fitted.sum(axis=axis), np.nansum(X, axis=axis), rtol=1e-9
+        )
+    X[8, 7] = nan  # the leaf now asks for more than the column holds
+    with pytest.raises(DataError, match="No non-negative factors"):
+        a1gm.fit(X, negatives="allow")
+
+
+# ------------------------------------------------------------------------ fault 4
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fault_04_minus_zero_is_zero_and_never_comes_back(dtype):
+    X = np.array(
+        [[-0.0, 1.0, 2.0], [3.0, nan, 1.0], [-0.0, -0.0, -0.0], [2.0, 1.0, -0.0]],
+        dtype=dtype,
+    )
+    fit, plain = a1gm.fit(X), a1gm.fit(np.abs(X))
+    np.testing.assert_array_equal(fit.row_factor, plain.row_factor)
+    np.testing.assert_array_equal(fit.col_factor, plain.col_factor)
+    outputs = {
+        "row_factor": fit.row_factor,
+        "col_factor": fit.col_factor,
+        "reconstruct": fit.reconstruct(),
+        "impute": fit.impute(X),
+        "transform": fit.transform(X),
+    }
+    for name, values in outputs.items():
+        assert not np.signbit(np.nan_to_num(values)).any(), name
+
+
+def test_fault_04_a_table_of_minus_zeros():
+    X = np.full((3, 2), -0.0)
+    fit = a1gm.fit(X)
+    for values in (fit.row_factor, fit.impute(X), fit.transform(X), fit.reconstruct()):
+        assert (values == 0.0).all()
+        assert not np.signbit(values).any()
+
+
+# ------------------------------------------------------------------------ fault 5
+@pytest.mark.parametrize("sentinel", [-1, -999])
+def test_fault_05_negative_sentinels_are_not_guessed(sentinel):
+    with pytest.raises(NegativeValuesError, match="missing_values"):
+        a1gm.fit([[1, 2], [3, sentinel]])
+
+
+@pytest.mark.parametrize("sentinel", [0.0, 9999.0])
+def test_fault_05_other_sentinels_are_data(sentinel):
+    X = np.array([[1.0, 2.0], [3.0, sentinel]])
+    np.testing.assert_array_equal(a1gm.fit(X).impute(X), X)
+    assert a1gm.fit(X).pattern.is_complete
+
+
+# ------------------------------------------------------------------------ fault 6
+@given(tables(max_rows=6, max_cols=6), st.sampled_from([-1000, -950, -900, 900, 960]))
+def test_fault_06_and_07_powers_of_two_scale_the_factors(X, power):
+    k = 2.0**power if power > 0 else 1.0
+    tiny = np.ldexp(1.0, power) if power < 0 else k
+    one, other = a1gm.fit(X), a1gm.fit(tiny * X)
+    np.testing.assert_allclose(
+        np.ldexp(other.row_factor, -power), one.row_factor, rtol=1e-8
+    )
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-8)
+    assert other.certificate <= 1e-10
+
+
+@pytest.mark.parametrize("kind", ["complete", "staircase", "at random", "banded"])
+@pytest.mark.parametrize("k", [1e-300, 3e-290, 7e-150, 1e150, 1e290, 1e300])
+def test_fault_06_and_07_any_factor_scales_the_fit(kind, k):
+    X = make_table(kind, 9, 8, seed=3)
+    one, other = a1gm.fit(X), a1gm.fit(k * X)
+    np.testing.assert_allclose(other.row_factor / k, one.row_factor, rtol=1e-9)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-9)
+    np.testing.assert_allclose(other.impute(k * X) / k, one.impute(X), rtol=1e-9)
+    assert other.divergence / k == pytest.approx(one.divergence, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["complete", "staircase", "at random"])
+def test_fault_06_subnormal_cells(kind):
+    counts = np.ceil(20.0 * make_table(kind, 6, 5, seed=4))
+    X = counts * 5e-324
+    assert (X[~np.isnan(X)] > 0.0).all()
+    one, other = a1gm.fit(counts), a1gm.fit(X)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-9)
+    # Row factors are themselves subnormal: right to the last bit they have.
+    np.testing.assert_allclose(
+        other.row_factor / 5e-324, one.row_factor, rtol=1e-9, atol=1.0
+    )
+
+
+def test_fault_06_a_subnormal_row_beside_an_ordinary_one():
+    X = np.array([[5e-324, 1e-323], [1.0, nan]])
+    fit = a1gm.fit(X)
+    np.testing.assert_allclose(fit.col_factor, [1 / 3, 2 / 3], rtol=1e-12)
+    np.testing.assert_allclose(fit.impute(X)[1, 1], 2.0, rtol=1e-12)
+
+
+# ------------------------------------------------------------------------ fault 7
+def test_fault_07_sums_that_overflow():
+    X = np.array([[1e308, 1.0], [1e308, 1.0], [1e308, nan], [1e308, 2.0]])
+    fit = a1gm.fit(X)
+    assert fit.certificate <= 1e-10
+    np.testing.assert_allclose(fit.row_factor, 1e308, rtol=1e-9)
+    np.testing.assert_allclose(fit.impute(X)[2, 1], 4.0 / 3.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["complete", "staircase", "at random"])
+def test_fault_07_column_sums_that_overflow(kind):
+    X = make_table(kind, 40, 2, seed=5)
+    small = a1gm.fit(X)
+    k = 1e308 / np.nanmax(small.row_factor)
+    fit = a1gm.fit(k * X)
+    assert np.nansum(X / 1e9) * 1e9 * (k / 1e308) > 2.0  # the total is no float64
+    np.testing.assert_allclose(fit.col_factor, small.col_factor, rtol=1e-9)
+    np.testing.assert_allclose(fit.row_factor / k, small.row_factor, rtol=1e-9)
+
+
+def test_fault_07_an_answer_that_is_no_float_is_refused():
+    with pytest.raises(NotRepresentableError, match="Divide the data"):
+        a1gm.fit(np.full((2, 2), 1.7e308))
+
+
+def test_fault_07_a_factor_too_small_for_a_float_is_refused():
+    # The second column's factor is 1e-400 of the first's.
+    with pytest.raises(NotRepresentableError, match="outside the range"):
+        a1gm.fit(np.array([[1e-200, nan], [1e200, 1e-200]]))
+
+
+# ------------------------------------------------------------------------ fault 8
+@pytest.mark.parametrize("kind", ["complete", "corner", "staircase", "grid"])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [200, 300])
+def test_fault_08_rows_of_very_different_scales(kind, seed, size):
+    X = make_table(kind, 8, 6, seed)
+    scale = 10.0 ** np.random.default_rng(seed).uniform(-size, size, 8)
+    X *= scale[:, None]
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= 1e-10
+    assert fit.is_exact
+
+
+@pytest.mark.parametrize(
+    ("kind", "orders"), [("at random", 100), ("few patterns", 100), ("banded", 10)]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_fault_08_exact_tables_of_very_different_scales(kind, orders, seed):
+    rng = np.random.default_rng(seed)
+    observed = ~np.isnan(make_table(kind, 12, 10, seed))
+    observed[:, observed.sum(axis=0) == 0] = True
+    w = 10.0 ** rng.uniform(-2 * orders, orders, 12)
+    h = 10.0 ** rng.uniform(-orders, 0, 10)
+    X = np.where(observed, np.outer(w, h), nan)
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= 1e-10
+
+
+def test_fault_08_a_small_row_beside_a_large_leaf():
+    X = np.array([[1e-300, 1e-300], [1e300, nan]])
+    fit = a1gm.fit(X)
+    np.testing.assert_allclose(fit.col_factor, 0.5, rtol=1e-12)
+    np.testing.assert_allclose(fit.row_factor, [2e-300, 2e300], rtol=1e-12)
+
+
+def test_fault_08_scales_inside_one_row():
+    X = np.array([[1e-100, 1e200], [1e-100, nan], [nan, 1e200]])
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= 1e-10
+    np.testing.assert_allclose(fit.impute(X)[1, 1], 1e200, rtol=1e-9)
+    np.testing.assert_allclose(fit.impute(X)[2, 0], 1e-100, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------ fault 9
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_fault_09_integers_above_two_to_the_53(dtype):
+    X = np.array([[2**60 + 1, 2**62], [2**53 + 1, 2**61]], dtype=dtype)
+    fit, rounded = a1gm.fit(X), a1gm.fit(X.astype(np.float64))
+    np.testing.assert_array_equal(fit.row_factor, rounded.row_factor)
+    np.testing.assert_array_equal(fit.impute(X), X)
+
+
+def test_fault_09_the_largest_unsigned_integer():
+    X = np.full((2, 2), 2**64 - 1, dtype=np.uint64)
+    np.testing.assert_allclose(a1gm.fit(X).row_factor, 2.0**65)
+
+
+def test_fault_09_python_integers_beyond_any_dtype():
+    X = [[10**30, 2 * 10**30], [10**31, 2 * 10**31]]
+    np.testing.assert_allclose(a1gm.fit(X).col_factor, [1 / 3, 2 / 3])
+    with pytest.raises(DataError, match=r"X\[0, 1\]"):
+        a1gm.fit([[1, 10**400], [1, 1]])
+
+
+# ----------------------------------------------------------------------- fault 10
+@pytest.mark.slow
+def test_fault_10_many_rows_of_float32():
+    X = np.full((20_000_000, 1), 0.1, np.float32)
+    fit = a1gm.fit(X)
+    assert fit.row_factor[0] == pytest.approx(float(np.float32(0.1)), rel=1e-14)
+    total = float(fit._statistics.sums.sum())
+    assert total == pytest.approx(20_000_000 * float(np.float32(0.1)), rel=1e-14)
+
+
+def test_fault_10_float32_sums_are_those_of_float64():
+    X = np.random.default_rng(6).uniform(0, 1, (300_000, 3)).astype(np.float32)
+    one, other = a1gm.fit(X), a1gm.fit(X.astype(np.float64))
+    np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-14)
