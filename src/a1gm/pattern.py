@@ -176,12 +176,12 @@ class MissingPattern:
     @property
     def n_blocks(self) -> int:
         """Blocks with data of their own."""
-        return self._fit.n_blocks
+        return self._fit.n_blocks if self._observed.any() else 0
 
     @property
     def n_undetermined(self) -> int:
         """Missing cells that the data do not determine."""
-        return self._fit.n_undetermined
+        return self._fit.n_undetermined if self._observed.any() else self.n_missing
 
     @property
     def shape_name(self) -> str:
