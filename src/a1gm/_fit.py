@@ -297,6 +297,8 @@ def solve_nested_table(
     if found is None:
         return None
     h, reach = found
+    if not h.all():  # out of range: the general way says so
+        return None
     with np.errstate(divide="ignore", invalid="ignore"):
         line_scale = 1.0 / reach
         line_factor = wide.row_sums / reach
