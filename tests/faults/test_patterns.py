@@ -186,14 +186,12 @@ def test_fault_17_unconnected_blocks():
     np.testing.assert_allclose(fit.col_factor[:2].sum(), 5.0 / 18.0)
 
 
-@pytest.mark.parametrize("way", ["fit", "impute"])
-def test_fault_17_can_be_made_an_error_or_ignored(way):
+def test_fault_17_can_be_made_an_error_or_ignored():
     X = np.array([[1.0, nan], [nan, 2.0]])
-    with pytest.raises(UndeterminedError, match="2 undetermined|2 missing cells"):
-        if way == "fit":
-            a1gm.fit(X, on_undetermined="raise")
-        else:
-            accept(X, on_undetermined="ignore").impute(X, on_undetermined="raise")
+    with pytest.raises(UndeterminedError, match="2 undetermined"):
+        a1gm.fit(X, on_undetermined="raise")
+    with pytest.raises(UndeterminedError, match="2 missing cells"):
+        accept(X, on_undetermined="ignore").impute(X, on_undetermined="raise")
     quiet = accept(X, on_undetermined="ignore")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
