@@ -147,7 +147,7 @@ def test_numeric_but_for_a_few_is_judged_on_the_whole_file(tmp_path):
     path.write_text("x,y\n" + "word,1\n" * 3 + "7,2\n" * 30)
     for batch_rows in (None, 1, 4):
         with pytest.raises(
-            FileFormatError, match=r"line 2, column 'x': 'word'.*3 such"
+            FileFormatError, match=r"line 2, column 'x': 'word'.*3 such cells"
         ):
             read(path, batch_rows=batch_rows)
 

@@ -66,7 +66,7 @@ def check_target(
             f"{target} is the input itself, which is never overwritten: filled cells "
             "could not be told from observed ones any more. Choose another name."
         )
-    if _is_special(target):
+    if is_special(target):
         return
     if target.exists() and not overwrite:
         raise OutputError(f"{target} exists. Pass --overwrite to replace it.")
@@ -106,7 +106,7 @@ def atomic_write(
     check_target(path, overwrite=overwrite)
     target = Path(path)
     with _translated(target):
-        if _is_special(target):
+        if is_special(target):
             with target.open("wb") as device:
                 yield device
             return
@@ -216,7 +216,7 @@ def _translated(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _is_special(target: Path) -> bool:
+def is_special(target: Path) -> bool:
     """Tell a device or a pipe, which is written to directly, from a file."""
     try:
         mode = target.stat().st_mode

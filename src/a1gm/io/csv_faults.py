@@ -171,7 +171,7 @@ def not_a_number(
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
-        f"({n_others:,} such among {n_numbers:,} numbers{more}). "
+        f"({n_others:,} such cells beside {n_numbers:,} numbers{more}). "
         f"{_token_remedy(token)} "
         f"If the column is not part of the table, pass {hint('exclude', column)}."
     )

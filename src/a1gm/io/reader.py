@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -135,11 +135,19 @@ class TableReader:
         table = set(self.names)
         return tuple(name for name in self.source.schema.names if name not in table)
 
-    def blocks(self, *, progress: Progress | None = None) -> Iterator[Block]:
+    def blocks(
+        self,
+        *,
+        progress: Progress | None = None,
+        known: Sequence[Floats] | None = None,
+    ) -> Iterator[Block]:
         """Read the file from its start.
 
         Parameters
         ----------
+        known : sequence of ndarray, optional
+            The values of every block from an earlier pass, which saves casting them
+            again. The columns must be settled.
         progress : callable, optional
             Called after each block with the rows done so far and the fraction of the
             file read.
@@ -153,22 +161,21 @@ class TableReader:
         self._counts = {}
         rows = 0
         self.source.origin.check_unchanged()
-        for batch in self._batches():
+        for number, batch in enumerate(self._batches()):
+            if known is not None:
+                yield Block(rows, batch, self.names, self._known(known, number, batch))
+                rows += self._advance(batch, rows, progress)
+                continue
             columns = self._cast(batch, rows)
             if rows == 0 and not self.settled:
                 self.names = tuple(
                     name for name in self.names if columns[name] is not None
                 )
             yield Block(rows, batch, self.names, _stacked(columns, self.names, batch))
-            rows += batch.num_rows
-            if progress is not None:
-                progress(rows, self.source.position / max(self.source.origin.size, 1))
+            rows += self._advance(batch, rows, progress)
         self.source.origin.check_unchanged()
         if self.source.n_rows not in (None, rows):
-            raise FileFormatError(
-                f"{self.name} had {self.source.n_rows:,} rows and now has {rows:,}: it "
-                "changed while it was being read. Nothing was written."
-            )
+            raise self._changed(f"had {self.source.n_rows:,} rows and now {rows:,}")
         self.source.n_rows = rows
         self._settle()
 
@@ -177,6 +184,27 @@ class TableReader:
         """Whether a column of the table has proved to be text in this pass."""
         return any(
             self._counts[name].n_others for name in self.names if name in self._counts
+        )
+
+    def _advance(
+        self, batch: pa.RecordBatch, rows: int, progress: Progress | None
+    ) -> int:
+        if progress is not None:
+            done = self.source.position / max(self.source.origin.size, 1)
+            progress(rows + batch.num_rows, done)
+        return int(batch.num_rows)
+
+    def _known(
+        self, known: Sequence[Floats], number: int, batch: pa.RecordBatch
+    ) -> Floats:
+        if number >= len(known) or len(known[number]) != batch.num_rows:
+            raise self._changed("has other rows than before")
+        return known[number]
+
+    def _changed(self, how: str) -> FileFormatError:
+        return FileFormatError(
+            f"{self.name} {how}: it changed while it was being read. Nothing was "
+            "written."
         )
 
     def place_of(self, row: int, column: str | None = None) -> str:

@@ -79,6 +79,7 @@ def open_writer(
     path: str | os.PathLike[str],
     schema: pa.Schema,
     *,
+    kind: str | None = None,
     dialect: Dialect | None = None,
     overwrite: bool = False,
 ) -> Iterator[TableWriter]:
@@ -90,6 +91,8 @@ def open_writer(
         The target; its extension decides the format.
     schema : pyarrow.Schema
         The columns.
+    kind : {"csv", "parquet", "feather"}, optional
+        The format, for a target without an extension.
     dialect : Dialect, optional
         For text: delimiter, decimal mark, encoding and line ends.
     overwrite : bool
@@ -99,7 +102,7 @@ def open_writer(
     ------
     TableWriter
     """
-    kind = format_of(path)
+    kind = kind or format_of(path)
     with atomic_write(path, overwrite=overwrite) as file:
         gzipped = Path(path).suffix.lower() == ".gz"
         with write_to(
