@@ -1,0 +1,277 @@
+"""Pictures of a table with holes and of its fit, as matplotlib axes.
+
+Needs matplotlib, the extra ``plot``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm.exceptions import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from a1gm.result import RankOneFit
+
+__all__ = ["factors", "fit", "pattern", "structure_order"]
+
+_MISSING_COLOUR = "#d1495b"
+_BAR_COLOUR = "#2e6f95"
+_MOST_PIXELS = 600
+_MOST_POINTS = 4000
+
+
+def pattern(X: Any, *, reorder: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw which cells of a table are missing.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_rows, n_cols)
+        The table; NaN marks a missing cell.
+    reorder : bool
+        Whether to sort rows and columns so that grids, staircases and blocks show.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A large table is averaged down to a few hundred pixels: the darker, the more
+        cells are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from a1gm import plot
+    >>> ax = plot.pattern(np.array([[1, 2], [3, np.nan]]))  # doctest: +SKIP
+    """
+    missing = np.isnan(_values(X))
+    if reorder:
+        rows, columns = structure_order(missing)
+        missing = missing[rows][:, columns]
+    with _drawing(ax) as (axes,):
+        axes.imshow(
+            _shrunk(missing),
+            cmap=_transparent_to(_MISSING_COLOUR),
+            vmin=0,
+            vmax=1,
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, missing.shape[1], missing.shape[0], 0),
+        )
+        axes.set_xlabel(f"{missing.shape[1]:,} columns" + ", reordered" * reorder)
+        axes.set_ylabel(f"{missing.shape[0]:,} rows" + ", reordered" * reorder)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.spines[:].set_visible(True)
+    return axes
+
+
+def factors(
+    fit: RankOneFit,
+    *,
+    most: int = 20,
+    row_names: Sequence[Any] | None = None,
+    col_names: Sequence[Any] | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
+    """Draw both factors as bars, largest first.
+
+    Parameters
+    ----------
+    fit : RankOneFit
+        The fit.
+    most : int
+        The most bars per factor; the largest are shown.
+    row_names, col_names : sequence, optional
+        Names. Default: the labels of the fit, or numbers.
+    axes : two matplotlib.axes.Axes, optional
+        Where to draw the row factor and the column factor.
+
+    Returns
+    -------
+    tuple of matplotlib.axes.Axes
+        The row factor and the column factor.
+    """
+    with _drawing(*(axes or (None, None))) as (left, right):
+        rows = fit.row_labels if row_names is None else row_names
+        columns = fit.col_labels if col_names is None else col_names
+        bars(left, fit.row_factor, rows, most=most, title="row factor")
+        bars(right, fit.col_factor, columns, most=most, title="column factor")
+    return left, right
+
+
+def fit(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
+    """Draw the observed cells against their fitted values.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_rows, n_cols)
+        The table that was fitted.
+    fit : RankOneFit
+        Its fit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Points on the diagonal are explained perfectly. Above a few thousand cells an
+        even selection is drawn.
+    """
+    observed, fitted = _sampled_cells(_values(X), fit)
+    with _drawing(ax) as (axes,):
+        axes.scatter(
+            fitted, observed, s=9, alpha=0.5, color=_BAR_COLOUR, lw=0, rasterized=True
+        )
+        highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
+        axes.plot([0, highest], [0, highest], color=_MISSING_COLOUR, lw=1)
+        positive = observed[observed > 0]
+        # Counts and amounts spread over decades; zeros stay visible at the edge.
+        if positive.size and highest / np.median(positive) > 30:
+            scale = float(np.median(positive)) / 10
+            axes.set_xscale("symlog", linthresh=scale)
+            axes.set_yscale("symlog", linthresh=scale)
+        axes.set_xlabel("fitted")
+        axes.set_ylabel("observed")
+    return axes
+
+
+def structure_order(
+    missing: Bools,
+    row_block: SmallInts | None = None,
+    col_block: SmallInts | None = None,
+) -> tuple[Ints, Ints]:
+    """Order rows and columns so that the structure of the holes shows.
+
+    By block, then fewest holes first, then equal patterns together: grids become
+    rectangles, staircases stairs, blocks squares on the diagonal.
+
+    Parameters
+    ----------
+    missing : ndarray of bool, shape (n_rows, n_cols)
+        True where a cell is missing.
+    row_block, col_block : ndarray of int, optional
+        Identifiability blocks of a fit.
+
+    Returns
+    -------
+    tuple of ndarray of int
+        Row order and column order.
+    """
+    columns = _line_order(missing.T, col_block)
+    rows = _line_order(missing[:, columns], row_block)
+    return rows, columns
+
+
+def _line_order(missing: Bools, block: SmallInts | None) -> Ints:
+    bits = np.packbits(missing, axis=1)
+    _, kind = np.unique(bits, axis=0, return_inverse=True)
+    blocks = np.zeros(len(missing), dtype=np.int32) if block is None else block
+    # Lines without any observed cell belong to no block (-1) and come last.
+    blocks = np.where(blocks < 0, np.iinfo(np.int32).max, blocks)
+    return np.lexsort((kind.ravel(), missing.sum(axis=1), blocks))
+
+
+def bars(
+    axes: Axes, factor: Floats, names: Sequence[Any] | None, *, most: int, title: str
+) -> None:
+    """Draw a factor as horizontal bars, largest first.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    factor : ndarray
+        The factor; NaN values are left out.
+    names : sequence, optional
+        A name per value. Default: numbers.
+    most : int
+        The most bars.
+    title : str
+        What the values are.
+    """
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    known = np.flatnonzero(~np.isnan(factor))
+    order = known[np.argsort(-factor[known], kind="stable")][:most]
+    labels = [_short(names[k] if names is not None else k) for k in order]
+    axes.barh(np.arange(len(order)), factor[order], color=_BAR_COLOUR)
+    # Names are data: a dollar sign must not start a formula.
+    axes.set_yticks(np.arange(len(order)), labels=labels, parse_math=False)
+    axes.invert_yaxis()
+    shown = f", largest {len(order)} of {len(factor):,}" * (len(order) < len(factor))
+    axes.set_xlabel(title + shown)
+    axes.margins(y=0.01)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if len(order) and factor[order[0]] >= 1000:
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _short(name: Any, limit: int = 18) -> str:
+    text = str(name)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _sampled_cells(X: Floats, fit: RankOneFit) -> tuple[Floats, Floats]:
+    rows, columns = np.nonzero(~np.isnan(X))
+    if len(rows) > _MOST_POINTS:
+        chosen = np.linspace(0, len(rows) - 1, _MOST_POINTS).astype(np.int64)
+        rows, columns = rows[chosen], columns[chosen]
+    fitted = fit.row_factor[rows] * fit.col_factor[columns]
+    known = np.isfinite(fitted)
+    return X[rows, columns][known], fitted[known]
+
+
+def _values(X: Any) -> Floats:
+    values: AnyArray = np.ma.filled(X, np.nan) if np.ma.isMA(X) else np.asarray(X)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _shrunk(missing: Bools) -> Floats:
+    """Average a picture down to what a screen shows."""
+    picture = missing.astype(np.float64)
+    for axis in (0, 1):
+        n = picture.shape[axis]
+        if n > _MOST_PIXELS:
+            starts = np.arange(_MOST_PIXELS) * n // _MOST_PIXELS
+            lengths = np.diff(np.append(starts, n))
+            sums = np.add.reduceat(picture, starts, axis=axis)
+            picture = sums / (lengths[:, None] if axis == 0 else lengths)
+    return picture
+
+
+def _transparent_to(colour: str) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("holes", [f"{colour}00", f"{colour}ff"])
+
+
+@contextmanager
+def _drawing(*given: Axes | None) -> Iterator[tuple[Axes, ...]]:
+    """Give axes to draw on, new ones where none were given."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingExtraError(
+            "Pictures need matplotlib, which is not installed. "
+            "Install it with: pip install 'a1gm[plot]'",
+            name="matplotlib",
+        ) from error
+    if all(axes is not None for axes in given):
+        yield tuple(axes for axes in given if axes is not None)
+        return
+    _, made = pyplot.subplots(
+        1,
+        len(given),
+        squeeze=False,
+        figsize=(4.8 * len(given), 4.2),
+        layout="constrained",
+    )
+    yield tuple(made[0])

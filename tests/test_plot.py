@@ -1,0 +1,92 @@
+"""Pictures show what they should."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+
+import a1gm
+from a1gm import plot
+
+nan = np.nan
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def table():
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3])
+    X[1, 1] = X[2, 2] = nan
+    return X
+
+
+def test_pattern(table):
+    axes = plot.pattern(table)
+    np.testing.assert_array_equal(axes.images[0].get_array(), np.isnan(table))
+    assert axes.get_xlabel() == "3 columns"
+    assert "reordered" in plot.pattern(table, reorder=True).get_ylabel()
+
+
+def test_pattern_of_a_large_table_is_averaged():
+    X = np.ones((5000, 3))
+    X[:2500, 0] = nan
+    picture = plot.pattern(X).images[0].get_array()
+    assert picture.shape == (600, 3)
+    assert picture[0, 0] == 1
+    assert picture[-1, 0] == 0
+
+
+def test_factors_are_sorted_and_named(table):
+    rows, columns = plot.factors(a1gm.fit(table), col_names=["a", "$b$", "c"])
+    widths = [bar.get_width() for bar in rows.patches]
+    assert widths == sorted(widths, reverse=True)
+    assert [label.get_text() for label in columns.get_yticklabels()] == [
+        "c",
+        "$b$",
+        "a",
+    ]
+    # A name is no formula.
+    assert not any(label.get_parse_math() for label in columns.get_yticklabels())
+    rows.figure.canvas.draw()
+
+
+def test_factors_show_the_largest(table):
+    rows, _ = plot.factors(a1gm.fit(table), most=2)
+    assert len(rows.patches) == 2
+    assert "largest 2 of 4" in rows.get_xlabel()
+
+
+def test_fit_draws_observed_cells(table):
+    fit = a1gm.fit(table)
+    _, axes = plt.subplots()
+    assert plot.fit(table, fit, ax=axes) is axes
+    points = np.asarray(axes.collections[0].get_offsets())
+    assert len(points) == 10
+    np.testing.assert_allclose(points[:, 0], points[:, 1], rtol=1e-6)
+
+
+def test_fit_draws_a_selection_of_many_cells():
+    X = np.random.default_rng(0).lognormal(0, 3, (300, 100))
+    axes = plot.fit(X, a1gm.fit(X))
+    assert len(axes.collections[0].get_offsets()) == 4000
+    assert axes.get_xscale() == "symlog"
+
+
+def test_order_shows_grids_and_blocks():
+    grid = np.zeros((6, 5), bool)
+    grid[np.ix_([0, 3, 5], [1, 4])] = True
+    rows, columns = plot.structure_order(grid)
+    sorted_grid = grid[rows][:, columns]
+    assert sorted_grid[3:, 3:].all()
+    assert not sorted_grid[:3].any()
+    rows, columns = plot.structure_order(
+        np.eye(2, dtype=bool)[::-1], np.array([1, 0]), np.array([1, 0])
+    )
+    assert list(rows) == list(columns) == [1, 0]
