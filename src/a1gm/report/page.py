@@ -1,0 +1,195 @@
+"""The page itself: template, style and script put around the findings."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from a1gm.exceptions import DimensionError
+from a1gm.report import figures, tables
+from a1gm.report.findings import Findings
+
+if TYPE_CHECKING:
+    from a1gm.result import RankOneFit
+
+
+def report_html(
+    X: Any,
+    fit: RankOneFit,
+    *,
+    title: str = "A table and its rank-1 fit",
+    row_names: Sequence[str] | None = None,
+    col_names: Sequence[str] | None = None,
+) -> str:
+    """Describe a table and its fit in one self-contained HTML page.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_rows, n_cols)
+        The table that was fitted; NaN marks a missing cell.
+    fit : RankOneFit
+        Its fit.
+    title : str
+        The heading.
+    row_names, col_names : sequence of str, optional
+        Names to show. Default: the labels of the fit, or numbers.
+
+    Returns
+    -------
+    str
+        HTML that needs no network: pictures, style and script are inside.
+
+    Raises
+    ------
+    MissingExtraError
+        matplotlib is not installed.
+    """
+    values = np.asarray(X, dtype=np.float64)
+    if values.shape != fit.shape:
+        raise DimensionError(
+            f"The table is {values.shape[0]} × {values.shape[1]}, the fit "
+            f"{fit.shape[0]} × {fit.shape[1]}. Pass the table that was fitted."
+        )
+    findings = Findings.of(values, fit, row_names, col_names)
+    as_found, reordered = figures.pattern_figures(findings)
+    row_bars, col_bars = figures.factor_figures(findings)
+    return Template(_resource("report.html")).substitute(
+        title=html.escape(title),
+        style=_resource("report.css"),
+        script=_resource("report.js"),
+        cards=_cards(findings),
+        lead=html.escape(_lead(findings)),
+        shape=html.escape(_shape(findings)),
+        as_found=as_found,
+        reordered=reordered,
+        row_bars=row_bars,
+        col_bars=col_bars,
+        row_table=tables.factor_table(findings, "row"),
+        col_table=tables.factor_table(findings, "column"),
+        fit_figure=figures.fit_figure(findings),
+        residuals=tables.residual_table(findings),
+        filled=tables.filled_table(findings),
+        unknown=_unknown(findings),
+        certificate=html.escape(_certificate(findings)),
+    )
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    X: Any,
+    fit: RankOneFit,
+    *,
+    title: str = "A table and its rank-1 fit",
+    row_names: Sequence[str] | None = None,
+    col_names: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the page of :func:`report_html` to a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        The target.
+    X, fit, title, row_names, col_names
+        As for :func:`report_html`.
+    overwrite : bool
+        Whether a file that is already there may be replaced.
+    """
+    from a1gm.io.atomic import atomic_write
+
+    page = report_html(X, fit, title=title, row_names=row_names, col_names=col_names)
+    with atomic_write(path, overwrite=overwrite) as file:
+        file.write(page.encode("utf-8", "replace"))
+
+
+def _resource(name: str) -> str:
+    folder = resources.files("a1gm.report") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _cards(findings: Findings) -> str:
+    n_rows, n_cols = findings.X.shape
+    n_missing = int(findings.missing.sum())
+    share = n_missing / findings.X.size
+    facts = [
+        ("size", f"{n_rows:,} × {n_cols:,}", "rows × columns"),
+        ("holes", f"{n_missing:,}", f"{share:.1%} of the cells"),
+        ("filled", f"{findings.n_filled:,}", "cells got a value"),
+        ("unknown", f"{findings.n_unknown:,}", "cells cannot be known"),
+        ("solver", findings.fit.solver, _steps(findings)),
+        ("certificate", f"{findings.fit.certificate:.0e}", "0 is perfect"),
+    ]
+    return "".join(
+        f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
+        f"</strong> <span>{html.escape(words)}</span></dd></div>"
+        for kind, value, words in facts
+    )
+
+
+def _steps(findings: Findings) -> str:
+    n_iter = int(findings.fit.n_iter)
+    if n_iter == 0:
+        return "no iteration"
+    return f"{n_iter:,} steps" if n_iter > 1 else "1 step"
+
+
+def _lead(findings: Findings) -> str:
+    n_rows, n_cols = findings.X.shape
+    return (
+        f"Each of the {n_rows:,} rows gets one number and each of the {n_cols:,} "
+        "columns gets one; their product explains every cell. The column numbers sum "
+        "to 1, so the number of a row is its estimated total, in the units of the data."
+    )
+
+
+def _shape(findings: Findings) -> str:
+    pattern = findings.fit.pattern
+    if pattern.is_complete:
+        return "Nothing is missing."
+    kinds = (
+        f"{pattern.n_row_patterns:,} different patterns of holes among the rows and "
+        f"{pattern.n_col_patterns:,} among the columns"
+    )
+    if pattern.is_grid_like:
+        what = "The holes form a grid: some rows × some columns"
+    elif pattern.is_nested:
+        what = "The holes form a staircase: each row's holes contain the next one's"
+    elif pattern.has_closed_form:
+        what = "The holes form no grid and no staircase, yet have a closed form"
+    else:
+        rows, columns = pattern.core_shape
+        what = (
+            f"The holes have no closed form: a core of {rows:,} × {columns:,} is left "
+            "to iterate on"
+        )
+    return f"{what}. There are {kinds}."
+
+
+def _unknown(findings: Findings) -> str:
+    n_blocks = int(findings.fit.n_blocks)
+    words = (
+        "<p>Observed cells tie all rows and columns together, so every hole in them "
+        "has one best value.</p>"
+        if n_blocks == 1
+        else f"<p>The table falls into {n_blocks:,} blocks whose scales cannot be "
+        "compared: no chain of observed cells ties one to the other.</p>"
+    )
+    if findings.n_unknown == 0:
+        return words
+    return words + tables.unknown_table(findings)
+
+
+def _certificate(findings: Findings) -> str:
+    fit = findings.fit
+    return (
+        "At the best fit, every row and every column of the fitted table sums to what "
+        "was observed there. Here the largest relative difference is "
+        f"{fit.certificate:.1e}, so no other pair of factors explains the table "
+        f"noticeably better. The divergence is {fit.divergence:.6g}."
+    )
