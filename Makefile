@@ -22,7 +22,7 @@ $(VENV)/test.stamp: $(BIN)/python $(SOURCES)
 	@touch $@
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/python examples/00_first_fit.py
+	$(BIN)/a1gm demo
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -1,0 +1,46 @@
+"""The command line: parse, call the library, print, exit code.
+
+Data go to standard output, words to standard error. Exit codes: 0 done, 1 bad data,
+2 bad usage, 130 interrupted. Each command is one module; all of them import the
+library when they run, so that ``a1gm --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; the entry point of the executable ``a1gm``."""
+    sys.meta_path.insert(0, _WithoutPandas())
+    try:
+        try:
+            import rich  # noqa: F401 - typer needs it for its help, and says so badly
+
+            from a1gm.cli.app import app
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+                raise
+            sys.stderr.write(
+                f"a1gm: the command line needs {error.name}, which is not installed.\n"
+                "Install it with: pip install 'a1gm[cli]'\n"
+            )
+            raise SystemExit(1) from None
+        app()
+    except KeyboardInterrupt:
+        # Before a command began; the commands say more.
+        raise SystemExit(130) from None
+
+
+class _WithoutPandas:
+    """Hides pandas from pyarrow, which loads it when it makes its first array.
+
+    That takes a third of a second for nothing: no command uses frames.
+    """
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Say that pandas is not there; leave every other name to the others."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)

@@ -1,0 +1,67 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from a1gm.cli import demo, fit, impute, inspect, report
+from a1gm.cli.common import unwrapped
+
+app = typer.Typer(
+    name="a1gm",
+    # Plain help: drawing it with rich would double the time it takes to answer.
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"a1gm {version('a1gm')}")
+        raise typer.Exit
+
+
+@app.callback()
+def a1gm(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version.",
+        ),
+    ] = False,
+) -> None:
+    r"""Explain a table with holes by one factor per row and one per column.
+
+    The best rank-1 table under the Kullback-Leibler divergence on the observed cells:
+    exact for every pattern of holes. Numbers must not be negative. Files may be CSV,
+    TSV, Parquet, Feather, gzipped text, or - for standard input.
+
+    \b
+    Example:
+      a1gm inspect sales.csv
+      a1gm impute sales.csv -o filled.csv
+      a1gm report sales.csv -o report.html
+    """
+
+
+def _unwrap_help(app: typer.Typer) -> None:
+    """Let the terminal wrap the paragraphs of the docstrings."""
+    for info in [app.registered_callback, *app.registered_commands]:
+        if info is not None and info.callback is not None:
+            info.help = unwrapped(info.callback.__doc__ or "")
+
+
+for command in (inspect, fit, impute, report, demo):
+    command.register(app)
+
+_unwrap_help(app)

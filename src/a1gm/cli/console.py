@@ -1,0 +1,88 @@
+"""Words for people, on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_SHOW_AFTER_SECONDS = 1.0
+
+
+def say(words: str) -> None:
+    """Print a line, plainly."""
+    sys.stderr.write(words + "\n")
+    sys.stderr.flush()
+
+
+def warn(words: str) -> None:
+    """Print a warning."""
+    say(f"warning: {words}")
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun: 1 row, 2,000 rows."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: tuple[str, ...] | list[str], most: int = 8) -> str:
+    """Write some names, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+@contextlib.contextmanager
+def progress_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
+    """Show a bar with rows per second and time left, once a second has passed.
+
+    Yields
+    ------
+    callable
+        Takes the rows done so far and the fraction of the work done.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda _rows, _fraction: None
+        return
+    started = time.monotonic()
+    bar: Any = None
+    task: Any = None
+
+    def show(rows: int, fraction: float) -> None:
+        nonlocal bar, task
+        elapsed = time.monotonic() - started
+        if bar is None:
+            if elapsed < _SHOW_AFTER_SECONDS:
+                return
+            bar = _make_bar()
+            bar.start()
+            task = bar.add_task(words, total=1.0, speed="")
+        bar.update(task, completed=fraction, speed=f"{rows / elapsed:,.0f} rows/s")
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _make_bar() -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

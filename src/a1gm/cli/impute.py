@@ -1,0 +1,174 @@
+"""``a1gm impute``: the same file with its holes filled."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from a1gm.cli.common import Common, UsageError, check_output, command
+from a1gm.cli.console import counted, progress_bar, say, warn
+
+if TYPE_CHECKING:
+    from a1gm.cli.tables import FittedTable
+    from a1gm.io.fill import Filler, HoleCount
+    from a1gm.io.row_fill import RowFill
+    from a1gm.io.writers import TableWriter
+
+
+@command
+def impute_file(
+    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o", help="Where the filled table goes; - for standard output."
+        ),
+    ],
+    mark: Annotated[
+        bool,
+        typer.Option(
+            "--mark", help="Add a column per filled column: which cells were filled."
+        ),
+    ] = False,
+    *,
+    common: Common,
+) -> None:
+    r"""Fill the holes of a table and keep everything else as it is.
+
+    Column order, text, ids, dates and the digits of observed cells stay; integer
+    columns stay integers where nothing was filled. Cells that the data do not
+    determine stay missing, with a warning. The file is read twice and never held in
+    memory; the result appears whole or not at all.
+
+    \b
+    Example:
+      a1gm impute sales.csv -o filled.csv
+      a1gm impute sales.csv -o filled.parquet --mark
+      cat sales.csv | a1gm impute - -o - > filled.csv
+    """
+    from a1gm.io.fill import Filler, HoleCount
+
+    _check_place(out, common, file)
+    # A text file does not say which columns are integers; a typed one must know.
+    watch = partial(HoleCount.of_columns, check_whole=_kind_of(out, "csv") != "csv")
+    fitted, row_fill = _fitted(file, common, watch)
+    kind = _kind_of(out, fitted.table.source.origin.format)
+    filler = Filler(
+        fitted.table,
+        row_fill,
+        fitted.watched,
+        mark=mark,
+        to_text=kind == "csv",
+    )
+    with (
+        _writer(out, kind, filler, common) as writer,
+        progress_bar(f"Filling {fitted.table.name}", quiet=common.quiet) as progress,
+    ):
+        for block in fitted.table.blocks(progress=progress, known=fitted.kept):
+            writer.write(filler.fill(block))
+    _say_result(out, filler, common)
+
+
+def _fitted(
+    file: str,
+    common: Common,
+    watch: Callable[[int], HoleCount],
+) -> tuple[FittedTable[HoleCount], RowFill]:
+    """Fit the table and tell how its rows are filled."""
+    from a1gm.cli.tables import fit_table, open_file
+    from a1gm.io.row_fill import row_fill_of
+
+    table = open_file(file, common)
+    # Without its rows a fit costs no memory per row. They are needed only to tell which
+    # cells cannot be known, and where negative cells are allowed.
+    keep_rows = common.negatives == "allow"
+    fitted = fit_table(table, common, watch=watch, keep_rows=keep_rows)
+    row_fill = row_fill_of(fitted.fit)
+    if row_fill is None:
+        quiet = replace(common, quiet=True)
+        fitted = fit_table(table, quiet, watch=watch, keep_rows=True)
+        row_fill = row_fill_of(fitted.fit)
+    assert row_fill is not None
+    return fitted, row_fill
+
+
+def _check_place(out: str, common: Common, source: str) -> None:
+    if out == "-" and common.json:
+        raise UsageError("-o - and --json both want standard output; drop one.")
+    check_output(out, common=common, source=source)
+    _kind_of(out, "csv")
+
+
+def _kind_of(out: str, source_kind: str) -> str:
+    """Tell the format to write; a stream or a device gets the one that was read."""
+    from a1gm.io.atomic import is_special
+    from a1gm.io.writers import format_of
+
+    if out == "-" or is_special(Path(out)):
+        return "feather" if source_kind == "arrow stream" else source_kind
+    return format_of(out)
+
+
+@contextlib.contextmanager
+def _writer(
+    out: str, kind: str, filler: Filler, common: Common
+) -> Iterator[TableWriter]:
+    from a1gm.io import open_writer
+    from a1gm.io.writers import write_to
+
+    dialect = getattr(filler.table.source, "dialect", None)
+    if out == "-":
+        with write_to(
+            sys.stdout.buffer, filler.schema, kind=kind, dialect=dialect
+        ) as writer:
+            yield writer
+    else:
+        with open_writer(
+            out,
+            filler.schema,
+            kind=kind,
+            dialect=dialect,
+            overwrite=common.overwrite,
+        ) as writer:
+            yield writer
+
+
+def _say_result(out: str, filler: Filler, common: Common) -> None:
+    if common.json:
+        summary = {
+            "out": out,
+            "n_rows": filler.table.source.n_rows,
+            "n_filled": filler.n_filled,
+            "n_left": filler.n_left,
+            "columns_filled": [
+                name
+                for name, count in zip(
+                    filler.table.names, filler.holes.missing, strict=True
+                )
+                if count
+            ],
+            "passed_through": list(filler.table.passed_through),
+        }
+        sys.stdout.write(json.dumps(summary, indent=2) + "\n")
+    if common.quiet:
+        return
+    cells = counted(filler.n_filled, "cell")
+    columns = counted(filler.n_columns_filled, "column")
+    where = "" if out == "-" else f"; wrote {out}"
+    say(f"Filled {cells} in {columns}{where}.")
+    if filler.n_left:
+        cells = counted(filler.n_left, "cell stays", "cells stay")
+        warn(f"{cells} missing: the data do not determine them.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("impute")(impute_file)

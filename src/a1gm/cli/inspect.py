@@ -1,0 +1,200 @@
+"""``a1gm inspect``: what a table and its holes look like."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from a1gm.cli.common import Common, command
+from a1gm.cli.console import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from a1gm.cli.holes import HolePicture
+    from a1gm.cli.tables import FittedTable
+    from a1gm.pattern import MissingPattern
+
+#: The keys ``--json`` prints, each an attribute of :class:`a1gm.MissingPattern`.
+JSON_KEYS = (
+    "n_rows",
+    "n_cols",
+    "n_missing",
+    "n_row_patterns",
+    "n_col_patterns",
+    "is_complete",
+    "is_grid_like",
+    "is_nested",
+    "has_closed_form",
+    "increase_rate",
+    "core_shape",
+    "n_blocks",
+    "n_undetermined",
+)
+
+
+@command
+def inspect_file(
+    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    common: Common,
+) -> None:
+    r"""Say how large a table is, where its holes are, and what can be known.
+
+    Holes are a complete table, a grid (some rows × some columns), a staircase (each
+    row's holes contain the next one's), another pattern with a closed form, or a core
+    that is solved iteratively. Cells that the data do not determine are counted.
+
+    \b
+    Example:
+      a1gm inspect sales.csv --id shop
+      a1gm inspect sales.csv --json | jq .n_missing
+    """
+    from a1gm.cli.holes import HolePicture
+    from a1gm.cli.tables import fit_table, open_file
+
+    table = open_file(file, common)
+    # Rows are kept to count the cells that cannot be known.
+    fitted = fit_table(table, common, watch=lambda _: HolePicture(), keep_rows=True)
+    pattern = fitted.fit.pattern
+    if common.json:
+        summary = {key: _plain(getattr(pattern, key)) for key in JSON_KEYS}
+        sys.stdout.write(json.dumps(summary, indent=2, allow_nan=False) + "\n")
+        return
+    _print_summary(fitted, pattern)
+
+
+def _print_summary(fitted: FittedTable[HolePicture], pattern: MissingPattern) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    facts = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, words in describe(pattern):
+        facts.add_row(name, words)
+    console.print(facts)
+    if pattern.n_missing:
+        _print_columns(console, fitted)
+        console.print()
+        console.print(_picture(fitted))
+
+
+def describe(pattern: MissingPattern) -> list[tuple[str, str]]:
+    """Put the pattern of holes in words."""
+    n_cells = pattern.n_rows * pattern.n_cols
+    share = pattern.n_missing / n_cells
+    facts = [
+        ("table", f"{pattern.n_rows:,} rows × {pattern.n_cols:,} columns"),
+        ("holes", f"{counted(pattern.n_missing, 'cell')} of {n_cells:,} ({share:.1%})"),
+        (
+            "patterns",
+            f"{pattern.n_row_patterns:,} among the rows, "
+            f"{pattern.n_col_patterns:,} among the columns",
+        ),
+        ("shape", _shape_in_words(pattern)),
+        (
+            "increase rate",
+            f"{pattern.increase_rate:.4g} (the paper's; 1 keeps every cell)",
+        ),
+        ("blocks", _blocks_in_words(pattern)),
+    ]
+    if pattern.n_undetermined:
+        cells = counted(pattern.n_undetermined, "missing cell")
+        facts.append(("cannot be known", f"{cells}; these stay missing"))
+    return facts
+
+
+def _shape_in_words(pattern: MissingPattern) -> str:
+    if pattern.is_complete:
+        return "complete: nothing is missing, solved in closed form"
+    if pattern.is_grid_like:
+        return "grid (some rows × some columns): solved in closed form"
+    if pattern.is_nested:
+        return "staircase: solved in closed form"
+    if pattern.has_closed_form:
+        return "no grid and no staircase, but solved in closed form"
+    rows, columns = pattern.core_shape
+    return f"core of {rows:,} × {columns:,}: solved iteratively, to a certificate"
+
+
+def _blocks_in_words(pattern: MissingPattern) -> str:
+    if pattern.n_blocks == 1:
+        return "1: every row and column is comparable"
+    return f"{pattern.n_blocks:,}: their scales cannot be compared"
+
+
+def _print_columns(console: Any, fitted: FittedTable[HolePicture]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    missing = fitted.watched.per_column().astype(int)
+    order = missing.argsort()[::-1][:8]
+    table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left")
+    table.add_column("columns with most holes")
+    table.add_column("missing", justify="right")
+    table.add_column("")
+    for j in order:
+        if missing[j]:
+            share = missing[j] / fitted.n_rows
+            table.add_row(
+                Text(fitted.table.names[j]),
+                f"{missing[j]:,}",
+                f"{share:6.1%} {_bar(share)}",
+            )
+    console.print(table)
+
+
+def _bar(share: float, width: int = 24) -> str:
+    eighths = round(share * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
+
+
+def _picture(fitted: FittedTable[HolePicture]) -> Any:
+    """Draw the share of holes, some rows to a line and some columns to a letter."""
+    from rich.text import Text
+
+    shades = " ░▒▓█"
+    text = Text("holes (dark = missing), rows downwards, columns across\n", style="dim")
+    for line in shrink(fitted.watched.shares(), 16, 64):
+        text.append("│" + "".join(shades[round(share * 4)] for share in line) + "│\n")
+    return text
+
+
+def shrink(
+    picture: np.ndarray[Any, Any], height: int, width: int
+) -> np.ndarray[Any, Any]:
+    """Average a picture down to at most the size given."""
+    import numpy as np
+
+    for axis, most in ((0, height), (1, width)):
+        n = picture.shape[axis]
+        if n > most:
+            starts = np.arange(most) * n // most
+            sums = np.add.reduceat(picture, starts, axis=axis)
+            lengths = np.diff(np.append(starts, n))
+            shape = [-1 if a == axis else 1 for a in (0, 1)]
+            picture = sums / lengths.reshape(shape)
+    return picture
+
+
+def _plain(value: Any) -> Any:
+    """Give a number as JSON knows it."""
+    if isinstance(value, tuple):
+        return [int(part) for part in value]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return int(value)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("inspect")(inspect_file)

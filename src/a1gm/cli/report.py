@@ -1,0 +1,106 @@
+"""``a1gm report``: a page to look at and to show."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from a1gm.cli.common import Common, UsageError, check_output, command
+from a1gm.cli.console import say
+
+if TYPE_CHECKING:
+    from a1gm._types import Floats
+    from a1gm.io import Block, TableReader
+
+
+@command
+def report_file(
+    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Where the page goes, an .html file.")
+    ],
+    title: Annotated[
+        str, typer.Option("--title", help="The heading. Default: the file name.")
+    ] = "",
+    *,
+    common: Common,
+) -> None:
+    r"""Write a page about a table: holes, factors, fit, filled and unknown cells.
+
+    One self-contained HTML file of less than 2 MB that needs no network, readable on a
+    phone, in dark mode and on paper. Large tables are summarised: the largest factors
+    and residuals, the first filled cells.
+
+    \b
+    Example:
+      a1gm report sales.csv --id shop -o report.html
+    """
+    from a1gm import fit
+    from a1gm.io._require import require
+    from a1gm.report import write_report
+
+    require("matplotlib", "plot", "A report")
+    _check_page(out, common, file)
+    table, values, row_names = _read_whole(file, common)
+    fitted = fit(
+        values,
+        negatives=common.negatives,  # type: ignore[arg-type]
+        n_threads=common.threads,
+    )
+    write_report(
+        out,
+        values,
+        fitted,
+        title=title or table.name,
+        row_names=row_names,
+        col_names=table.names,
+        overwrite=common.overwrite,
+    )
+    if common.json:
+        summary = {"out": out, "n_rows": len(values), "n_cols": len(table.names)}
+        sys.stdout.write(json.dumps(summary, indent=2) + "\n")
+    if not common.quiet:
+        say(f"Wrote {out}.")
+
+
+def _check_page(out: str, common: Common, source: str) -> None:
+    if out == "-" or not out.lower().endswith((".html", ".htm")):
+        raise UsageError(f"-o names an .html file, not {out}.")
+    check_output(out, common=common, source=source)
+
+
+def _read_whole(
+    file: str, common: Common
+) -> tuple[TableReader, Floats, list[str] | None]:
+    """Read the table and the names of its rows into memory."""
+    import numpy as np
+
+    from a1gm.cli.tables import open_file, read_once
+
+    table = open_file(file, common)
+
+    def begin(names: tuple[str, ...]) -> tuple[list[Floats], list[str]]:
+        return [], []
+
+    def step(state: Any, block: Block) -> Any:
+        state[0].append(block.values)
+        if table.options.id:
+            columns = [
+                block.batch.column(block.batch.schema.get_field_index(name)).to_pylist()
+                for name in table.options.id
+            ]
+            state[1].extend(
+                " · ".join(map(str, ids)) for ids in zip(*columns, strict=True)
+            )
+        return state
+
+    blocks, names = read_once(table, common, begin, step)
+    return table, np.vstack(blocks), names or None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("report")(report_file)

@@ -1,0 +1,145 @@
+"""From a file name and options to a fitted table: what every command starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from a1gm.cli.common import Common, UsageError, split_names
+from a1gm.cli.console import counted, listed, progress_bar, say
+
+if TYPE_CHECKING:
+    from a1gm._types import Floats
+    from a1gm.io import Block, TableReader
+    from a1gm.result import RankOneFit
+
+
+_State = TypeVar("_State")
+
+
+class Watch(Protocol):
+    """Something that sees every block of a table go by."""
+
+    def add(self, values: Floats) -> object:
+        """See a block."""
+
+
+_Watch = TypeVar("_Watch", bound=Watch)
+
+
+@dataclass(frozen=True)
+class FittedTable(Generic[_Watch]):
+    """A table file, the fit of its table, and what was seen on the way."""
+
+    table: TableReader
+    fit: RankOneFit
+    watched: _Watch
+    kept: list[Floats] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the file."""
+        return self.table.source.n_rows or 0
+
+
+def open_file(path: str, common: Common) -> TableReader:
+    """Open a table file with the options of the command line."""
+    from a1gm.io import TableOptions, TableReader, open_table
+
+    if path != "-":
+        _check_exists(path)
+    if common.negatives not in ("raise", "allow"):
+        raise UsageError(f"--negatives is raise or allow, not {common.negatives!r}.")
+    delimiter = "\t" if common.delimiter == "\\t" else common.delimiter
+    reading = TableOptions(
+        missing=common.missing or (),
+        delimiter=delimiter,
+        decimal=common.decimal,
+        thousands=common.thousands,
+        encoding=common.encoding,
+    )
+    table = open_table(path, reading)
+    known = table.source.schema.names
+    options = replace(
+        reading,
+        columns=split_names(common.columns, known) or None,
+        exclude=split_names(common.exclude, known),
+        id=split_names(common.id, known),
+    )
+    return TableReader(table.source, options)
+
+
+def fit_table(
+    table: TableReader,
+    common: Common,
+    *,
+    watch: Callable[[int], _Watch],
+    keep_rows: bool = False,
+) -> FittedTable[_Watch]:
+    """Read an open table once and fit it.
+
+    Of a large table only its statistics stay in memory (and the row sums with
+    ``keep_rows``), so a file may be larger than the memory.
+
+    Parameters
+    ----------
+    table : TableReader
+        The file.
+    common : Common
+        The options.
+    watch : callable
+        Given the number of columns, returns something that sees every block.
+    keep_rows : bool
+        Whether the fit must know the factor of every row.
+    """
+    from a1gm.cli.gather import Gathered
+
+    def begin(names: tuple[str, ...]) -> tuple[Gathered, _Watch]:
+        return Gathered(common, keep_rows), watch(len(names))
+
+    def step(state: tuple[Gathered, _Watch], block: Block) -> tuple[Gathered, _Watch]:
+        state[0].add(block.values)
+        state[1].add(block.values)
+        return state
+
+    gathered, watched = read_once(table, common, begin, step)
+    return FittedTable(table, gathered.fit(), watched, gathered.kept)
+
+
+def read_once(
+    table: TableReader,
+    common: Common,
+    begin: Callable[[tuple[str, ...]], _State],
+    step: Callable[[_State, Block], _State],
+) -> _State:
+    """Go through a table under a progress bar, and say what it is."""
+    from a1gm.io import fold_blocks
+
+    with progress_bar(f"Reading {table.name}", quiet=common.quiet) as progress:
+        state = fold_blocks(table, begin, step, progress=progress)
+    say_table(table, common)
+    return state
+
+
+def say_table(table: TableReader, common: Common) -> None:
+    """Say which columns form the table and which are passed through."""
+    if common.quiet:
+        return
+    size = counted(table.source.n_rows or 0, "row")
+    say(f"{table.name}: {size}, {counted(len(table.names), 'numeric column')}.")
+    if table.passed_through:
+        names = [_passed_name(table, name) for name in table.passed_through]
+        say(f"Passed through untouched: {listed(names)}.")
+
+
+def _passed_name(table: TableReader, name: str) -> str:
+    n_numbers = table.mixed.get(name, 0)
+    return f"{name} (text, {counted(n_numbers, 'number')} in it)" if n_numbers else name
+
+
+def _check_exists(path: str) -> None:
+    from pathlib import Path
+
+    if not Path(path).exists():
+        raise UsageError(f"{path} does not exist.")

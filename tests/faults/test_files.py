@@ -1,0 +1,374 @@
+"""Bad files, bad places and interruptions, through the real executable."""
+
+import gzip
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+CSV = Path(__file__).parent.parent / "data" / "csv"
+A1GM = Path(sysconfig.get_path("scripts")) / "a1gm"
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [A1GM, *map(str, arguments)],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **{"text": True, **options},
+    )
+
+
+def impute(source, tmp_path, *options):
+    return run("impute", source, "-o", tmp_path / "out.csv", *options)
+
+
+def assert_refused(done, tmp_path, *words, code=1):
+    """One line of words, no traceback, no file."""
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert [p.name for p in tmp_path.iterdir() if "out" in p.name] == []
+
+
+# FAULTS 43: Parquet truncated, empty, not Parquet, corrupt page
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    path = tmp_path / "in.parquet"
+    table = pa.table({"x": np.random.default_rng(0).random(4000), "y": np.ones(4000)})
+    pq.write_table(
+        table, path, row_group_size=2000, write_page_checksum=True, compression="none"
+    )
+    return path
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "text", "page"])
+def test_damaged_parquet(parquet, tmp_path, damage):
+    whole = parquet.read_bytes()
+    page = bytearray(whole)
+    page[len(page) * 5 // 8] ^= 0xFF
+    bad = {"truncated": whole[:-100], "empty": b"", "text": b"x,y\n1,2\n", "page": page}
+    parquet.write_bytes(bad[damage])
+    words = ["in.parquet"] + ["row group 1"] * (damage == "page")
+    assert_refused(impute(parquet, tmp_path), tmp_path, *words)
+
+
+# FAULTS 45-47: text tables
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("semicolon.csv", ["line 1", "--delimiter ';'"]),
+        ("semicolon_decimal_comma.csv", ["--delimiter ';'", "--decimal ','"]),
+        ("thousands.csv", ["line 2, column 'x': '1,234.5'", "--thousands ','"]),
+        ("ragged_short.csv", ["line 3: 2 cells"]),
+        ("unterminated_quote.csv", ["line 3", "never closed"]),
+        ("unterminated_last_cell.csv", ["line 3", "never closed"]),
+        ("latin1.csv", ["line 3", "--encoding cp1252"]),
+        ("header_only.csv", ["no rows"]),
+        ("empty.csv", ["is empty"]),
+        ("duplicate_header.csv", ["line 1", "both called 'x'"]),
+        ("question_marks.csv", ["line 3, column 'x': '?'", "--missing '?'"]),
+        ("null_tokens.csv", ["line 3, column 'x': 'NULL'", "--missing NULL"]),
+        ("dashes.csv", ["line 2, column 'y': '-'", "--missing '-'"]),
+        ("negative.csv", ["line 3, column 'x': -2.5", "Negative values in data"]),
+        ("infinite.csv", ["line 3, column 'x': inf"]),
+        ("text_only.csv", ["no numeric column"]),
+    ],
+)
+def test_refused_text_tables(name, words, tmp_path):
+    assert_refused(impute(CSV / name, tmp_path), tmp_path, name, *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("bom.csv", [], b"\xef\xbb\xbfname,x,y,z\nann,1,2,3\nbob,2,4,6\n"),
+        ("crlf.csv", [], b"name,x,y,z\r\nann,1,2,3\r\nbob,2,4,6\r\n"),
+        ("question_marks.csv", ["--missing", "?"], None),
+        ("null_tokens.csv", ["--missing", "NULL", "--missing", "null"], None),
+        ("dashes.csv", ["--missing", "-"], None),
+        ("sentinel.csv", ["--missing", "-999"], None),
+        (
+            "semicolon_decimal_comma.csv",
+            ["--delimiter", ";", "--decimal", ","],
+            b"name;x;y\nann;1,5;2,25\nbob;3,0;4,5\n",
+        ),
+        ("latin1.csv", ["--encoding", "latin-1"], (CSV / "latin1.csv").read_bytes()),
+        (
+            "quoted_newlines_good.csv",
+            [],
+            b'note,x,y\n"first\nsecond",1,2\n"he said ""no"", twice",2,4\nplain,3,6\n',
+        ),
+        ("na_tokens.csv", [], b"name,x,y\nann,1,2\nbob,2,4\nNA,3,6\n"),
+    ],
+)
+def test_accepted_text_tables(name, options, expected, tmp_path):
+    done = impute(CSV / name, tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "out.csv").read_bytes()
+    if expected is None:
+        assert b"?" not in written
+        assert b"-" not in written
+        assert b"NULL" not in written.upper()
+    else:
+        assert _rounded(written) == expected
+
+
+def _rounded(text):
+    """Filled cells carry the last bits of a floating point division."""
+    return re.sub(
+        rb"\d+[.,]\d{6,}", lambda m: b"%g" % float(m[0].replace(b",", b".")), text
+    ).replace(b"4.5", b"4,5")
+
+
+# FAULTS 48: larger than memory
+
+
+RUN_AND_MEASURE = """
+import resource, sys
+from a1gm.cli import gather, main
+gather.MOST_CELLS_KEPT = 1_000_000
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    path = tmp_path / "in.csv"
+    peaks = []
+    for n_rows in (1_000_000, 3_000_000):
+        with path.open("wb") as file:
+            file.write(b"name,a,b,c,d,e,f,g,h\nann,1,2,3,4,5,6,7,8\n")
+            file.write(b"bob,1.5,2.25,,4.125,5.5,6,7.5,8\n" * n_rows)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", RUN_AND_MEASURE, "impute", path),
+                *("-o", tmp_path / "out.csv", "-q", "--overwrite"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert (tmp_path / "out.csv").stat().st_size > path.stat().st_size
+        peaks.append(int(done.stdout))
+    # 64 MB more of text, 128 MB more of numbers; the reader's own threads are worth
+    # some megabytes either way.
+    assert peaks[1] - peaks[0] < 30_000
+
+
+# FAULTS 49: interruptions and full disks
+
+
+def _start_slow_run(tmp_path, **options):
+    """Start a run that reads a table long enough to be interrupted while it writes."""
+    source = tmp_path / "in.csv"
+    if not source.exists():
+        rows = "".join(
+            f"{k % 97 + 1},{k % 89 + 2},{k % 83 + 3}\n" for k in range(50_000)
+        )
+        source.write_text("x,y,z\n" + "1,,3\n" + rows * 30)
+    target = tmp_path / "out.csv"
+    target.write_text("old\n")
+    process = subprocess.Popen(
+        [A1GM, "impute", source, "-o", target, "--overwrite"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        if _parts(tmp_path):
+            return process, target
+        time.sleep(0.002)
+    pytest.fail(f"the run ended before it wrote: {process.communicate()}")
+
+
+def _parts(folder):
+    return [p for p in folder.iterdir() if p.name.endswith(".a1gm-part")]
+
+
+def test_kill_leaves_the_old_file_and_the_next_run_cleans_up(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGKILL
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path)
+    done = run("impute", CSV / "plain.csv", "-o", target, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert target.read_text().startswith("name,x,y,z\n")
+    assert _parts(tmp_path) == []
+
+
+def test_interrupt_leaves_the_old_file_and_nothing_else(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "interrupted" in words
+    assert "Traceback" not in words
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small tmpfs needs root")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="no mount command")
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.csv.gz"])
+def test_a_full_disk_is_told_in_words(small_disk, tmp_path, name):
+    source = tmp_path / "in.csv"
+    numbers = np.random.default_rng(0).random((20_000, 3))
+    np.savetxt(source, numbers, delimiter=",", header="x,y,z", comments="")
+    done = run("impute", source, "-o", small_disk / name)
+    assert done.returncode == 1
+    assert "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(small_disk.iterdir()) == []
+
+
+# FAULTS 50: places
+
+
+def test_an_output_that_exists_needs_overwrite(tmp_path):
+    target = tmp_path / "filled.csv"
+    target.write_text("old")
+    # Refused before the data are read: the input does not matter.
+    done = run("impute", CSV / "ragged_short.csv", "-o", target)
+    assert done.returncode == 2
+    assert "exists" in done.stderr
+    assert "--overwrite" in done.stderr
+    assert target.read_text() == "old"
+    done = run("impute", CSV / "plain.csv", "-o", target, "--overwrite")
+    assert done.returncode == 0
+    assert target.read_text().startswith("name,")
+
+
+def test_impossible_outputs(tmp_path):
+    source = tmp_path / "in.csv"
+    shutil.copy(CSV / "plain.csv", source)
+    before = source.read_bytes()
+    for target, word in [
+        (tmp_path, "is a folder"),
+        (source, "is the input itself"),
+        (tmp_path / "nowhere" / "x.csv", "does not exist"),
+        (tmp_path / "x.xlsx", "extension"),
+    ]:
+        done = run("impute", source, "-o", target, "--overwrite")
+        assert done.returncode == 2, done.stderr
+        assert word in done.stderr
+        assert "Traceback" not in done.stderr
+    assert source.read_bytes() == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_not_writable(tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o555)
+    done = run("impute", CSV / "plain.csv", "-o", folder / "x.csv")
+    assert done.returncode == 2
+    assert "not writable" in done.stderr
+
+
+# FAULTS 51: pipes and files that change
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("x,y\n" + "1,2\n" * 400_000)
+    process = subprocess.Popen(
+        [A1GM, "impute", source, "-o", "-", "-q"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"x,y\n"
+    process.stdout.close()
+    words = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0
+    assert words == b""
+
+
+def test_standard_input_at_its_end():
+    done = run("impute", "-", "-o", "-", input="")
+    assert done.returncode == 1
+    assert "<stdin> is empty" in done.stderr
+    assert done.stdout == ""
+
+
+def test_streams(tmp_path):
+    text = (CSV / "plain.csv").read_text()
+    done = run("impute", "-", "-o", "-", input=text)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("name,x,y,z\nann,1,2,3\n")
+    zipped = run(
+        "impute", "-", "-o", "-", input=gzip.compress(text.encode()), text=False
+    )
+    assert zipped.stdout.decode() == done.stdout
+
+
+def test_a_file_that_changes_between_the_passes_is_refused(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    with (tmp_path / "in.csv").open("a") as file:
+        file.write("1,2,3\n")
+    _, words = process.communicate(timeout=30)
+    assert process.returncode == 1, words
+    assert "changed while" in words
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path) == []
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["impute", CSV / "nothing.csv", "-o", "-"], "does not exist"),
+        (["impute", CSV / "plain.csv", "-o", "-", "--columns", "q"], "no column 'q'"),
+        (["impute", CSV / "plain.csv", "-o", "-", "--decimal", ";"], "decimal"),
+        (["impute", CSV / "plain.csv", "-o", "-", "--json"], "standard output"),
+        (["impute", CSV / "plain.csv"], "--out"),
+        (["inspect", CSV / "plain.csv", "--negatives", "maybe"], "--negatives"),
+    ],
+)
+def test_bad_usage(arguments, word):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
