@@ -7,7 +7,9 @@ library when they run, so that ``a1gm --help`` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -31,7 +33,21 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         # Before a command began; the commands say more.
-        raise SystemExit(130) from None
+        _leave(130)
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            _leave(ended.code if isinstance(ended.code, int) else 1)
+        raise
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: everything is cleaned up, and reading threads may still run.
+
+    They would otherwise meet an interpreter that is being taken down.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 class _WithoutPandas:

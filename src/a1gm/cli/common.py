@@ -164,10 +164,7 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", A1gmWarning)
             warnings.showwarning = _shown_by(common)
-            if common.threads is not None:
-                import pyarrow as pa
-
-                pa.set_cpu_count(common.threads)
+            _set_up_pyarrow(common)
             body()
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -191,6 +188,19 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
             f"internal error: {kind}: {error}. Run with --debug to see where.",
             common,
         )
+
+
+def _set_up_pyarrow(common: Common) -> None:
+    from a1gm.io._require import require_pyarrow
+
+    pyarrow = require_pyarrow()
+    # Its own handling of Ctrl-C loses the signal that comes between two reads.
+    pyarrow.enable_signal_handlers(False)
+    # The first array imports packages and swallows a Ctrl-C meanwhile: have it now,
+    # before there is anything to interrupt.
+    pyarrow.array([""])
+    if common.threads is not None:
+        pyarrow.set_cpu_count(common.threads)
 
 
 def unwrapped(text: str) -> str:

@@ -113,9 +113,9 @@ def atomic_write(
         # A link keeps pointing where it did: the file behind it is replaced.
         real = target.resolve()
         remove_stale_parts(real)
-        part, file = _open_part(real)
+        part = real.with_name(f".{real.name}.{secrets.token_hex(8)}{_PART}")
         try:
-            with file:
+            with _open_part(part) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -174,15 +174,14 @@ def remove_stale_parts(target: Path) -> list[Path]:
     return removed
 
 
-def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
+def _open_part(part: Path) -> IO[bytes]:
     while True:
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{_PART}")
         file = os.fdopen(
             os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b"
         )
         # Between its making and its lock another run may have taken it for stale.
         if _lock(file) and part.exists():
-            return part, file
+            return file
         file.close()
 
 

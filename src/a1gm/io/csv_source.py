@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from a1gm.exceptions import FileFormatError
 from a1gm.io import csv_faults
@@ -55,6 +55,7 @@ class CsvSource:
         self.n_rows: int | None = None
         self.position = 0
         self._header_length = 0
+        self._end_is_checked = False
         self.dialect = self._read_dialect()
         self._text = csv_faults.TextTable(origin, options, self.dialect.delimiter)
         names = self._read_header()
@@ -70,15 +71,15 @@ class CsvSource:
             With the line, for rows of another length than the header, quotes that are
             never closed, and bytes that are not text.
         """
-        with self._reading() as (reader, counter):
+        with self._reading() as (reader, raw):
             last = None
             for batch in reader:
                 if last is None:
                     self._check_delimiter(batch)
                 last = batch if batch.num_rows else last
-                self.position = counter.position
+                self.position = raw.tell()
                 yield batch
-            self._check_end(last, counter)
+            self._check_end(last)
 
     def place_of(self, row: int) -> str:
         """Name a row (0-based) the way an editor finds it."""
@@ -89,8 +90,8 @@ class CsvSource:
     def _read_dialect(self) -> Dialect:
         options = self.options
         try:
-            with self._open() as stream:
-                head = bytes(stream.read(_LONGEST_HEADER))
+            with self._open() as opened:
+                head = bytes(opened.stream.read(_LONGEST_HEADER))
         except OSError as error:
             raise self._explained(error) from error
         first_line, _, _ = head.partition(b"\n")
@@ -109,9 +110,9 @@ class CsvSource:
         from pyarrow import csv
 
         try:
-            with self._open() as stream:
+            with self._open() as opened:
                 reader = csv.open_csv(
-                    stream,
+                    opened.stream,
                     read_options=self._read_options(_HEADER_BYTES),
                     # A bad row must not stop the header from being read.
                     parse_options=self._parse_options(lambda _: "skip"),
@@ -132,15 +133,15 @@ class CsvSource:
         )
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[tuple[Any, _Counter]]:
+    def _reading(self) -> Iterator[tuple[Any, Any]]:
         import pyarrow as pa
         from pyarrow import csv
 
         names = self.schema.names
         try:
-            with self._open() as stream:
+            with self._open() as opened:
                 reader = csv.open_csv(
-                    stream,
+                    opened.stream,
                     read_options=self._read_options(_BLOCK_BYTES),
                     parse_options=self._parse_options(None),
                     convert_options=csv.ConvertOptions(
@@ -149,7 +150,7 @@ class CsvSource:
                     ),
                 )
                 with reader:
-                    yield reader, stream
+                    yield reader, opened.raw
         except (UnicodeError, pa.ArrowInvalid, OSError) as error:
             if isinstance(error, FileFormatError):
                 raise
@@ -169,14 +170,17 @@ class CsvSource:
         )
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[_Counter]:
+    def _open(self) -> Iterator[_Opened]:
         import pyarrow as pa
 
-        with self.origin.open() as raw:
-            stream: Any = raw
+        # Files of pyarrow, not of Python: its threads read ahead, and a call into
+        # Python from there can swallow a Ctrl-C or outlive the interpreter.
+        with pa.OSFile(str(self.origin.path), "rb") as raw:
             if self.origin.gzipped:
-                stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "gzip")
-            yield _Counter(raw, stream)
+                with pa.CompressedInputStream(raw, "gzip") as stream:
+                    yield _Opened(raw, stream)
+            else:
+                yield _Opened(raw, raw)
 
     def _explained(self, error: Exception) -> FileFormatError:
         text = str(error)
@@ -210,46 +214,44 @@ class CsvSource:
         if fault is not None:
             raise fault
 
-    def _check_end(self, last: pa.RecordBatch | None, counter: _Counter) -> None:
+    def _check_end(self, last: pa.RecordBatch | None) -> None:
         if last is None:
             raise no_rows(self.origin.name)
-        last_cell = last.column(last.num_columns - 1)[-1].as_py()
-        # pyarrow takes the end of the file for the missing quote. An odd number of
-        # quotes or a line end in the last cell are the signs; the strict reading
-        # behind them decides.
-        if counter.quotes % 2 or last_cell.endswith(("\n", "\r")):
+        if self._end_is_checked:
+            return
+        # pyarrow takes the end of the file for a missing quote. A last cell that is
+        # opened by a quote and not closed is the sign; the strict reading decides.
+        cell = last.column(last.num_columns - 1)[-1].as_py()
+        if self._looks_unclosed(cell):
             fault = csv_faults.unterminated_quote(self._text)
             if fault is not None:
                 raise fault
+        self._end_is_checked = True
+
+    def _looks_unclosed(self, cell: str) -> bool:
+        if self.options.encoding.lower().replace("_", "-").startswith("utf-16"):
+            return True
+        text = cell.rstrip("\r\n").replace('"', '""').encode(self.options.encoding)
+        end = self._last_bytes(len(text) + 64).rstrip(b"\r\n")
+        return end.endswith(b'"' + text) and (bool(text) or cell != "")
+
+    def _last_bytes(self, size: int) -> bytes:
+        with self._open() as opened:
+            if not self.origin.gzipped:
+                opened.raw.seek(max(0, self.origin.size - size))
+                return bytes(opened.raw.read())
+            end = b""
+            while chunk := opened.stream.read(1 << 20):
+                end = (end + chunk)[-size:]
+            return end
 
 
-class _Counter:
-    """A stream that counts quotes and remembers how far it is."""
+@dataclass(frozen=True)
+class _Opened:
+    """The file on disk, and the text in it."""
 
-    def __init__(self, raw: IO[bytes], stream: Any) -> None:
-        self._raw = raw
-        self._stream = stream
-        self.quotes = 0
-        self.position = 0
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self._stream.read(size)
-        self.quotes += data.count(b'"')
-        self.position = self._raw.tell()
-        return data
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
+    raw: Any
+    stream: Any
 
 
 def no_rows(name: str) -> FileFormatError:
