@@ -16,13 +16,21 @@ if TYPE_CHECKING:
     from a1gm._fit import fit
     from a1gm._pattern_table import PatternTable
     from a1gm.estimators import RankOneImputer, RankOneNMF
-    from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
+    from a1gm.nmmf import (
+        NMMFFit,
+        NMMFTuning,
+        RelationsFit,
+        fit_nmmf,
+        fit_relations,
+        tune_nmmf,
+    )
     from a1gm.pattern import MissingPattern
     from a1gm.result import RankOneFit
 
 __all__ = [
     "MissingPattern",
     "NMMFFit",
+    "NMMFTuning",
     "PatternTable",
     "RankOneFit",
     "RankOneImputer",
@@ -33,6 +41,7 @@ __all__ = [
     "fit_nmmf",
     "fit_relations",
     "paper",
+    "tune_nmmf",
 ]
 
 __version__ = "0.1.0"
@@ -41,6 +50,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str | None] = {
     "MissingPattern": "a1gm.pattern",
     "NMMFFit": "a1gm.nmmf",
+    "NMMFTuning": "a1gm.nmmf",
     "PatternTable": "a1gm._pattern_table",
     "RankOneFit": "a1gm.result",
     "RelationsFit": "a1gm.nmmf",
@@ -48,6 +58,7 @@ _LAZY: dict[str, str | None] = {
     "fit": "a1gm._fit",
     "fit_nmmf": "a1gm.nmmf",
     "fit_relations": "a1gm.nmmf",
+    "tune_nmmf": "a1gm.nmmf",
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",
     "paper": None,

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from a1gm.nmmf._fit import fit_nmmf, fit_relations
+from a1gm.nmmf._tune import NMMFTuning, tune_nmmf
 from a1gm.nmmf.result import NMMFFit, RelationsFit
 
-__all__ = ["NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"]
+__all__ = [
+    "NMMFFit",
+    "NMMFTuning",
+    "RelationsFit",
+    "fit_nmmf",
+    "fit_relations",
+    "tune_nmmf",
+]

@@ -110,7 +110,7 @@ def fit_nmmf(
 def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout:
     """Read the three tables and check that they belong together."""
     for name, value in (("alpha", alpha), ("beta", beta)):
-        _check_weight(value, name, ParameterError)
+        check_weight(value, name, ParameterError)
     x = read_table(X, "X")
     declared: list[tuple[Hashable, str, Hashable, Hashable, Source, float]] = [
         ("X", "X", "w", "h", x, 1.0)
@@ -155,7 +155,7 @@ def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
         raise DimensionError(msg)
 
 
-def _check_weight(value: Any, name: str, error: type[Exception]) -> None:
+def check_weight(value: Any, name: str, error: type[Exception]) -> None:
     if not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
         msg = f"{name} must be a finite number of at least 0, got {value!r}."
         raise error(msg)
@@ -256,7 +256,7 @@ def _declared(
             )
             raise ParameterError(msg)
         weight = weights.get(key, 1.0)
-        _check_weight(weight, f"The weight of {key!r}", WeightsError)
+        check_weight(weight, f"The weight of {key!r}", WeightsError)
         name = f"({key[0]!r}, {key[1]!r})"
         yield key, name, key[0], key[1], read_table(table, name), float(weight)
 

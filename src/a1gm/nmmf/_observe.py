@@ -9,8 +9,8 @@ import numpy as np
 
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe import LIFT, TABLE_CELLS, TINY
-from a1gm._statistics import Statistics, TableStatistics, WideStatistics
-from a1gm._types import AnyArray, Floats
+from a1gm._statistics import TableStatistics, WideStatistics
+from a1gm._types import AnyArray, Bools, Floats
 from a1gm.exceptions import (
     InfiniteValuesError,
     NegativeValuesError,
@@ -20,6 +20,8 @@ from a1gm.nmmf._layout import Layout, SharedTable
 
 __all__ = [
     "SideBySide",
+    "check_faults",
+    "check_something_observed",
     "observe_row_set",
     "observe_row_sets",
     "weighted_row_sums",
@@ -64,7 +66,11 @@ def observe_row_sets(
 
 
 def observe_row_set(
-    tables: list[SharedTable], *, n_threads: int | None, separate: bool
+    tables: list[SharedTable],
+    *,
+    n_threads: int | None,
+    separate: bool,
+    keep_table: bool = False,
 ) -> SideBySide:
     """Observe tables with the same rows in one pass."""
     say_if_slow()
@@ -79,9 +85,14 @@ def observe_row_set(
     exponent = 0
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
-            parts, n_groups, threads, math.ldexp(1.0, -exponent), TABLE_CELLS, False
+            parts,
+            n_groups,
+            threads,
+            math.ldexp(1.0, -exponent),
+            TABLE_CELLS,
+            keep_table,
         )
-        _check_faults(tables, negative, infinite)
+        check_faults(tables, negative, infinite)
         if overflow and exponent <= 0:
             exponent = 2 + int(math.log2(n_cells))
         elif exponent == 0 and 0.0 < total < TINY:
@@ -99,7 +110,7 @@ def observe_row_set(
     else:
         ids, keys, counts, sums = found
         statistics = TableStatistics(keys, counts, sums)
-    _check_something_observed(tables, statistics)
+    check_something_observed(tables, statistics.has_observed()[1])
     return SideBySide(row_sums, ids, statistics, exponent)
 
 
@@ -111,7 +122,8 @@ def _table_of_column(tables: list[SharedTable], col: int) -> tuple[SharedTable, 
     raise IndexError(col)
 
 
-def _check_faults(tables: list[SharedTable], negative: Fault, infinite: Fault) -> None:
+def check_faults(tables: list[SharedTable], negative: Fault, infinite: Fault) -> None:
+    """Refuse infinite and negative cells, naming the table and the cell."""
     count, row, col, value = infinite
     if count:
         table, col = _table_of_column(tables, col)
@@ -130,8 +142,8 @@ def _check_faults(tables: list[SharedTable], negative: Fault, infinite: Fault) -
         raise NegativeValuesError(msg)
 
 
-def _check_something_observed(tables: list[SharedTable], seen: Statistics) -> None:
-    _, columns = seen.has_observed()
+def check_something_observed(tables: list[SharedTable], columns: Bools) -> None:
+    """Refuse a table without any number; ``columns`` has those of all tables."""
     start = 0
     for table in tables:
         stop = start + table.source.n_cols

@@ -1,0 +1,160 @@
+"""Weights chosen by what they predict."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import kl_div
+
+import a1gm
+from a1gm.exceptions import (
+    DataError,
+    InfiniteValuesError,
+    NegativeValuesError,
+    NothingObservedError,
+    ParameterError,
+)
+from a1gm.nmmf import _held_out
+
+
+def made(seed=0, shape=(200, 12, 5, 4), holes=0.2, counts=2.0):
+    rng = np.random.default_rng(seed)
+    w, h, a, b = (rng.random(n) + 0.1 for n in shape)
+    X = rng.poisson(counts * np.outer(w, h)).astype(float)
+    X[rng.random(X.shape) < holes] = np.nan
+    return (
+        X,
+        rng.poisson(90 * np.outer(a, h)) * 1.0,
+        rng.poisson(30 * np.outer(w, b)) * 1.0,
+    )
+
+
+def hidden_cells(shape, share, seed):
+    hidden = np.zeros(shape, bool)
+    for rows, columns in _held_out.plan(shape, share, np.random.default_rng(seed)):
+        hidden[rows] = columns
+    return hidden
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scores_are_those_of_fits_without_the_hidden_cells(share, seed):
+    X, Y, Z = made(seed)
+    weights = [0.0, 0.2, 5.0]
+    tuning = a1gm.tune_nmmf(
+        X, Y, Z, alphas=weights, betas=weights, share=share, random_state=seed
+    )
+    hidden = hidden_cells(X.shape, share, seed)
+    kept = np.where(hidden, np.nan, X)
+    # What X alone can predict: rows and columns with something left.
+    scored = hidden & ~np.isnan(X) & (np.nansum(kept, axis=1) > 0)[:, None]
+    scored &= np.nansum(kept, axis=0) > 0
+    assert tuning.n_cells == scored.sum()
+    for i, alpha in enumerate(weights):
+        for j, beta in enumerate(weights):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit = a1gm.fit_nmmf(kept, Y, Z, alpha=alpha, beta=beta)
+            fitted = np.outer(fit.w, fit.h)
+            score = kl_div(X[scored], fitted[scored]).sum()
+            assert tuning.scores[i, j] == pytest.approx(score, rel=1e-9)
+    assert tuning.alone == pytest.approx(tuning.scores[0, 0], rel=1e-12)
+
+
+def test_large_tables_in_runs_of_rows(monkeypatch):
+    monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
+    test_scores_are_those_of_fits_without_the_hidden_cells(0.02, 3)
+    test_scores_are_those_of_fits_without_the_hidden_cells(0.3, 4)
+
+
+@given(
+    n_rows=st.integers(1, 200),
+    n_cols=st.integers(1, 30),
+    share=st.floats(0.01, 0.9),
+    seed=st.integers(0, 1000),
+    in_runs=st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_plan_covers_every_row_once(n_rows, n_cols, share, seed, in_runs):
+    rng = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_held_out, "DEALT_CELLS", 0 if in_runs else 1 << 40)
+        plan = _held_out.plan((n_rows, n_cols), share, rng)
+    rows = np.concatenate([np.arange(n_rows)[rows] for rows, _ in plan])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(n_rows))
+    assert not any(hidden.all() for _, hidden in plan)
+
+
+def test_every_cell_has_the_same_chance():
+    times = sum(hidden_cells((60, 7), 0.1, seed).astype(int) for seed in range(1500))
+    assert times.mean() == pytest.approx(150, rel=0.1)
+    assert times.max() < 240
+    assert times.min() > 80
+
+
+def test_side_tables_that_know_more_are_given_weight():
+    X, Y, Z = made(5, (400, 15, 5, 4), counts=0.5)
+    tuning = a1gm.tune_nmmf(X, Y, Z)
+    assert tuning.scores.shape == (10, 10)
+    assert tuning.best[1] > 0
+    assert tuning.best_score == tuning.scores.min() < tuning.alone
+    assert 0 < tuning.improvement < 1
+    assert "hidden cells" in repr(tuning)
+    noise = np.random.default_rng(0).random((400, 4)) ** 8 * 100
+    assert a1gm.tune_nmmf(X, Z=noise).best == (0.0, 0.0)
+
+
+def test_one_side_table():
+    X, Y, Z = made(6)
+    assert a1gm.tune_nmmf(X, Y).scores.shape == (10, 1)
+    assert a1gm.tune_nmmf(X, None, Z, betas=[1.0]).scores.shape == (1, 1)
+
+
+def test_the_same_seed_gives_the_same_scores():
+    X, Y, Z = made(7)
+    first, again = (a1gm.tune_nmmf(X, Y, Z, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(first.scores, again.scores)
+    other = a1gm.tune_nmmf(X, Y, Z, random_state=4)
+    assert not np.array_equal(first.scores, other.scores)
+    generator = np.random.default_rng(3)
+    np.testing.assert_array_equal(
+        a1gm.tune_nmmf(X, Y, Z, random_state=generator).scores, first.scores
+    )
+
+
+def test_containers_give_the_same_scores():
+    pd = pytest.importorskip("pandas")
+    X, Y, Z = made(8)
+    plain = a1gm.tune_nmmf(X, Y, Z)
+    masked = np.ma.masked_array(np.nan_to_num(X), np.isnan(X))
+    for tables in ((pd.DataFrame(X), Y, pd.DataFrame(Z)), (masked, Y, Z)):
+        np.testing.assert_allclose(a1gm.tune_nmmf(*tables).scores, plain.scores)
+
+
+def test_faults_are_named():
+    X, Y, Z = made(9)
+    with pytest.raises(ParameterError, match="needs Y or Z"):
+        a1gm.tune_nmmf(X)
+    for share in (0.0, 1.0, -0.1, "half"):
+        with pytest.raises(ParameterError, match="share"):
+            a1gm.tune_nmmf(X, Y, share=share)
+    with pytest.raises(ParameterError, match="alphas is empty"):
+        a1gm.tune_nmmf(X, Y, alphas=[])
+    with pytest.raises(ParameterError, match="Each of betas"):
+        a1gm.tune_nmmf(X, Y, Z, betas=[1.0, -1.0])
+    with pytest.raises(ParameterError, match="random_state"):
+        a1gm.tune_nmmf(X, Y, random_state="today")
+    with pytest.raises(DataError, match="No hidden cell"):
+        a1gm.tune_nmmf(np.ones((5, 1)), Z=np.ones((5, 2)))
+    with pytest.raises(NothingObservedError, match="observed in X"):
+        a1gm.tune_nmmf(X * np.nan, Y)
+    for which, name in ((0, "X"), (2, "Z")):
+        tables = [T.copy() for T in (X, Y, Z)]
+        tables[which][123, 3] = -1.0
+        with pytest.raises(NegativeValuesError, match=rf"{name}\[123, 3\]"):
+            a1gm.tune_nmmf(*tables)
+        tables[which][123, 3] = np.inf
+        with pytest.raises(InfiniteValuesError, match=rf"{name}\[123, 3\]"):
+            a1gm.tune_nmmf(*tables)
