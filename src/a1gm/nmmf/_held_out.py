@@ -18,11 +18,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from a1gm._bits import pack_bits, unpack_bits
 from a1gm._blocks import Components, find_components
 from a1gm._input import Source
 from a1gm._input.source import Part
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._bits import pack_bits, unpack_bits
 from a1gm._observe import TABLE_CELLS
 from a1gm._peel import reduce_statistics
 from a1gm._statistics import TableStatistics, weighted_counts

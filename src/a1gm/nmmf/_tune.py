@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._bits import pack_bits
 from a1gm._blocks import find_components
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, solve_plain_table
-from a1gm._bits import pack_bits
 from a1gm._peel import reduce_statistics
 from a1gm._statistics import TableStatistics
 from a1gm._types import Floats, Words
