@@ -1,0 +1,57 @@
+"""Everything a reader may copy runs: the README, the pages, the docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import a1gm
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OPTIONAL = {"a1gm.cli", "a1gm.plot", "a1gm.report", "a1gm.distributed"}
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(a1gm.__path__, prefix="a1gm.")
+    return [name for _, name, _ in found if not name.endswith("_native")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failed, _ = doctest.testfile(str(page), module_relative=False)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_of_a_module_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    failed, _ = doctest.testmod(module)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    import re
+
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_every_public_name_is_in_the_api_page():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    missing = [name for name in a1gm.__all__ if f"`{name}" not in text and f"a1gm.{name}" not in text]
+    assert missing == []
+
+
+def test_every_public_thing_has_a_docstring():
+    for name in a1gm.__all__:
+        assert getattr(a1gm, name).__doc__, name
