@@ -319,7 +319,9 @@ def write_readme() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    parser.add_argument("--readme", action="store_true", help="write the README's table")
+    parser.add_argument(
+        "--readme", action="store_true", help="write the README's table"
+    )
     options = parser.parse_args()
     if options.readme:
         write_readme()

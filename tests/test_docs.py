@@ -48,7 +48,11 @@ def test_links_between_pages_lead_somewhere(page):
 
 def test_every_public_name_is_in_the_api_page():
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    missing = [name for name in a1gm.__all__ if f"`{name}" not in text and f"a1gm.{name}" not in text]
+    missing = [
+        name
+        for name in a1gm.__all__
+        if f"`{name}" not in text and f"a1gm.{name}" not in text
+    ]
     assert missing == []
 
 
