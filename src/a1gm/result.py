@@ -327,6 +327,12 @@ class RankOneFit:
         table
             A copy of X, of the same kind, with its missing cells filled.
         """
+        if on_undetermined not in (None, "warn", "raise", "ignore"):
+            msg = (
+                'on_undetermined must be None, "warn", "raise" or "ignore", got '
+                f"{on_undetermined!r}."
+            )
+            raise ParameterError(msg)
         source = self._read(X)
         self._check_shape(source)
         filled = fill_table(X, source, self._values)

@@ -1,0 +1,312 @@
+"""Arrays of every kind, rows 25-38 of the list of faults: what each one gets."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.tables import make_table
+
+import a1gm
+from a1gm.exceptions import DimensionError, NotNumericError
+
+nan = np.nan
+X = make_table("at random", 40, 7, seed=1)
+COUNTS = np.array([[1, 2, 3], [4, 0, 6], [7, 8, 1]])
+
+
+def assert_same_fit(one: a1gm.RankOneFit, other: a1gm.RankOneFit) -> None:
+    np.testing.assert_allclose(one.row_factor, other.row_factor, rtol=1e-13)
+    np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-13)
+    assert one.divergence == pytest.approx(other.divergence, rel=1e-12)
+    assert one.row_factor.dtype == one.col_factor.dtype == np.float64
+
+
+# ----------------------------------------------------------------------- fault 25
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+def test_fault_25_integers(dtype, byte_order):
+    table = COUNTS.astype(byte_order + dtype)
+    fit = a1gm.fit(table)
+    assert_same_fit(fit, a1gm.fit(COUNTS.astype(np.float64)))
+    np.testing.assert_array_equal(fit.impute(table), COUNTS)
+    np.testing.assert_allclose(fit.transform(table), fit.row_factor)
+
+
+def test_fault_25_booleans():
+    table = np.array([[True, False, True], [True, True, False]])
+    assert_same_fit(a1gm.fit(table), a1gm.fit(table.astype(float)))
+
+
+# ----------------------------------------------------------------------- fault 26
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble])
+def test_fault_26_other_floats(dtype):
+    table = X.astype(dtype)
+    fit = a1gm.fit(table)
+    assert_same_fit(fit, a1gm.fit(table.astype(np.float64)))
+    filled = fit.impute(table)
+    assert filled.dtype == (np.float32 if dtype is np.float32 else np.float64)
+    seen = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], table[seen].astype(filled.dtype))
+    assert np.isfinite(filled).all()
+
+
+def test_fault_26_a_longdouble_beyond_float64_is_infinite():
+    table = np.array([[1, "1e400"]], dtype=np.longdouble)
+    if not np.isfinite(table).all():
+        pytest.skip("longdouble is float64 here")
+    with pytest.raises(a1gm.exceptions.InfiniteValuesError, match=r"X\[0, 1\]"):
+        a1gm.fit(table)
+
+
+# ----------------------------------------------------------------------- fault 27
+def test_fault_27_objects_that_are_numbers():
+    table = np.array(
+        [
+            [1, 2.5, Decimal("3.25")],
+            [None, np.float32(4), Fraction(1, 2)],
+            [True, Decimal("NaN"), float("nan")],
+        ],
+        dtype=object,
+    )
+    plain = np.array([[1.0, 2.5, 3.25], [nan, 4.0, 0.5], [1.0, nan, nan]])
+    fit = a1gm.fit(table)
+    assert_same_fit(fit, a1gm.fit(plain))
+    np.testing.assert_allclose(fit.impute(table), a1gm.fit(plain).impute(plain))
+    assert table[1, 0] is None
+
+
+def test_fault_27_pandas_na_inside_an_object_array():
+    pd = pytest.importorskip("pandas")
+    table = np.array([[1, 2], [3, pd.NA], [pd.NaT, 4]], dtype=object)
+    assert_same_fit(a1gm.fit(table), a1gm.fit([[1, 2], [3, nan], [nan, 4]]))
+
+
+def test_fault_27_lists_with_none():
+    assert_same_fit(a1gm.fit([[1, 2], [2, None]]), a1gm.fit([[1.0, 2.0], [2.0, nan]]))
+
+
+@pytest.mark.parametrize(
+    "bad", ["1", "x", b"2", 1j, [1], {}, Decimal("sNaN"), object()]
+)
+def test_fault_27_objects_that_are_no_numbers(bad):
+    table = np.empty((2, 2), dtype=object)
+    table[:] = 1.0
+    table[1, 0] = bad
+    with pytest.raises(NotNumericError, match=r"X\[1, 0\]"):
+        a1gm.fit(table)
+
+
+# ----------------------------------------------------------------------- fault 28
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        (np.array([["1", "2"]]), "text"),
+        (np.array([[b"1", b"2"]]), "bytes"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), "dates"),
+        (np.array([[1, 2]], dtype="m8[s]"), "time spans"),
+        (np.array([[1 + 2j, 3]]), "[Cc]omplex"),
+        (np.zeros((2, 2), dtype=[("a", "f8"), ("b", "i4")]), "structured"),
+    ],
+)
+def test_fault_28_what_is_no_number_is_refused_with_its_dtype(table, what):
+    with pytest.raises(NotNumericError, match=what) as told:
+        a1gm.fit(table)
+    assert isinstance(told.value, ValueError)
+    assert isinstance(told.value, TypeError)
+
+
+# ----------------------------------------------------------------------- fault 29
+def test_fault_29_masked_arrays():
+    hidden = np.isnan(X)
+    masked = np.ma.masked_array(np.where(hidden, -5.0, X), hidden)
+    before = masked.copy()
+    fit = a1gm.fit(masked)
+    assert_same_fit(fit, a1gm.fit(X))
+    filled = fit.impute(masked)
+    np.testing.assert_allclose(np.ma.getdata(filled), fit.impute(X), rtol=1e-13)
+    np.testing.assert_array_equal(masked.data, before.data)
+    np.testing.assert_array_equal(masked.mask, before.mask)
+
+
+def test_fault_29_masked_integers_and_views():
+    whole = np.ma.masked_equal(np.array([[1, 2, 3], [2, 9, 6], [4, 8, 9]]), 9)
+    expected = a1gm.fit(whole.astype(float).filled(nan))
+    assert_same_fit(a1gm.fit(whole), expected)
+    flipped = a1gm.fit(whole[::-1, ::-1])
+    np.testing.assert_allclose(flipped.row_factor, expected.row_factor[::-1])
+
+
+def test_fault_29_nan_and_mask_together():
+    masked = np.ma.masked_array([[1.0, 2.0], [nan, 4.0]], [[0, 0], [0, 0]])
+    assert_same_fit(a1gm.fit(masked), a1gm.fit(masked.data))
+    no_mask = np.ma.masked_array([[1.0, 2.0], [nan, 4.0]])
+    assert_same_fit(a1gm.fit(no_mask), a1gm.fit(masked.data))
+
+
+def test_fault_29_masked_objects_may_hide_anything():
+    table = np.ma.masked_array(
+        np.array([["n/a", 1], [2, 3]], dtype=object), [[True, False], [False, False]]
+    )
+    assert_same_fit(a1gm.fit(table), a1gm.fit([[nan, 1], [2, 3]]))
+
+
+# ----------------------------------------------------------------------- fault 36
+def _as_field(T: np.ndarray) -> np.ndarray:
+    records = np.zeros(T.shape, dtype=[("pad", "u1"), ("x", "f8")])
+    records["x"] = T
+    return records["x"]
+
+
+def _not_aligned(T: np.ndarray) -> np.ndarray:
+    raw = np.zeros(T.nbytes + 1, np.uint8)
+    out = raw[1:].view(np.float64).reshape(T.shape)
+    out[...] = T
+    assert not out.flags.aligned
+    return out
+
+
+def _inside(T: np.ndarray) -> np.ndarray:
+    large = np.full((T.shape[0] + 4, T.shape[1] + 9), np.inf)
+    large[2:-2, 4:-5] = T
+    return large[2:-2, 4:-5]
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "every second row": lambda T: np.repeat(T, 2, axis=0)[::2],
+    "every third column": lambda T: np.repeat(T, 3, axis=1)[:, ::3],
+    "backwards": lambda T: np.ascontiguousarray(T[::-1, ::-1])[::-1, ::-1],
+    "transposed": lambda T: np.ascontiguousarray(T.T).T,
+    "big-endian": lambda T: T.astype(">f8"),
+    "field of a record": _as_field,
+    "not aligned": _not_aligned,
+    "subclass": lambda T: T.view(type("Sub", (np.ndarray,), {})),
+    "inside a larger array": _inside,
+}
+
+
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+@pytest.mark.parametrize("read_only", [False, True])
+def test_fault_36_and_37_layouts(layout, read_only):
+    table = LAYOUTS[layout](X)
+    table.flags.writeable = not read_only
+    before = table.tobytes()
+    fit = a1gm.fit(table)
+    assert_same_fit(fit, a1gm.fit(X))
+    np.testing.assert_allclose(fit.impute(table), a1gm.fit(X).impute(X), rtol=1e-13)
+    np.testing.assert_allclose(fit.transform(table), fit.row_factor, rtol=1e-9)
+    assert fit.divergence == pytest.approx(fit.divergence_of(table))
+    a1gm.MissingPattern.of(table)
+    assert table.tobytes() == before
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_fault_36_broadcast_arrays(axis):
+    line = np.array([1.0, nan, 3.0, 4.0])
+    table = (
+        np.broadcast_to(line, (5, 4))
+        if axis == 0
+        else np.broadcast_to(line[:, None], (4, 5))
+    )
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        fit = a1gm.fit(table)
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        assert_same_fit(fit, a1gm.fit(table.copy()))
+
+
+# ----------------------------------------------------------------------- fault 37
+@pytest.mark.parametrize("mode", ["r", "c", "r+"])
+def test_fault_37_memory_maps(tmp_path, mode):
+    path = tmp_path / "table.npy"
+    np.save(path, X)
+    before = path.read_bytes()
+    table = np.load(path, mmap_mode=mode)
+    fit = a1gm.fit(table)
+    assert_same_fit(fit, a1gm.fit(X))
+    filled = fit.impute(table)
+    assert not np.isnan(filled).any()
+    assert type(filled) is not np.memmap or not np.shares_memory(filled, table)
+    table.flush()
+    assert path.read_bytes() == before
+
+
+def test_fault_37_the_filled_table_is_a_copy():
+    for table in (X.copy(), np.ones((3, 3)), COUNTS.copy(), X.astype(np.float32)):
+        kept = table.copy()
+        filled = a1gm.fit(table).impute(table)
+        assert not np.shares_memory(filled, table)
+        filled[...] = 99
+        np.testing.assert_array_equal(table, kept)
+
+
+# ----------------------------------------------------------------------- fault 38
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [
+        (3.0, "scalar"),
+        (np.array(3.0), "scalar"),
+        (np.ones(3), "1D"),
+        ([1.0, 2.0], "1D"),
+        (np.ones((2, 2, 2)), "3D"),
+        (np.ones((0, 3)), r"0 sample\(s\)"),
+        (np.ones((3, 0)), r"0 feature\(s\)"),
+        ([[1.0, 2.0], [3.0]], "different lengths"),
+        ([], "1D|0 sample"),
+        ([[]], r"0 feature\(s\)"),
+    ],
+)
+def test_fault_38_what_is_no_table_is_refused(bad, what):
+    with pytest.raises(DimensionError, match=what):
+        a1gm.fit(bad)
+    with pytest.raises(DimensionError, match=what):
+        a1gm.MissingPattern.of(bad)
+    with pytest.raises(DimensionError, match=what):
+        a1gm.fit(np.ones((2, 2))).transform(bad)
+
+
+def test_fault_38_matrices_are_refused():
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix([[1.0, 2.0]])
+    with pytest.raises((NotNumericError, DimensionError), match=r"np\.matrix"):
+        a1gm.fit(matrix)
+
+
+@pytest.mark.parametrize("bad", [None, "table", {"a": 1}, {1, 2}, lambda: 0])
+def test_fault_38_things_that_are_no_arrays(bad):
+    with pytest.raises((NotNumericError, DimensionError)):
+        a1gm.fit(bad)
+
+
+# ----------------------------------------------------------------------- fault 42
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(("tol", bad) for bad in (nan, 0.0, -1.0, np.inf, "x", None, True)),
+        *(("max_iter", bad) for bad in (0, -1, 1.5, nan, "x", None, True)),
+        *(("n_threads", bad) for bad in (0, -1, 1.5, "x", True)),
+        *(("negatives", bad) for bad in ("abs", None, 1)),
+        *(("on_undetermined", bad) for bad in ("error", None, 1)),
+        *(("absent", bad) for bad in ("zero", "missing", 0)),
+    ],
+)
+def test_fault_42_bad_options_are_refused_by_name(name, bad):
+    with pytest.raises(a1gm.exceptions.ParameterError, match=name):
+        a1gm.fit(X, **{name: bad})
+
+
+def test_fault_42_numpy_numbers_are_good_options():
+    fit = a1gm.fit(
+        X, tol=np.float32(1e-9), max_iter=np.int64(500), n_threads=np.uint8(2)
+    )
+    assert fit.is_exact
+
+
+def test_fault_42_impute_refuses_unknown_ways():
+    table = np.array([[1.0, nan], [nan, 2.0]])
+    fit = a1gm.fit(table, on_undetermined="ignore")
+    with pytest.raises(a1gm.exceptions.ParameterError, match="on_undetermined"):
+        fit.impute(table, on_undetermined="error")
