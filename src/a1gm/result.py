@@ -451,8 +451,8 @@ class RankOneFit:
             Finite: ``row_factor[i] * col_factor[j]``. Zero: 0. Unbounded: the fit
             improves as the cell grows without end. Undetermined: any value is as good.
         """
-        if self._all_finite:
-            return "finite"
+        if self._all_finite:  # but for rows of zeros
+            return "zero" if self.row_factor[i] == 0.0 else "finite"
         return FATES[int(self._knowledge.fates(np.array([i]), np.array([j]))[0])]
 
     @cached_property
