@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from a1gm import exceptions, paper
     from a1gm._fit import fit
     from a1gm._pattern_table import PatternTable
-    from a1gm.estimators import RankOneImputer, RankOneNMF
+    from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
         NMMFFit,
         NMMFTuning,
@@ -35,6 +35,7 @@ __all__ = [
     "RankOneFit",
     "RankOneImputer",
     "RankOneNMF",
+    "RankOneNMMF",
     "RelationsFit",
     "exceptions",
     "fit",
@@ -61,6 +62,7 @@ _LAZY: dict[str, str | None] = {
     "tune_nmmf": "a1gm.nmmf",
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",
+    "RankOneNMMF": "a1gm.estimators",
     "paper": None,
 }
 

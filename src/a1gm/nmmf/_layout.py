@@ -9,7 +9,7 @@ the sides (the graph is bipartite).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,6 +78,15 @@ class Layout:
     def is_passive_set(self, entities: EntitySet) -> bool:
         """Whether no table of these entities steers."""
         return all(self.tables[t].is_passive for t in entities.tables)
+
+    def without_data(self) -> Layout:
+        """The same layout with tables that know their shape only."""
+        tables = []
+        for table in self.tables:
+            s = table.source
+            empty = Source([], s.n_rows, s.n_cols, s.row_labels, s.col_labels)
+            tables.append(replace(table, source=empty))
+        return replace(self, tables=tuple(tables))
 
     @property
     def has_parallel_tables(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -274,6 +275,16 @@ class SharedFit:
     def __repr__(self) -> str:
         text = "; ".join(f"{k}: {v}" for k, v in self.summary().items())
         return f"{type(self).__name__}({text})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: only their divergences travel."""
+        state = self.__dict__.copy()
+        state["divergences"], state["_views"] = self.divergences, self._views
+        layout = self._layout.without_data()
+        joint = replace(self._solution.joint, layout=layout)
+        state["_layout"] = layout
+        state["_solution"] = replace(self._solution, joint=joint)
+        return state
 
     def _repr_html_(self) -> str:
         from html import escape
