@@ -244,7 +244,22 @@ void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
   }
 }
 
-A1GM_TARGET void add_tile_avx2(const double* x, int64_t stride, int64_t rows,
+template <int V>
+A1GM_TARGET void add_short_rows(const double* x, int64_t stride, int64_t rows,
+                                int64_t cols, double* const* acc) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double* a = acc[i];
+    for (int v = 0; v < V; ++v) {
+      const __m256d u = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
+                                  : _mm256_maskload_pd(x + 4 * v, tail);
+      const __m256d seen = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
+      _mm256_storeu_pd(a + 4 * v, _mm256_add_pd(_mm256_loadu_pd(a + 4 * v), seen));
+    }
+  }
+}
+
+A1GM_TARGET void add_long_rows(const double* x, int64_t stride, int64_t rows,
                                int64_t cols, double* const* acc) {
   const int64_t tail = cols & 3, body = cols - tail;
   const __m256i tail_mask = head_mask(tail);
@@ -270,6 +285,21 @@ A1GM_TARGET void add_tile_avx2(const double* x, int64_t stride, int64_t rows,
     }
   }
 }
+
+void add_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                   double* const* acc) {
+  switch ((cols + 3) / 4) {
+    case 1: return add_short_rows<1>(x, stride, rows, cols, acc);
+    case 2: return add_short_rows<2>(x, stride, rows, cols, acc);
+    case 3: return add_short_rows<3>(x, stride, rows, cols, acc);
+    case 4: return add_short_rows<4>(x, stride, rows, cols, acc);
+    case 5: return add_short_rows<5>(x, stride, rows, cols, acc);
+    case 6: return add_short_rows<6>(x, stride, rows, cols, acc);
+    case 7: return add_short_rows<7>(x, stride, rows, cols, acc);
+    case 8: return add_short_rows<8>(x, stride, rows, cols, acc);
+    default: return add_long_rows(x, stride, rows, cols, acc);
+  }
+}
 #endif
 
 struct Isa {
@@ -282,6 +312,20 @@ Isa choose_isa() {
   if (__builtin_cpu_supports("avx2")) return {scan_tile_avx2, add_tile_avx2};
 #endif
   return {scan_tile_plain, add_tile_plain};
+}
+
+// Four sums side by side: a single one would wait for itself at every step.
+double quick_sum(const double* x, int64_t n) {
+  double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    a += x[i];
+    b += x[i + 1];
+    c += x[i + 2];
+    d += x[i + 3];
+  }
+  for (; i < n; ++i) a += x[i];
+  return (a + b) + (c + d);
 }
 
 // ------------------------------------------------------------ reading any layout
@@ -389,23 +433,18 @@ class PatternIndex {
         shift_(n_rows < 100'000 ? 58 : 52),
         recent_(words == 1 ? size_t{1} << (64 - shift_) : 0) {}
 
-  int32_t find_or_insert(const uint64_t* key) {
-    if (words_ == 1) {
-      Short& hit = recent_[(*key * 0x9e3779b97f4a7c15ULL) >> shift_];
-      if (hit.key != *key || hit.id < 0) hit = {*key, look_up(key)};
-      return hit.id;
-    }
-    return look_up(key);
+  // A small cache in front of the table, for keys of one word.
+  struct Short {
+    uint64_t key = 0;
+    int32_t id = -1;
+  };
+  Short& cached(uint64_t key) {
+    return recent_[(key * 0x9e3779b97f4a7c15ULL) >> shift_];
   }
   int64_t size() const { return size_; }
   std::vector<uint64_t> keys;
 
- private:
-  struct Short {  // a small cache in front of the table, for keys of one word
-    uint64_t key = 0;
-    int32_t id = -1;
-  };
-  int32_t look_up(const uint64_t* key) {
+  int32_t find_or_insert(const uint64_t* key) {
     if (last_ >= 0 && same(last_, key)) return last_;
     size_t slot = hash(key) & (slots_.size() - 1);
     while (slots_[slot] >= 0) {
@@ -417,6 +456,8 @@ class PatternIndex {
     if (static_cast<size_t>(size_) * 2 > slots_.size()) grow();
     return last_;
   }
+
+ private:
   bool same(int32_t id, const uint64_t* key) const {
     const uint64_t* k = &keys[static_cast<size_t>(id * words_)];
     return words_ == 1 ? *k == *key
@@ -698,19 +739,29 @@ class Worker {
   void assign_patterns(int64_t rows) {
     due_.clear();
     const uint64_t* key = keys_.data();
-    int32_t* ids = tile_ids_.data();
-    double** acc = acc_.data();
-    Run* runs = runs_.data();
-    for (int64_t i = 0; i < rows; ++i, key += job_.words) {
-      const int32_t id = patterns.find_or_insert(key);
-      if (id == static_cast<int32_t>(runs_.size())) {
-        add_pattern();
-        runs = runs_.data();
+    int32_t* const ids = tile_ids_.data();
+    if (job_.words == 1) {
+      for (int64_t i = 0; i < rows; ++i) {
+        PatternIndex::Short& hit = patterns.cached(key[i]);
+        if (hit.key != key[i] || hit.id < 0) hit = {key[i], number_of(key + i)};
+        ids[i] = hit.id;
       }
-      ids[i] = id;
-      acc[i] = runs[id].sums;
-      if (++runs[id].rows == kRun) due_.push_back(id);
+    } else {
+      for (int64_t i = 0; i < rows; ++i) ids[i] = number_of(key + i * job_.words);
     }
+    double** const acc = acc_.data();
+    Run* const runs = runs_.data();
+    for (int64_t i = 0; i < rows; ++i) {
+      Run& run = runs[ids[i]];
+      acc[i] = run.sums;
+      if (++run.rows == kRun) due_.push_back(ids[i]);
+    }
+  }
+
+  int32_t number_of(const uint64_t* key) {
+    const int32_t id = patterns.find_or_insert(key);
+    if (id == static_cast<int32_t>(runs_.size())) add_pattern();
+    return id;
   }
 
   void add_pattern() {
@@ -759,13 +810,12 @@ class Worker {
       smallest = scan_stretches(row, rows, positive);
     }
     if (smallest < 0.0) find_negative(row, rows);
-    double suspect = 0.0;  // x - x is 0 for every finite x, NaN otherwise
-    for (int64_t g = 0; g < job_.n_groups; ++g) {
-      const double* sums = job_.row_sums + g * job_.n_rows + row;
-      for (int64_t i = 0; i < rows; ++i) suspect += sums[i] - sums[i];
-      for (int64_t i = 0; i < rows; ++i) total += sums[i];
-    }
-    if (suspect != 0.0) find_infinite(row, rows);
+    double tile_total = 0.0;
+    for (int64_t g = 0; g < job_.n_groups; ++g)
+      tile_total += quick_sum(job_.row_sums + g * job_.n_rows + row, rows);
+    total += tile_total;
+    // One row that is not finite is enough to spoil the sum of them all.
+    if (!std::isfinite(tile_total)) find_infinite(row, rows);
   }
 
   double scan_stretches(int64_t row, int64_t rows, uint64_t* positive) {
