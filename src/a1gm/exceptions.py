@@ -108,7 +108,9 @@ class ParameterError(A1gmError, ValueError):
     """An option is outside its allowed values."""
 
 
-class TableTooLargeError(A1gmError, MemoryError):
+# The builtin first: otherwise MemoryError.__new__, which Dask calls to bring an error
+# home from a worker, refuses the class.
+class TableTooLargeError(MemoryError, A1gmError):
     """The statistics of the table would not fit in the memory allowed."""
 
 
