@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._bits import pack_bits, unpack_bits
+from a1gm._bits import unpack_bits
 from a1gm._statistics import Statistics, TableStatistics, WideStatistics
 from a1gm._types import Bools, Ints, SmallInts, Words
 
@@ -99,36 +99,18 @@ def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
 
     Forward and backward from a pivot; what both reach is a component, and the three
     remainders are treated alike. Most tables are one component and two searches.
+    Lines and columns with no positive cell left are components of their own, and are
+    taken out first: most remainders consist of them.
     """
-    n = len(bits)
-    line = np.full(n, -1, np.int32)
-    col = np.full(m, -1, np.int32)
-    n_found = 0
-    has_positive_line = positive.any(axis=1)
-    has_positive_col = unpack_bits(_union(positive)[None, :], m)[0]
-    observed_line = bits.any(axis=1)
-    observed_col = unpack_bits(_union(bits)[None, :], m)[0]
-    for places, labels in (
-        (np.flatnonzero(observed_line & ~has_positive_line), line),
-        (np.flatnonzero(observed_col & ~has_positive_col), col),
-    ):
-        labels[places] = n_found + np.arange(len(places))
-        n_found += len(places)
-    open_sets = [
-        (np.flatnonzero(has_positive_line), pack_bits(has_positive_col[None])[0])
-    ]
+    found = _Labels(np.full(len(bits), -1, np.int32), np.full(m, -1, np.int32))
+    open_sets = [(np.flatnonzero(bits.any(axis=1)), _union(bits))]
     while open_sets:
-        lines, cols = open_sets.pop()
+        lines, cols = found.trim(*open_sets.pop(), positive)
         if len(lines) == 0:
-            singles = np.flatnonzero(unpack_bits(cols[None], m)[0])
-            col[singles] = n_found + np.arange(len(singles))
-            n_found += len(singles)
             continue
         ahead, ahead_cols = _reach(lines, cols, bits, positive)
         behind, behind_cols = _reach(lines, cols, positive, bits)
-        line[lines[ahead & behind]] = n_found
-        col[unpack_bits((ahead_cols & behind_cols)[None], m)[0]] = n_found
-        n_found += 1
+        found.join(lines[ahead & behind], ahead_cols & behind_cols)
         for chosen, words in (
             (ahead & ~behind, ahead_cols & ~behind_cols),
             (behind & ~ahead, behind_cols & ~ahead_cols),
@@ -136,7 +118,38 @@ def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
         ):
             if chosen.any() or words.any():
                 open_sets.append((lines[chosen], words))
-    return Components(line, col)
+    return Components(found.line, found.col)
+
+
+@dataclass
+class _Labels:
+    """Components given so far."""
+
+    line: SmallInts
+    col: SmallInts
+    n: int = 0
+
+    def join(self, lines: Ints, cols: Words) -> None:
+        """Make one component of these lines and columns."""
+        self.line[lines] = self.n
+        self.col[unpack_bits(cols[None], len(self.col))[0]] = self.n
+        self.n += 1
+
+    def trim(self, lines: Ints, cols: Words, positive: Words) -> tuple[Ints, Words]:
+        """Take out the lines and columns without a positive cell in this set."""
+        while True:
+            joined = (positive[lines] & cols).any(axis=1)
+            kept_cols = _union(positive[lines[joined]]) & cols
+            self._separate(self.line, lines[~joined])
+            dropped = unpack_bits((cols & ~kept_cols)[None], len(self.col))[0]
+            self._separate(self.col, np.flatnonzero(dropped))
+            lines, cols = lines[joined], kept_cols
+            if joined.all() and not dropped.any():
+                return lines, cols
+
+    def _separate(self, labels: SmallInts, places: Ints) -> None:
+        labels[places] = self.n + np.arange(len(places))
+        self.n += len(places)
 
 
 def _union(bits: Words) -> Words:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from a1gm._bits import pack_bits
 from a1gm._input import read_input
 from a1gm._kernel import kernel
 from a1gm._observe import observe
@@ -154,20 +155,26 @@ class MissingPattern:
     def _reduced(self) -> Any:
         """The peeling of the pattern alone, as if every observed cell were 1."""
         observed = self._observed
-        lines, cols = np.nonzero(observed)
-        ptr = np.concatenate(([0], np.cumsum(observed.sum(axis=1)))).astype(np.int64)
-        return kernel.reduce_pairs(
-            ptr, cols.astype(np.int32), np.ones(len(lines)), None, self.n_cols
+        rows, cols = observed.sum(axis=1), observed.sum(axis=0)
+        reduced = kernel.reduce_mask(
+            pack_bits(observed), rows.astype(float), cols.astype(float), True, False
         )
+        if reduced is not None:
+            return reduced
+        ptr = np.concatenate(([0], np.cumsum(rows))).astype(np.int64)
+        met = np.nonzero(observed)[1].astype(np.int32)
+        return kernel.reduce_pairs(ptr, met, np.ones(len(met)), None, self.n_cols)
 
     @property
     def has_closed_form(self) -> bool:
         """Whether there is a formula: every cycle of six or more has two chords."""
-        return bool(self._reduced.core_shape[0] == 0)
+        return self.is_nested or bool(self._reduced.core_shape[0] == 0)
 
     @property
     def core_shape(self) -> tuple[int, int]:
         """Groups left after peeling; one cell per block if there is a closed form."""
+        if self.is_nested:
+            return (1, 1)
         rows, cols = self._reduced.core_shape
         roots = self._reduced.n_roots
         return int(rows + roots), int(cols + roots)

@@ -194,9 +194,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _read_side(self, Z: Any, n_rows: int) -> Any:
         if len(self._fit.b) == 0:
-            msg = (
-                "Z was not given to fit: its columns have no factors. Leave it out."
-            )
+            msg = "Z was not given to fit: its columns have no factors. Leave it out."
             raise ParameterError(msg)
         z = read_table(Z, "Z")
         for axis, size, expected in (
