@@ -358,6 +358,51 @@ def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" not in run("inspect", CSV / "ragged_short.csv", code=1).stderr
 
 
+# nmmf
+
+
+@pytest.fixture
+def shared(tmp_path):
+    (tmp_path / "x.csv").write_text("user,p,q\nann,1,2\nbob,,4\ncid,3,6\n")
+    (tmp_path / "y.csv").write_text("shop,q,p\nS,8,4\n")
+    (tmp_path / "z.csv").write_text("user,age\ncid,30\nann,10\nbob,20\n")
+    return tmp_path
+
+
+def test_nmmf_matches_rows_and_columns_by_name(shared):
+    out = shared / "out"
+    options = ["--y", shared / "y.csv", "--z", shared / "z.csv", "--id", "user"]
+    done = run("nmmf", shared / "x.csv", *options, "-o", out, "--json", "-q")
+    assert json.loads(done.stdout)["certificate"] <= 1e-10
+    expected = a1gm.fit_nmmf(
+        [[1, 2], [nan, 4], [3, 6]], Y=[[4, 8]], Z=[[10], [20], [30]]
+    )
+    for name, names in (
+        ("w", ["ann", "bob", "cid"]),
+        ("h", ["p", "q"]),
+        ("a", ["1"]),
+        ("b", ["age"]),
+    ):
+        lines = (out / f"{name}.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[0] for line in lines] == names
+        found = [float(line.split(",")[1]) for line in lines]
+        np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-9)
+
+
+def test_nmmf_refuses_what_does_not_match(shared):
+    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
+    assert "--y or --z" in run("nmmf", x, "-o", out, code=2).stderr
+    (shared / "z2.csv").write_text("user,age\ncid,30\nann,10\ndan,20\n")
+    done = run("nmmf", x, "--z", shared / "z2.csv", "--id", "user", "-o", out, code=2)
+    assert "'bob' is in only one" in done.stderr
+    (shared / "z3.csv").write_text("user,age\ncid,30\n")
+    done = run("nmmf", x, "--z", shared / "z3.csv", "-o", out, code=2)
+    assert "1 rows and" in done.stderr
+    done = run("nmmf", x, "--y", z, "-o", out, code=2)
+    assert "no column 'p'" in done.stderr
+    assert not out.exists()
+
+
 # demo, and the small tools
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from a1gm.cli import demo, fit, impute, inspect, report
+from a1gm.cli import demo, fit, impute, inspect, nmmf, report
 from a1gm.cli.common import unwrapped
 
 app = typer.Typer(
@@ -61,7 +61,7 @@ def _unwrap_help(app: typer.Typer) -> None:
             info.help = unwrapped(info.callback.__doc__ or "")
 
 
-for command in (inspect, fit, impute, report, demo):
+for command in (inspect, fit, impute, report, nmmf, demo):
     command.register(app)
 
 _unwrap_help(app)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from a1gm.cli.common import Common, UsageError, check_output, command
 from a1gm.cli.console import say
-
-if TYPE_CHECKING:
-    from a1gm._types import Floats
-    from a1gm.io import Block, TableReader
 
 
 @command
@@ -39,12 +35,14 @@ def report_file(
       a1gm report sales.csv --id shop -o report.html
     """
     from a1gm import fit
+    from a1gm.cli.tables import open_file, read_whole
     from a1gm.io._require import require
     from a1gm.report import write_report
 
     require("matplotlib", "plot", "A report")
     _check_page(out, common, file)
-    table, values, row_names = _read_whole(file, common)
+    table = open_file(file, common)
+    values, row_names = read_whole(table, common)
     fitted = fit(
         values,
         negatives=common.negatives,  # type: ignore[arg-type]
@@ -70,35 +68,6 @@ def _check_page(out: str, common: Common, source: str) -> None:
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o names an .html file, not {out}.")
     check_output(out, common=common, source=source)
-
-
-def _read_whole(
-    file: str, common: Common
-) -> tuple[TableReader, Floats, list[str] | None]:
-    """Read the table and the names of its rows into memory."""
-    import numpy as np
-
-    from a1gm.cli.tables import open_file, read_once
-
-    table = open_file(file, common)
-
-    def begin(names: tuple[str, ...]) -> tuple[list[Floats], list[str]]:
-        return [], []
-
-    def step(state: Any, block: Block) -> Any:
-        state[0].append(block.values)
-        if table.options.id:
-            columns = [
-                block.batch.column(block.batch.schema.get_field_index(name)).to_pylist()
-                for name in table.options.id
-            ]
-            state[1].extend(
-                " · ".join(map(str, ids)) for ids in zip(*columns, strict=True)
-            )
-        return state
-
-    blocks, names = read_once(table, common, begin, step)
-    return table, np.vstack(blocks), names or None
 
 
 def register(app: typer.Typer) -> None:

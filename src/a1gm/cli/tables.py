@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from a1gm.cli.common import Common, UsageError, split_names
 from a1gm.cli.console import counted, listed, progress_bar, say
@@ -120,6 +120,29 @@ def read_once(
         state = fold_blocks(table, begin, step, progress=progress)
     say_table(table, common)
     return state
+
+
+def read_whole(table: TableReader, common: Common) -> tuple[Floats, list[str] | None]:
+    """Read a table and the names of its rows into memory."""
+    import numpy as np
+
+    def begin(_: tuple[str, ...]) -> tuple[list[Floats], list[str]]:
+        return [], []
+
+    def step(state: Any, block: Block) -> Any:
+        state[0].append(block.values)
+        if table.options.id:
+            columns = [
+                block.batch.column(block.batch.schema.get_field_index(name)).to_pylist()
+                for name in table.options.id
+            ]
+            state[1].extend(
+                " · ".join(map(str, ids)) for ids in zip(*columns, strict=True)
+            )
+        return state
+
+    blocks, names = read_once(table, common, begin, step)
+    return np.concatenate(blocks), names or None
 
 
 def say_table(table: TableReader, common: Common) -> None:
