@@ -15,9 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import a1gm
-from a1gm.cli import gather
+from a1gm.cli import console, gather
 from a1gm.cli.app import app
 from a1gm.cli.common import split_names, unwrapped
+from a1gm.cli.console import _duration
 from a1gm.cli.holes import HolePicture
 from a1gm.cli.inspect import shrink
 
@@ -414,6 +415,25 @@ def test_demo_walks_through(tmp_path):
     filled = (tmp_path / "demo" / "filled.csv").read_text().splitlines()
     assert all(",," not in line for line in filled[:-1])
     assert filled[-1].endswith("," * 24)
+
+
+def test_time_is_written_in_words():
+    assert [_duration(s) for s in (0.4, 59, 61, 3720)] == [
+        *("0 s", "59 s", "1 min 01 s", "1 h 02 min")
+    ]
+
+
+def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys):
+    monkeypatch.setattr(console, "_SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with console.progress_bar("Reading a.csv", quiet=False) as show:
+        show(1000, 0.5)
+        show(2000, 1.0)
+    words = capsys.readouterr().err
+    assert "Reading a.csv" in words
+    assert "rows/s" in words
+    assert "left" in words
 
 
 def test_paragraphs_are_unwrapped():

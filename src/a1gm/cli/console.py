@@ -57,8 +57,14 @@ def progress_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, float], 
                 return
             bar = _make_bar()
             bar.start()
-            task = bar.add_task(words, total=1.0, speed="")
-        bar.update(task, completed=fraction, speed=f"{rows / elapsed:,.0f} rows/s")
+            task = bar.add_task(words, total=1.0, speed="", left="")
+        left = elapsed * (1 - fraction) / fraction if fraction > 0 else 0.0
+        bar.update(
+            task,
+            completed=fraction,
+            speed=f"{rows / elapsed:,.0f} rows/s",
+            left=f"{_duration(left)} left",
+        )
 
     try:
         yield show
@@ -67,22 +73,24 @@ def progress_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, float], 
             bar.stop()
 
 
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
 def _make_bar() -> Any:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
         console=Console(stderr=True),
         transient=True,
     )

@@ -162,8 +162,11 @@ def _picture(fitted: FittedTable[HolePicture]) -> Any:
 
     shades = " ░▒▓█"
     text = Text("holes (dark = missing), rows downwards, columns across\n", style="dim")
+    # Letters are twice as high as wide: two of them make a square.
+    wide = 2 if len(fitted.table.names) <= 32 else 1
     for line in shrink(fitted.watched.shares(), 16, 64):
-        text.append("│" + "".join(shades[round(share * 4)] for share in line) + "│\n")
+        cells = (shades[round(share * 4)] * wide for share in line)
+        text.append("│" + "".join(cells) + "│\n")
     return text
 
 

@@ -171,7 +171,8 @@ def not_a_number(
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
-        f"({n_others:,} such cells beside {n_numbers:,} numbers{more}). "
+        f"({n_others:,} such {'cell' if n_others == 1 else 'cells'} beside "
+        f"{n_numbers:,} {'number' if n_numbers == 1 else 'numbers'}{more}). "
         f"{_token_remedy(token)} "
         f"If the column is not part of the table, pass {hint('exclude', column)}."
     )
