@@ -199,7 +199,7 @@ def test_fit_numbers_rows_without_an_id(sales, tmp_path):
     run("fit", sales, "-o", tmp_path / "results", "-q")
     rows = (tmp_path / "results" / "row_factor.csv").read_text().splitlines()
     assert rows[0] == "row,row_factor,block"
-    assert rows[1].startswith("1,")
+    assert rows[1].startswith("0,")
 
 
 def test_fit_refuses_to_replace_results(sales, tmp_path):
@@ -381,7 +381,7 @@ def test_nmmf_matches_rows_and_columns_by_name(shared):
     for name, names in (
         ("w", ["ann", "bob", "cid"]),
         ("h", ["p", "q"]),
-        ("a", ["1"]),
+        ("a", ["0"]),
         ("b", ["age"]),
     ):
         lines = (out / f"{name}.csv").read_text().splitlines()[1:]

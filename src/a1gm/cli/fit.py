@@ -137,7 +137,7 @@ def _write_row_factor(path: Path, fitted: FittedTable[Any], common: Common) -> f
             names = [
                 block.batch.column(block.batch.schema.get_field_index(field.name))
                 for field in ids
-            ] or [pa.array(range(rows.start + 1, rows.stop + 1), pa.int64())]
+            ] or [pa.array(range(rows.start, rows.stop), pa.int64())]
             factor = pa.array(fit.row_factor[rows], pa.float64(), from_pandas=True)
             blocks = pa.array(fit.row_block[rows], pa.int64())
             writer.write(

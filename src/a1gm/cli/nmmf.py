@@ -109,7 +109,7 @@ def _read(path: str, common: Common, *, columns: Sequence[str] | None) -> _Table
     )
     table = open_file(path, own)
     values, rows = read_whole(table, common)
-    names = rows or [str(k + 1) for k in range(len(values))]
+    names = rows or [str(k) for k in range(len(values))]
     return _Table(table.name, values, names, table.names, has_ids=rows is not None)
 
 

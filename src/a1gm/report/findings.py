@@ -127,4 +127,4 @@ def _names(
         return given
     if labels is not None:
         return [str(label) for label in labels]
-    return [f"{kind} {k + 1}" for k in range(n)]
+    return [f"{kind} {k}" for k in range(n)]
