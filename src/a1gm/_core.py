@@ -26,6 +26,7 @@ SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhe
 SMALLEST_START = 1e-290
 # Directions so flat that their slope is rounding; they move no margin by 1e-11.
 RIDGE = 1e-13
+PATIENCE = 6  # Newton steps without progress
 
 
 class ReducedProblem(Protocol):
@@ -121,15 +122,17 @@ class _Newton:
     ) -> CoreSolution:
         steps, stuck = 0, 0
         best = (gap, self.w, self.h)
-        while gap > tol and sweeps + steps < max_iter and stuck < 4:
+        while gap > tol and sweeps + steps < max_iter and stuck < PATIENCE:
+            previous = gap
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 cheaper = self._step()
                 steps += 1
                 gap = self._sweep()
             if not np.isfinite(gap):
                 break
-            # Far from the optimum the cost falls while the gap still jumps about.
-            stuck = 0 if cheaper or gap < 0.7 * best[0] else stuck + 1
+            # Far from the optimum the cost falls while the gap still jumps about; in
+            # very flat directions the gap falls while the cost can no longer tell.
+            stuck = 0 if cheaper or gap < 0.7 * previous else stuck + 1
             if gap < best[0]:
                 best = (gap, self.w, self.h)
         gap, large, small = best
