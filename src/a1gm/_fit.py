@@ -125,8 +125,11 @@ def fit(
         on_undetermined=on_undetermined,
     )
     source = read_input(X, absent=absent)
-    if weights is not None:
-        from a1gm._weights import fit_weighted
+    cell_weights = None
+    if weights is None:
+        seen = observe(source, n_threads=n_threads, negatives=negatives)
+    else:
+        from a1gm._weights import observe_weighted
 
         if isinstance(source, SparseSource):
             msg = (
@@ -134,11 +137,12 @@ def fit(
                 'absent="missing", leave out the cells of weight 0.'
             )
             raise ParameterError(msg)
-        return fit_weighted(
-            source, weights, tol=tol, max_iter=max_iter, on_undetermined=on_undetermined
-        )
+        if negatives == "allow":
+            msg = 'negatives="allow" and weights cannot be combined; leave one out.'
+            raise ParameterError(msg)
+        seen, cell_weights = observe_weighted(source, weights)
     return fit_observation(
-        observe(source, n_threads=n_threads, negatives=negatives),
+        seen,
         source=source,
         tol=tol,
         max_iter=max_iter,
@@ -146,6 +150,7 @@ def fit(
         on_undetermined=on_undetermined,
         row_labels=source.row_labels,
         col_labels=source.col_labels,
+        weights=cell_weights,
     )
 
 

@@ -15,39 +15,20 @@ import numpy as np
 from a1gm._input import Source, read_input
 from a1gm._observe import Observation, observe
 from a1gm._statistics import PairStatistics
-from a1gm._types import Floats, OnUndetermined, SmallInts
+from a1gm._types import Floats, SmallInts
 from a1gm.exceptions import WeightsError
-from a1gm.result import RankOneFit
 
-__all__ = ["fit_weighted"]
+__all__ = ["observe_weighted"]
 
+SAFE_BITS = 900  # powers of two within which no sum or product leaves the floats
 DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 
 
-def fit_weighted(
-    source: Source,
-    weights: Any,
-    *,
-    tol: float,
-    max_iter: int,
-    on_undetermined: OnUndetermined,
-) -> RankOneFit:
-    """Fit a table whose cells have weights; 0 means that a cell is ignored."""
-    from a1gm._fit import fit_observation
-
+def observe_weighted(source: Source, weights: Any) -> tuple[Observation, Floats]:
+    """Observe a table whose cells have weights; 0 means that a cell is ignored."""
     V = read_weights(weights, source)
     observe(source)  # for its checks: no negative and no infinite cell
-    seen = _observe_weighted(source, V)
-    return fit_observation(
-        seen,
-        source=source,
-        tol=tol,
-        max_iter=max_iter,
-        on_undetermined=on_undetermined,
-        row_labels=source.row_labels,
-        col_labels=source.col_labels,
-        weights=V,
-    )
+    return _observe_weighted(source, V), V
 
 
 def read_weights(weights: Any, source: Source) -> Floats:
@@ -79,6 +60,7 @@ def read_weights(weights: Any, source: Source) -> Floats:
 def _observe_weighted(source: Source, V: Floats) -> Observation:
     """Pairs of (group of rows with proportional weights, column)."""
     X = source.rows(slice(0, source.n_rows))
+    X, V, exponent = _in_range(X, V)
     used = np.where(np.isnan(X), 0.0, V)
     group, base = _group_proportional_rows(used)
     sums = np.where(used > 0.0, used * np.nan_to_num(X), 0.0)
@@ -99,7 +81,16 @@ def _observe_weighted(source: Source, V: Floats) -> Observation:
     )
     # A row's weights are `ratio` times those of its group's first row.
     ratio = base / base[first][group]
-    return Observation(row_sums / ratio, group, statistics, 0, 0)
+    return Observation(row_sums / ratio, group, statistics, exponent, 0)
+
+
+def _in_range(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
+    """Data times 2**-exponent and weights on a scale where products stay finite."""
+    of_data = int(np.frexp(np.nan_to_num(X).max())[1])
+    of_weights = int(np.frexp(V.max())[1])
+    if max(abs(of_data), abs(of_weights), abs(of_data + of_weights)) < SAFE_BITS:
+        return X, V, 0
+    return np.ldexp(X, -of_data), np.ldexp(V, -of_weights), of_data
 
 
 def _group_proportional_rows(used: Floats) -> tuple[SmallInts, Floats]:

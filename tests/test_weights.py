@@ -1,0 +1,222 @@
+"""Fits with cell weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from support.tables import make_table, tables
+
+import a1gm
+from a1gm.exceptions import (
+    NegativeValuesError,
+    NothingObservedError,
+    UndeterminedWarning,
+    WeightsError,
+)
+
+nan = np.nan
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
+
+
+def random_weights(shape: tuple[int, int], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.2, 3.0, shape)
+
+
+def gap(X: np.ndarray, V: np.ndarray, fit: a1gm.RankOneFit) -> float:
+    """Largest relative mismatch of the weighted margins, from factors and data."""
+    used = np.where(np.isnan(X), 0.0, V)
+    inside = fit.row_block[:, None] == fit.col_block
+    w, h = np.nan_to_num(fit.row_factor), np.nan_to_num(fit.col_factor)
+    fitted = np.where(inside, used * np.outer(w, h), 0.0)
+    data = used * np.nan_to_num(X)
+    off = 0.0
+    for axis in (0, 1):
+        sums = data.sum(axis=axis)
+        positive = sums > 0.0
+        mismatch = np.abs(fitted.sum(axis=axis) - sums)[positive] / sums[positive]
+        off = max(off, float(mismatch.max(initial=0.0)))
+    return off
+
+
+@given(tables(max_rows=10, max_cols=8), st.integers(0, 2**31))
+def test_weighted_margins_hold(X, seed):
+    V = random_weights(X.shape, seed)
+    fit = a1gm.fit(X, weights=V)
+    assert gap(X, V, fit) <= 1e-10
+    assert fit.certificate <= 1e-10
+
+
+@given(tables(max_rows=10, max_cols=8, zeros=0.3), st.integers(0, 2**31))
+def test_weighted_margins_hold_with_zeros(X, seed):
+    V = random_weights(X.shape, seed)
+    assert gap(X, V, a1gm.fit(X, weights=V)) <= 1e-10
+
+
+@given(tables(max_rows=9, zeros=0.1))
+def test_weights_of_one_change_nothing(X):
+    plain, weighted = a1gm.fit(X), a1gm.fit(X, weights=np.ones(X.shape))
+    np.testing.assert_allclose(weighted.row_factor, plain.row_factor, rtol=1e-8)
+    np.testing.assert_allclose(weighted.col_factor, plain.col_factor, rtol=1e-8)
+    assert weighted.solver == plain.solver or plain.n_iter
+
+
+@given(tables(max_rows=7), st.integers(0, 2**31))
+def test_the_scale_of_the_weights_does_not_matter(X, seed):
+    V = random_weights(X.shape, seed)
+    one, other = a1gm.fit(X, weights=V), a1gm.fit(X, weights=1024.0 * V)
+    np.testing.assert_allclose(other.row_factor, one.row_factor, rtol=1e-8)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-8)
+    assert other.divergence == pytest.approx(1024.0 * one.divergence, rel=1e-6)
+
+
+@given(tables(max_rows=7), st.integers(0, 2**31))
+def test_weight_zero_is_missing(X, seed):
+    drop = np.random.default_rng(seed).random(X.shape) < 0.3
+    drop[np.unravel_index(np.nanargmax(X), X.shape)] = False
+    weighted = a1gm.fit(X, weights=np.where(drop, 0.0, 1.0))
+    holes = a1gm.fit(np.where(drop, nan, X))
+    np.testing.assert_allclose(weighted.row_factor, holes.row_factor, rtol=1e-8)
+    np.testing.assert_allclose(weighted.col_factor, holes.col_factor, rtol=1e-8)
+    assert weighted.divergence == pytest.approx(holes.divergence, rel=1e-6, abs=1e-10)
+
+
+@given(tables(max_rows=6, max_cols=6), st.integers(0, 2**31))
+def test_whole_weights_are_repeated_observations(X, seed):
+    # A row of weights k is the same as k rows of that value, each of weight 1.
+    times = np.random.default_rng(seed).integers(1, 4, len(X))
+    weighted = a1gm.fit(X, weights=np.repeat(times[:, None], X.shape[1], axis=1))
+    repeated = a1gm.fit(np.repeat(X, times, axis=0))
+    np.testing.assert_allclose(
+        weighted.col_factor, repeated.col_factor, rtol=1e-8, atol=1e-300
+    )
+
+
+def test_weights_that_are_a_product_are_in_closed_form():
+    X = make_table("complete", 9, 6, seed=1)
+    rng = np.random.default_rng(2)
+    V = np.outer(rng.uniform(0.5, 2.0, 9), rng.uniform(0.5, 2.0, 6))
+    fit = a1gm.fit(X, weights=V)
+    assert fit.solver == "closed form"
+    assert fit.n_iter == 0
+    assert gap(X, V, fit) <= 1e-12
+
+
+def test_proportional_rows_and_columns_are_twins():
+    rng = np.random.default_rng(3)
+    base = rng.uniform(0.5, 2.0, (2, 4))
+    rows = np.repeat(base, [500, 700], axis=0) * rng.uniform(0.1, 9.0, (1200, 1))
+    V = rows * rng.uniform(0.1, 9.0, 4)
+    X = rng.uniform(0.5, 2.0, V.shape)
+    fit = a1gm.fit(X, weights=V)
+    assert fit._statistics.n_lines == 2
+    assert gap(X, V, fit) <= 1e-10
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_solver_does_better(seed):
+    X = make_table("at random", 7, 6, seed)
+    X[0], X[:, 0] = 1.0, 1.0
+    V = random_weights(X.shape, seed)
+    seen = ~np.isnan(X)
+    n = len(X)
+
+    def cost(uv: np.ndarray) -> tuple[float, np.ndarray]:
+        fitted = np.where(seen, V * np.exp(uv[:n, None] + uv[n:]), 0.0)
+        data = np.where(seen, V * X, 0.0)
+        logs = uv[:n, None] + uv[n:]
+        slope = fitted - data
+        value = (fitted - data * logs).sum()
+        return value, np.concatenate([slope.sum(axis=1), slope.sum(axis=0)])
+
+    start = np.zeros(sum(X.shape))
+    options = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-12}
+    found = minimize(cost, start, jac=True, method="L-BFGS-B", options=options)
+    fit = a1gm.fit(X, weights=V)
+    ours = cost(np.log(np.concatenate([fit.row_factor, fit.col_factor])))[0]
+    assert ours <= found.fun + 1e-9 * abs(found.fun)
+    np.testing.assert_allclose(
+        np.exp(found.x[:n, None] + found.x[n:]), fit.reconstruct(), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("k", [1e-200, 1e-300, 1e200, 1e300])
+def test_extreme_data_and_weights(k):
+    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 5.0], [4.0, 4.0, 4.0]])
+    V = np.array([[1.0, 2.0, 1.0], [1.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
+    plain = a1gm.fit(X, weights=V)
+    for data, weights in ((k * X, V), (X, k * V), (k * X, k * V), (k * X, V / k)):
+        fit = a1gm.fit(data, weights=weights)
+        size = k if data is not X else 1.0
+        np.testing.assert_allclose(fit.row_factor / size, plain.row_factor, rtol=1e-9)
+        np.testing.assert_allclose(fit.col_factor, plain.col_factor, rtol=1e-9)
+        assert fit.certificate <= 1e-10
+
+
+@pytest.mark.parametrize(
+    ("weights", "what"),
+    [
+        (np.ones((2, 2)), r"shape \(2, 2\).*shape \(2, 3\)"),
+        ([[1, 1, 1], [1, -1, 1]], r"weights\[1, 1\] = -1.0 is negative"),
+        ([[1, 1, nan], [1, 1, 1]], r"weights\[0, 2\] = nan is NaN"),
+        ([[1, np.inf, 1], [1, 1, 1]], r"weights\[0, 1\] = inf is infinite"),
+        (np.zeros((2, 3)), "All weights are zero"),
+    ],
+)
+def test_bad_weights_are_refused(weights, what):
+    X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, nan]])
+    with pytest.raises(WeightsError, match=what) as told:
+        a1gm.fit(X, weights=weights)
+    assert isinstance(told.value, ValueError)
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="weights"):
+        a1gm.fit([[1.0, 2.0]], weights=[["a", "b"]])
+    with pytest.raises(ValueError, match="weights"):
+        a1gm.fit([[1.0, 2.0]], weights=[1.0, 2.0])
+
+
+def test_weight_only_on_missing_cells_leaves_nothing():
+    with pytest.raises(NothingObservedError):
+        a1gm.fit([[1.0, nan]], weights=[[0.0, 1.0]])
+
+
+def test_bad_cells_are_refused_under_weights():
+    with pytest.raises(NegativeValuesError, match=r"X\[0, 0\]"):
+        a1gm.fit([[-1.0, 2.0]], weights=[[1.0, 1.0]])
+
+
+def test_weights_and_allowed_negatives_cannot_be_combined():
+    with pytest.raises(a1gm.exceptions.ParameterError, match="cannot be combined"):
+        a1gm.fit([[-1.0, 2.0]], weights=[[1.0, 1.0]], negatives="allow")
+
+
+def test_weights_are_not_modified_and_any_array_will_do():
+    X = make_table("at random", 8, 5, seed=4)
+    V = np.asfortranarray(random_weights(X.shape, 5))
+    before = V.copy()
+    V.flags.writeable = False
+    fit = a1gm.fit(X, weights=V)
+    np.testing.assert_array_equal(V, before)
+    other = a1gm.fit(X, weights=before.tolist())
+    np.testing.assert_allclose(other.row_factor, fit.row_factor, rtol=1e-12)
+
+
+def test_impute_and_reconstruct_know_of_weights():
+    X = np.array([[1.0, 2.0, nan], [2.0, 4.0, 6.0]])
+    V = np.array([[1.0, 2.0, 1.0], [3.0, 1.0, 2.0]])
+    fit = a1gm.fit(X, weights=V)
+    np.testing.assert_allclose(fit.impute(X)[0, 2], 3.0, rtol=1e-9)
+
+
+def test_the_warning_points_at_the_caller():
+    with pytest.warns(UndeterminedWarning) as said:
+        a1gm.fit([[1.0, nan], [nan, 2.0]], weights=[[1.0, 1.0], [1.0, 2.0]])
+    assert said[0].filename == __file__
