@@ -78,6 +78,13 @@ void add_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
   }
 }
 
+// Rows of one pattern: the sums stay in registers (here, in one line of the cache).
+void add_run_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                   double* acc) {
+  for (int64_t i = 0; i < rows; ++i, x += stride)
+    for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
+}
+
 // ------------------------------------------------------------------------ AVX2
 #ifdef A1GM_AVX2
 #define A1GM_TARGET __attribute__((target("avx2")))
@@ -300,18 +307,53 @@ void add_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
     default: return add_long_rows(x, stride, rows, cols, acc);
   }
 }
+
+// At most 4 * V columns; the last vector is read under `tail`.
+template <int V>
+A1GM_TARGET void add_run_columns(const double* x, int64_t stride, int64_t rows,
+                                 int64_t cols, double* acc) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  __m256d sum[V];
+  for (int v = 0; v < V; ++v) sum[v] = _mm256_setzero_pd();
+  for (int64_t i = 0; i < rows; ++i, x += stride)
+    for (int v = 0; v < V; ++v) {
+      const __m256d a = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
+                                  : _mm256_maskload_pd(x + 4 * v, tail);
+      const __m256d seen = _mm256_and_pd(a, _mm256_cmp_pd(a, a, _CMP_ORD_Q));
+      sum[v] = _mm256_add_pd(sum[v], seen);
+    }
+  for (int v = 0; v < V; ++v)  // accumulators are padded to whole vectors
+    _mm256_storeu_pd(acc + 4 * v, _mm256_add_pd(_mm256_loadu_pd(acc + 4 * v), sum[v]));
+}
+
+void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                  double* acc) {
+  for (; cols > 32; cols -= 32, x += 32, acc += 32)
+    add_run_columns<8>(x, stride, rows, 32, acc);
+  switch ((cols + 3) / 4) {
+    case 1: return add_run_columns<1>(x, stride, rows, cols, acc);
+    case 2: return add_run_columns<2>(x, stride, rows, cols, acc);
+    case 3: return add_run_columns<3>(x, stride, rows, cols, acc);
+    case 4: return add_run_columns<4>(x, stride, rows, cols, acc);
+    case 5: return add_run_columns<5>(x, stride, rows, cols, acc);
+    case 6: return add_run_columns<6>(x, stride, rows, cols, acc);
+    case 7: return add_run_columns<7>(x, stride, rows, cols, acc);
+    default: return add_run_columns<8>(x, stride, rows, cols, acc);
+  }
+}
 #endif
 
 struct Isa {
   decltype(&scan_tile_plain) scan;
   decltype(&add_tile_plain) add;
+  decltype(&add_run_plain) add_run;
 };
 
 Isa choose_isa() {
 #ifdef A1GM_AVX2
-  if (__builtin_cpu_supports("avx2")) return {scan_tile_avx2, add_tile_avx2};
+  if (__builtin_cpu_supports("avx2")) return {scan_tile_avx2, add_tile_avx2, add_run_avx2};
 #endif
-  return {scan_tile_plain, add_tile_plain};
+  return {scan_tile_plain, add_tile_plain, add_run_plain};
 }
 
 // Four sums side by side: a single one would wait for itself at every step.
@@ -565,6 +607,11 @@ class IdBuffer {
     if (width_ == 2) std::copy_n(ids, n, as<uint16_t>() + at);
     if (width_ == 4) std::copy_n(ids, n, as<int32_t>() + at);
   }
+  void fill(int64_t at, int32_t id, int64_t n) {  // when `store` has made it fit
+    if (width_ == 1) std::fill_n(as<uint8_t>() + at, n, static_cast<uint8_t>(id));
+    if (width_ == 2) std::fill_n(as<uint16_t>() + at, n, static_cast<uint16_t>(id));
+    if (width_ == 4) std::fill_n(as<int32_t>() + at, n, id);
+  }
   template <typename Out>
   void write(const std::vector<int32_t>& renamed, Out* out) const {
     if (width_ == 1) write_from(as<uint8_t>(), renamed, out);
@@ -632,6 +679,10 @@ class Worker {
       if (job_.go_wide.load(std::memory_order_relaxed)) return;
       const int64_t rows = std::min(tile_rows_, end_ - row);
       scan(row, rows, nullptr);
+      if (is_one_pattern(rows)) {
+        add_run(row, rows);
+        continue;
+      }
       assign_patterns(rows);
       add_cells(rows);
       for (const int32_t id : due_) flush(id);
@@ -723,6 +774,29 @@ class Worker {
     stretch_acc_.resize(rows);
   }
 
+  // Whether all rows of the tile have a pattern that is known already.
+  bool is_one_pattern(int64_t rows) {
+    if (runs_.empty()) return false;
+    const uint64_t* key = keys_.data();
+    uint64_t differs = 0;
+    for (int64_t k = job_.words; k < rows * job_.words; ++k)
+      differs |= key[k] ^ key[k - job_.words];
+    if (differs != 0) return false;
+    tile_ids_[0] = patterns.find_or_insert(key);
+    if (tile_ids_[0] < static_cast<int32_t>(runs_.size())) return true;
+    add_pattern();
+    return false;
+  }
+
+  void add_run(int64_t row, int64_t rows) {
+    const int32_t id = tile_ids_[0];
+    for (const Stretch& s : stretches_)
+      job_.isa.add_run(s.x, s.stride, rows, s.cols, runs_[id].sums + s.first_col);
+    // Each tile is summed on its own first, so a run may be longer.
+    if ((runs_[id].rows += rows) >= 4 * kRun) flush(id);
+    ids.fill(row - begin_, id, rows);
+  }
+
   // Adds every cell of the tile to the sums of its row's pattern.
   void add_cells(int64_t rows) {
     for (const Stretch& s : stretches_) {
@@ -754,7 +828,8 @@ class Worker {
     for (int64_t i = 0; i < rows; ++i) {
       Run& run = runs[ids[i]];
       acc[i] = run.sums;
-      if (++run.rows == kRun) due_.push_back(ids[i]);
+      // Runs of whole tiles may be longer already.
+      if (++run.rows % kRun == 0) due_.push_back(ids[i]);
     }
   }
 
