@@ -163,12 +163,10 @@ def weighted_row_sums(seen: SideBySide, weights: Floats) -> Floats:
     A second long array would cost more than the arithmetic.
     """
     sums = seen.row_sums
+    for k in range(len(sums)):
+        if weights[k] != 1.0:
+            sums[k] *= weights[k]
     total: Floats = sums[0]
-    if len(sums) == 1:
-        if weights[0] != 1.0:
-            sums *= weights[0]
-        return total
-    sums *= weights[:, None]
     for k in range(1, len(sums)):
         np.add(total, sums[k], out=total)
     return total
