@@ -44,7 +44,14 @@ def test_scores_are_those_of_fits_without_the_hidden_cells(share, seed):
     X, Y, Z = made(seed)
     weights = [0.0, 0.2, 5.0]
     tuning = a1gm.tune_nmmf(
-        X, Y, Z, alphas=weights, betas=weights, share=share, random_state=seed
+        X,
+        Y,
+        Z,
+        alphas=weights,
+        betas=weights,
+        share=share,
+        random_state=seed,
+        tol=1e-11,
     )
     hidden = hidden_cells(X.shape, share, seed)
     kept = np.where(hidden, np.nan, X)

@@ -121,13 +121,15 @@ def _merge_plain_runs(
     groups: list[tuple[slice, Bools]],
 ) -> list[tuple[slice, Bools]]:
     """Make runs that hide nothing and follow one another one run."""
-    merged = groups[:1]
-    for rows, hidden in groups[1:]:
-        before, hidden_before = merged[-1]
-        if not hidden.any() and not hidden_before.any():
-            merged[-1] = slice(before.start, rows.stop, 1), hidden
+    merged: list[tuple[slice, Bools]] = []
+    was_plain = False
+    for rows, hidden in groups:
+        is_plain = not hidden.any()
+        if is_plain and was_plain:
+            merged[-1] = slice(merged[-1][0].start, rows.stop, 1), hidden
         else:
             merged.append((rows, hidden))
+        was_plain = is_plain
     return merged
 
 
@@ -159,12 +161,20 @@ def hide_cells(
     say_if_slow()
     x = tables[0].source
     arrays = [plain_array(table.source) for table in tables]
+    threads = threads_for(x.n_rows * x.n_cols, n_threads)
     planned = plan((x.n_rows, x.n_cols), share, rng)
-    # One thread to a group: threads that meet after every group would wait more.
-    with ThreadPoolExecutor(threads_for(x.n_rows * x.n_cols, n_threads)) as pool:
-        groups = list(
-            pool.map(lambda part: _observe_group(tables, arrays, *part), planned)
-        )
+
+    # Every thread takes groups of its own: meeting after each would cost more.
+    def observe_every(start: int) -> list[Group]:
+        return [_observe_group(tables, arrays, *p) for p in planned[start::threads]]
+
+    if threads == 1:
+        groups = observe_every(0)
+    else:
+        with ThreadPoolExecutor(threads - 1) as pool:
+            others = [pool.submit(observe_every, k) for k in range(1, threads)]
+            groups = observe_every(0)
+            groups += [group for other in others for group in other.result()]
     columns = np.any([g.table.has_observed()[1] for g in groups], axis=0)
     check_something_observed(tables, columns)
     return _gather(groups, x.n_cols)

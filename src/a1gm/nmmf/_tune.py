@@ -13,7 +13,7 @@ from a1gm._bits import pack_bits
 from a1gm._blocks import find_components
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
-from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, solve_plain_table
+from a1gm._fit import DEFAULT_MAX_ITER, check_options, solve_plain_table
 from a1gm._peel import reduce_statistics
 from a1gm._statistics import TableStatistics
 from a1gm._types import Floats, Words
@@ -87,7 +87,7 @@ def tune_nmmf(
     betas: Iterable[float] | None = None,
     share: float | None = None,
     random_state: int | np.random.Generator | None = 0,
-    tol: float = DEFAULT_TOL,
+    tol: float = 1e-8,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> NMMFTuning:
@@ -105,7 +105,9 @@ def tune_nmmf(
         where 50,000 hidden cells are enough.
     random_state : int, Generator or None, default=0
         Decides which cells are hidden.
-    tol, max_iter, n_threads
+    tol : float, default=1e-8
+        The certificate that each fit must reach.
+    max_iter, n_threads
         As in ``fit_nmmf``.
 
     Returns
