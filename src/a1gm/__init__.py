@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from a1gm import _kernel as _kernel  # its import is paid here, not at the first fit
 
 if TYPE_CHECKING:
-    from a1gm import exceptions, paper
+    from a1gm import distributed, exceptions, paper
+    from a1gm._files import fit_file
     from a1gm._fit import fit
+    from a1gm._impute_file import impute_file
     from a1gm._pattern_table import PatternTable
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
@@ -37,10 +39,13 @@ __all__ = [
     "RankOneNMF",
     "RankOneNMMF",
     "RelationsFit",
+    "distributed",
     "exceptions",
     "fit",
+    "fit_file",
     "fit_nmmf",
     "fit_relations",
+    "impute_file",
     "paper",
     "tune_nmmf",
 ]
@@ -63,6 +68,9 @@ _LAZY: dict[str, str | None] = {
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",
     "RankOneNMMF": "a1gm.estimators",
+    "distributed": None,
+    "fit_file": "a1gm._files",
+    "impute_file": "a1gm._impute_file",
     "paper": None,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -167,13 +168,14 @@ def fit_observation(
     has_rows: bool = True,
     weights: Floats | None = None,
     quiet: bool = False,
+    make_fit: Callable[..., RankOneFit] = RankOneFit,
 ) -> RankOneFit:
     """Reduce, solve and expand what a pass has found."""
     statistics = seen.statistics
     factors, components, statistics = solve_statistics(
         statistics, seen, source, tol=tol, max_iter=max_iter
     )
-    fit = RankOneFit(
+    fit = make_fit(
         row_factor=_row_factor(seen, statistics, factors, n_threads),
         col_factor=factors.col_factor,
         factors=factors,

@@ -6,7 +6,8 @@ import copy
 import itertools
 import math
 import os
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from a1gm._input import read_input
 from a1gm._observe import Observation, observe
 from a1gm._pattern_sums import PatternSums, bytes_needed
 from a1gm._statistics import TableStatistics
-from a1gm._types import Floats, Negatives, SmallInts
+from a1gm._types import Floats, Negatives, OnUndetermined, SmallInts
 from a1gm.exceptions import (
     DataError,
     DimensionError,
@@ -24,6 +25,7 @@ from a1gm.exceptions import (
 )
 
 if TYPE_CHECKING:
+    from a1gm._row_log import LineLog
     from a1gm.result import RankOneFit
 
 __all__ = ["PatternTable"]
@@ -159,6 +161,8 @@ class PatternTable:
         if not isinstance(statistics, TableStatistics) or seen.line_of_row is None:
             msg = "A pattern table takes observations made with keep_table=True."
             raise TypeError(msg)
+        if seen.n_negative:
+            self._check_row_sums(seen)
         keys = [key_row.tobytes() for key_row in statistics.keys]
         sums = self._grown_for(keys, statistics.n_cols, seen.n_rows)
         places = sums.places(keys)
@@ -245,15 +249,41 @@ class PatternTable:
         RankOneFit
             The same factors as ``a1gm.fit`` of all rows in one piece.
         """
-        from a1gm._fit import fit_observation
+        return self.solve_with_rows(None, tol=tol, max_iter=max_iter)
 
+    def solve_with_rows(
+        self,
+        log: LineLog | None,
+        *,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+        on_undetermined: OnUndetermined = "warn",
+    ) -> RankOneFit:
+        """Fit the rows seen so far, which are remembered in a file if at all."""
+        from a1gm._fit import fit_observation
+        from a1gm._stream import PatternStream
+        from a1gm._streamed import StreamedFit
+        from a1gm.result import RankOneFit
+
+        seen = self.observation()
+        make_fit: Callable[..., RankOneFit] = RankOneFit
+        if not self.keep_rows:
+            assert self._sums is not None
+            assert isinstance(seen.statistics, TableStatistics)
+            zero_counts = self._sums.zero_counts.copy()
+            stream = PatternStream(
+                seen.statistics, zero_counts, seen.exponent, log, seen.n_negative > 0
+            )
+            make_fit = partial(StreamedFit, stream=stream)
         return fit_observation(
-            self.observation(),
+            seen,
             tol=tol,
             max_iter=max_iter,
             n_threads=self.n_threads,
+            on_undetermined=on_undetermined,
             col_labels=self._col_labels,
-            has_rows=self.keep_rows,
+            has_rows=self.keep_rows or log is not None,
+            make_fit=make_fit,
         )
 
     def observation(self) -> Observation:
@@ -323,6 +353,17 @@ class PatternTable:
                 "Every block must have the same columns."
             )
             raise DimensionError(msg)
+
+    def _check_row_sums(self, seen: Observation) -> None:
+        below = seen.row_sums < 0.0
+        if below.any():
+            row = self.n_rows + int(below.argmax())
+            msg = (
+                'With negatives="allow" every row and column sum must be positive, but '
+                f"the sum of row {row} is negative. Drop that row or mark its negative "
+                "cells as missing."
+            )
+            raise DataError(msg)
 
     def _grown_for(self, keys: list[bytes], n_cols: int, n_rows: int) -> PatternSums:
         """Return the sums, once it is certain that more patterns have room."""

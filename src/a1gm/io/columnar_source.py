@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from a1gm.exceptions import FileFormatError
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS = 1 << 16
+_BATCH_CELLS = 1 << 22
+# Column chunks are read through buffers of this size instead of whole, so that memory
+# does not grow with the row groups; reading ahead (pre_buffer) would hold the file.
+_BUFFER_BYTES = 1 << 18
+
+
+def batch_rows_for(n_cols: int, options: TableOptions) -> int:
+    """Rows per batch: as asked for, else so that a batch has a few million cells."""
+    if options.batch_rows is not None:
+        return options.batch_rows
+    return min(_BATCH_ROWS, max(1024, _BATCH_CELLS // max(n_cols, 1)))
 
 
 class ParquetSource:
@@ -25,7 +36,9 @@ class ParquetSource:
         self.origin = origin
         self.options = options
         self.position = 0
+        self._metadata: Any = None
         with self._opened("the footer") as file:
+            self._metadata = file.metadata
             self.schema: pa.Schema = file.schema_arrow
             self.n_rows: int | None = file.metadata.num_rows
             self._group_rows = [
@@ -34,13 +47,18 @@ class ParquetSource:
             ]
         _check_table(origin.name, self.schema, self.n_rows)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the file from its start, row group by row group."""
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the file from its start, row group by row group.
+
+        ``columns`` are the only ones read, all by default.
+        """
         rows = 0
+        wanted = self.schema.names if columns is None else list(columns)
+        limit = batch_rows_for(len(wanted), self.options)
         for group in range(len(self._group_rows)):
             with self._opened(f"row group {group}") as file:
                 for batch in file.iter_batches(
-                    self.options.batch_rows or _BATCH_ROWS, row_groups=[group]
+                    limit, row_groups=[group], columns=wanted
                 ):
                     rows += batch.num_rows
                     self.position = self.origin.size * rows // max(self.n_rows or 1, 1)
@@ -61,9 +79,14 @@ class ParquetSource:
         from pyarrow import parquet
 
         try:
-            with self.origin.open() as raw:
+            # Not a Python file: its reads would need the interpreter's lock.
+            with pa.OSFile(str(self.origin.path)) as raw:
                 yield parquet.ParquetFile(
-                    raw, page_checksum_verification=True, pre_buffer=True
+                    raw,
+                    metadata=self._metadata,
+                    page_checksum_verification=True,
+                    pre_buffer=False,
+                    buffer_size=_BUFFER_BYTES,
                 )
         except FileFormatError:
             raise
@@ -89,14 +112,16 @@ class ArrowSource:
                 )
         _check_table(origin.name, self.schema, self.n_rows)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the file from its start."""
-        limit = self.options.batch_rows or _BATCH_ROWS
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read the file from its start; only some columns if so asked."""
+        limit = batch_rows_for(len(self.schema.names), self.options)
         rows = 0
         with self._opened() as reader:
             for batch in self._stored_batches(reader):
                 for start in range(0, batch.num_rows, limit):
                     piece = batch.slice(start, limit)
+                    if columns is not None:
+                        piece = piece.select(list(columns))
                     rows += piece.num_rows
                     if self.n_rows:
                         self.position = self.origin.size * rows // self.n_rows

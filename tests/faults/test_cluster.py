@@ -1,0 +1,219 @@
+"""Clusters that lose workers, and collections that are cut in odd ways.
+
+Numbers of tests are rows of the list of faults.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import a1gm
+from a1gm._partitions import count_partition, merge_tables
+from a1gm.exceptions import ClusterError, DimensionError, TableTooLargeError
+
+SAME = 1e-12
+pytestmark = pytest.mark.timeout(90)
+
+
+def make_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m))
+    X[rng.random((n, m)) < 0.3] = np.nan
+    X[:, 0] = rng.gamma(2.0, size=n)
+    return X
+
+
+@contextlib.contextmanager
+def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with warnings.catch_warnings():
+        # Dask warns of a port in use and of workers that died; both are expected.
+        warnings.simplefilter("ignore")
+        cluster = LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=50,
+            **options,
+        )
+        with cluster, Client(cluster) as client:
+            yield client
+
+
+def slow_copy(block: np.ndarray) -> np.ndarray:
+    time.sleep(0.15)
+    return block
+
+
+def kill_once(block: np.ndarray, mark: str) -> np.ndarray:
+    """Die on the first partition that comes, with everything computed before."""
+    time.sleep(0.05)
+    if block.size and not Path(mark).exists():
+        Path(mark).write_text("dead")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def kill_always(block: np.ndarray) -> np.ndarray:
+    if block.size:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+@pytest.mark.cluster
+def test_row_53_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
+    X = make_table()
+    lazy = da.from_array(X, chunks=(20, 6))
+    with local_cluster(2) as client:
+        pids = client.run(os.getpid)
+        doomed = next(iter(pids.values()))
+        slow = lazy.map_blocks(slow_copy, dtype=float, meta=np.zeros((0, 0)))
+        timer = threading.Timer(0.8, os.kill, (doomed, signal.SIGKILL))
+        timer.start()
+        fit = a1gm.distributed.fit(slow)
+        timer.join()
+        # And one that dies of its work, once.
+        mortal = lazy.map_blocks(
+            kill_once, str(tmp_path / "mark"), dtype=float, meta=np.zeros((0, 0))
+        )
+        again = a1gm.distributed.fit(mortal)
+    assert (tmp_path / "mark").exists()
+    whole = a1gm.fit(X)
+    assert fit.n_rows == again.n_rows == 400
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    assert np.array_equal(again.col_factor, fit.col_factor)
+
+
+@pytest.mark.cluster
+def test_row_53_work_that_kills_every_worker_is_given_up() -> None:
+    lazy = da.from_array(make_table(), chunks=(200, 6))
+    deadly = lazy.map_blocks(kill_always, dtype=float, meta=np.zeros((0, 0)))
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        local_cluster(1),
+        pytest.raises(ClusterError, match=r"gave up on a partition.*smaller part"),
+    ):
+        a1gm.distributed.fit(deadly)
+
+
+@pytest.mark.cluster
+def test_row_53_the_only_worker_gone_for_good_is_said() -> None:
+    lazy = da.from_array(make_table(), chunks=(20, 6))
+    slow = lazy.map_blocks(slow_copy, dtype=float, meta=np.zeros((0, 0)))
+    with local_cluster(0) as client:
+        worker = _lonely_worker(client.scheduler.address)
+        try:
+            client.wait_for_workers(1, timeout=40)
+            timer = threading.Timer(0.8, worker.kill)
+            timer.start()
+            start = time.monotonic()
+            with pytest.raises(ClusterError, match="All workers of the cluster are"):
+                a1gm.distributed.fit(slow, worker_timeout=2.0)
+            assert time.monotonic() - start < 30
+            timer.join()
+        finally:
+            worker.kill()
+            worker.wait()
+
+
+def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
+    """Start a worker that nobody restarts."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address]
+    options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    # The functions of this file are found by value only if it has no name there.
+    here = str(Path(__file__).parent)
+    environment = os.environ | {"PYTHONPATH": here}
+    return subprocess.Popen(
+        command + options,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def test_row_54_a_partition_counted_twice_counts_once() -> None:
+    X = make_table()
+    pieces = [
+        count_partition(rows, k, 0, "raise", 1 << 30)
+        for k, rows in enumerate(np.array_split(X, 5))
+    ]
+    once = merge_tables(pieces, 1 << 30)
+    late = merge_tables([*pieces[:3], pieces[1], *pieces[3:], pieces[0]], 1 << 30)
+    table = a1gm.PatternTable.from_bytes
+    assert table(late).n_rows == table(once).n_rows == 400
+    fits = [table(data).solve().col_factor for data in (once, late)]
+    assert np.array_equal(*fits)
+
+
+def test_row_55_unknown_lengths_are_handled() -> None:
+    X = make_table()
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=4)
+    lazy = frame[frame[0] > 1.0].to_dask_array()
+    assert np.isnan(lazy.shape[0])
+    kept = X[X[:, 0] > 1.0]
+    fit, whole = a1gm.distributed.fit(lazy), a1gm.fit(kept)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    np.testing.assert_allclose(fit.row_factor.compute(), whole.row_factor, rtol=1e-11)
+    np.testing.assert_allclose(fit.impute().compute(), whole.impute(kept), rtol=1e-11)
+
+
+def test_row_55_empty_partitions_are_handled() -> None:
+    X = make_table()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    lazy = dd.from_pandas(frame, npartitions=8)
+    some = lazy.map_partitions(lambda part: part[part.index > 120])
+    assert some.map_partitions(len).compute().min() == 0
+    fit, whole = a1gm.distributed.fit(some), a1gm.fit(X[121:])
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    assert len(fit.impute().compute()) == len(fit.row_factor.compute()) == 279
+    with pytest.raises(DimensionError, match="every partition is empty"):
+        a1gm.distributed.fit(lazy.map_partitions(lambda part: part[:0]))
+
+
+def test_row_55_column_chunks_are_refused_with_the_call_that_helps() -> None:
+    X = make_table()
+    lazy = da.from_array(X, chunks=(100, 2))
+    with pytest.raises(DimensionError, match=r"x = x\.rechunk\(\{1: -1\}\)"):
+        a1gm.distributed.fit(lazy)
+    fit = a1gm.distributed.fit(lazy.rechunk({1: -1}))
+    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor, rtol=SAME)
+
+
+def test_row_56_number_and_order_of_partitions_do_not_matter() -> None:
+    X = make_table()
+    whole = a1gm.fit(X).col_factor
+    for rows in (3, 50, 399):
+        lazy = da.from_array(X, chunks=(rows, 6))
+        fit = a1gm.distributed.fit(lazy)
+        np.testing.assert_allclose(fit.col_factor, whole, rtol=SAME)
+        assert np.array_equal(fit.col_factor, a1gm.distributed.fit(lazy).col_factor)
+    blocks = [da.from_array(b, chunks=b.shape) for b in np.array_split(X, 7)]
+    turned = a1gm.distributed.fit(da.concatenate(blocks[::-1]))
+    np.testing.assert_allclose(turned.col_factor, whole, rtol=SAME)
+
+
+def test_row_57_tables_too_large_are_refused_with_an_estimate() -> None:
+    lazy = da.from_array(make_table(m=20), chunks=(100, 20))
+    with pytest.raises(TableTooLargeError, match=r"would need [\d,]+ bytes"):
+        a1gm.distributed.fit(lazy, max_bytes=10_000)
+    with pytest.raises(TableTooLargeError, match=r"would need [\d,]+ bytes"):
+        a1gm.distributed.fit(lazy, max_bytes=120_000)  # each fits, their union not

@@ -1,0 +1,232 @@
+"""Dask arrays and frames: the fit in memory, whatever the partitions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import a1gm
+from a1gm.exceptions import (
+    DimensionError,
+    EmptyLineWarning,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    NothingObservedError,
+    NotNumericError,
+    ParameterError,
+    UndeterminedWarning,
+)
+
+SAME = 1e-11
+pytestmark = pytest.mark.timeout(60)
+
+
+def make_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m))
+    X[rng.random((n, m)) < 0.3] = np.nan
+    X[:, 0] = rng.gamma(2.0, size=n)
+    return X
+
+
+def make_frame(n: int = 400) -> pd.DataFrame:
+    X = make_table(n)
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=3 * np.arange(n))
+    frame["single"] = frame["b"].astype("float32")
+    frame["whole"] = np.arange(n) + 1
+    frame["nullable"] = pd.array(
+        [None if k % 5 == 0 else k for k in range(n)], dtype="Int64"
+    )
+    return frame
+
+
+@pytest.mark.parametrize("rows", [1, 7, 400])
+def test_arrays(rows: int) -> None:
+    X = make_table()
+    fit, whole = a1gm.distributed.fit(da.from_array(X, chunks=(rows, 6))), a1gm.fit(X)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    assert fit.certificate <= 1e-10
+    assert fit.n_rows == 400
+    assert (fit.n_blocks, fit.solver) == (1, whole.solver)
+    assert fit.pattern.n_missing == whole.pattern.n_missing
+    factors, filled = fit.row_factor, fit.impute()
+    assert isinstance(factors, da.Array)
+    assert factors.chunks == (filled.chunks[0],)
+    np.testing.assert_allclose(factors.compute(), whole.row_factor, rtol=SAME)
+    np.testing.assert_allclose(filled.compute(), whole.impute(X), rtol=SAME)
+    assert "400 x 6" in repr(fit)
+
+
+def test_single_floats_stay_single() -> None:
+    X = make_table().astype(np.float32)
+    filled = a1gm.distributed.fit(da.from_array(X, chunks=(90, 6))).impute()
+    assert filled.dtype == filled.compute().dtype == np.float32
+
+
+def test_integers_and_masks() -> None:
+    X = np.arange(12).reshape(4, 3)
+    fit = a1gm.distributed.fit(da.from_array(X, chunks=(2, 3)))
+    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor)
+    assert fit.impute().compute().dtype == X.dtype
+    Y = make_table()
+    masked = da.ma.masked_invalid(da.from_array(Y, chunks=(90, 6)))
+    fit = a1gm.distributed.fit(masked)
+    np.testing.assert_allclose(fit.col_factor, a1gm.fit(Y).col_factor, rtol=SAME)
+
+
+def test_frames_keep_divisions_labels_and_types() -> None:
+    frame = make_frame()
+    fit = a1gm.distributed.fit(dd.from_pandas(frame, npartitions=5))
+    whole = a1gm.fit(frame)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    assert list(fit.local.col_labels) == list(frame.columns)
+    filled, want = fit.impute(), whole.impute(frame)
+    assert filled.divisions == dd.from_pandas(frame, npartitions=5).divisions
+    pd.testing.assert_frame_equal(filled.compute(), want, rtol=1e-10)
+    assert dict(filled.dtypes) == dict(want.dtypes)
+    factors = fit.row_factor
+    assert factors.divisions == filled.divisions
+    assert factors.compute().index.equals(frame.index)
+    np.testing.assert_allclose(factors.compute(), whole.row_factor, rtol=SAME)
+
+
+def test_a_partition_without_holes_has_the_type_of_the_others() -> None:
+    frame = pd.DataFrame(
+        {"x": [1.0, 2.0, 3.0, 4.0], "n": pd.array([1, 2, None, 4], dtype="Int64")}
+    )
+    filled = a1gm.distributed.fit(dd.from_pandas(frame, npartitions=2)).impute()
+    kinds = [part.compute().dtypes["n"] for part in filled.partitions]
+    assert kinds == [pd.Float64Dtype(), pd.Float64Dtype()]
+
+
+def test_tables_with_odd_corners() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(8):
+        X = rng.poisson(0.7, size=(40, 6)).astype(float)
+        X[rng.random(X.shape) < 0.55] = np.nan
+        X[0, 0] = 1.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
+            fit = a1gm.distributed.fit(da.from_array(X, chunks=(7, 6)))
+            whole = a1gm.fit(X)
+            want = whole.impute(X)
+        np.testing.assert_allclose(fit.impute().compute(), want, rtol=1e-9)
+        np.testing.assert_allclose(
+            fit.row_factor.compute(), whole.row_factor, rtol=1e-9
+        )
+        assert fit.local.n_undetermined == whole.n_undetermined
+
+
+def test_negative_cells_where_they_are_allowed() -> None:
+    X = np.array([[100.0, 50.0, 20.0], [110.0, 60.0, -5.0], [120.0, np.nan, np.nan]])
+    lazy = da.from_array(X, chunks=(1, 3))
+    with pytest.raises(NegativeValuesError, match=r"Partition 1: .*X\[1, 2\] = -5"):
+        a1gm.distributed.fit(lazy)
+    fit = a1gm.distributed.fit(lazy, negatives="allow")
+    whole = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=1e-9)
+    np.testing.assert_allclose(fit.impute().compute(), whole.impute(X), rtol=1e-9)
+
+
+def test_bad_cells_have_their_row_in_the_whole() -> None:
+    X = make_table()
+    X[345, 2] = np.inf
+    with pytest.raises(InfiniteValuesError, match=r"Partition 3: .*X\[345, 2\] = inf"):
+        a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
+
+
+def test_unknown_cells_are_said() -> None:
+    X = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, np.nan], [np.nan, np.nan, 3.0]])
+    with pytest.warns(UndeterminedWarning, match="2 blocks"):
+        fit = a1gm.distributed.fit(da.from_array(X, chunks=(2, 3)))
+    assert np.isnan(fit.impute().compute()).sum() == 4
+    X = np.array([[1.0, 2.0], [np.nan, np.nan]])
+    with pytest.warns(EmptyLineWarning, match="in 1 of the rows"):
+        a1gm.distributed.fit(da.from_array(X, chunks=(1, 2)))
+    with pytest.raises(NothingObservedError):
+        a1gm.distributed.fit(da.from_array(X[1:], chunks=(1, 2)))
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"a1gm\.fit for a table in memory"):
+        a1gm.distributed.fit(np.ones((2, 2)))
+    with pytest.raises(DimensionError, match="Expected 2D array, got 1D"):
+        a1gm.distributed.fit(da.ones(3))
+    with pytest.raises(NotNumericError, match="astype"):
+        a1gm.distributed.fit(da.from_array(np.array([["a", "b"]])))
+    with pytest.raises(DimensionError, match="no table"):
+        a1gm.distributed.fit(dask.delayed(np.ones)((2, 2)))
+    frame = pd.DataFrame({"x": [1.0], "when": pd.to_datetime(["2020-01-01"])})
+    with pytest.raises(NotNumericError, match=r"ddf\.drop\(columns=\['when'\]\)"):
+        a1gm.distributed.fit(dd.from_pandas(frame, npartitions=1))
+    twice = pd.DataFrame(np.ones((2, 2)), columns=["x", "x"])
+    with pytest.raises(LabelError, match="called 'x'"):
+        a1gm.distributed.fit(dd.from_pandas(twice, npartitions=1))
+
+
+def test_estimators_and_fit_point_here() -> None:
+    lazy = da.from_array(make_table(), chunks=(100, 6))
+    with pytest.raises(TypeError, match=r"a1gm\.distributed"):
+        a1gm.fit(lazy)
+
+
+def test_importing_the_package_loads_no_dask() -> None:
+    code = (
+        "import sys, a1gm; heavy = {'dask', 'distributed', 'pyarrow', 'pandas', "
+        "'sklearn'} & set(sys.modules); sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+# ------------------------------------------------------------------ a real cluster
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with warnings.catch_warnings():
+        # Dask warns of a port in use and of forks of threads; neither is ours.
+        warnings.simplefilter("ignore")
+        cluster = LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+        with cluster, Client(cluster) as client:
+            yield client
+
+
+@pytest.mark.cluster
+def test_separate_processes_give_the_same(client: Any) -> None:
+    X = make_table()
+    lazy = da.from_array(X, chunks=(37, 6))
+    whole = a1gm.fit(X)
+    fit = a1gm.distributed.fit(lazy)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    np.testing.assert_allclose(fit.impute().compute(), whole.impute(X), rtol=SAME)
+    with dask.config.set(scheduler="threads"):
+        here = a1gm.distributed.fit(lazy)
+    assert np.array_equal(here.col_factor, fit.col_factor)
+
+
+@pytest.mark.cluster
+def test_errors_cross_the_wire(client: Any) -> None:
+    X = make_table()
+    X[150, 1] = -1.0
+    with pytest.raises(NegativeValuesError, match=r"X\[150, 1\]"):
+        a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
+    frame = make_frame()
+    fit = a1gm.distributed.fit(dd.from_pandas(frame, npartitions=3))
+    want = a1gm.fit(frame).impute(frame)
+    pd.testing.assert_frame_equal(fit.impute().compute(), want, rtol=1e-10)
