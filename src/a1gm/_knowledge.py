@@ -178,6 +178,12 @@ class Knowledge:
         found: SmallInts = table[place, self.components.col[cols]]
         return found
 
+    def fates_of_rows(self, rows: Ints) -> SmallInts:
+        """Fate of every cell of some rows, were it missing."""
+        table, place = self._lookup(self._class_of_rows(rows))
+        found: SmallInts = table[place][:, self.components.col]
+        return found
+
     @cached_property
     def counts(self) -> Ints:
         """Missing cells of each fate."""
@@ -211,8 +217,7 @@ class Knowledge:
         step = max(1, CELLS_AT_ONCE // self.statistics.n_cols)
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
-            table, place = self._lookup(self._class_of_rows(rows))
-            fates = table[place][:, self.components.col]
+            fates = self.fates_of_rows(rows)
             unknown = (fates >= UNBOUNDED) & (fates < below)
             # Only rows with something unknown need their observed cells looked up.
             some = np.flatnonzero(unknown.any(axis=1))
@@ -225,6 +230,9 @@ class Knowledge:
         """Observed cells of some rows."""
         lines = rows if self.line_of_row is None else self.line_of_row[rows]
         unique, place = np.unique(lines, return_inverse=True)
+        if len(unique) and unique[-1] - unique[0] + 1 == len(unique):
+            every = slice(int(unique[0]), int(unique[-1]) + 1)
+            return self.statistics.observed_lines(every)[place.ravel()]
         cells = np.zeros((len(unique), self.statistics.n_cols), bool)
         for k, line in enumerate(unique):
             cells[k] = self.statistics.observed_lines(slice(line, line + 1))[0]

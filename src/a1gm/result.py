@@ -17,6 +17,7 @@ from a1gm._fill import fill_table
 from a1gm._input import AnySource, SparseSource, read_input
 from a1gm._input.door import is_sparse
 from a1gm._knowledge import (
+    CELLS_AT_ONCE,
     EMPTY,
     FATES,
     UNBOUNDED,
@@ -302,13 +303,16 @@ class RankOneFit:
         table = np.outer(self.row_factor, self.col_factor)
         if self._all_finite:
             return table
-        every_col = np.arange(table.shape[1])
-        for i in range(len(table)):
-            fates = self._knowledge.fates(np.full(len(every_col), i), every_col)
-            observed = self._knowledge.observed_rows(np.array([i]))[0]
-            inside = self._same_block(slice(i, i + 1))[0]
-            table[i, ~observed & (fates >= UNBOUNDED)] = np.nan
-            table[i, np.where(observed, ~inside, fates == ZERO)] = 0.0
+        step = max(1, CELLS_AT_ONCE // table.shape[1])
+        for start in range(0, len(table), step):
+            rows = slice(start, min(start + step, len(table)))
+            places = np.arange(rows.start, rows.stop)
+            fates = self._knowledge.fates_of_rows(places)
+            observed = self._knowledge.observed_rows(places)
+            unknown = ~observed & (fates >= UNBOUNDED)
+            zero = np.where(observed, ~self._same_block(rows), fates == ZERO)
+            table[rows][unknown] = np.nan
+            table[rows][zero] = 0.0
         return table
 
     def impute(self, X: Any, *, on_undetermined: OnUndetermined | None = None) -> Any:
@@ -452,7 +456,8 @@ class RankOneFit:
             improves as the cell grows without end. Undetermined: any value is as good.
         """
         if self._all_finite:  # but for rows of zeros
-            return "zero" if self.row_factor[i] == 0.0 else "finite"
+            row, _ = self.row_factor[i], self.col_factor[j]  # both must exist
+            return "finite" if row else "zero"
         return FATES[int(self._knowledge.fates(np.array([i]), np.array([j]))[0])]
 
     @cached_property

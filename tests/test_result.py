@@ -1,0 +1,248 @@
+"""What a fit gives: its factors, its words and its uses."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support import oracles
+from support.tables import make_table, tables
+
+import a1gm
+from a1gm.exceptions import (
+    DimensionError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+
+nan = np.nan
+SPLIT = np.array([[1.0, 2.0, nan], [2.0, nan, nan], [nan, nan, 3.0]])
+RUNAWAY = np.array([[0.0, 5.0], [5.0, nan]])
+ignore_unknown = pytest.mark.filterwarnings(
+    "ignore::a1gm.exceptions.UndeterminedWarning"
+)
+ignore_empty = pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+
+
+# ---------------------------------------------------------------------- filling
+@ignore_unknown
+@ignore_empty
+@given(tables(max_rows=10, max_cols=8, zeros=0.3))
+def test_reconstruct_and_impute_follow_the_fates(X):
+    fit = a1gm.fit(X)
+    fates, hole = oracles.fates(X), np.isnan(X)
+    table, filled = fit.reconstruct(), fit.impute(X)
+    product = np.outer(fit.row_factor, fit.col_factor)
+    np.testing.assert_array_equal(filled[~hole], X[~hole])
+    np.testing.assert_array_equal(filled[hole], table[hole])
+    for kind, value in (("finite", product), ("zero", 0.0 * np.nan_to_num(product))):
+        at = hole & (fates == kind)
+        np.testing.assert_allclose(table[at], value[at], rtol=1e-12)
+    unknown = hole & np.isin(fates, ["unbounded", "undetermined"])
+    assert np.isnan(table[unknown]).all()
+    assert not np.isnan(table[~unknown]).any()
+    np.testing.assert_allclose(
+        table[~hole], oracles.fitted_cells(X, fit)[~hole], rtol=1e-12
+    )
+
+
+def test_impute_leaves_its_input_alone_to_the_last_bit():
+    X = make_table("at random", 50, 6, seed=1)
+    X[0, 0] = -0.0
+    before = X.tobytes()
+    fit = a1gm.fit(X)
+    fit.impute(X)
+    fit.transform(X)
+    _ = fit.divergence
+    assert X.tobytes() == before
+
+
+def test_impute_may_be_given_the_table_with_other_holes():
+    X = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    fit = a1gm.fit(X)
+    holes = X.copy()
+    holes[1] = nan
+    np.testing.assert_allclose(fit.impute(holes), X)
+
+
+def test_a_table_of_another_shape_is_refused():
+    fit = a1gm.fit(np.ones((2, 3)))
+    for other in (np.ones((3, 2)), np.ones((2, 2)), np.ones((1, 3))):
+        with pytest.raises(DimensionError, match=r"shape \(2, 3\)"):
+            fit.impute(other)
+
+
+def test_many_holes_in_many_blocks_of_rows():
+    rng = np.random.default_rng(2)
+    truth = np.outer(rng.uniform(1, 2, 100_000), [0.2, 0.3, 0.5])
+    X = truth.copy()
+    X[rng.random(X.shape) < 0.2] = nan
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    X[np.isnan(X).sum(axis=1) == 3] = 1.0
+    seen = ~np.isnan(X)
+    X[seen] = truth[seen]
+    filled = a1gm.fit(X).impute(X)
+    np.testing.assert_allclose(filled, truth, rtol=1e-9)
+
+
+@ignore_unknown
+def test_reconstruct_of_many_rows_in_two_blocks():
+    X = np.full((400_000, 4), nan)
+    X[:200_000, :2] = 1.0
+    X[200_000:, 2:] = 2.0
+    table = a1gm.fit(X).reconstruct()
+    np.testing.assert_allclose(table[0, :2], 1.0)
+    np.testing.assert_allclose(table[-1, 2:], 2.0)
+    assert np.isnan(table[:200_000, 2:]).all()
+
+
+# ---------------------------------------------------------------- what is known
+@pytest.mark.parametrize("how", ["warn", "raise", "ignore"])
+def test_on_undetermined_is_remembered_by_impute(how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if how == "raise":
+            with pytest.raises(UndeterminedError):
+                a1gm.fit(SPLIT, on_undetermined=how)
+            return
+        fit = a1gm.fit(SPLIT, on_undetermined=how)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit.impute(SPLIT)
+    assert [w.category for w in said] == ([UndeterminedWarning] * (how == "warn"))
+
+
+@ignore_unknown
+def test_impute_warns_at_the_caller():
+    fit = a1gm.fit(SPLIT)
+    with pytest.warns(UndeterminedWarning, match=r"X\[0, 2\]") as said:
+        fit.impute(SPLIT)
+    assert said[0].filename == __file__
+
+
+@ignore_unknown
+def test_fates_of_observed_cells_and_from_the_end():
+    fit = a1gm.fit(RUNAWAY)
+    assert fit.fate(0, 1) == "finite"
+    assert fit.fate(0, 0) == "zero"
+    assert fit.fate(-1, -1) == "unbounded"
+
+
+@pytest.mark.parametrize("X", [np.ones((2, 2)), RUNAWAY])
+@ignore_unknown
+def test_fate_outside_the_table_is_an_error(X):
+    fit = a1gm.fit(X)
+    for place in ((2, 0), (0, 2), (-3, 0)):
+        with pytest.raises(IndexError):
+            fit.fate(*place)
+
+
+@ignore_unknown
+def test_blocks_count_from_zero_in_order_of_first_rows():
+    X = np.array([[0.0, nan, nan], [nan, 1.0, nan], [nan, nan, 2.0], [nan, 3.0, nan]])
+    fit = a1gm.fit(X)
+    assert fit.row_block.tolist() == [0, 1, 2, 1]
+    assert fit.col_block.tolist() == [3, 1, 2]
+    assert fit.n_blocks == 2  # blocks with data
+
+
+# ------------------------------------------------------------------- appearance
+def test_words_of_a_plain_fit():
+    fit = a1gm.fit(np.array([[1.0, 2.0], [2.0, nan]]))
+    text = repr(fit)
+    assert text.startswith("RankOneFit(")
+    assert "2 x 2" in text
+    assert "closed form" in text
+    assert "blocks: 1" in text
+    assert "known" not in text
+    assert fit.summary()["blocks"] == "1"
+
+
+@ignore_unknown
+def test_words_of_a_fit_that_cannot_know_everything():
+    text = repr(a1gm.fit(SPLIT))
+    assert "blocks: 2" in text
+    assert "cannot be known: 4 missing cells" in text
+    text = repr(a1gm.fit(RUNAWAY))
+    assert "cannot be known: 1 missing cell" in text
+    assert "zeros given up: 1" in text
+    html = a1gm.fit(RUNAWAY)._repr_html_()
+    assert "<table>" in html
+    assert "cannot be known" in html
+    assert "1 missing cell" in html
+
+
+def test_iterations_are_told():
+    X = make_table("at random", 20, 20, seed=3)
+    fit = a1gm.fit(X)
+    assert fit.n_iter > 0
+    assert f"{fit.n_iter} iterations" in repr(fit)
+
+
+def test_shape_and_certificate():
+    fit = a1gm.fit(np.ones((3, 4)))
+    assert fit.shape == (3, 4)
+    assert fit.certificate <= 1e-15
+    assert fit.is_exact
+    assert fit.tol == 1e-10
+
+
+# -------------------------------------------------------------------- life cycle
+@ignore_unknown
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize(
+    "X", [SPLIT, RUNAWAY, np.ones((3, 3)), make_table("at random", 9, 8, seed=1)]
+)
+@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
+def test_copies_are_whole(X, looked, way):
+    fit = a1gm.fit(X)
+    if looked:  # every cached property is there when it travels
+        _ = fit.pattern, fit.certificate, fit.undetermined, fit.row_block
+        fit.reconstruct()
+        repr(fit)
+        repr(fit.pattern)
+    other = pickle.loads(pickle.dumps(fit)) if way == "pickle" else copy.deepcopy(fit)
+    np.testing.assert_array_equal(other.row_factor, fit.row_factor)
+    np.testing.assert_array_equal(other.reconstruct(), fit.reconstruct())
+    np.testing.assert_array_equal(other.impute(X), fit.impute(X))
+    np.testing.assert_array_equal(other.transform(X), fit.transform(X))
+    assert other.divergence == fit.divergence
+    assert other.certificate == fit.certificate
+    assert other.n_undetermined == fit.n_undetermined
+    assert repr(other) == repr(fit)
+    assert repr(other.pattern) == repr(fit.pattern)
+
+
+def test_a_pickled_fit_leaves_the_data_behind():
+    X = np.random.default_rng(1).uniform(1, 2, (50_000, 20))
+    assert len(pickle.dumps(a1gm.fit(X))) < X.nbytes / 4
+
+
+def test_the_fit_does_not_write_to_shared_arrays():
+    X = make_table("at random", 30, 5, seed=4)
+    one, two = a1gm.fit(X), a1gm.fit(X)
+    one.row_factor[:] = 7.0
+    assert (two.row_factor != 7.0).all()
+
+
+def test_streamed_fits_say_what_they_do_not_hold():
+    table = a1gm.PatternTable(keep_rows=False).update(np.ones((3, 2)))
+    fit = table.solve()
+    with pytest.raises(ParameterError, match="keep_rows=True"):
+        _ = fit.row_factor
+    assert np.isnan(fit.divergence)
+    np.testing.assert_allclose(fit.transform(np.ones((1, 2))), [2.0])
+    assert "streamed x 2" in repr(fit)
+
+
+def test_a_streamed_fit_without_rows_knows_whether_a_minimiser_exists():
+    table = a1gm.PatternTable(keep_rows=False).update(RUNAWAY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = table.solve()
+    assert not fit.attained
