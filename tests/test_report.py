@@ -10,6 +10,7 @@ import a1gm
 from a1gm.cli.demo import demo_table
 from a1gm.exceptions import DimensionError, OutputError
 from a1gm.report import report_html, write_report
+from a1gm.report.findings import Findings
 from a1gm.report.tables import number, table
 
 nan = np.nan
@@ -115,6 +116,25 @@ def test_the_file_is_not_replaced_unasked(tmp_path):
     with pytest.raises(OutputError, match="exists"):
         write_report(path, X, a1gm.fit(X))
     write_report(path, X, a1gm.fit(X), overwrite=True)
+
+
+def test_residuals_are_the_largest_shares_of_the_divergence():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(5, (9000, 4)).astype(float)
+    X[:, 1:][rng.random((9000, 3)) < 0.2] = nan
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    found = Findings.of(X, fit, None, None).largest_residuals(20)
+    fitted = np.outer(fit.row_factor, fit.col_factor)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(X > 0, X * np.log(X / fitted), 0.0)
+    share = np.nan_to_num(logs - X + fitted)
+    expected = np.sqrt(2 * np.sort(share.ravel())[::-1][:20])
+    np.testing.assert_allclose(
+        np.abs([cell[-1] for cell in found]), expected, rtol=1e-8
+    )
+    for i, j, observed, mean, residual in found:
+        assert observed == X[i, j]
+        assert np.sign(residual) == np.sign(observed - mean)
 
 
 def test_numbers_for_people():

@@ -171,12 +171,14 @@ def structure_order(
 
 
 def _line_order(missing: Bools, block: SmallInts | None) -> Ints:
+    # Patterns as whole numbers, 64 cells each: equal lines have equal numbers.
     bits = np.packbits(missing, axis=1)
-    _, kind = np.unique(bits, axis=0, return_inverse=True)
+    bits = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    words = np.ascontiguousarray(bits).view(np.uint64)
     blocks = np.zeros(len(missing), dtype=np.int32) if block is None else block
     # Lines without any observed cell belong to no block (-1) and come last.
     blocks = np.where(blocks < 0, np.iinfo(np.int32).max, blocks)
-    return np.lexsort((kind.ravel(), missing.sum(axis=1), blocks))
+    return np.lexsort((*words.T, missing.sum(axis=1), blocks))
 
 
 def bars(

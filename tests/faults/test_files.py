@@ -235,6 +235,15 @@ def test_interrupt_leaves_the_old_file_and_nothing_else(tmp_path):
     assert _parts(tmp_path) == []
 
 
+def test_termination_leaves_the_old_file_and_nothing_else(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=10)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path) == []
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     place = tmp_path / "disk"

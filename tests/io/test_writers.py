@@ -100,6 +100,8 @@ def test_feather(tmp_path):
 def test_nested_columns_do_not_fit_in_text(tmp_path):
     with pytest.raises(OutputError, match="'a' holds list"):
         write(tmp_path / "a.csv", pa.table({"a": [[1, 2]]}))
+    with pytest.raises(OutputError, match="'b' holds binary"):
+        write(tmp_path / "a.csv", pa.table({"b": [b"\xff"]}))
 
 
 def test_formats():

@@ -8,6 +8,7 @@ library when they run, so that ``a1gm --help`` answers at once.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; the entry point of the executable ``a1gm``."""
     sys.meta_path.insert(0, _WithoutPandas())
+    # Being told to end is no reason to leave half a file behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         try:
             import rich  # noqa: F401 - typer needs it for its help, and says so badly

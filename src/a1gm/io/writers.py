@@ -184,7 +184,10 @@ class CsvWriter:
             self.write(batch.slice(0, half))
             self.write(batch.slice(half))
             return
-        cells = [self._cells(column) for column in batch.columns]
+        cells = [
+            self._cells(column, name)
+            for column, name in zip(batch.columns, batch.schema.names, strict=True)
+        ]
         cells[-1] = pc.binary_join_element_wise(
             cells[-1], "", self._dialect.newline, null_handling="replace"
         )
@@ -193,7 +196,7 @@ class CsvWriter:
         )
         self._sink.write(self._encoded(lines))
 
-    def _cells(self, column: pa.Array) -> pa.Array:
+    def _cells(self, column: pa.Array, name: str) -> pa.Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -201,7 +204,7 @@ class CsvWriter:
             is_number = pa.types.is_floating(column.type) or pa.types.is_decimal(
                 column.type
             )
-            column = column.cast(pa.string())
+            column = self._as_text(column, name)
             if is_number and self._dialect.decimal != ".":
                 column = pc.replace_substring(column, ".", self._dialect.decimal)
         raw = _bytes_of(column)
@@ -211,6 +214,17 @@ class CsvWriter:
         doubled = pc.replace_substring(column, '"', '""')
         quoted = pc.binary_join_element_wise('"', doubled, '"', "")
         return pc.if_else(needs_quotes, quoted, column)
+
+    def _as_text(self, column: pa.Array, name: str) -> pa.Array:
+        import pyarrow as pa
+
+        try:
+            return column.cast(pa.string())
+        except pa.ArrowException as error:
+            raise OutputError(
+                f"Column {name!r} holds {column.type} that is no text ({error}). "
+                "Write to .parquet, or leave the column out."
+            ) from error
 
     def _encoded(self, lines: pa.Array) -> Any:
         data = _bytes_of(lines)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import kl_div
 
 from a1gm._types import Floats, Ints
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from a1gm.result import RankOneFit
 
 MOST_CELLS = 200
+_ROWS_AT_ONCE = 1 << 12
+_ROUNDING = 1e-6
 
 #: Why a missing cell has no value, or which one, by its fate.
 WHY = {
@@ -59,7 +63,7 @@ class Findings:
         columns = _names(col_names, fit.col_labels, X.shape[1], "column")
         return cls(X, filled, fit, rows, columns)
 
-    @property
+    @cached_property
     def missing(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """True where a cell is missing."""
         return np.isnan(self.X)
@@ -98,26 +102,48 @@ class Findings:
         The residual is the signed root of twice the cell's share of the divergence:
         for counts, about how many standard deviations the cell is off.
         """
-        rows, columns = np.nonzero(~self.missing)
-        observed = self.X[rows, columns]
-        fitted = self.fit.row_factor[rows] * self.fit.col_factor[columns]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(observed > 0, observed * np.log(observed / fitted), 0.0)
-        share = np.maximum(ratio - observed + fitted, 0.0)
-        residual = np.sign(observed - fitted) * np.sqrt(2 * share)
-        size = np.where(np.isfinite(residual), np.abs(residual), -1.0)
-        order = np.argsort(-size, kind="stable")[:most]
-        return [
-            (
-                int(rows[k]),
-                int(columns[k]),
-                float(observed[k]),
-                float(fitted[k]),
-                float(residual[k]),
+        best: list[tuple[float, int, int]] = []
+        for start in range(0, len(self.X), _ROWS_AT_ONCE):
+            size = np.abs(self._residuals(start))
+            candidates = np.flatnonzero(
+                size > (best[-1][0] if len(best) == most else 0)
             )
-            for k in order
-            if size[k] > 0
+            if len(candidates) > most:
+                largest = np.argpartition(-size.ravel()[candidates], most)[:most]
+                candidates = candidates[largest]
+            for flat in candidates:
+                i, j = divmod(int(flat), size.shape[1])
+                best.append((float(size[i, j]), start + i, j))
+            best = sorted(best, key=lambda cell: (-cell[0], *cell[1:]))[:most]
+        return [
+            (i, j, float(self.X[i, j]), self._fitted(i, j), self._sign(i, j) * size)
+            for size, i, j in best
         ]
+
+    def _residuals(self, start: int) -> Floats:
+        """Residuals of some rows; 0 where nothing is observed or fitted."""
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        fitted = self.fit.row_factor[rows, None] * self.fit.col_factor
+        if self._has_blocks:
+            # An observed cell between two blocks is a zero, and fitted by zero.
+            fitted[self.fit.row_block[rows, None] != self.fit.col_block] = 0.0
+        share = kl_div(self.X[rows], fitted)
+        residual: Floats = np.sqrt(2 * np.where(np.isfinite(share), share, 0.0))
+        # What is left of a perfect fit is rounding, not a residual.
+        residual[residual <= _ROUNDING * np.sqrt(np.nan_to_num(fitted))] = 0.0
+        return residual
+
+    @cached_property
+    def _has_blocks(self) -> bool:
+        return self.fit.n_blocks > 1 or not self.fit.attained
+
+    def _fitted(self, i: int, j: int) -> float:
+        if self._has_blocks and self.fit.row_block[i] != self.fit.col_block[j]:
+            return 0.0
+        return float(self.fit.row_factor[i] * self.fit.col_factor[j])
+
+    def _sign(self, i: int, j: int) -> float:
+        return float(np.sign(self.X[i, j] - self._fitted(i, j)))
 
 
 def _names(
