@@ -13,6 +13,7 @@ import a1gm
 from a1gm.exceptions import (
     DimensionError,
     InfiniteValuesError,
+    LabelError,
     NegativeValuesError,
     NothingObservedError,
     ParameterError,
@@ -208,6 +209,27 @@ def test_sizes_must_agree():
     tables["item", "store"] = np.ones((7, 5))
     with pytest.raises(DimensionError, match=r"has 7 rows.*has 6 columns"):
         a1gm.fit_relations(tables)
+
+
+def test_names_must_agree():
+    pd = pytest.importorskip("pandas")
+    users, items = list("abcdefghi"), ["i", "j", "k", "l", "m", "n"]
+    X = pd.DataFrame(np.ones((9, 6)), users, items)
+    Z = pd.DataFrame(np.ones((9, 3)), users[::-1], ["p", "q", "r"])
+    Y = pd.DataFrame(np.ones((4, 6)), columns=[*items[:5], "z"])
+    with pytest.raises(LabelError, match=r"rows of Z.*0 is 'i' in Z and 'a' in X"):
+        a1gm.fit_nmmf(X, Z=Z)
+    with pytest.raises(LabelError, match=r"columns of Y.*number 5 is 'z' in Y and 'n'"):
+        a1gm.fit_nmmf(X, Y)
+    with pytest.raises(
+        LabelError, match=r"columns of \('store', 'user'\) and the rows"
+    ):
+        a1gm.fit_relations({("user", "item"): X, ("store", "user"): Z.T})
+    # Numbers that only count, and arrays, agree with any names.
+    a1gm.fit_nmmf(X, np.ones((4, 6)), Z.reset_index(drop=True))
+    a1gm.fit_nmmf(X, pd.DataFrame(np.ones((4, 6))), Z.to_numpy())
+    fit = a1gm.fit_nmmf(X, Y.rename(columns={"z": "n"}), Z.loc[users])
+    assert list(fit.impute(X)[0].columns) == items
 
 
 def test_keys_and_weights_are_checked():

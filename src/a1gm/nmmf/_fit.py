@@ -69,7 +69,7 @@ def fit_nmmf(
 
     Raises
     ------
-    DimensionError
+    DimensionError, LabelError
         Y has other columns, or Z other rows, than X.
     NegativeValuesError, InfiniteValuesError, NothingObservedError
         A table cannot be fitted; the message names the table and the cell.
@@ -202,8 +202,8 @@ def fit_relations(
     ParameterError
         A key is not a pair, or a table lies between two sets that other tables put on
         the same side; the message names it.
-    DimensionError
-        An entity set has different sizes in two tables.
+    DimensionError, LabelError
+        An entity set has different sizes, or names, in two tables.
     WeightsError
         A weight is negative or not finite, or a table of weight 0 shares its entities
         with no table that steers.

@@ -16,7 +16,8 @@ import numpy as np
 from a1gm._input import Source
 from a1gm._input.source import Part
 from a1gm._types import Floats
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import ParameterError
+from a1gm.nmmf._labels import Axis, check_same_entities
 
 __all__ = ["EntitySet", "Layout", "SharedTable", "lay_out", "transpose"]
 
@@ -128,7 +129,7 @@ def lay_out(
     ``declared`` yields (key, name, row entities, column entities, table, weight).
     """
     entries = list(declared)
-    _check_sizes(entries)
+    _check_shared_sets(entries)
     side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
     numbers: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
     sizes: dict[Hashable, int] = {}
@@ -152,25 +153,18 @@ def lay_out(
     return Layout(row_sets, col_sets, tuple(tables))
 
 
-def _check_sizes(
+def _check_shared_sets(
     entries: list[tuple[Hashable, str, Hashable, Hashable, Source, float]],
 ) -> None:
-    known: dict[Hashable, tuple[int, str, str]] = {}
+    known: dict[Hashable, Axis] = {}
     for _, name, row, col, source, _ in entries:
-        for entities, size, axis in (
-            (row, source.n_rows, "rows"),
-            (col, source.n_cols, "columns"),
+        for entities, axis in (
+            (row, (name, "rows", source.n_rows, source.row_labels)),
+            (col, (name, "columns", source.n_cols, source.col_labels)),
         ):
-            other_size, other, other_axis = known.setdefault(
-                entities, (size, name, axis)
-            )
-            if other_size != size:
-                msg = (
-                    f"{name} has {size} {axis}, but {other} has {other_size} "
-                    f"{other_axis}: both are the entities {entities!r} and must have "
-                    "the same number, in the same order."
-                )
-                raise DimensionError(msg)
+            check_same_entities(entities, axis, known.setdefault(entities, axis))
+            if known[entities][3] is None:  # a table with names speaks for the others
+                known[entities] = axis
 
 
 def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, int]:

@@ -1,0 +1,57 @@
+"""Entities that two tables share must be the same ones, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from a1gm.exceptions import DimensionError, LabelError
+
+__all__ = ["Axis", "check_same_entities"]
+
+# Table, "rows" or "columns", how many, and their names if they have any.
+Axis = tuple[str, str, int, Any]
+
+
+def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
+    """Refuse another number of entities, or the same number under other names."""
+    name, side, size, labels = axis
+    other_name, other_side, other_size, other_labels = other
+    if size != other_size:
+        msg = (
+            f"{name} has {size} {side}, but {other_name} has {other_size} "
+            f"{other_side}: both are the entities {entities!r} and must have the same "
+            "number, in the same order."
+        )
+        raise DimensionError(msg)
+    at = first_difference(labels, other_labels)
+    if at is not None:
+        msg = (
+            f"The {side} of {name} and the {other_side} of {other_name} are the same "
+            f"entities, but number {at} is {_text(labels[at])} in {name} and "
+            f"{_text(other_labels[at])} in {other_name}. Put them in the same order, "
+            "or pass arrays without names."
+        )
+        raise LabelError(msg)
+
+
+def first_difference(labels: Any, others: Any) -> int | None:
+    """First place where two lists of names differ; None when they cannot or do not."""
+    if labels is None or others is None or labels is others:
+        return None
+    equals = getattr(labels, "equals", None)
+    if equals is not None and type(labels) is type(others) and equals(others):
+        return None
+    given = [np.asarray(list(names), dtype=object) for names in (labels, others)]
+    numbers = np.arange(len(given[0]))
+    # Names that only count tell nothing.
+    if any(np.array_equal(names, numbers) for names in given):
+        return None
+    differs = given[0] != given[1]
+    return int(differs.argmax()) if differs.any() else None
+
+
+def _text(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
