@@ -223,10 +223,26 @@ int64_t connected_blocks(const Lines& rows, const Lines& cols,
   return n_blocks;
 }
 
+bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
+  // Row margins now hold exactly and no column margin is off by more than gap.
+  out.n = sweep;
+  out.gap = gap;
+  out.rate = previous > 0.0 ? gap / previous : 0.0;
+  out.done = gap <= tol;
+  if (out.done || sweep >= max_sweeps || !(gap < 1e300)) return true;
+  if (sweep >= 8 && out.rate > 0.0) {
+    const double left =
+        out.rate < 1.0 ? std::log(tol / gap) / std::log(out.rate) : 1e18;
+    if (static_cast<double>(sweep) + left > static_cast<double>(patience)) return true;
+  }
+  previous = gap;
+  return false;
+}
+
 Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
              double* w, double* h, double tol, int64_t max_sweeps, int64_t patience) {
   Sweeps out;
-  double previous = 0.0;
+  Patience rule{tol, max_sweeps, patience};
   for (int64_t k = 0;; ++k) {
     double total = 0.0;
     for (int64_t j = 0; j < cols.n; ++j) total += h[j];
@@ -236,20 +252,7 @@ Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double
       if (k) gap = std::max(gap, std::abs(w[i] * t - R[i]) / R[i]);
       w[i] = R[i] / t;
     }
-    if (k) {
-      // Row margins now hold exactly and no column margin is off by more than gap.
-      out.n = k;
-      out.gap = gap;
-      out.rate = previous > 0.0 ? gap / previous : 0.0;
-      out.done = gap <= tol;
-      if (out.done || k >= max_sweeps || !(gap < 1e300)) return out;
-      if (k >= 8 && out.rate > 0.0) {
-        const double left =
-            out.rate < 1.0 ? std::log(tol / gap) / std::log(out.rate) : 1e18;
-        if (static_cast<double>(k) + left > static_cast<double>(patience)) return out;
-      }
-      previous = gap;
-    }
+    if (k && rule.stops(k, gap, out)) return out;
     total = 0.0;
     for (int64_t i = 0; i < rows.n; ++i) total += w[i];
     for (int64_t j = 0; j < cols.n; ++j) h[j] = C[j] / cols.sum(j, w, total);

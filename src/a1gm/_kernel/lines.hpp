@@ -49,9 +49,27 @@ struct Sweeps {
   bool done = false;
 };
 
+// When to stop: the gap is within tol, the budget is spent, or the measured rate says
+// that more than `patience` sweeps would be needed.
+struct Patience {
+  double tol;
+  int64_t max_sweeps, patience;
+  double previous = 0.0;
+  bool stops(int64_t sweep, double gap, Sweeps& out);
+};
+
 // Alternating scaling w = R / (P h), h = C / (P' w) until the gap is within tol, or
 // until the measured rate says that more than `patience` sweeps would be needed.
 Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
              double* w, double* h, double tol, int64_t max_sweeps, int64_t patience);
+
+// The same for a large sparse mask that is kept by rows only (sweeps.cpp).
+bool sweeps_by_rows(const Lines& rows);
+Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
+                     double* h, double tol, int64_t max_sweeps, int64_t patience,
+                     int n_threads);
+// Connected blocks of a mask whose rows all observe something.
+int64_t blocks_of_rows(const Lines& rows, std::vector<int32_t>& row_label,
+                       std::vector<int32_t>& col_label);
 
 }  // namespace a1gm

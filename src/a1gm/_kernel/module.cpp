@@ -260,26 +260,28 @@ nb::object solve_table(In2<uint64_t> keys, In2<double> sums, double tol,
 Reduced reduce_pairs(In<int64_t> ptr, In<int32_t> cols, In<double> sums,
                      std::optional<In<double>> weights, int64_t n_cols) {
   nb::gil_scoped_release release;
-  Pairs pairs;
-  pairs.n_rows = static_cast<int64_t>(ptr.shape(0)) - 1;
-  pairs.n_cols = n_cols;
-  const size_t n = cols.shape(0);
-  pairs.ptr.assign(ptr.data(), ptr.data() + ptr.shape(0));
-  pairs.col.assign(cols.data(), cols.data() + n);
-  pairs.sum.assign(sums.data(), sums.data() + n);
-  if (weights) pairs.weight.assign(weights->data(), weights->data() + n);
-  return peel_pairs(std::move(pairs));
+  const PairView pairs{static_cast<int64_t>(ptr.shape(0)) - 1,
+                       n_cols,
+                       ptr.data(),
+                       cols.data(),
+                       sums.data(),
+                       weights ? weights->data() : nullptr};
+  return peel_pairs(pairs);
 }
 
 nb::tuple scale_core(const Reduced& r, In<double> h_start, double tol,
-                     int64_t max_sweeps, int64_t patience) {
+                     int64_t max_sweeps, int64_t patience, int n_threads) {
   auto [w, w_array] = new_array<double>({r.R.size()});
   auto [h, h_array] = new_array<double>({r.C.size()});
   std::copy_n(h_start.data(), r.C.size(), h);
   Sweeps s;
   {
     nb::gil_scoped_release release;
-    s = scale(r.rows, r.cols, r.R.data(), r.C.data(), w, h, tol, max_sweeps, patience);
+    s = sweeps_by_rows(r.rows)
+            ? scale_by_rows(r.rows, r.R.data(), r.C.data(), w, h, tol, max_sweeps,
+                            patience, n_threads)
+            : scale(r.rows, r.cols, r.R.data(), r.C.data(), w, h, tol, max_sweeps,
+                    patience);
   }
   return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
 }
@@ -350,6 +352,6 @@ NB_MODULE(_native, m) {
       .def_prop_ro("core_col_block", [](const Reduced& r) { return copy_of(r.col_label); })
       .def_prop_ro("core_mask", &core_mask)
       .def("scale", &scale_core, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
-           nb::arg("patience"))
+           nb::arg("patience"), nb::arg("n_threads") = 1)
       .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"));
 }

@@ -22,6 +22,15 @@ struct LogEntry {
   double sum_gone, sum_kept, ratio;
 };
 
+// A line's signature is the sum of the names of the lines it meets. Equal patterns
+// have equal signatures; every match is then compared cell by cell.
+inline uint64_t name_of(uint64_t i) {
+  uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
 // Observed (row, column) pairs with their sums, row by row, columns ascending.
 struct Pairs {
   int64_t n_rows = 0, n_cols = 0;
@@ -31,11 +40,21 @@ struct Pairs {
   std::vector<double> weight;  // empty = all 1
 };
 
+// The same in the caller's memory.
+struct PairView {
+  int64_t n_rows, n_cols;
+  const int64_t* ptr;
+  const int32_t* col;
+  const double* sum;
+  const double* weight;  // null = all 1
+};
+
 struct Reduced {
   int64_t n_rows = 0, n_cols = 0;
   std::vector<LogEntry> log;
   std::vector<int32_t> core_rows, core_cols;  // what is left, by original number
-  Lines rows, cols;                           // mask of the core
+  Lines rows;                                 // mask of the core
+  Lines cols;                                 // the same by column, where it is kept
   std::vector<double> R, C;                   // margins of the core
   std::vector<int32_t> row_label, col_label;  // connected blocks of the core
   int64_t n_core_blocks = 0;
@@ -52,7 +71,8 @@ bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
                  const double* row_sums, const double* col_sums, bool rows_distinct,
                  bool force, Reduced& out);
 
-Reduced peel_pairs(Pairs pairs);
+Reduced peel_pairs(const Pairs& pairs);
+Reduced peel_pairs(const PairView& pairs);
 
 // Undo the log: w and h hold the core's factors at the core's places on entry and
 // every factor on return; labels likewise, -1 where nothing is observed.

@@ -411,9 +411,15 @@ class Reduced:
         return ptr, cols.astype(np.int32), False, None if plain else weights
 
     def scale(
-        self, h: Floats, tol: float, max_sweeps: int, patience: int
+        self,
+        h: Floats,
+        tol: float,
+        max_sweeps: int,
+        patience: int,
+        n_threads: int = 1,
     ) -> tuple[Floats, Floats, int, float, bool]:
         """Alternate w = R / (P h) and h = C / (Pᵀ w) until the margins agree."""
+        del n_threads  # one is enough to define the answer
         h = h.copy()
         w = self.R / (self.P @ h)
         previous = 0.0

@@ -87,9 +87,13 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
     std::vector<double> w(reduced.R.size()), h(reduced.C);
     const double largest = *std::max_element(h.begin(), h.end());
     for (double& value : h) value = std::max(value / largest, kSmallestStart);
-    const Sweeps sweeps = scale(reduced.rows, reduced.cols, reduced.R.data(),
-                                reduced.C.data(), w.data(), h.data(), tol, max_sweeps,
-                                max_sweeps);
+    const double *R0 = reduced.R.data(), *C0 = reduced.C.data();
+    const Sweeps sweeps =
+        sweeps_by_rows(reduced.rows)
+            ? scale_by_rows(reduced.rows, R0, C0, w.data(), h.data(), tol, max_sweeps,
+                            max_sweeps, 1)
+            : scale(reduced.rows, reduced.cols, R0, C0, w.data(), h.data(), tol,
+                    max_sweeps, max_sweeps);
     if (!sweeps.done) return false;
     out.n_iter = sweeps.n;
     out.gap = sweeps.gap;
