@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -303,3 +305,37 @@ def test_import_stays_light():
     code = f"import a1gm, sys; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert out.strip() == "[]"
+
+
+def test_large_sparse_tables_sweep_by_rows():
+    rng = np.random.default_rng(2)
+    n, m, k = 40_000, 3_000, 400_000
+    cells = rng.gamma(2.0, size=k), (rng.integers(0, n, k), rng.integers(0, m, k))
+    S = sp.csr_array(sp.coo_array(cells, shape=(n, m)))
+    S.sum_duplicates()
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        fit = a1gm.fit(S, absent="missing")
+    assert fit.certificate <= 1e-10
+    assert fit.solver == "scaling"
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        other = a1gm.fit(S, absent="missing", n_threads=3)
+    np.testing.assert_allclose(other.col_factor, fit.col_factor, rtol=1e-8)
+    n_empty = int((np.diff(S.indptr) == 0).sum())
+    assert fit.n_undetermined == n_empty * m
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sparse_blocks_and_zeros_count_as_dense_ones(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(9, 8)).astype(float)
+    X[rng.random(X.shape) < 0.65] = np.nan
+    S = as_missing_cells(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dense, found = a1gm.fit(X), a1gm.fit(S, absent="missing")
+    assert found.n_undetermined == dense.n_undetermined
+    assert found.attained == dense.attained
+    assert found.certificate <= 1e-10
+    np.testing.assert_array_equal(found.row_block, dense.row_block)
+    np.testing.assert_allclose(found.row_factor, dense.row_factor, rtol=1e-8)
+    assert list(found.undetermined) == list(dense.undetermined)

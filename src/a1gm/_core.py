@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from a1gm._kernel import threads_for
 from a1gm._types import Floats, Solver
 
 __all__ = ["CoreSolution", "solve_core"]
@@ -41,7 +42,12 @@ class ReducedProblem(Protocol):
     core_mask: tuple[Any, Any, bool, Floats | None]
 
     def scale(
-        self, h: Floats, tol: float, max_sweeps: int, patience: int
+        self,
+        h: Floats,
+        tol: float,
+        max_sweeps: int,
+        patience: int,
+        n_threads: int = 1,
     ) -> tuple[Floats, Floats, int, float, bool]:
         """Run alternating scaling."""
 
@@ -60,7 +66,9 @@ class CoreSolution:
 _NOTHING = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0)
 
 
-def solve_core(reduced: ReducedProblem, *, tol: float, max_iter: int) -> CoreSolution:
+def solve_core(
+    reduced: ReducedProblem, *, tol: float, max_iter: int, n_threads: int | None = None
+) -> CoreSolution:
     """Find the factors of the core to within ``tol`` of its margins."""
     if reduced.core_shape[0] == 0:
         return _NOTHING
@@ -69,7 +77,8 @@ def solve_core(reduced: ReducedProblem, *, tol: float, max_iter: int) -> CoreSol
     # Half of the budget at most: Newton must have its turn.
     budget = max(1, max_iter // 2)
     patience = min(budget, _patience(reduced))
-    w, h, sweeps, gap, done = reduced.scale(start, tol, budget, patience)
+    threads = threads_for(reduced.n_listed, n_threads)
+    w, h, sweeps, gap, done = reduced.scale(start, tol, budget, patience, threads)
     if done or sweeps >= max_iter:
         return CoreSolution(w, h, "scaling", sweeps, gap)
     found = _Newton(reduced, w, h).run(

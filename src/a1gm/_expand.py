@@ -124,6 +124,8 @@ def _fill_zero_lines(
 ) -> None:
     """Lines and columns with data but no positive cell have factor 0."""
     w[line_block < 0] = 0.0
-    zero = (col_block < 0) & observed_col()
+    zero = col_block < 0
+    if zero.any():
+        zero &= observed_col()
     # In a table of zeros the rows carry the zero, and the columns are all alike.
     h[zero] = 0.0 if n_blocks else 1.0 / max(int(zero.sum()), 1)

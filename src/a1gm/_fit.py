@@ -173,7 +173,7 @@ def fit_observation(
     """Reduce, solve and expand what a pass has found."""
     statistics = seen.statistics
     factors, components, statistics = solve_statistics(
-        statistics, seen, source, tol=tol, max_iter=max_iter
+        statistics, seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
     )
     fit = make_fit(
         row_factor=_row_factor(seen, statistics, factors, n_threads),
@@ -218,6 +218,7 @@ def solve_statistics(
     *,
     tol: float,
     max_iter: int,
+    n_threads: int | None = None,
 ) -> tuple[Factors, Any, Statistics]:
     """Blocks, peeling, core and replay for the statistics of a table."""
     if isinstance(statistics, TableStatistics) and not seen.n_negative:
@@ -242,8 +243,8 @@ def solve_statistics(
             "hold a number."
         )
         raise NothingObservedError(msg)
-    core = solve_core(reduced, tol=tol, max_iter=max_iter)
-    row_sums = statistics.row_sums
+    core = solve_core(reduced, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    row_sums = seen.row_sums if seen.line_of_row is None else statistics.row_sums
     try:
         factors = expand_factors(
             reduced, core, row_sums, lambda: statistics.has_observed()[1]
@@ -368,7 +369,10 @@ def _row_factor(
             raise NotRepresentableError(msg)
     if factors.all_inside:
         return row_factor
-    empty = ~statistics.has_observed()[0]
+    if isinstance(statistics, PairStatistics):  # its columns would take a pass
+        empty = ~statistics.has_observed_lines()
+    else:
+        empty = ~statistics.has_observed()[0]
     if empty.any():
         row_factor[empty if seen.line_of_row is None else empty[seen.line_of_row]] = (
             np.nan

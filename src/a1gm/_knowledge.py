@@ -14,7 +14,12 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from a1gm._blocks import Components
-from a1gm._statistics import Statistics, line_blocks
+from a1gm._statistics import (
+    PairStatistics,
+    Statistics,
+    line_blocks,
+    observed_pairs,
+)
 from a1gm._types import AnyArray, Bools, Fate, Ints, SmallInts
 
 __all__ = [
@@ -96,11 +101,14 @@ class Knowledge:
         components: Components,
         line_of_row: AnyArray | None,
         is_zero_row: Bools,
+        *,
+        none_between: bool = False,
     ) -> None:
         self.statistics = statistics
         self.components = components
         self.line_of_row = line_of_row
         self.is_zero_row = is_zero_row
+        self.none_between = none_between  # no observed cell joins two components
         self._fates: dict[int, SmallInts] = {}
 
     @cached_property
@@ -109,11 +117,12 @@ class Knowledge:
 
         They all lead from a line to a column: a positive cell joins its two ends.
         """
+        if self.none_between:
+            return {}, {}
         n = self.components.n
         found = [np.zeros(0, np.int64)]
-        for lines, observed in line_blocks(self.statistics):
-            i, j = np.nonzero(observed)
-            heads = self.components.line[lines][i].astype(np.int64)
+        for i, j, _ in observed_pairs(self.statistics):
+            heads = self.components.line[i].astype(np.int64)
             tails = self.components.col[j].astype(np.int64)
             found.append(np.unique((heads * n + tails)[heads != tails]))
         heads, tails = np.divmod(np.unique(np.concatenate(found)), max(n, 1))
@@ -187,6 +196,8 @@ class Knowledge:
     @cached_property
     def counts(self) -> Ints:
         """Missing cells of each fate."""
+        if isinstance(self.statistics, PairStatistics):
+            return self._count_all_cells() - self._count_observed_cells()
         counts = np.zeros(len(FATES), np.int64)
         n_lines = self.statistics.n_lines
         every = np.arange(n_lines)
@@ -207,6 +218,45 @@ class Knowledge:
                 counts += np.bincount(
                     fates.ravel(), weights.ravel(), minlength=len(FATES)
                 ).astype(np.int64)
+        return counts
+
+    def _count_all_cells(self) -> Ints:
+        """Cells of each fate, were all of them missing."""
+        n = self.components.n
+        counts = np.zeros(len(FATES), np.int64)
+        cols = np.bincount(self.components.col % (n + 1), minlength=n + 1)
+        classes = self._class_of_rows(np.arange(len(self.is_zero_row)))
+        if not self._edges[0]:  # blocks that know nothing of one another
+            alone = (classes >= 0) & (classes < n)
+            rows = np.bincount(classes[alone], minlength=n)
+            counts[FINITE] = rows @ cols[:n]
+            counts[EMPTY] = rows.sum() * cols[n]
+            counts[UNDETERMINED] = rows.sum() * cols.sum() - counts.sum()
+            classes = classes[~alone]
+        for row_class, n_rows in zip(
+            *np.unique(classes, return_counts=True), strict=True
+        ):
+            fates = self._fates_of_class(int(row_class))
+            per_fate = np.bincount(fates, cols, minlength=len(FATES))
+            counts += n_rows * per_fate.astype(np.int64)
+        return counts
+
+    def _count_observed_cells(self) -> Ints:
+        """The same for the observed cells: a row reaches whatever it observes."""
+        n_lines = self.statistics.n_lines
+        counts = np.zeros(len(FATES), np.int64)
+        every = np.arange(len(self.is_zero_row))
+        lines = every if self.line_of_row is None else self.line_of_row
+        n_rows = np.bincount(lines, minlength=n_lines)
+        n_data = np.bincount(lines[~self.is_zero_row], minlength=n_lines)
+        if self.none_between and isinstance(self.statistics, PairStatistics):
+            counts[FINITE] = n_rows @ np.diff(self.statistics.ptr)
+            return counts
+        for i, j, _ in observed_pairs(self.statistics):
+            inside = self.components.line[i] == self.components.col[j]
+            n_finite = int(n_data[i[inside]].sum())
+            counts[FINITE] += n_finite
+            counts[ZERO] += int(n_rows[i].sum()) - n_finite
         return counts
 
     def unknown_cells(

@@ -55,8 +55,12 @@ def _fault(source: SparseSource, bad: Bools) -> tuple[int, int, int, float]:
 
 def _better_exponent(seen: Observation, source: SparseSource) -> int:
     """Power of two to divide by when sums overflow or nearly vanish; else 0."""
-    sums = seen.row_sums, seen.statistics.col_sums
-    if not all(np.isfinite(s).all() for s in sums):
+    # The total bounds every column sum, unless cells of both signs cancel.
+    with np.errstate(over="ignore"):
+        total = float(seen.row_sums.sum())
+    if seen.n_negative:
+        total += float(seen.statistics.col_sums.sum())
+    if not np.isfinite(total):
         return 2 + int(math.log2(max(len(source.values), 1)))
     if 0.0 < seen.row_sums.max() < TINY:
         return -int(math.log2(LIFT))

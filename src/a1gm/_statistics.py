@@ -16,6 +16,8 @@ __all__ = [
     "TableStatistics",
     "WideStatistics",
     "line_blocks",
+    "lines_of_pairs",
+    "observed_pairs",
     "weighted_counts",
 ]
 
@@ -124,23 +126,65 @@ class PairStatistics:
 
     def has_observed(self) -> tuple[Bools, Bools]:
         """Lines and columns with at least one observed cell."""
-        return (
-            np.diff(self.ptr) > 0,
-            np.bincount(self.cols, minlength=self.n_cols) > 0,
-        )
+        columns = np.zeros(self.n_cols, bool)
+        columns[self.cols] = True
+        return self.has_observed_lines(), columns
+
+    def has_observed_lines(self) -> Bools:
+        """Lines with at least one observed cell."""
+        some: Bools = np.diff(self.ptr) > 0
+        return some
 
     @property
     def row_sums(self) -> Floats:
         """Sum of each line."""
-        return weighted_counts(self.lines, self.sums, self.n_lines)
+        sums = np.zeros(self.n_lines)
+        some = self.has_observed_lines()
+        if some.any():
+            with np.errstate(over="ignore"):
+                sums[some] = np.add.reduceat(self.sums, self.ptr[:-1][some])
+        return sums
 
     @property
     def col_sums(self) -> Floats:
         """Sum of each column."""
-        return weighted_counts(self.cols, self.sums, self.n_cols)
+        sums = np.zeros(self.n_cols)
+        for cells in self.pair_blocks():
+            sums += weighted_counts(self.cols[cells], self.sums[cells], self.n_cols)
+        return sums
+
+    def pair_blocks(self) -> Iterator[slice]:
+        """Yield stretches of the pairs, a bounded number at a time."""
+        # No fewer than columns: sums per column are added up stretch by stretch.
+        step = max(CELLS_AT_ONCE, self.n_cols)
+        for start in range(0, len(self.cols), step):
+            yield slice(start, min(start + step, len(self.cols)))
 
 
 Statistics = TableStatistics | WideStatistics | PairStatistics
+
+
+def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:
+    """Line of each of some pairs that are kept line by line."""
+    first, last = np.searchsorted(ptr, (pairs.start, pairs.stop - 1), "right")
+    ends = np.clip(ptr[first - 1 : last + 1], pairs.start, pairs.stop)
+    return np.repeat(np.arange(first - 1, last), np.diff(ends))
+
+
+def observed_pairs(
+    statistics: Statistics,
+) -> Iterator[tuple[Ints, Ints | SmallInts, slice | None]]:
+    """Yield lines and columns of the observed cells, a bounded number at a time.
+
+    With them the place of the pairs, where the statistics are pairs themselves.
+    """
+    if isinstance(statistics, PairStatistics):
+        for pairs in statistics.pair_blocks():
+            yield lines_of_pairs(statistics.ptr, pairs), statistics.cols[pairs], pairs
+        return
+    for lines, observed in line_blocks(statistics):
+        i, j = np.nonzero(observed)
+        yield i + lines.start, j, None
 
 
 def weighted_counts(places: Ints | SmallInts, values: Floats, n: int) -> Floats:

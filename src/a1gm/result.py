@@ -30,6 +30,7 @@ from a1gm._statistics import (
     PairStatistics,
     Statistics,
     line_blocks,
+    observed_pairs,
     weighted_counts,
 )
 from a1gm._types import (
@@ -181,10 +182,14 @@ class RankOneFit:
         if self._components is not None:
             line, col = self._components.line, self._components.col
             positive_col = self._statistics.col_sums > 0.0
-            for lines, observed in line_blocks(self._statistics):
-                between = observed & (line[lines, None] != col) & positive_col
-                count[lines] = between.sum(axis=1)
-                first_col[lines] = between.argmax(axis=1)
+            for i, j, _ in observed_pairs(self._statistics):
+                between = (line[i] != col[j]) & positive_col[j]
+                lines, first, n = np.unique(
+                    i[between], return_index=True, return_counts=True
+                )
+                fresh = count[lines] == 0
+                first_col[lines[fresh]] = j[between][first[fresh]]
+                count[lines] += n
         return count, first_col
 
     @cached_property
@@ -214,12 +219,16 @@ class RankOneFit:
         statistics = self._statistics
         line_block, col_block = self._factors.line_block, self._factors.col_block
         if isinstance(statistics, PairStatistics):
-            i, j = statistics.lines, statistics.cols
-            cells = w[i] * h[j]
-            cells[line_block[i] != col_block[j]] = 0.0
-            if statistics.weights is not None:
-                cells *= statistics.weights
-            return weighted_counts(i, cells, len(w)), weighted_counts(j, cells, len(h))
+            rows, cols_sum = np.zeros_like(w), np.zeros_like(h)
+            for i, j, pairs in observed_pairs(statistics):
+                cells = w[i] * h[j]
+                cells[line_block[i] != col_block[j]] = 0.0
+                if statistics.weights is not None:
+                    cells *= statistics.weights[pairs]
+                first, last = int(i[0]), int(i[-1]) + 1
+                rows[first:last] += weighted_counts(i - first, cells, last - first)
+                cols_sum += weighted_counts(j, cells, len(h))
+            return rows, cols_sum
         rows, cols_sum = np.zeros_like(w), np.zeros_like(h)
         one_block = self.n_blocks == 1
         for lines, observed in line_blocks(statistics):
@@ -439,7 +448,13 @@ class RankOneFit:
         if components is None:
             components = Components(self._factors.line_block, self._factors.col_block)
         is_zero_row = self._row_factor == 0.0
-        return Knowledge(self._statistics, components, self._line_of_row, is_zero_row)
+        return Knowledge(
+            self._statistics,
+            components,
+            self._line_of_row,
+            is_zero_row,
+            none_between=self._components is None,
+        )
 
     def fate(self, i: int, j: int) -> Fate:
         """What the data say of cell (i, j), were it missing.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._input.source import name_cell
+from a1gm._statistics import lines_of_pairs
 from a1gm._types import Absent, AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
 
@@ -39,9 +40,7 @@ class SparseSource:
 
     def rows_of_cells(self, cells: slice) -> Ints:
         """Row of some of the stored cells."""
-        first, last = np.searchsorted(self.ptr, (cells.start, cells.stop - 1), "right")
-        ptr = np.clip(self.ptr[first - 1 : last + 1], cells.start, cells.stop)
-        return np.repeat(np.arange(first - 1, last), np.diff(ptr))
+        return lines_of_pairs(self.ptr, cells)
 
     @property
     def missing(self) -> Bools:
