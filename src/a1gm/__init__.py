@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from a1gm._fit import fit
     from a1gm._impute_file import impute_file
     from a1gm._pattern_table import PatternTable
+    from a1gm._saved import load
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
         NMMFFit,
@@ -46,6 +47,7 @@ __all__ = [
     "fit_nmmf",
     "fit_relations",
     "impute_file",
+    "load",
     "paper",
     "tune_nmmf",
 ]
@@ -64,6 +66,7 @@ _LAZY: dict[str, str | None] = {
     "fit": "a1gm._fit",
     "fit_nmmf": "a1gm.nmmf",
     "fit_relations": "a1gm.nmmf",
+    "load": "a1gm._saved",
     "tune_nmmf": "a1gm.nmmf",
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Callable
 from functools import cached_property
@@ -53,6 +54,7 @@ from a1gm.exceptions import (
 )
 
 if TYPE_CHECKING:
+    from a1gm._factor_frames import FactorFrames
     from a1gm.pattern import MissingPattern
 
 __all__ = ["RankOneFit"]
@@ -391,6 +393,37 @@ class RankOneFit:
                 "rows use transform, or RankOneImputer."
             )
             raise DimensionError(msg)
+
+    def to_frame(self, backend: str | None = None) -> FactorFrames:
+        """Both factors as frames of the library that the table came from.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the table was not a frame.
+
+        Returns
+        -------
+        FactorFrames
+            ``rows`` and ``columns``, with labels, factors and blocks.
+        """
+        from a1gm._factor_frames import factor_frames
+
+        return factor_frames(self, backend)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fit to a file, to be read by ``a1gm.load``.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to; written whole or not at all.
+        overwrite : bool, default=False
+            Whether a file that is already there may be replaced.
+        """
+        from a1gm._saved import save_fit
+
+        save_fit(self, path, overwrite=overwrite)
 
     # ------------------------------------------------- what is known, and what not
     @cached_property
