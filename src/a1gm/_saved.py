@@ -80,26 +80,24 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
 
 def save_fit(fit: RankOneFit, path: str | os.PathLike[str], *, overwrite: bool) -> None:
     """Write a fit to a file, whole or not at all."""
-    if type(fit) is not RankOneFit:
-        msg = (
-            f"A {type(fit).__name__} cannot be saved to a file on its own; pickle or "
-            "joblib keep it with the tables that share its factors."
-        )
-        raise ParameterError(msg)
+    has_rows = fit._has_rows and type(fit) is RankOneFit
+    _check_can_be_saved(fit)
     content: dict[str, Any] = {
         "tol": fit.tol,
         "exponent": fit._exponent,
         "has_negatives": fit._has_negatives,
         "on_undetermined": fit._on_undetermined,
-        "has_rows": fit._has_rows,
+        "has_rows": has_rows,
         "absent": fit._absent,
         "backend": fit._backend,
-        "divergence": _number(fit.divergence) if fit._has_rows else None,
-        "row_labels": _plain_labels(fit.row_labels),
+        "divergence": _number(fit.divergence) if has_rows else None,
+        "row_labels": _plain_labels(fit.row_labels) if has_rows else None,
         "col_labels": _plain_labels(fit.col_labels),
     }
-    arrays: dict[str, AnyArray] = {"row_factor": fit._row_factor}
-    if fit._line_of_row is not None:
+    arrays: dict[str, AnyArray] = {"row_factor": np.zeros(0)}
+    if has_rows:
+        arrays["row_factor"] = fit._row_factor
+    if has_rows and fit._line_of_row is not None:
         arrays["line_of_row"] = fit._line_of_row
     names = {kind: name for name, kind in STATISTICS.items()}
     content["statistics_kind"] = names[type(fit._statistics)]
@@ -109,6 +107,18 @@ def save_fit(fit: RankOneFit, path: str | os.PathLike[str], *, overwrite: bool) 
     for part, value in parts.items():
         content[part] = _take_apart(part, value, arrays)
     write_model(path, KIND, content, arrays, overwrite=overwrite)
+
+
+def _check_can_be_saved(fit: RankOneFit) -> None:
+    # A streamed fit is saved without its rows, which may be more than memory holds.
+    kind = type(fit).__name__
+    whole = isinstance(fit._statistics, tuple(STATISTICS.values()))
+    if kind not in ("RankOneFit", "StreamedFit") or not whole:
+        msg = (
+            f"This {kind} cannot be saved to a file on its own: it needs the tables "
+            "or files it was made from. Keep its col_factor, or use pickle."
+        )
+        raise ParameterError(msg)
 
 
 def _take_apart(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, Any]:

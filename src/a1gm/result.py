@@ -414,6 +414,8 @@ class RankOneFit:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fit to a file, to be read by ``a1gm.load``.
 
+        A streamed fit is saved without its rows: ``transform`` gives their factors.
+
         Parameters
         ----------
         path : path-like
