@@ -27,6 +27,8 @@ SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhe
 SMALLEST_START = 1e-290
 # Directions so flat that their slope is rounding; they move no margin by 1e-11.
 RIDGE = 1e-13
+LONGEST = 30.0  # no logarithm of a factor moves further in one step
+LEAST_DAMPING, DAMPING_STEP = 1e-10, 100.0  # in units of a sweep's own curvature
 PATIENCE = 6  # Newton steps without progress
 
 
@@ -165,15 +167,14 @@ class _Newton:
         t = self.P @ self.h
         fitted = self.h * (self.P.T @ (self.R / t))
         gradient = fitted - self.C
-        direction = np.zeros_like(self.h)
-        direction[self.free] = self._solve(t, fitted, -gradient)
+        direction = self._direction(t, fitted, gradient)
         v = np.log(self.h)
         slope = float(gradient @ direction)
         cost = self._cost(v)
         # The allowance is the rounding of the cost itself: near the optimum the full
         # step is right although the cost can no longer tell.
         allowance = 1e-14 * (abs(cost) + float(self.R.sum()))
-        length = min(1.0, 30.0 / max(float(np.abs(direction).max()), 1e-300))
+        length = min(1.0, LONGEST / max(float(np.abs(direction).max()), 1e-300))
         for _ in range(40):
             trial = v + length * direction
             trial_cost = self._cost(trial)
@@ -183,21 +184,37 @@ class _Newton:
             length /= 2.0
         return False
 
-    def _solve(self, t: Floats, fitted: Floats, rhs: Floats) -> Floats:
+    def _direction(self, t: Floats, fitted: Floats, gradient: Floats) -> Floats:
+        """Newton's direction, damped towards a scaling sweep where it is too long.
+
+        Where one cell has all of a line's weight the cost is all but flat, and the
+        direction along it would leave the others no room to move.
+        """
+        direction = np.zeros_like(self.h)
+        damping = 0.0
+        while damping < 1.0:
+            extra = damping * self.C
+            direction[self.free] = self._solve(t, fitted, -gradient, extra)
+            if not np.abs(direction).max() > LONGEST:
+                break
+            damping = max(DAMPING_STEP * damping, LEAST_DAMPING)
+        return direction
+
+    def _solve(self, t: Floats, fitted: Floats, rhs: Floats, extra: Floats) -> Floats:
         if isinstance(self.P, _Complement):
-            return self._solve_iteratively(t, fitted, rhs)
+            return self._solve_iteratively(t, fitted, rhs, extra)
         if isinstance(self.P, np.ndarray):
-            return self._solve_dense(t, rhs)
+            return self._solve_dense(t, rhs, extra)
         # How many products of pairs of cells the Hessian is the sum of.
         products = (np.diff(self.P.tocsr().indptr).astype(float) ** 2).sum()
         side = len(self.h)
         if side <= DENSE_SIDE and not SPARSE_GAIN * products < side**2 * SPARSE_SIDE:
-            return self._solve_dense(t, rhs)
+            return self._solve_dense(t, rhs, extra)
         if products <= MAX_PAIRS:
-            return self._solve_sparse(t, rhs)
-        return self._solve_iteratively(t, fitted, rhs)
+            return self._solve_sparse(t, rhs, extra)
+        return self._solve_iteratively(t, fitted, rhs, extra)
 
-    def _solve_dense(self, t: Floats, rhs: Floats) -> Floats:
+    def _solve_dense(self, t: Floats, rhs: Floats, extra: Floats) -> Floats:
         if isinstance(self.P, np.ndarray):
             Q = self.P * self.h * (np.sqrt(self.R) / t)[:, None]
             laplacian = -(Q.T @ Q)
@@ -207,7 +224,7 @@ class _Newton:
         # The diagonal is minus the sum of the others: no cancellation between parts
         # that a few cells join.
         np.fill_diagonal(laplacian, 0.0)
-        np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+        np.fill_diagonal(laplacian, extra - laplacian.sum(axis=1))
         H = laplacian[np.ix_(self.free, self.free)]
         scale = 1.0 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))
         H = H * scale[:, None] * scale
@@ -224,14 +241,14 @@ class _Newton:
 
         return diags_array(np.sqrt(self.R) / t) @ self.P @ diags_array(self.h)
 
-    def _solve_sparse(self, t: Floats, rhs: Floats) -> Floats:
+    def _solve_sparse(self, t: Floats, rhs: Floats, extra: Floats) -> Floats:
         from scipy.sparse import diags_array, eye_array
         from scipy.sparse.linalg import splu
 
         Q = self._weighted_mask(t)
         off = (Q.T @ Q).tocsr()
         off = off - diags_array(off.diagonal())
-        H = (diags_array(np.asarray(off.sum(axis=1)).ravel()) - off).tocsr()
+        H = (diags_array(np.asarray(off.sum(axis=1)).ravel() + extra) - off).tocsr()
         H = H[self.free][:, self.free].tocsc()
         scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
         scaled = diags_array(scale) @ H @ diags_array(scale)
@@ -243,7 +260,9 @@ class _Newton:
         solved: Floats = factors.solve(rhs[self.free] * scale) * scale
         return solved
 
-    def _solve_iteratively(self, t: Floats, fitted: Floats, rhs: Floats) -> Floats:
+    def _solve_iteratively(
+        self, t: Floats, fitted: Floats, rhs: Floats, extra: Floats
+    ) -> Floats:
         from scipy.sparse.linalg import LinearOperator, cg
 
         inner = self.R / t**2
@@ -251,7 +270,7 @@ class _Newton:
 
         def times(d: Floats) -> Floats:
             d = np.asarray(d).ravel()
-            product: Floats = fitted * d - self.h * (
+            product: Floats = (fitted + extra) * d - self.h * (
                 self.P.T @ (inner * (self.P @ (self.h * d)))
             )
             return product
@@ -290,9 +309,9 @@ def _mask(reduced: ReducedProblem) -> Any:
     ptr, index, lists_missing, weights = reduced.core_mask
     values = np.ones(len(index)) if weights is None else weights
     listed = csr_array((values, index, ptr), shape=reduced.core_shape)
-    if not lists_missing:
-        return listed
     small, large = sorted(reduced.core_shape)
-    if small <= DENSE_SIDE and small * large <= DENSE_CELLS:
-        return 1.0 - listed.toarray()
-    return _Complement(listed)
+    fits = small <= DENSE_SIDE and small * large <= DENSE_CELLS
+    if lists_missing:
+        return 1.0 - listed.toarray() if fits else _Complement(listed)
+    # Products of sparse matrices cost ten times as much per cell.
+    return listed.toarray() if fits and len(index) * 10 > small * large else listed
