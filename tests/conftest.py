@@ -11,6 +11,7 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
+settings.register_profile("quick", max_examples=8, derandomize=True, **_COMMON)
 settings.register_profile("dev", max_examples=50, **_COMMON)
 settings.register_profile("ci", max_examples=200, derandomize=True, **_COMMON)
 settings.register_profile("deep", max_examples=5000, **_COMMON)

@@ -42,7 +42,8 @@ def expand_factors(
     ``row_sums`` are those of the lines; ``observed_col`` marks the columns with an
     observed cell, which have factor 0 when no block holds them.
     """
-    w, h, line_block, col_block = reduced.replay(core.w, core.h)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        w, h, line_block, col_block = reduced.replay(core.w, core.h)
     n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
     all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

@@ -133,9 +133,10 @@ void replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
   for (auto entry = reduced.log.rbegin(); entry != reduced.log.rend(); ++entry) {
     const auto [step, gone, kept, sum_gone, sum_kept, ratio] = *entry;
     auto split = [&](double* factor, int32_t* label) {
-      const double share = sum_gone / (sum_gone + sum_kept);
-      factor[gone] = factor[kept] * share / ratio;
-      factor[kept] *= sum_kept / (sum_gone + sum_kept);
+      // Not factor * (sum / both): a share below 1e-308 would vanish.
+      const double each = factor[kept] / (sum_gone + sum_kept);
+      factor[gone] = each * sum_gone / ratio;
+      factor[kept] = each * sum_kept;
       label[gone] = label[kept];
     };
     switch (step) {

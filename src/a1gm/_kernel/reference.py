@@ -469,8 +469,8 @@ class Reduced:
                 factor[side][e.gone] = e.sum_gone / factor[other][e.kept] / e.ratio
                 block[side][e.gone] = block[other][e.kept]
             else:
-                total, both = factor[side][e.kept], e.sum_gone + e.sum_kept
-                factor[side][e.gone] = total * (e.sum_gone / both) / e.ratio
-                factor[side][e.kept] = total * (e.sum_kept / both)
+                each = factor[side][e.kept] / (e.sum_gone + e.sum_kept)
+                factor[side][e.gone] = each * e.sum_gone / e.ratio
+                factor[side][e.kept] = each * e.sum_kept
                 block[side][e.gone] = block[side][e.kept]
         return factor["row"], factor["col"], block["row"], block["col"]
