@@ -36,6 +36,7 @@ test: lint types
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/nmmf.py
 
 clean:
 	rm -rf $(VENV) build dist

@@ -40,6 +40,8 @@ struct TileScan {
   uint64_t* positive;  // may be null
   double* sums;
   double smallest;
+  double* columns = nullptr;  // wanted: column sums of the whole tile
+  bool has_columns = false;   // and found: narrow tiles only
 };
 
 // ---------------------------------------------------------------- portable twin
@@ -88,6 +90,7 @@ void add_run_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
 // ------------------------------------------------------------------------ AVX2
 #ifdef A1GM_AVX2
 #define A1GM_TARGET __attribute__((target("avx2")))
+#define A1GM_LAMBDA __attribute__((target("avx2"), always_inline))
 #define A1GM_INLINE __attribute__((target("avx2"), always_inline)) inline
 
 A1GM_INLINE double lane_sum(__m256d v) {
@@ -111,10 +114,10 @@ A1GM_INLINE uint64_t bits_of(__m256d mask) {
 }
 
 // One row of at most 4 * V columns; the last vector is read under `tail`.
-template <int V, bool kPositive>
+template <int V, bool kPositive, bool kColumns = false>
 A1GM_INLINE __m256d scan_short_row(const double* x, __m256i tail, uint64_t valid,
                                    __m256d& smallest, uint64_t& key,
-                                   uint64_t& positive) {
+                                   uint64_t& positive, __m256d* columns = nullptr) {
   const __m256d zero = _mm256_setzero_pd();
   __m256d sum = zero;
   uint64_t bits = 0, above = 0;
@@ -124,6 +127,7 @@ A1GM_INLINE __m256d scan_short_row(const double* x, __m256i tail, uint64_t valid
     const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
     const __m256d value = _mm256_and_pd(a, seen);
     sum = _mm256_add_pd(sum, value);
+    if (kColumns) columns[v] = _mm256_add_pd(columns[v], value);
     smallest = _mm256_min_pd(smallest, value);
     bits |= bits_of(seen) << (4 * v);
     if (kPositive) above |= bits_of(_mm256_cmp_pd(a, zero, _CMP_GT_OQ)) << (4 * v);
@@ -133,38 +137,53 @@ A1GM_INLINE __m256d scan_short_row(const double* x, __m256i tail, uint64_t valid
   return sum;
 }
 
-template <int V>
-A1GM_TARGET void scan_short_rows(const double* x, int64_t stride, int64_t rows,
-                                 int64_t cols, TileScan& out) {
+template <int V, bool kColumns>
+A1GM_TARGET void scan_narrow_rows(const double* x, int64_t stride, int64_t rows,
+                                  int64_t cols, TileScan& out) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   const uint64_t valid = cols == 64 ? ~uint64_t{0} : (uint64_t{1} << cols) - 1;
   __m256d smallest = _mm256_set1_pd(out.smallest);
   uint64_t unused = 0;
   int64_t i = 0;
+  __m256d columns[V];
+  for (int v = 0; v < V; ++v) columns[v] = _mm256_setzero_pd();
+  const auto scan_row = [&](const double* row, uint64_t& key) A1GM_LAMBDA {
+    return scan_short_row<V, false, kColumns>(row, tail, valid, smallest, key, unused,
+                                              columns);
+  };
   if (out.positive == nullptr) {
     for (; i + 4 <= rows; i += 4, x += 4 * stride) {
       uint64_t* key = out.keys + i;
-      const __m256d a = scan_short_row<V, false>(x, tail, valid, smallest, key[0], unused);
-      const __m256d b =
-          scan_short_row<V, false>(x + stride, tail, valid, smallest, key[1], unused);
-      const __m256d c =
-          scan_short_row<V, false>(x + 2 * stride, tail, valid, smallest, key[2], unused);
-      const __m256d d =
-          scan_short_row<V, false>(x + 3 * stride, tail, valid, smallest, key[3], unused);
+      const __m256d a = scan_row(x, key[0]);
+      const __m256d b = scan_row(x + stride, key[1]);
+      const __m256d c = scan_row(x + 2 * stride, key[2]);
+      const __m256d d = scan_row(x + 3 * stride, key[3]);
       const __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
       _mm256_storeu_pd(out.sums + i,
                        _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
                                      _mm256_permute2f128_pd(ab, cd, 0x31)));
     }
     for (; i < rows; ++i, x += stride)
-      out.sums[i] = lane_sum(
-          scan_short_row<V, false>(x, tail, valid, smallest, out.keys[i], unused));
+      out.sums[i] = lane_sum(scan_row(x, out.keys[i]));
   } else {
     for (; i < rows; ++i, x += stride)
       out.sums[i] = lane_sum(scan_short_row<V, true>(x, tail, valid, smallest,
                                                      out.keys[i], out.positive[i]));
   }
   out.smallest = lane_min(smallest);
+  if (kColumns) {
+    for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
+    out.has_columns = true;
+  }
+}
+
+template <int V>
+void scan_short_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                     TileScan& out) {
+  if (out.columns != nullptr && out.positive == nullptr)
+    scan_narrow_rows<V, true>(x, stride, rows, cols, out);
+  else
+    scan_narrow_rows<V, false>(x, stride, rows, cols, out);
 }
 
 template <bool kPositive>
@@ -671,6 +690,7 @@ class Worker {
     if (!job.direct)
       scratch_.resize(static_cast<size_t>(tile_rows_ * job.n_cols + 4));
     divide_into_stretches();
+    column_sums_.resize(static_cast<size_t>(job.n_cols + kPadding));
   }
 
   // Fills the pattern table; stops early when the wide form is called for.
@@ -679,7 +699,7 @@ class Worker {
       if (job_.go_wide.load(std::memory_order_relaxed)) return;
       const int64_t rows = std::min(tile_rows_, end_ - row);
       scan(row, rows, nullptr);
-      if (is_one_pattern(rows)) {
+      if ((was_one_pattern_ = is_one_pattern(rows))) {
         add_run(row, rows);
         continue;
       }
@@ -730,10 +750,12 @@ class Worker {
     int64_t stride, cols, first_col;
     int group;
     bool opens_group;  // the first stretch of its group
+    bool has_columns = false;  // the scan has left its column sums in column_sums_
   };
   std::vector<Stretch> stretches_;
   std::vector<uint64_t> keys_, stretch_keys_, stretch_positive_;
-  std::vector<double> stretch_sums_, scratch_;
+  std::vector<double> stretch_sums_, scratch_, column_sums_;
+  bool was_one_pattern_ = false;  // then the next tile probably has one too
   struct Run {  // the open run of a pattern: its sums and how many rows are in it
     double* sums;
     int64_t rows;
@@ -761,7 +783,7 @@ class Worker {
       const int64_t cols = whole ? job_.n_cols : part.n_cols;
       const int64_t stride = job_.direct ? part.row_stride / 8 : job_.n_cols;
       stretches_.push_back(
-          {nullptr, stride, cols, col, part.sum_group, !opened[part.sum_group]});
+          {nullptr, stride, cols, col, part.sum_group, !opened[part.sum_group], false});
       opened[part.sum_group] = true;
       col += cols;
       if (whole) break;
@@ -790,8 +812,14 @@ class Worker {
 
   void add_run(int64_t row, int64_t rows) {
     const int32_t id = tile_ids_[0];
-    for (const Stretch& s : stretches_)
-      job_.isa.add_run(s.x, s.stride, rows, s.cols, runs_[id].sums + s.first_col);
+    for (const Stretch& s : stretches_) {
+      double* sums = runs_[id].sums + s.first_col;
+      const double* found = column_sums_.data() + s.first_col;
+      if (s.has_columns)
+        for (int64_t j = 0; j < s.cols; ++j) sums[j] += found[j];
+      else
+        job_.isa.add_run(s.x, s.stride, rows, s.cols, sums);
+    }
     // Each tile is summed on its own first, so a run may be longer.
     if ((runs_[id].rows += rows) >= 4 * kRun) flush(id);
     ids.fill(row - begin_, id, rows);
@@ -876,11 +904,12 @@ class Worker {
     place_stretches(row, rows);
     double smallest = 0.0;
     if (stretches_.size() == 1) {
-      const Stretch& s = stretches_[0];
+      Stretch& s = stretches_[0];
       double* sums = job_.row_sums + s.group * job_.n_rows + row;
-      TileScan found{keys_.data(), positive, sums, 0.0};
+      TileScan found{keys_.data(), positive, sums, 0.0, wanted_columns(s)};
       job_.isa.scan(s.x, s.stride, rows, s.cols, job_.words, found);
       smallest = found.smallest;
+      s.has_columns = found.has_columns;
     } else {
       smallest = scan_stretches(row, rows, positive);
     }
@@ -893,19 +922,25 @@ class Worker {
     if (!std::isfinite(tile_total)) find_infinite(row, rows);
   }
 
+  double* wanted_columns(const Stretch& s) {
+    return was_one_pattern_ ? column_sums_.data() + s.first_col : nullptr;
+  }
+
   double scan_stretches(int64_t row, int64_t rows, uint64_t* positive) {
     const int64_t n_words = rows * job_.words;
     std::fill_n(keys_.data(), n_words, 0);
     if (positive != nullptr) std::fill_n(positive, n_words, 0);
     double smallest = 0.0;
-    for (const Stretch& s : stretches_) {
+    for (Stretch& s : stretches_) {
       double* sums = job_.row_sums + s.group * job_.n_rows + row;
       TileScan found{stretch_keys_.data(),
                      positive != nullptr ? stretch_positive_.data() : nullptr,
-                     s.opens_group ? sums : stretch_sums_.data(), smallest};
+                     s.opens_group ? sums : stretch_sums_.data(), smallest,
+                     wanted_columns(s)};
       const int64_t words = (s.cols + 63) / 64;
       job_.isa.scan(s.x, s.stride, rows, s.cols, words, found);
       smallest = found.smallest;
+      s.has_columns = found.has_columns;
       put_bits(stretch_keys_.data(), words, s, rows, keys_.data());
       if (positive != nullptr)
         put_bits(stretch_positive_.data(), words, s, rows, positive);
