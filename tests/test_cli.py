@@ -359,6 +359,35 @@ def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" not in run("inspect", CSV / "ragged_short.csv", code=1).stderr
 
 
+def test_a_saved_model_fills_other_files(sales, tmp_path):
+    run("fit", sales, "-o", tmp_path / "results", "-q")
+    model = tmp_path / "results" / "model.a1gm"
+    new = tmp_path / "new.csv"
+    new.write_text("mar,name,jan,feb\n,E,50,\n6,F,,4\n")
+    run("impute", new, "-o", tmp_path / "b.csv", "--model", model)
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert lines[0] == "mar,name,jan,feb"
+    cells = [line.split(",") for line in lines[1:]]
+    assert [float(cells[0][k]) for k in (0, 2, 3)] == pytest.approx([150, 50, 100])
+    assert [float(cells[1][k]) for k in (0, 2, 3)] == pytest.approx([6, 2, 4])
+    np.testing.assert_allclose(a1gm.load(model).col_factor, [1 / 6, 1 / 3, 1 / 2])
+
+
+def test_models_that_do_not_fit_are_refused(sales, tmp_path):
+    run("fit", sales, "-o", tmp_path / "results", "-q")
+    model = tmp_path / "results" / "model.a1gm"
+    other = tmp_path / "other.csv"
+    other.write_text("jan,feb\n1,2\n")
+    out = tmp_path / "b.csv"
+    done = run("impute", other, "-o", out, "--model", model, code=2)
+    assert "no column 'mar'" in done.stderr
+    done = run("impute", sales, "-o", out, "--model", tmp_path / "none", code=2)
+    assert "does not exist" in done.stderr
+    model.write_bytes(b"not a model")
+    assert "model" in run("impute", sales, "-o", out, "--model", model, code=1).stderr
+    assert not out.exists()
+
+
 # nmmf
 
 

@@ -54,7 +54,7 @@ def demo_command(
     _show(f"a1gm inspect {table} --id shop", common)
     inspect_file(file=table, **shared)
     _show(f"a1gm impute {table} --id shop -o {filled}", common)
-    impute_file(file=table, out=filled, mark=False, **shared)
+    impute_file(file=table, out=filled, mark=False, model=None, **shared)
     _show(f"a1gm report {table} --id shop -o {page}", common)
     report_file(file=table, out=page, title="Sales of forty shops", **shared)
     if not common.quiet:

@@ -39,21 +39,23 @@ def fit_command(
     r"""Fit a table and write its factors.
 
     The folder gets row_factor and col_factor with the names of the rows and columns,
-    and fit.json (divergence, certificate, solver, blocks). The column factors sum to
-    1, so a row factor is the estimated total of its row.
+    fit.json (divergence, certificate, solver, blocks), and model.a1gm, with which a1gm
+    impute --model fills other files. The column factors sum to 1, so a row factor is
+    the estimated total of its row.
 
     \b
     Example:
       a1gm fit sales.csv --id shop -o results
       a1gm fit sales.parquet -o results --format parquet
     """
+    from a1gm.cli.saved import save_model
     from a1gm.cli.tables import fit_table, open_file
     from a1gm.io import atomic_folder, atomic_write
     from a1gm.io.fill import HoleCount
 
     if format not in _FORMATS:
         raise UsageError(f"--format is csv or parquet, not {format!r}.")
-    names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json"]
+    names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     _check_folder(out, names, common)
     table = open_file(file, common)
     fitted = fit_table(table, common, watch=HoleCount.of_columns, keep_rows=True)
@@ -63,6 +65,7 @@ def fit_command(
         _write_col_factor(place(names[1]), fitted, common)
         with atomic_write(place(names[2]), overwrite=common.overwrite) as file_:
             file_.write(summary.encode())
+        save_model(place(names[3]), fitted, common)
     if common.json:
         sys.stdout.write(summary)
     if not common.quiet:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -38,6 +38,10 @@ def impute_file(
             "--mark", help="Add a column per filled column: which cells were filled."
         ),
     ] = False,
+    model: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it
+        typer.Option("--model", help="Fill with a saved model instead of a new fit."),
+    ] = None,
     *,
     common: Common,
 ) -> None:
@@ -52,6 +56,7 @@ def impute_file(
     Example:
       a1gm impute sales.csv -o filled.csv
       a1gm impute sales.csv -o filled.parquet --mark
+      a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm.io.fill import Filler, HoleCount
@@ -59,7 +64,7 @@ def impute_file(
     _check_place(out, common, file)
     # A text file does not say which columns are integers; a typed one must know.
     watch = partial(HoleCount.of_columns, check_whole=_kind_of(out, "csv") != "csv")
-    fitted, row_fill = _fitted(file, common, watch)
+    fitted, row_fill = _fitted(file, model, common, watch)
     kind = _kind_of(out, fitted.table.source.origin.format)
     filler = Filler(
         fitted.table,
@@ -79,13 +84,19 @@ def impute_file(
 
 def _fitted(
     file: str,
+    model: str | None,
     common: Common,
     watch: Callable[[int], HoleCount],
 ) -> tuple[FittedTable[HoleCount], RowFill]:
-    """Fit the table and tell how its rows are filled."""
+    """Fit the table, or take a saved fit, and tell how its rows are filled."""
     from a1gm.cli.tables import fit_table, open_file
-    from a1gm.io.row_fill import row_fill_of
+    from a1gm.io.row_fill import fill_new_rows, row_fill_of
 
+    if model is not None:
+        from a1gm.cli.saved import open_with_model
+
+        loaded = open_with_model(file, model, common, watch)
+        return loaded, lambda _, values: fill_new_rows(loaded.fit, values)
     table = open_file(file, common)
     # Without its rows a fit costs no memory per row. They are needed only to tell which
     # cells cannot be known, and where negative cells are allowed.
