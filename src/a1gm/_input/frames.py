@@ -42,8 +42,11 @@ def open_frame(X: Any, name: str) -> Any:
 
     if type(X).__name__ == "RecordBatch":
         X = _table_of_batch(X)
-    check_names(X, name)
-    frame = nw.from_native(X, pass_through=True)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        check_names(X, name)
+        raise
     if isinstance(frame, nw.LazyFrame):
         msg = (
             f"{name} is a lazy frame ({type(X).__module__}.{type(X).__name__}), which "
@@ -51,7 +54,10 @@ def open_frame(X: Any, name: str) -> Any:
             "file behind it with a1gm.fit_file, or a Dask frame with a1gm.distributed."
         )
         raise NotNumericError(msg)
-    return frame if isinstance(frame, nw.DataFrame) else None
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    check_names(X, name)
+    return frame
 
 
 def check_names(X: Any, name: str) -> None:
@@ -84,7 +90,7 @@ def check_columns(frame: Any, name: str) -> None:
     bad = [
         f"{column!r} ({dtype})"
         for column, dtype in frame.schema.items()
-        if not _is_number(dtype)
+        if not _is_number(dtype) and not _is_empty(frame[column], dtype)
     ]
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
@@ -98,15 +104,15 @@ def check_columns(frame: Any, name: str) -> None:
 def _is_number(dtype: Any) -> bool:
     import narwhals as nw
 
-    # Object columns are read one by one, and refused cell by cell. A column of nulls
-    # without any type ("Unknown") is empty, which is for the fit to say.
-    return bool(
-        dtype.is_numeric() or dtype in (nw.Boolean, nw.Object) or _is_null_type(dtype)
-    )
+    # Object columns are read one by one, and refused cell by cell.
+    return bool(dtype.is_numeric() or dtype in (nw.Boolean, nw.Object))
 
 
-def _is_null_type(dtype: Any) -> bool:
-    return type(dtype).__name__ in {"Unknown", "Null"} or str(dtype) == "Unknown"
+def _is_empty(series: Any, dtype: Any) -> bool:
+    """Tell a column of nulls without a type, which is for the fit to speak of."""
+    import narwhals as nw
+
+    return dtype == nw.Unknown and series.null_count() == len(series)
 
 
 # ------------------------------------------------------------------ the columns

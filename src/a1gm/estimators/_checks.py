@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from a1gm._input import AnySource, SparseSource, read_input
@@ -28,9 +27,8 @@ class Features:
     """What ``fit`` learns of the columns: how many, and names that are text."""
 
     def __init__(self, estimator: BaseEstimator, X: Any) -> None:
-        # On a copy: a fit that fails later must leave the estimator as it was.
-        probe = copy.copy(estimator)
-        probe.__dict__.pop("feature_names_in_", None)
+        # On a clone: a fit that fails later must leave the estimator as it was.
+        probe = clone(estimator)
         validate_data(probe, X, reset=True, skip_check_array=True)
         self.n: int = probe.n_features_in_
         self.names = getattr(probe, "feature_names_in_", None)

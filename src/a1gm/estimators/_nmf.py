@@ -151,6 +151,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         # State is set only now: a fit that failed has changed nothing.
         self._fit, self._table, self._seen = fit, None, (source, s)
         self._error = None
+        self._n_features_out = 1
         features.set_on(self)
         return self
 
@@ -215,6 +216,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         self._table = fresh if table is None else table.merge(fresh)
         self._fit, self._seen, self._error = None, None, None
+        self._n_features_out = 1
         if features is not None:
             features.set_on(self)
         return self
@@ -326,10 +328,6 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return divergence_of_blocks(source, w, fit.col_factor, None, weights)
 
     # ------------------------------------------------------------- scikit-learn's hooks
-    @property
-    def _n_features_out(self) -> int:
-        return 1
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
