@@ -339,3 +339,36 @@ def test_sparse_blocks_and_zeros_count_as_dense_ones(seed):
     np.testing.assert_array_equal(found.row_block, dense.row_block)
     np.testing.assert_allclose(found.row_factor, dense.row_factor, rtol=1e-8)
     assert list(found.undetermined) == list(dense.undetermined)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["random", "staircase", "grid", "complete"])
+def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(12, 7))
+    hole = {
+        "random": rng.random(X.shape) < 0.4,
+        "staircase": np.add.outer(np.arange(12) // 2, np.arange(7)) > 7,
+        "grid": np.outer(np.arange(12) < 5, np.arange(7) > 3),
+        "complete": np.zeros(X.shape, bool),
+    }[kind]
+    X[hole] = np.nan
+    order = rng.permutation(7)
+    X = X[rng.permutation(12)][:, order]
+    dense = a1gm.MissingPattern.of(X)
+    found = a1gm.MissingPattern.of(as_missing_cells(X), absent="missing")
+    assert repr(found) == repr(dense)
+    for name in (
+        "n_missing",
+        "n_rows_with_missing",
+        "n_cols_with_missing",
+        "n_row_patterns",
+        "n_col_patterns",
+        "is_nested",
+        "is_grid_like",
+        "has_closed_form",
+        "core_shape",
+        "increase_rate",
+    ):
+        assert getattr(found, name) == getattr(dense, name), name
+    np.testing.assert_array_equal(found.missing_per_col, dense.missing_per_col)

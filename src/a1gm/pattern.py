@@ -12,13 +12,13 @@ from a1gm._bits import pack_bits
 from a1gm._input import read_input
 from a1gm._kernel import kernel
 from a1gm._observe import observe
-from a1gm._statistics import Statistics, TableStatistics
+from a1gm._statistics import PairStatistics, Statistics, TableStatistics
 from a1gm._types import Absent, Bools, Ints
 
 if TYPE_CHECKING:
     from a1gm.result import RankOneFit
 
-__all__ = ["MissingPattern"]
+__all__ = ["MissingPattern", "make_pattern"]
 
 
 class MissingPattern:
@@ -68,7 +68,9 @@ class MissingPattern:
             rows_per_line = np.ones(n_lines, np.int64)
         else:
             rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
-        return cls(seen.statistics, rows_per_line, lambda: fit_pattern(seen, source))
+        return make_pattern(
+            seen.statistics, rows_per_line, lambda: fit_pattern(seen, source)
+        )
 
     @cached_property
     def _fit(self) -> RankOneFit:
@@ -95,6 +97,10 @@ class MissingPattern:
     @cached_property
     def _observed_lines(self) -> Bools:
         return self._statistics.observed_lines(slice(0, self._statistics.n_lines))
+
+    @property
+    def _has_observed(self) -> bool:
+        return bool(self._observed.any())
 
     @cached_property
     def missing_per_col(self) -> Ints:
@@ -183,12 +189,12 @@ class MissingPattern:
     @property
     def n_blocks(self) -> int:
         """Blocks with data of their own."""
-        return self._fit.n_blocks if self._observed.any() else 0
+        return self._fit.n_blocks if self._has_observed else 0
 
     @property
     def n_undetermined(self) -> int:
         """Missing cells that the data do not determine."""
-        return self._fit.n_undetermined if self._observed.any() else self.n_missing
+        return self._fit.n_undetermined if self._has_observed else self.n_missing
 
     @property
     def shape_name(self) -> str:
@@ -212,3 +218,14 @@ class MissingPattern:
             f"MissingPattern({self.n_rows} x {self.n_cols}, {self.n_missing} missing, "
             f"{self.n_row_patterns} row patterns, {self.shape_name}, {blocks}{known})"
         )
+
+
+def make_pattern(
+    statistics: Statistics, rows_per_line: Ints, make_fit: Callable[[], RankOneFit]
+) -> MissingPattern:
+    """Describe the holes, by the observed cells alone where those are listed."""
+    if isinstance(statistics, PairStatistics):
+        from a1gm._sparse_pattern import SparsePattern
+
+        return SparsePattern(statistics, rows_per_line, make_fit)
+    return MissingPattern(statistics, rows_per_line, make_fit)

@@ -431,14 +431,14 @@ class RankOneFit:
     @cached_property
     def pattern(self) -> MissingPattern:
         """The shape of the holes."""
-        from a1gm.pattern import MissingPattern
+        from a1gm.pattern import make_pattern
 
         n_lines = self._statistics.n_lines
         if self._line_of_row is None:
             rows_per_line = np.ones(n_lines, np.int64)
         else:
             rows_per_line = np.bincount(self._line_of_row, minlength=n_lines)
-        return MissingPattern(self._statistics, rows_per_line, lambda: self)
+        return make_pattern(self._statistics, rows_per_line, lambda: self)
 
     @cached_property
     def row_block(self) -> SmallInts:

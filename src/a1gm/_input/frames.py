@@ -112,7 +112,7 @@ def _is_empty(series: Any, dtype: Any) -> bool:
     """Tell a column of nulls without a type, which is for the fit to speak of."""
     import narwhals as nw
 
-    return dtype == nw.Unknown and series.null_count() == len(series)
+    return bool(dtype == nw.Unknown and series.null_count() == len(series))
 
 
 # ------------------------------------------------------------------ the columns
