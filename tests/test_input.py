@@ -372,3 +372,17 @@ def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
     ):
         assert getattr(found, name) == getattr(dense, name), name
     np.testing.assert_array_equal(found.missing_per_col, dense.missing_per_col)
+
+
+@pytest.mark.parametrize("n_cols", [4, 5, 7, 8, 10])
+@pytest.mark.parametrize("offset", [0, 1, 5, 63])
+def test_arrow_columns_at_any_offset(n_cols, offset):
+    rng = np.random.default_rng(n_cols + offset)
+    X = rng.gamma(2.0, size=(333, n_cols))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[offset], X[:, 1] = 1.0, 1.0
+    frame = as_nulls(X).to_arrow().slice(offset, 201)
+    rows = X[offset : offset + 201]
+    found, expected = a1gm.fit(frame), a1gm.fit(rows)
+    np.testing.assert_array_equal(found.row_factor, expected.row_factor)
+    np.testing.assert_array_equal(found.col_factor, expected.col_factor)

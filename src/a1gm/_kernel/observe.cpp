@@ -1,5 +1,7 @@
 #include "observe.hpp"
 
+#include "columns.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -453,6 +455,11 @@ void blank_missing(const Part& part, int64_t row, int64_t rows, int64_t stride,
 
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
                int64_t stride, double scale, double* out) {
+  if (load_columns(parts, row, rows, stride, out)) {
+    if (scale != 1.0)
+      for (int64_t k = 0; k < rows * stride; ++k) out[k] *= scale;
+    return;
+  }
   double* o = out;
   for (const Part& part : parts) {
     switch (part.dtype) {
