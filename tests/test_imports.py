@@ -211,7 +211,7 @@ def test_nothing_else_of_a_fit_is_public():
 
     fit = a1gm.fit(np.ones((2, 2)))
     public = {name for name in dir(fit) if not name.startswith("_")}
-    assert public - FIT_NAMES <= {"say_what_is_unknown", "save", "report", "plot"}
+    assert public - FIT_NAMES <= {"say_what_is_unknown", "save", "to_frame"}
 
 
 def test_the_version_is_that_of_the_package():

@@ -33,17 +33,25 @@ class TwinIndex {
     while (n < lines.size() * 2) n *= 2;
     slots_.assign(n, -1);
   }
-  // An alive line with the same signature, or -1 after entering this one.
+  // Another alive line with the same signature, or -1 after entering this one. The
+  // line may meet itself on the way, in the slot of an earlier signature: its twin may
+  // be further on.
   int32_t find_or_enter(int32_t line) {
     if ((n_used_ + 1) * 10 > slots_.size() * 8) rebuild();
     const uint64_t signature = lines_[line].signature;
     size_t slot = first_slot(signature);
+    bool is_here = false;
     for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const Line& found = lines_[slots_[slot]];
-      if (found.degree && found.signature == signature) return slots_[slot];
+      if (slots_[slot] == line)
+        is_here = true;
+      else if (found.degree && found.signature == signature)
+        return slots_[slot];
     }
-    slots_[slot] = line;
-    ++n_used_;
+    if (!is_here) {
+      slots_[slot] = line;
+      ++n_used_;
+    }
     return -1;
   }
   void prefetch(int32_t line) const {
@@ -142,7 +150,7 @@ class Peeler {
     if (degree == 1) return drop_leaf_row(i);
     const int32_t twin = twins.find_or_enter(i);
     double ratio = 1.0;
-    if (twin >= 0 && twin != i && are_twin_rows(i, twin, ratio))
+    if (twin >= 0 && are_twin_rows(i, twin, ratio))
       merge_rows(i, twin, ratio);
   }
 
@@ -152,7 +160,7 @@ class Peeler {
     if (degree == 1) return drop_leaf_col(j);
     const int32_t twin = twins.find_or_enter(j);
     double ratio = 1.0;
-    if (twin >= 0 && twin != j && are_twin_cols(j, twin, ratio))
+    if (twin >= 0 && are_twin_cols(j, twin, ratio))
       merge_cols(j, twin, ratio);
   }
 
