@@ -2,6 +2,8 @@
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 mpl.use("Agg")
@@ -32,6 +34,16 @@ def test_pattern(table):
     np.testing.assert_array_equal(axes.images[0].get_array(), np.isnan(table))
     assert axes.get_xlabel() == "3 columns"
     assert "reordered" in plot.pattern(table, reorder=True).get_ylabel()
+
+
+def test_frames_and_masks_are_tables(table):
+    frame = pd.DataFrame(table, columns=list("abc")).convert_dtypes()
+    masked = np.ma.masked_invalid(table)
+    for X in (frame, pl.from_pandas(frame), masked):
+        picture = plot.pattern(X).images[0].get_array()
+        np.testing.assert_array_equal(picture, np.isnan(table))
+    _, columns = plot.factors(a1gm.fit(frame))
+    assert [label.get_text() for label in columns.get_yticklabels()] == list("cba")
 
 
 def test_pattern_of_a_large_table_is_averaged():

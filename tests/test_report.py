@@ -4,6 +4,7 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import a1gm
@@ -101,6 +102,13 @@ def test_a_large_table_stays_small():
     page = report_html(X, a1gm.fit(X, on_undetermined="ignore"))
     assert len(page.encode()) < 2_000_000
     assert "the first 200 of" in page
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame({"tea": [1.0, 2], "milk": [3, nan]}, index=["ann", "bob"])
+    page = report_html(frame, a1gm.fit(frame))
+    for name in ("tea", "milk", "ann", "bob"):
+        assert name in page
 
 
 def test_another_table_is_refused():

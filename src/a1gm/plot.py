@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._input import read_input
+from a1gm._types import Bools, Floats, Ints, SmallInts
 from a1gm.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def pattern(X: Any, *, reorder: bool = False, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    X : array-like, shape (n_rows, n_cols)
-        The table; NaN marks a missing cell.
+    X : table of shape (n_rows, n_cols)
+        An array or a frame of any kind; NaN, null or a mask marks a missing cell.
     reorder : bool
         Whether to sort rows and columns so that grids, staircases and blocks show.
     ax : matplotlib.axes.Axes, optional
@@ -112,8 +113,8 @@ def fit(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    X : array-like, shape (n_rows, n_cols)
-        The table that was fitted.
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, an array or a frame of any kind.
     fit : RankOneFit
         Its fit.
     ax : matplotlib.axes.Axes, optional
@@ -232,8 +233,10 @@ def _sampled_cells(X: Floats, fit: RankOneFit) -> tuple[Floats, Floats]:
 
 
 def _values(X: Any) -> Floats:
-    values: AnyArray = np.ma.filled(X, np.nan) if np.ma.isMA(X) else np.asarray(X)
-    return np.asarray(values, dtype=np.float64)
+    """Read any dense table as numbers, NaN where missing."""
+    source = read_input(X)
+    values: Floats = source.rows(slice(0, source.n_rows))
+    return values
 
 
 def _shrunk(missing: Bools) -> Floats:

@@ -9,8 +9,7 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from a1gm._input import read_input
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings
@@ -31,8 +30,8 @@ def report_html(
 
     Parameters
     ----------
-    X : array-like, shape (n_rows, n_cols)
-        The table that was fitted; NaN marks a missing cell.
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, an array or a frame of any kind.
     fit : RankOneFit
         Its fit.
     title : str
@@ -50,7 +49,8 @@ def report_html(
     MissingExtraError
         matplotlib is not installed.
     """
-    values = np.asarray(X, dtype=np.float64)
+    source = read_input(X)
+    values = source.rows(slice(0, source.n_rows))
     if values.shape != fit.shape:
         raise DimensionError(
             f"The table is {values.shape[0]} × {values.shape[1]}, the fit "
