@@ -395,6 +395,19 @@ def test_reduce_table(X):
     )
 
 
+@given(st.integers(2, 40), st.integers(2, 40), st.floats(0.02, 0.5), st.integers(0, 99))
+def test_both_kernels_peel_to_the_same_core(n, m, share, seed):
+    # Sparse patterns, where twins and leaves make one another.
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, m)) < share, 1.0, np.nan)
+    X[rng.integers(n), rng.integers(m)] = 1.0
+    got = native.reduce_pairs(*pairs_of(X))
+    expected = reference.reduce_pairs(*pairs_of(X))
+    assert got.core_shape == expected.core_shape
+    assert got.n_roots == expected.n_roots
+    assert got.n_core_blocks == expected.n_core_blocks
+
+
 @given(tables(max_rows=10, max_cols=10))
 def test_reduce_pairs(X):
     assert_same_reduction(
