@@ -33,8 +33,8 @@ from a1gm.nmmf._observe import Fault, check_faults, check_something_observed
 
 __all__ = ["HeldOut", "hide_cells"]
 
-N_HIDING = 11  # groups that hide cells; a prime, so that no period in the rows meets it
-LEAST_COL_SHARE = 0.1  # of the columns, hidden in each of those groups
+N_HIDING = 5  # groups that hide cells; a prime, so that no period in the rows meets it
+LEAST_COL_SHARE = 0.2  # of the columns, hidden in each of those groups
 DEALT_CELLS = 1 << 20  # rows of larger tables are dealt in runs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -22,11 +23,13 @@ from a1gm.nmmf._fit import check_weight, lay_out_nmmf
 from a1gm.nmmf._held_out import HeldOut, hide_cells
 from a1gm.nmmf._layout import Layout, SharedTable
 from a1gm.nmmf._observe import observe_row_set
+from a1gm.nmmf._together import scale_together
 
 __all__ = ["NMMFTuning", "tune_nmmf"]
 
 DEFAULT_GRID = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 DEFAULT_SHARE = 0.1
+CELLS_AT_ONCE = 1 << 22  # (pairs of weights) x (patterns) solved together
 ENOUGH_CELLS = 50_000  # hidden cells that tell weights apart as well as more would
 
 
@@ -124,7 +127,7 @@ def tune_nmmf(
 
     Notes
     -----
-    The rows are dealt to groups (in turn, or in runs when X is large), and 11 groups
+    The rows are dealt to groups (in turn, or in runs when X is large), and 5 groups
     drawn at random hide neighbouring columns from a random place on, so that each cell
     has the same chance to be hidden. This keeps the patterns few: the tables are read
     once, and each pair of weights only rescales the sums. Cells that X alone could not
@@ -157,10 +160,10 @@ def tune_nmmf(
     a = _weights(alphas, "alphas", given="Y" in tables)
     b = _weights(betas, "betas", given="Z" in tables)
     grid.prepare(b)
-    scores = np.array(
-        [[grid.score(alpha, beta, tol, max_iter) for beta in b] for alpha in a]
-    )
-    alone = grid.score(0.0, 0.0, tol, max_iter)
+    points = [(float(alpha), float(beta)) for alpha in a for beta in b]
+    found = grid.scores([*points, (0.0, 0.0)], tol, max_iter)
+    scores = np.array([found[point] for point in points]).reshape(len(a), len(b))
+    alone = found[0.0, 0.0]
     return NMMFTuning(a, b, scores, alone, grid.held_out.n_cells)
 
 
@@ -220,6 +223,7 @@ class _Grid:
             raise DataError(msg)
         self._add_lines_of_y(tables.get("Y"), n_threads)
         self._keys: dict[tuple[bool, bool], Words] = {}
+        self._counts = np.ones(len(self.sums), np.int64)
         self._row_parts: dict[float, float] = {}
 
     def _add_lines_of_y(self, y: SharedTable | None, n_threads: int | None) -> None:
@@ -241,6 +245,43 @@ class _Grid:
         """Compute what depends on the rows, once for each beta."""
         every = sorted({0.0, *(float(beta) for beta in betas)})
         self._row_parts = {beta: self.held_out.row_part(beta) for beta in every}
+
+    def scores(
+        self, points: list[tuple[float, float]], tol: float, max_iter: int
+    ) -> dict[tuple[float, float], float]:
+        """Divergence of the hidden cells for many pairs of weights."""
+        found: dict[tuple[float, float], float] = {}
+        at_once = max(1, CELLS_AT_ONCE // len(self.sums))
+        for steers in itertools.product((False, True), repeat=2):
+            chosen = [p for p in points if (p[0] > 0.0, p[1] > 0.0) == steers]
+            for start in range(0, len(chosen), at_once):
+                batch = chosen[start : start + at_once]
+                found |= self._score_together(batch, tol, max_iter)
+        return found
+
+    def _score_together(
+        self, points: list[tuple[float, float]], tol: float, max_iter: int
+    ) -> dict[tuple[float, float], float]:
+        """Scores of pairs with zeros in the same places: one pattern, many margins."""
+        n_lines, n_cols = len(self.held_out.observed), self.held_out.n_cols
+        alpha, beta = np.array(points).T[:, :, None]
+        rows = slice(None) if alpha[0] else slice(n_lines)
+        cols = slice(None) if beta[0] else slice(n_cols)
+        by_x = self.sums[:, :n_cols].sum(axis=1)
+        row_sums = by_x + beta * self.sums[:, n_cols:].sum(axis=1)
+        row_sums[:, n_lines:] = alpha * by_x[n_lines:]
+        col_sums = self.sums[:n_lines].sum(axis=0) + alpha * self.sums[n_lines:].sum(0)
+        col_sums[:, n_cols:] *= beta
+        mask = self.observed[rows, cols].astype(np.float64)
+        scale, h, done = scale_together(mask, row_sums[:, rows], col_sums[:, cols], tol)
+        return {
+            point: self.held_out.score(
+                point[1], scale[k], h[k], self._row_parts[point[1]]
+            )
+            if done[k]
+            else self.score(*point, tol, max_iter)
+            for k, point in enumerate(points)
+        }
 
     def score(self, alpha: float, beta: float, tol: float, max_iter: int) -> float:
         """Divergence of the hidden cells for one pair of weights."""
