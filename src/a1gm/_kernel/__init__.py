@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -18,10 +19,9 @@ def _load() -> tuple[Any, str]:
     if os.environ.get("A1GM_KERNEL", "") == "numpy":
         return _reference(), ""
     try:
-        from a1gm._kernel import _native  # type: ignore[attr-defined]
+        return import_module("a1gm._kernel._native"), ""
     except ImportError as error:
         return _reference(), str(error)
-    return _native, ""
 
 
 def _reference() -> ModuleType:
