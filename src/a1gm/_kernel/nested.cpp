@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <thread>
+
+#include "sums.hpp"
+#include "threads.hpp"
 
 namespace a1gm {
 namespace {
@@ -37,9 +39,7 @@ class Accumulator {
       if (x[j] == x[j]) cells_[nesting_.step[j]] += x[j];
     double sum = 0.0;
     for (int32_t k = 0; k < depth; ++k) {
-      const double s = hi[k] + sum, b = s - hi[k];
-      lo[k] += (hi[k] - (s - b)) + (sum - b);
-      hi[k] = s;
+      two_sum(sum, hi[k], lo[k]);
       sum += cells_[k];
     }
   }
@@ -95,14 +95,11 @@ void sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
     std::vector<double> row(static_cast<size_t>(m));
     for (int64_t i = n_rows * t / threads; i < n_rows * (t + 1) / threads; ++i) {
       if (nesting.depth[i] < 2) continue;  // step 0 has nothing before it
-      load_rows(parts, i, 1, scale, row.data());
+      load_tile(parts, i, 1, m, scale, row.data());
       sums[t].add(row.data(), nesting.depth[i]);
     }
   };
-  std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
-  work(0);
-  for (std::thread& thread : others) thread.join();
+  run_on_threads(threads, work);
   std::fill_n(before, nesting.n_steps, 0.0);
   for (const Accumulator& part : sums)
     for (int32_t k = 0; k < nesting.n_steps; ++k) before[k] += part.hi[k] + part.lo[k];

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "observe.hpp"
+#include "parts.hpp"
 
 namespace a1gm {
 

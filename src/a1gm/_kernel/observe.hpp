@@ -5,23 +5,9 @@
 #include <functional>
 #include <vector>
 
+#include "parts.hpp"
+
 namespace a1gm {
-
-enum class Dtype { f64, f32, i64, i32, i16, i8, u64, u32, u16, u8 };
-
-// A stretch of columns that lie in one strided array. A table is a list of these:
-// one for a matrix, one per column for a column frame, two for [X | Z].
-struct Part {
-  const char* data = nullptr;
-  Dtype dtype = Dtype::f64;
-  int64_t n_cols = 0;
-  int64_t row_stride = 0, col_stride = 0;  // bytes; may be 0 or negative
-  const uint8_t* mask = nullptr;           // non-zero byte = missing
-  int64_t mask_row_stride = 0, mask_col_stride = 0;
-  const uint8_t* validity = nullptr;  // Arrow bitmap of a one-column part, 1 = valid
-  int64_t bit_offset = 0;
-  int sum_group = 0;  // which of the row sums these columns count into
-};
 
 struct Fault {  // cells of one bad kind: how many, and the first in row-major order
   int64_t count = 0, row = -1, col = -1;
@@ -59,10 +45,6 @@ using IdMemory = std::function<void*(int width)>;
 // wide form does not have, go to memory asked for when their width is known.
 Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
                     double* row_sums, const IdMemory& new_ids, const Options& options);
-
-// Reads rows as float64 with NaN for missing cells, row after row.
-void load_rows(const std::vector<Part>& parts, int64_t row, int64_t rows, double scale,
-               double* out);
 
 // row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
 // than the multiplication.

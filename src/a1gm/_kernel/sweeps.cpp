@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include "lines.hpp"
+#include "threads.hpp"
 
 namespace a1gm {
 namespace {
@@ -145,10 +145,7 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
       for (size_t j = 0; j < m; ++j) columns[t][j] = {h[j], 0.0};
       sweep_rows(rows, cut[t], cut[t + 1], R, w, columns[t].data());
     };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
-    work(0);
-    for (std::thread& other : others) other.join();
+    run_on_threads(threads, work);
     // Row margins hold exactly: the certificate is the mismatch of the column margins.
     double gap = 0.0;
     for (size_t j = 0; j < m; ++j) {
