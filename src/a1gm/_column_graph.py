@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from a1gm._knowledge import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
-from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._types import Bools, Floats, Ints, SmallInts
 
 __all__ = ["ColumnGraph"]
 
@@ -38,19 +38,22 @@ class ColumnGraph:
     reach: Bools
 
     @classmethod
-    def of_edges(cls, edges: AnyArray, observed: Bools) -> ColumnGraph:
+    def of_edges(cls, edges: Bools, observed: Bools) -> ColumnGraph:
         """Build the graph from a table of edges between columns."""
+        if _is_strongly_connected(edges, observed):
+            one = np.ones((1, 1), bool)
+            return cls(np.where(observed, 0, -1).astype(np.int32), one)
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
-        graph = csr_array(edges != 0)
+        graph = csr_array(edges.astype(np.int8))
         _, found = connected_components(graph, directed=True, connection="strong")
         label = np.full(len(observed), -1, np.int32)
         known, label[observed] = np.unique(found[observed], return_inverse=True)
         one_hot = np.zeros((len(known), len(observed)), np.float32)
         places = np.flatnonzero(observed)
         one_hot[label[places], places] = 1.0
-        between = one_hot @ (edges != 0).astype(np.float32) @ one_hot.T > 0.0
+        between = one_hot @ edges.astype(np.float32) @ one_hot.T > 0.0
         return cls(label, _closure(between))
 
     @classmethod
@@ -137,6 +140,20 @@ class ColumnGraph:
         factors[component == ZEROS] = 0.0
         factors[(component == NOTHING) | (component == SEVERAL)] = np.nan
         return factors
+
+
+def _is_strongly_connected(edges: Bools, observed: Bools) -> bool:
+    """Tell the usual graph at once, before SciPy is loaded for the others."""
+    first = int(observed.argmax())
+    for steps in (edges, edges.T):
+        reached = np.zeros(len(observed), bool)
+        reached[first] = True
+        n_found = 0
+        while n_found < (n_found := int(reached.sum())):
+            reached |= steps[reached].any(axis=0)
+        if (observed & ~reached).any():
+            return False
+    return bool(observed.any())
 
 
 def _closure(reach: Bools) -> Bools:

@@ -49,7 +49,7 @@ def fit_file(
     missing : sequence of str
         Further tokens that mark a missing cell, such as ``"-999"``.
     batch_rows : int, optional
-        The most rows read at once. Default: batches of a few million cells.
+        The most rows read at once. Default: batches of a million cells.
     progress : callable, optional
         Called with the rows done so far and the fraction of the file read.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS = 1 << 16
-_BATCH_CELLS = 1 << 22
+_BATCH_CELLS = 1 << 21
 # Column chunks are read through buffers of this size instead of whole, so that memory
 # does not grow with the row groups; reading ahead (pre_buffer) would hold the file.
 _BUFFER_BYTES = 1 << 18
 
 
 def batch_rows_for(n_cols: int, options: TableOptions) -> int:
-    """Rows per batch: as asked for, else so that a batch has a few million cells."""
+    """Rows per batch: as asked for, else so that a batch has a million cells."""
     if options.batch_rows is not None:
         return options.batch_rows
     return min(_BATCH_ROWS, max(1024, _BATCH_CELLS // max(n_cols, 1)))
