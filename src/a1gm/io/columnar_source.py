@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 _BATCH_CELLS = 1 << 21
-# Column chunks are read through buffers of this size instead of whole, so that memory
-# does not grow with the row groups; reading ahead (pre_buffer) would hold the file.
+# Column chunks are read through buffers instead of whole, so that memory does not grow
+# with the row groups; reading ahead (pre_buffer) would hold the file.
 _BUFFER_BYTES = 1 << 18
+_ALL_BUFFERS_BYTES = 1 << 25
 
 
 def batch_rows_for(n_cols: int, options: TableOptions) -> int:
@@ -78,6 +79,8 @@ class ParquetSource:
         import pyarrow as pa
         from pyarrow import parquet
 
+        columns = 1 if self._metadata is None else self._metadata.num_columns
+        buffer = min(_BUFFER_BYTES, max(1 << 14, _ALL_BUFFERS_BYTES // columns))
         try:
             # Not a Python file: its reads would need the interpreter's lock.
             with pa.OSFile(str(self.origin.path)) as raw:
@@ -86,7 +89,7 @@ class ParquetSource:
                     metadata=self._metadata,
                     page_checksum_verification=True,
                     pre_buffer=False,
-                    buffer_size=_BUFFER_BYTES,
+                    buffer_size=buffer,
                 )
         except FileFormatError:
             raise
