@@ -254,6 +254,14 @@ def test_a_fit_travels_with_its_rows(tmp_path: Path, way: str) -> None:
     assert repr(again) == repr(fit)
 
 
+def test_frames_of_the_factors(tmp_path: Path, way: str) -> None:
+    X = make_table()
+    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    for backend in ("pandas", "polars", "pyarrow"):
+        rows, columns = fit.to_frame(backend)
+        assert (len(rows), len(columns)) == X.shape
+
+
 def test_a_fit_of_other_rows_fills_by_their_own_cells(tmp_path: Path) -> None:
     X, Y = make_table(seed=1), make_table(60, seed=2)
     fit = a1gm.fit_file(write(X, tmp_path / "x.parquet"))

@@ -31,7 +31,7 @@ def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
             f"fit.to_frame(backend=...) with one of {BACKENDS}."
         )
         raise ParameterError(msg)
-    rows = {"row_factor": fit.row_factor, "row_block": fit.row_block}
+    rows = {"row_factor": np.asarray(fit.row_factor), "row_block": fit.row_block}
     columns = {"col_factor": fit.col_factor, "col_block": fit.col_block}
     return FactorFrames(
         _frame("row", fit.row_labels, rows, backend),
