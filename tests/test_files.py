@@ -366,6 +366,20 @@ def test_columns_missing_tokens_and_progress(tmp_path: Path) -> None:
     assert left.col_labels == [f"c{j}" for j in range(1, 9)]
 
 
+def test_a_column_that_turns_out_to_be_text(tmp_path: Path, way: str) -> None:
+    X = make_table(3000, 4)
+    path = write(X, tmp_path / "t.csv")
+    header, *lines = path.read_text().splitlines()
+    notes = [""] * 900 + ["late"] * 2100
+    text = [f"{line},{note}" for line, note in zip(lines, notes, strict=True)]
+    path.write_text("\n".join([header + ",note", *text]) + "\n")
+    fit = a1gm.fit_file(path, batch_rows=300)
+    assert fit.col_labels == ["c0", "c1", "c2", "c3"]
+    assert_same_fit(fit, X)
+    a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
+    assert read(tmp_path / "o.csv")["note"].to_pylist()[-1] == "late"
+
+
 def test_bad_places_are_refused_before_reading(tmp_path: Path) -> None:
     path = write(make_table(), tmp_path / "t.parquet")
     (tmp_path / "old.parquet").write_text("old")

@@ -139,9 +139,8 @@ def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
     """Start a worker that nobody restarts."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address]
     options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
-    # The functions of this file are found by value only if it has no name there.
-    here = str(Path(__file__).parent)
-    environment = os.environ | {"PYTHONPATH": here}
+    # The worker must find the functions of this file.
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     return subprocess.Popen(
         command + options,
         env=environment,

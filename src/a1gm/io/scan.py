@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -63,21 +64,28 @@ def scan_table(
     """
     while True:
         begun = False
-        for piece in read_ahead(_pieces(table)):
-            if not piece.names or table.is_doomed:
-                continue
-            if not begun:
-                begin(piece.names)
-                begun = True
-            try:
-                step(piece.source)
-            except DataError as error:
-                _raise_located(table, piece, error)
-            if progress is not None:
-                done = table.source.position / max(table.source.origin.size, 1)
-                progress(piece.first_row + piece.batch.num_rows, done)
+        with closing(read_ahead(_pieces(table))) as pieces:
+            for piece in pieces:
+                if not piece.names or table.is_doomed:
+                    continue
+                if not begun:
+                    begin(piece.names)
+                    begun = True
+                _take_step(table, piece, step)
+                if progress is not None:
+                    done = table.source.position / max(table.source.origin.size, 1)
+                    progress(piece.first_row + piece.batch.num_rows, done)
         if table.settled and begun:
             return
+
+
+def _take_step(
+    table: TableReader, piece: Piece, step: Callable[[Source], None]
+) -> None:
+    try:
+        step(piece.source)
+    except DataError as error:
+        _raise_located(table, piece, error)
 
 
 def _pieces(table: TableReader) -> Iterator[Piece]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -127,8 +128,9 @@ class TableFiles:
         """Read all files again: (first row, rows as float64 with NaN)."""
         for table in self.tables:
             first = self.n_rows_before(table)
-            for block in read_ahead(table.blocks()):
-                yield first + block.first_row, block.values
+            with closing(read_ahead(table.blocks())) as blocks:
+                for block in blocks:
+                    yield first + block.first_row, block.values
 
     def _check_columns(self, table: TableReader) -> None:
         first = self.tables[0]
