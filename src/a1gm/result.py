@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._blocks import Components
+from a1gm._certificate import margin_mismatch
 from a1gm._divergence import divergence_of_blocks, divergence_of_stored
 from a1gm._expand import Factors
 from a1gm._fill import fill_table
+from a1gm._given_up import GivenUpZeros
 from a1gm._input import AnySource, SparseSource, read_input
 from a1gm._input.door import is_sparse
 from a1gm._knowledge import (
@@ -28,11 +30,7 @@ from a1gm._knowledge import (
     UndeterminedCells,
 )
 from a1gm._statistics import (
-    PairStatistics,
     Statistics,
-    line_blocks,
-    observed_pairs,
-    weighted_counts,
 )
 from a1gm._types import (
     Absent,
@@ -149,50 +147,16 @@ class RankOneFit:
     @property
     def attained(self) -> bool:
         """Whether a minimiser exists; False when observed zeros had to be given up."""
-        return self._n_between == 0
+        return self._given_up.n == 0
 
     @cached_property
-    def _n_between(self) -> int:
-        """Observed cells between components: zeros that only the limit fits."""
-        if self._components is None or self._has_negatives:
-            return 0
-        n_lines = self._statistics.n_lines
-        if self._has_rows:
-            n_rows = np.bincount(self._lines_with_data[1], minlength=n_lines)
-        else:
-            n_rows = (self._statistics.row_sums > 0.0).astype(np.int64)
-        return int(self._between_of_lines[0] @ n_rows)
-
-    def _first_between(self) -> tuple[int, int]:
-        """Place of the first observed zero that is given up."""
-        count, first_col = self._between_of_lines
-        rows, lines = self._lines_with_data
-        at = int((count[lines] > 0).argmax())
-        return int(rows[at]), int(first_col[lines[at]])
-
-    @cached_property
-    def _lines_with_data(self) -> tuple[Ints, AnyArray]:
-        """Rows with a positive cell, and the line of each."""
-        rows = np.flatnonzero(np.nan_to_num(self._row_factor) > 0.0)
-        return rows, rows if self._line_of_row is None else self._line_of_row[rows]
-
-    @cached_property
-    def _between_of_lines(self) -> tuple[Ints, Ints]:
-        """Per line, how many observed cells lie between components, and the first."""
-        n_lines = self._statistics.n_lines
-        count, first_col = np.zeros(n_lines, np.int64), np.zeros(n_lines, np.int64)
-        if self._components is not None:
-            line, col = self._components.line, self._components.col
-            positive_col = self._statistics.col_sums > 0.0
-            for i, j, _ in observed_pairs(self._statistics):
-                between = (line[i] != col[j]) & positive_col[j]
-                lines, first, n = np.unique(
-                    i[between], return_index=True, return_counts=True
-                )
-                fresh = count[lines] == 0
-                first_col[lines[fresh]] = j[between][first[fresh]]
-                count[lines] += n
-        return count, first_col
+    def _given_up(self) -> GivenUpZeros:
+        return GivenUpZeros(
+            self._statistics,
+            None if self._has_negatives else self._components,
+            self._line_of_row,
+            self._row_factor if self._has_rows else None,
+        )
 
     @cached_property
     def certificate(self) -> float:
@@ -201,44 +165,7 @@ class RankOneFit:
         At the optimum the fitted table has the row and column sums of the observed
         cells, so 0 proves optimality.
         """
-        h = np.nan_to_num(self.col_factor, nan=0.0)
-        w, R, C = (
-            self._factors.line_factor,
-            self._statistics.row_sums,
-            self._statistics.col_sums,
-        )
-        w = np.nan_to_num(w, nan=0.0)
-        fitted_rows, fitted_cols = self._fitted_margins(w, h)
-        gap = 0.0
-        for fitted, sums in ((fitted_rows, R), (fitted_cols, C)):
-            known = sums > 0.0
-            if known.any():
-                off = np.abs(fitted[known] - sums[known]) / sums[known]
-                gap = max(gap, float(off.max()))
-        return gap
-
-    def _fitted_margins(self, w: Floats, h: Floats) -> tuple[Floats, Floats]:
-        statistics = self._statistics
-        line_block, col_block = self._factors.line_block, self._factors.col_block
-        if isinstance(statistics, PairStatistics):
-            rows, cols_sum = np.zeros_like(w), np.zeros_like(h)
-            for i, j, pairs in observed_pairs(statistics):
-                cells = w[i] * h[j]
-                cells[line_block[i] != col_block[j]] = 0.0
-                if statistics.weights is not None:
-                    cells *= statistics.weights[pairs]
-                first, last = int(i[0]), int(i[-1]) + 1
-                rows[first:last] += weighted_counts(i - first, cells, last - first)
-                cols_sum += weighted_counts(j, cells, len(h))
-            return rows, cols_sum
-        rows, cols_sum = np.zeros_like(w), np.zeros_like(h)
-        one_block = self.n_blocks == 1
-        for lines, observed in line_blocks(statistics):
-            inside = True if one_block else line_block[lines, None] == col_block
-            mask = (observed & inside).astype(np.float64)
-            rows[lines] = w[lines] * (mask @ h)
-            cols_sum += h * (w[lines] @ mask)
-        return rows, cols_sum
+        return margin_mismatch(self._factors, self._statistics)
 
     @property
     def is_exact(self) -> bool:
@@ -557,10 +484,10 @@ class RankOneFit:
         parts = []
         if self.n_blocks > 1:
             parts.append(f"The table falls into {self.n_blocks} blocks.")
-        if self._n_between:
-            where = f", the first at {self._first_between()}" if self._has_rows else ""
+        if self._given_up.n:
+            where = f", the first at {self._given_up.first()}" if self._has_rows else ""
             parts.append(
-                f"{self._n_between} observed zeros can only be approached, not fitted "
+                f"{self._given_up.n} observed zeros can only be approached, not fitted "
                 f"(no minimiser exists){where}; they are fitted by 0."
             )
         if counts[UNBOUNDED] or counts[UNDETERMINED]:
@@ -602,8 +529,8 @@ class RankOneFit:
         if unknown:
             cells = "cell" if unknown == 1 else "cells"
             lines["cannot be known"] = f"{unknown} missing {cells}"
-        if self._n_between:
-            lines["zeros given up"] = str(self._n_between)
+        if self._given_up.n:
+            lines["zeros given up"] = str(self._given_up.n)
         return lines
 
     def __repr__(self) -> str:
@@ -628,6 +555,6 @@ class RankOneFit:
         if self._has_rows:
             state["divergence"] = self.divergence
         state["_source"] = state["_weights"] = None
-        for cached in ("_knowledge", "pattern"):
+        for cached in ("_knowledge", "_given_up", "pattern"):
             state.pop(cached, None)
         return state

@@ -229,7 +229,10 @@ bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
   out.gap = gap;
   out.rate = previous > 0.0 ? gap / previous : 0.0;
   out.done = gap <= tol;
-  if (out.done || sweep >= max_sweeps || !(gap < 1e300)) return true;
+  // What further sweeps would still move the factors by, at the measured rate.
+  const double ahead = out.rate < 0.999 ? gap * out.rate / (1.0 - out.rate) : gap;
+  const bool settled = !polish || ahead <= 0.1 * tol || out.rate >= 0.999;
+  if ((out.done && settled) || sweep >= max_sweeps || !(gap < 1e300)) return true;
   if (sweep >= 8 && out.rate > 0.0) {
     const double left =
         out.rate < 1.0 ? std::log(tol / gap) / std::log(out.rate) : 1e18;

@@ -50,10 +50,12 @@ struct Sweeps {
 };
 
 // When to stop: the gap is within tol, the budget is spent, or the measured rate says
-// that more than `patience` sweeps would be needed.
+// that more than `patience` sweeps would be needed. A slow iteration is within tol of
+// the margins long before it is within tol of the factors: `polish` waits for both.
 struct Patience {
   double tol;
   int64_t max_sweeps, patience;
+  bool polish = true;
   double previous = 0.0;
   bool stops(int64_t sweep, double gap, Sweeps& out);
 };

@@ -430,10 +430,13 @@ class Reduced:
             t = self.P @ h
             gap = float(np.max(np.abs(w * t - self.R) / self.R))
             w = self.R / t
-            if gap <= tol or k >= max_sweeps or not gap < 1e300:
+            rate = gap / previous if previous > 0.0 else 0.0
+            # What further sweeps would still move the factors by.
+            ahead = gap * rate / (1.0 - rate) if rate < 0.999 else 0.0
+            settled = gap <= tol and ahead <= 0.1 * tol
+            if settled or k >= max_sweeps or not gap < 1e300:
                 return w, h, k, gap, gap <= tol
             if k >= 8 and previous > 0.0:
-                rate = gap / previous
                 left = np.log(tol / gap) / np.log(rate) if rate < 1.0 else np.inf
                 if k + left > patience:
                     return w, h, k, gap, False

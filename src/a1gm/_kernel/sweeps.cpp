@@ -138,7 +138,7 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
   std::vector<double> sums(m);
 
   Sweeps out;
-  Patience rule{tol, max_sweeps, patience};
+  Patience rule{tol, max_sweeps, patience, false};
   Momentum momentum(m);
   for (int64_t k = 1;; ++k) {
     auto work = [&](int t) {
