@@ -22,7 +22,8 @@ LAYERS = [
     {"_input", "_statistics"},
     {"_blocks", "_observe", "_divergence", "_sparse", "_pattern_sums"},
     {"_knowledge", "_peel", "_core", "_transform", "_fill", "_fill_frames"},
-    {"_expand"},
+    {"_expand", "_given_up"},
+    {"_certificate"},
     {"result", "pattern"},
     {"_fit", "_weights", "_pattern_table", "_table_bytes", "_pieces"},
 ]

@@ -80,3 +80,9 @@ def test_bad_cells_are_refused_with_their_place():
     X[55_555, 1] = -1.0
     with pytest.raises(a1gm.exceptions.NegativeValuesError, match=r"X\[55555, 1\]"):
         fit.transform(X)
+
+
+def test_a_fit_that_allowed_negatives_allows_them_in_transform():
+    X = np.array([[100.0, 50.0, 8.0], [110.0, -4.0, np.nan], [120.0, np.nan, np.nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-10)

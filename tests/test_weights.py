@@ -220,3 +220,12 @@ def test_the_warning_points_at_the_caller():
     with pytest.warns(UndeterminedWarning) as said:
         a1gm.fit([[1.0, nan], [nan, 2.0]], weights=[[1.0, 1.0], [1.0, 2.0]])
     assert said[0].filename == __file__
+
+
+def test_junk_under_weight_0_does_not_matter():
+    X = np.array([[1.0, 2.0], [3.0, -np.inf], [5.0, -7.0]])
+    V = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    clean = np.where(V > 0.0, X, np.nan)
+    fit, expected = a1gm.fit(X, weights=V), a1gm.fit(clean)
+    np.testing.assert_allclose(fit.col_factor, expected.col_factor, rtol=1e-12)
+    np.testing.assert_allclose(fit.row_factor, expected.row_factor, rtol=1e-12)

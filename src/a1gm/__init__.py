@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from a1gm import _kernel as _kernel  # its import is paid here, not at the first fit
 
 if TYPE_CHECKING:
-    from a1gm import distributed, exceptions, paper
+    from a1gm import distributed, exceptions, paper, plot
     from a1gm._files import fit_file
     from a1gm._fit import fit
     from a1gm._impute_file import impute_file
@@ -49,6 +49,7 @@ __all__ = [
     "impute_file",
     "load",
     "paper",
+    "plot",
     "tune_nmmf",
 ]
 
@@ -75,6 +76,7 @@ _LAZY: dict[str, str | None] = {
     "fit_file": "a1gm._files",
     "impute_file": "a1gm._impute_file",
     "paper": None,
+    "plot": None,
 }
 
 

@@ -8,6 +8,7 @@ columns with proportional weights are twins, and the core keeps its weights.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 def observe_weighted(source: Source, weights: Any) -> tuple[Observation, Floats]:
     """Observe a table whose cells have weights; 0 means that a cell is ignored."""
     V = read_weights(weights, source)
-    observe(source)  # for its checks: no negative and no infinite cell
-    return _observe_weighted(source, V), V
+    X = np.where(V > 0.0, source.rows(slice(0, source.n_rows)), np.nan)
+    observe(replace(source, parts=[(X, None, None, 0, 0)]))  # no bad cell that counts
+    return _observe_weighted(X, V), V
 
 
 def read_weights(weights: Any, source: Source) -> Floats:
@@ -57,9 +59,8 @@ def read_weights(weights: Any, source: Source) -> Floats:
     return V
 
 
-def _observe_weighted(source: Source, V: Floats) -> Observation:
+def _observe_weighted(X: Floats, V: Floats) -> Observation:
     """Pairs of (group of rows with proportional weights, column)."""
-    X = source.rows(slice(0, source.n_rows))
     X, V, exponent = _in_range(X, V)
     used = np.where(np.isnan(X), 0.0, V)
     group, base = _group_proportional_rows(used)
@@ -67,7 +68,7 @@ def _observe_weighted(source: Source, V: Floats) -> Observation:
     row_sums = sums.sum(axis=1)
     n_groups = int(group.max()) + 1
     first = np.unique(group, return_index=True)[1]
-    block_sums = np.zeros((n_groups, source.n_cols))
+    block_sums = np.zeros((n_groups, X.shape[1]))
     np.add.at(block_sums, group, sums)
     weights = used[first]
     lines, cols = np.nonzero(weights)
@@ -77,7 +78,7 @@ def _observe_weighted(source: Source, V: Floats) -> Observation:
         cols.astype(np.int32),
         block_sums[lines, cols],
         weights[lines, cols],
-        source.n_cols,
+        X.shape[1],
     )
     # A row's weights are `ratio` times those of its group's first row.
     ratio = base / base[first][group]

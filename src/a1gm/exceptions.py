@@ -27,7 +27,6 @@ The tree, with the builtin each one also is::
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
     ├── ConvergenceWarning              the budget ended before the certificate
-    │                                   (also scikit-learn's, when it is loaded)
     └── SlowKernelWarning               the compiled kernel is not available
 """
 

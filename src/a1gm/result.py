@@ -39,6 +39,7 @@ from a1gm._types import (
     Fate,
     Floats,
     Ints,
+    Negatives,
     OnUndetermined,
     SmallInts,
     Solver,
@@ -301,7 +302,8 @@ class RankOneFit:
             raise DimensionError(msg)
         from a1gm._transform import row_factors
 
-        return row_factors(source, self.col_factor)
+        negatives: Negatives = "allow" if self._has_negatives else "raise"
+        return row_factors(source, self.col_factor, negatives)
 
     def _values(self, i: Ints, j: Ints) -> Floats:
         values: Floats = self.row_factor[i] * self.col_factor[j]
