@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._cluster import compute_safely
+from a1gm._collections import check_collection, is_array
 from a1gm._fill_rows import RowRule
 from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._partitions import (
@@ -25,14 +26,7 @@ from a1gm._partitions import (
 from a1gm._pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._streamed import StreamedFit
 from a1gm._types import Floats, Negatives, OnUndetermined, Solver
-from a1gm.exceptions import (
-    DimensionError,
-    EmptyLineWarning,
-    LabelError,
-    NotNumericError,
-    ParameterError,
-)
-from a1gm.io._require import require
+from a1gm.exceptions import DimensionError, EmptyLineWarning
 from a1gm.result import RankOneFit
 
 if TYPE_CHECKING:
@@ -100,7 +94,7 @@ def fit(
         negatives=negatives,
         on_undetermined=on_undetermined,
     )
-    _check_collection(collection)
+    check_collection(collection)
     root = _merged(_counted(collection, negatives, max_bytes), max_bytes)
     table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
     if table.n_rows == 0:
@@ -181,7 +175,7 @@ class DistributedFit:
     @cached_property
     def row_factor(self) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index."""
-        if _is_array(self._collection):
+        if is_array(self._collection):
             return self._collection.map_blocks(
                 partition_factors,
                 self._rule,
@@ -204,7 +198,7 @@ class DistributedFit:
             nullable integers that have holes become floats.
         """
         collection = self._collection
-        if _is_array(collection):
+        if is_array(collection):
             dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
             return collection.map_blocks(
                 fill_partition,
@@ -237,7 +231,7 @@ def _counted(collection: Any, negatives: Negatives, max_bytes: int) -> list[Any]
     import dask
 
     parts = collection.to_delayed()
-    pieces = list(np.ravel(parts)) if _is_array(collection) else list(parts)
+    pieces = list(np.ravel(parts)) if is_array(collection) else list(parts)
     starts = _first_rows(collection, len(pieces))
     count = dask.delayed(count_partition, pure=True)
     return [
@@ -247,7 +241,7 @@ def _counted(collection: Any, negatives: Negatives, max_bytes: int) -> list[Any]
 
 
 def _first_rows(collection: Any, n_pieces: int) -> list[int | None]:
-    if not _is_array(collection) or np.isnan(sum(collection.chunks[0])):
+    if not is_array(collection) or np.isnan(sum(collection.chunks[0])):
         return [None] * n_pieces
     ends = np.cumsum(collection.chunks[0])
     return [0, *(int(end) for end in ends[:-1])]
@@ -264,78 +258,3 @@ def _merged(tables: list[Any], max_bytes: int) -> Any:
             for k in range(0, len(tables), MERGED_AT_ONCE)
         ]
     return tables[0]
-
-
-# -------------------------------------------------------------------- the checks
-def _is_array(collection: Any) -> bool:
-    # Asked of the class: a Delayed object has every attribute.
-    return hasattr(type(collection), "chunks")
-
-
-def _check_collection(collection: Any) -> None:
-    dask = require("dask", "dask", "a1gm.distributed")
-    if not dask.is_dask_collection(collection):
-        msg = (
-            f"a1gm.distributed.fit takes Dask arrays and frames, got "
-            f"{type(collection).__name__}. Use a1gm.fit for a table in memory."
-        )
-        raise ParameterError(msg)
-    if _is_array(collection):
-        _check_array(collection)
-    elif hasattr(type(collection), "columns") and collection.ndim == 2:
-        _check_frame(collection)
-    else:
-        msg = (
-            f"A Dask {type(collection).__name__} is no table; pass an array of two "
-            "dimensions or a frame (bag.to_dataframe())."
-        )
-        raise DimensionError(msg)
-
-
-def _check_array(x: Any) -> None:
-    if x.ndim != 2:
-        msg = f"Expected 2D array, got {x.ndim}D array instead: shape {x.shape}."
-        raise DimensionError(msg)
-    if x.dtype.kind not in "fiubO":
-        msg = (
-            f"The array holds {x.dtype}, not numbers. Convert it with x.astype(float)."
-        )
-        raise NotNumericError(msg)
-    if x.numblocks[1] > 1:
-        msg = (
-            f"The array is cut into {x.numblocks[1]} pieces along its columns; a row "
-            "must lie in one piece. Call x = x.rechunk({1: -1}) first."
-        )
-        raise DimensionError(msg)
-    if np.isnan(x.shape[1]) or x.shape[1] == 0:
-        msg = (
-            "The number of columns of the array is unknown or zero. Call "
-            "x.compute_chunk_sizes() first."
-        )
-        raise DimensionError(msg)
-
-
-def _check_frame(frame: Any) -> None:
-    from pandas.api.types import is_numeric_dtype
-
-    names = list(frame.columns)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        msg = f"Several columns are called {twice[0]!r}. Rename them first."
-        raise LabelError(msg)
-    bad = [
-        (name, dtype)
-        for name, dtype in zip(names, frame.dtypes, strict=True)
-        if not is_numeric_dtype(dtype) or np.dtype(complex) == dtype
-    ]
-    if bad:
-        name, dtype = bad[0]
-        listed = [name for name, _ in bad]
-        msg = (
-            f"Column {name!r} holds {dtype}, not numbers ({len(bad)} such columns). "
-            f"Leave them out with ddf.drop(columns={listed!r}), or convert them."
-        )
-        raise NotNumericError(msg)
-    if not names:
-        msg = "The frame has no columns."
-        raise DimensionError(msg)
