@@ -56,6 +56,7 @@ struct Reduced {
   Lines rows;                                 // mask of the core
   Lines cols;                                 // the same by column, where it is kept
   std::vector<double> R, C;                   // margins of the core
+  std::vector<int32_t> col_degree;            // rows per column, where it is known
   std::vector<int32_t> row_label, col_label;  // connected blocks of the core
   int64_t n_core_blocks = 0;
 };

@@ -340,6 +340,7 @@ class Peeler {
       if (cols_[j].degree) {
         rename[j] = static_cast<int32_t>(out.core_cols.size());
         out.core_cols.push_back(static_cast<int32_t>(j));
+        if (p_.weight == nullptr) out.col_degree.push_back(cols_[j].degree);
       }
     move_core_rows(rename, out);
     list_rarer_kind(out.rows);
@@ -366,12 +367,13 @@ class Peeler {
     out.core_rows.reserve(static_cast<size_t>(out.rows.n));
     out.R.reserve(static_cast<size_t>(out.rows.n));
     out.C.assign(out.core_cols.size(), 0.0);
+    const bool all_cols = out.rows.n_other == p_.n_cols;  // then no one is renamed
     int64_t to = 0;
     for (int64_t i = 0; i < p_.n_rows; ++i) {
       if (!rows_[i].degree) continue;
       double sum = 0.0;
       for (int64_t k = p_.ptr[i]; k < end_[i]; ++k) {
-        const int32_t j = rename[p_.col[k]];
+        const int32_t j = all_cols ? p_.col[k] : rename[p_.col[k]];
         if (j < 0) continue;
         sum += p_.sum[k];
         out.C[j] += p_.sum[k];
