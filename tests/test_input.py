@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import a1gm
 from a1gm._input import SparseSource, columns, frames, read_input
+from a1gm._kernel import is_compiled
 from a1gm._pieces import observe_pieces
 
 RTOL = 1e-9  # two roads to the same optimum, both certified to 1e-10
@@ -307,6 +308,7 @@ def test_import_stays_light():
     assert out.strip() == "[]"
 
 
+@pytest.mark.skipif(not is_compiled, reason="the NumPy kernel works on dense masks")
 def test_large_sparse_tables_sweep_by_rows():
     rng = np.random.default_rng(2)
     n, m, k = 40_000, 3_000, 400_000
@@ -384,5 +386,5 @@ def test_arrow_columns_at_any_offset(n_cols, offset):
     frame = as_nulls(X).to_arrow().slice(offset, 201)
     rows = X[offset : offset + 201]
     found, expected = a1gm.fit(frame), a1gm.fit(rows)
-    np.testing.assert_array_equal(found.row_factor, expected.row_factor)
-    np.testing.assert_array_equal(found.col_factor, expected.col_factor)
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=1e-12)
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=1e-12)
