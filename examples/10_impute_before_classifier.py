@@ -3,8 +3,8 @@
 All classification tables of scikit-learn with non-negative measurements, whatever the
 outcome. Rank 1 means that a row is its level times the columns' shares. That suits
 columns that measure one thing in one unit, as the four lengths of a flower do; it does
-not suit columns of unrelated units. Neighbours (KNN) use more of the structure, and take
-far longer.
+not suit columns of unrelated units. Neighbours (KNN) use more of the structure, and
+take far longer.
 """
 
 from __future__ import annotations
