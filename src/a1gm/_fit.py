@@ -226,13 +226,13 @@ def solve_statistics(
         if plain is not None:
             return plain, None, statistics
     dense = source if isinstance(source, Source) else None
+    if dense is not None and not seen.n_negative:
+        nested = solve_nested_table(statistics, dense, seen.exponent)
+        if nested is not None:
+            return nested, None, statistics
     components, reduced = _reduce(statistics, seen, force=dense is None)
     if reduced is None and dense is not None:
         # Leaves among as many patterns as rows: read the table again, with the sums.
-        if isinstance(statistics, WideStatistics) and components is None:
-            nested = solve_nested_table(statistics, dense, seen.exponent)
-            if nested is not None:
-                return nested, None, statistics
         statistics = _statistics_of_cells(dense, seen)
         components, reduced = _reduce(statistics, seen, force=False)
     if reduced.n_core_blocks + reduced.n_roots == 0 and not has_observed_cell(
@@ -296,9 +296,14 @@ def solve_plain_table(
 
 
 def solve_nested_table(
-    wide: WideStatistics, source: Source, exponent: int
+    wide: Statistics, source: Source, exponent: int
 ) -> Factors | None:
-    """Solve a staircase of as many steps as rows in one more pass over its cells."""
+    """Solve a staircase of as many steps as rows in one more pass over its cells.
+
+    None for any other table, and for zeros, whose components are found first.
+    """
+    if not isinstance(wide, WideStatistics) or wide.positive is not None:
+        return None
     threads = threads_for(source.n_rows * source.n_cols, None)
     scale = math.ldexp(1.0, -exponent)
     found = kernel.solve_nested(wide.bits, source.parts, wide.col_sums, scale, threads)

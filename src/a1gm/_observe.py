@@ -17,7 +17,7 @@ from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 __all__ = ["Observation", "observe"]
 
-TABLE_CELLS = 1 << 18  # a pattern table smaller than this (2 MB) is always kept
+TABLE_CELLS = 1 << 16  # a pattern table smaller than this is always kept
 TINY = 2.0**-900  # tables whose total is below are scaled up
 LIFT = 2.0**200
 

@@ -4,30 +4,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "words.hpp"
+
 namespace a1gm {
 namespace {
 
 constexpr double kCancellation = 0.75;  // missing share above which we add directly
-
-inline int count_bits(uint64_t x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_popcountll(x);
-#else
-  int n = 0;
-  for (; x; x &= x - 1) ++n;
-  return n;
-#endif
-}
-
-inline int lowest_bit(uint64_t x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_ctzll(x);
-#else
-  int n = 0;
-  while (!(x >> n & 1)) ++n;
-  return n;
-#endif
-}
 
 int32_t find_root(std::vector<int32_t>& parent, int32_t x) {
   while (parent[x] != x) x = parent[x] = parent[parent[x]];

@@ -6,14 +6,14 @@
 
 #include "sums.hpp"
 #include "threads.hpp"
+#include "words.hpp"
 
 namespace a1gm {
 namespace {
 
-int64_t count_bits(const uint64_t* row, int64_t words) {
+int64_t size_of(const uint64_t* row, int64_t words) {
   int64_t n = 0;
-  for (int64_t w = 0; w < words; ++w)
-    for (uint64_t x = row[w]; x; x &= x - 1) ++n;
+  for (int64_t w = 0; w < words; ++w) n += count_bits(row[w]);
   return n;
 }
 
@@ -23,32 +23,59 @@ bool contains(const uint64_t* large, const uint64_t* small, int64_t words) {
   return true;
 }
 
-// B of some rows, with a compensated sum per step.
+// The columns in the order of the steps at which they appear.
+struct StepOrder {
+  std::vector<int32_t> column;  // columns of step 0, then of step 1, ...
+  std::vector<int32_t> begin;   // where each step begins, and the end
+};
+
+StepOrder order_steps(const Nesting& nesting) {
+  StepOrder out;
+  out.begin.assign(static_cast<size_t>(nesting.n_steps) + 1, 0);
+  for (const int32_t step : nesting.step)
+    if (step >= 0) ++out.begin[static_cast<size_t>(step) + 1];
+  std::partial_sum(out.begin.begin(), out.begin.end(), out.begin.begin());
+  out.column.resize(static_cast<size_t>(out.begin.back()));
+  std::vector<int32_t> next(out.begin.begin(), out.begin.end() - 1);
+  for (size_t j = 0; j < nesting.step.size(); ++j)
+    if (nesting.step[j] >= 0)
+      out.column[next[nesting.step[j]]++] = static_cast<int32_t>(j);
+  return out;
+}
+
+// B of some rows: runs of rows, then a compensated sum per step.
 class Accumulator {
  public:
-  Accumulator(const Nesting& nesting, int64_t m)
-      : hi(static_cast<size_t>(nesting.n_steps), 0.0),
-        lo(static_cast<size_t>(nesting.n_steps), 0.0),
-        cells_(static_cast<size_t>(nesting.n_steps)),
-        nesting_(nesting),
-        m_(m) {}
+  explicit Accumulator(const StepOrder& order)
+      : hi(order.begin.size() - 1, 0.0),
+        lo(hi.size(), 0.0),
+        run_(hi.size(), 0.0),
+        before_(hi.size()),
+        order_(order) {}
 
   void add(const double* x, int32_t depth) {
-    std::fill_n(cells_.begin(), depth, 0.0);
-    for (int64_t j = 0; j < m_; ++j)
-      if (x[j] == x[j]) cells_[nesting_.step[j]] += x[j];
     double sum = 0.0;
+    int32_t c = 0;
     for (int32_t k = 0; k < depth; ++k) {
-      two_sum(sum, hi[k], lo[k]);
-      sum += cells_[k];
+      before_[k] = sum;
+      for (; c < order_.begin[k + 1]; ++c) sum += x[order_.column[c]];
+    }
+    for (int32_t k = 0; k < depth; ++k) run_[k] += before_[k];
+    if (++n_rows_ % kRun == 0) flush();
+  }
+
+  void flush() {
+    for (size_t k = 0; k < hi.size(); ++k) {
+      two_sum(run_[k], hi[k], lo[k]);
+      run_[k] = 0.0;
     }
   }
   std::vector<double> hi, lo;
 
  private:
-  std::vector<double> cells_;
-  const Nesting& nesting_;
-  int64_t m_;
+  std::vector<double> run_, before_;
+  const StepOrder& order_;
+  int64_t n_rows_ = 0;
 };
 
 }  // namespace
@@ -56,7 +83,7 @@ class Accumulator {
 bool find_nesting(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
                   Nesting& out) {
   std::vector<int64_t> size(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) size[i] = count_bits(bits + i * words, words);
+  for (int64_t i = 0; i < n; ++i) size[i] = size_of(bits + i * words, words);
   std::vector<int32_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
@@ -72,9 +99,7 @@ bool find_nesting(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
     bool grows = false;
     for (int64_t w = 0; w < words; ++w)
       for (uint64_t fresh = row[w] & ~before[w]; fresh; fresh &= fresh - 1) {
-        int bit = 0;
-        while (!(fresh >> bit & 1)) ++bit;
-        out.step[w * 64 + bit] = out.n_steps;
+        out.step[w * 64 + lowest_bit(fresh)] = out.n_steps;
         grows = true;
       }
     out.n_steps += grows;
@@ -90,14 +115,26 @@ void sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
   const auto m = static_cast<int64_t>(nesting.step.size());
   const int threads =
       static_cast<int>(std::clamp<int64_t>(n_threads, 1, std::max<int64_t>(1, n_rows)));
-  std::vector<Accumulator> sums(static_cast<size_t>(threads), Accumulator(nesting, m));
+  const StepOrder order = order_steps(nesting);
+  std::vector<Accumulator> sums(static_cast<size_t>(threads), Accumulator(order));
+  // A plain matrix of doubles is read where it lies.
+  const Part& head = parts[0];
+  const bool whole = parts.size() == 1 && head.dtype == Dtype::f64 && scale == 1.0 &&
+                     head.col_stride == 8 && !head.mask && !head.validity;
   auto work = [&](int t) {
     std::vector<double> row(static_cast<size_t>(m));
     for (int64_t i = n_rows * t / threads; i < n_rows * (t + 1) / threads; ++i) {
       if (nesting.depth[i] < 2) continue;  // step 0 has nothing before it
+      if (whole) {
+        const Part& part = parts[0];
+        sums[t].add(reinterpret_cast<const double*>(part.data + i * part.row_stride),
+                    nesting.depth[i]);
+        continue;
+      }
       load_tile(parts, i, 1, m, scale, row.data());
       sums[t].add(row.data(), nesting.depth[i]);
     }
+    sums[t].flush();
   };
   run_on_threads(threads, work);
   std::fill_n(before, nesting.n_steps, 0.0);

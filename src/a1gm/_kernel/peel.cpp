@@ -25,6 +25,8 @@ Twins find_twins(const Lines& lines, bool known_distinct) {
   Twins out;
   out.group.resize(static_cast<size_t>(lines.n));
   out.size.assign(static_cast<size_t>(lines.n), 0);
+  std::vector<uint64_t> name(known_distinct ? 0 : static_cast<size_t>(lines.n_other));
+  for (size_t j = 0; j < name.size(); ++j) name[j] = name_of(j);
   std::vector<std::pair<uint64_t, int32_t>> signed_lines;
   for (int64_t i = 0; i < lines.n; ++i) {
     const auto id = static_cast<int32_t>(i);
@@ -32,7 +34,7 @@ Twins find_twins(const Lines& lines, bool known_distinct) {
     if (known_distinct || out.group[i] < 0) continue;
     uint64_t signature = 0;
     for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
-      signature += name_of(static_cast<uint64_t>(lines.index[k]));
+      signature += name[lines.index[k]];
     signed_lines.emplace_back(signature, id);
   }
   // Equal signatures come together, each run led by its first line.

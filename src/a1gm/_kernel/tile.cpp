@@ -156,6 +156,21 @@ void scan_short_rows(const double* x, int64_t stride, int64_t rows, int64_t cols
     scan_narrow_rows<V, false>(x, stride, rows, cols, out);
 }
 
+// The positive cells of a row: all observed ones, unless some are not.
+void mark_positive(const double* x, int64_t cols, int64_t words, bool look,
+                   const uint64_t* key, uint64_t* positive) {
+  if (!look) {
+    std::copy_n(key, words, positive);
+    return;
+  }
+  for (int64_t w = 0; w < words; ++w) {
+    const int64_t n = std::min<int64_t>(64, cols - w * 64);
+    positive[w] = 0;
+    for (int64_t k = 0; k < n; ++k)
+      positive[w] |= static_cast<uint64_t>(x[w * 64 + k] > 0.0) << k;
+  }
+}
+
 template <bool kPositive>
 A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
                                 int64_t cols, int64_t words, TileScan& out) {
@@ -167,10 +182,11 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double hi = 0.0, lo = 0.0;
     __m256d s0 = zero, s1 = zero, s2 = zero, s3 = zero;
+    __m256d blank = zero;  // lanes that met an observed cell that is not positive
     for (int64_t w = 0; w < words; ++w) {
       const double* p = x + w * 64;
       const int64_t n = std::min<int64_t>(64, cols - w * 64);
-      uint64_t bits = 0, above = 0;
+      uint64_t bits = 0;
       int64_t k = 0;
       for (; k + 16 <= n; k += 16) {
         const __m256d a = _mm256_loadu_pd(p + k), b = _mm256_loadu_pd(p + k + 4);
@@ -190,11 +206,11 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
         bits |= (bits_of(ma) | bits_of(mb) << 4 | bits_of(mc) << 8 | bits_of(md) << 12)
                 << k;
         if (kPositive)
-          above |= (bits_of(_mm256_cmp_pd(a, zero, _CMP_GT_OQ)) |
-                    bits_of(_mm256_cmp_pd(b, zero, _CMP_GT_OQ)) << 4 |
-                    bits_of(_mm256_cmp_pd(c, zero, _CMP_GT_OQ)) << 8 |
-                    bits_of(_mm256_cmp_pd(d, zero, _CMP_GT_OQ)) << 12)
-                   << k;
+          blank = _mm256_or_pd(
+              blank, _mm256_or_pd(_mm256_or_pd(_mm256_cmp_pd(a, zero, _CMP_LE_OQ),
+                                               _mm256_cmp_pd(b, zero, _CMP_LE_OQ)),
+                                  _mm256_or_pd(_mm256_cmp_pd(c, zero, _CMP_LE_OQ),
+                                               _mm256_cmp_pd(d, zero, _CMP_LE_OQ))));
       }
       for (; k < n; k += 4) {
         const bool whole = k + 4 <= n;
@@ -205,10 +221,10 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
         s0 = _mm256_add_pd(s0, value);
         smallest = _mm256_min_pd(smallest, value);
         bits |= (bits_of(seen) & (whole ? 15 : tail_bits)) << k;
-        if (kPositive) above |= bits_of(_mm256_cmp_pd(a, zero, _CMP_GT_OQ)) << k;
+        // The lanes past the last column read 0: a row of such is looked at twice.
+        if (kPositive) blank = _mm256_or_pd(blank, _mm256_cmp_pd(a, zero, _CMP_LE_OQ));
       }
       out.keys[i * words + w] = bits;
-      if (kPositive) out.positive[i * words + w] = above;
       if ((w + 1) % kFlushWords == 0) {
         two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))),
                 hi, lo);
@@ -218,6 +234,9 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
     two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))), hi,
             lo);
     out.sums[i] = hi + lo;
+    if (kPositive)
+      mark_positive(x, cols, words, bits_of(blank) != 0, out.keys + i * words,
+                    out.positive + i * words);
   }
   out.smallest = lane_min(smallest);
 }
