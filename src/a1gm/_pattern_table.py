@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._input import read_input
+from a1gm._labels import check_same_labels
 from a1gm._observe import Observation, observe
 from a1gm._pattern_sums import PatternSums, bytes_needed
 from a1gm._statistics import TableStatistics
@@ -142,7 +143,7 @@ class PatternTable:
         if key is not None and key in self._blocks:
             return self
         source = read_input(block)
-        self._check_width(source.n_cols)
+        self._check_columns(source.n_cols, source.col_labels)
         seen = observe(
             source,
             n_threads=self.n_threads,
@@ -198,7 +199,7 @@ class PatternTable:
         if other._sums is None:  # blocks without rows
             self._blocks |= other._blocks
             return self
-        self._check_width(other._sums.n_cols)
+        self._check_columns(other._sums.n_cols, other._col_labels)
         if self._blocks <= other._blocks:
             self._become(other)
             return self
@@ -346,13 +347,16 @@ class PatternTable:
 
         return read_table(data)
 
-    def _check_width(self, n_cols: int) -> None:
+    def _check_columns(self, n_cols: int, labels: Any) -> None:
         if self._n_columns is not None and n_cols != self._n_columns:
             msg = (
                 f"This block has {n_cols} columns, the table has {self._n_columns}. "
                 "Every block must have the same columns."
             )
             raise DimensionError(msg)
+        if self._n_columns is not None:
+            of = "the table"
+            check_same_labels("column", labels, self._col_labels, "this block", of)
 
     def _check_row_sums(self, seen: Observation) -> None:
         below = seen.row_sums < 0.0

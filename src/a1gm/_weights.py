@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._input import Source, read_input
+from a1gm._labels import check_same_labels
 from a1gm._observe import Observation, observe
 from a1gm._statistics import PairStatistics
 from a1gm._types import Floats, SmallInts
@@ -42,6 +43,8 @@ def read_weights(weights: Any, source: Source) -> Floats:
             f"({source.n_rows}, {source.n_cols}). Give one weight per cell."
         )
         raise WeightsError(msg)
+    check_same_labels("row", given.row_labels, source.row_labels, "weights", "X")
+    check_same_labels("column", given.col_labels, source.col_labels, "weights", "X")
     V: Floats = given.rows(slice(0, given.n_rows))
     faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
     for what, bad in faults.items():

@@ -29,6 +29,7 @@ from a1gm._knowledge import (
     Knowledge,
     UndeterminedCells,
 )
+from a1gm._labels import check_same_labels
 from a1gm._statistics import (
     Statistics,
 )
@@ -300,6 +301,7 @@ class RankOneFit:
         if source.n_cols != len(self.col_factor):
             msg = f"X has {source.n_cols} columns, the fit has {len(self.col_factor)}."
             raise DimensionError(msg)
+        self._check_columns(source)
         from a1gm._transform import row_factors
 
         negatives: Negatives = "allow" if self._has_negatives else "raise"
@@ -322,6 +324,11 @@ class RankOneFit:
                 "rows use transform, or RankOneImputer."
             )
             raise DimensionError(msg)
+        self._check_columns(source)
+        check_same_labels("row", source.row_labels, self.row_labels, "X", "the fit")
+
+    def _check_columns(self, source: AnySource) -> None:
+        check_same_labels("column", source.col_labels, self.col_labels, "X", "the fit")
 
     def to_frame(self, backend: str | None = None) -> FactorFrames:
         """Both factors as frames of the library that the table came from.

@@ -60,12 +60,20 @@ def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
 
 def check_shape(X: AnyArray, name: str) -> None:
     """Refuse what is not a table with at least one row and one column."""
-    if X.ndim != 2:
-        what = "scalar" if X.ndim == 0 else f"{X.ndim}D"
+    if X.ndim == 0:
+        kind = type(X.item()).__name__ if X.dtype.kind in "OUS" else str(X.dtype)
         msg = (
-            f"Expected 2D array, got {what} array instead: {name} has shape {X.shape}. "
-            "Reshape your data using array.reshape(-1, 1) if it is a single column "
-            "or array.reshape(1, -1) if it is a single row."
+            f"Expected 2D array, got scalar array instead: {name} is a single {kind}, "
+            "not a table."
+        )
+        if kind == "str":
+            msg += " To fit a file use a1gm.fit_file(path)."
+        raise DimensionError(msg)
+    if X.ndim != 2:
+        msg = (
+            f"Expected 2D array, got {X.ndim}D array instead: {name} has shape "
+            f"{X.shape}. Reshape your data using array.reshape(-1, 1) if it is a "
+            "single column or array.reshape(1, -1) if it is a single row."
         )
         raise DimensionError(msg)
     for axis, kind in enumerate(("sample", "feature")):

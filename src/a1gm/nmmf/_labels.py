@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
-
+from a1gm._labels import first_difference, text_of_label
 from a1gm.exceptions import DimensionError, LabelError
 
 __all__ = ["Axis", "check_same_entities"]
@@ -30,28 +29,8 @@ def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
     if at is not None:
         msg = (
             f"The {side} of {name} and the {other_side} of {other_name} are the same "
-            f"entities, but number {at} is {_text(labels[at])} in {name} and "
-            f"{_text(other_labels[at])} in {other_name}. Put them in the same order, "
-            "or pass arrays without names."
+            f"entities, but number {at} is {text_of_label(labels[at])} in {name} and "
+            f"{text_of_label(other_labels[at])} in {other_name}. Put them in the same "
+            "order, or pass arrays without names."
         )
         raise LabelError(msg)
-
-
-def first_difference(labels: Any, others: Any) -> int | None:
-    """First place where two lists of names differ; None when they cannot or do not."""
-    if labels is None or others is None or labels is others:
-        return None
-    equals = getattr(labels, "equals", None)
-    if equals is not None and type(labels) is type(others) and equals(others):
-        return None
-    given = [np.asarray(list(names), dtype=object) for names in (labels, others)]
-    numbers = np.arange(len(given[0]))
-    # Names that only count tell nothing.
-    if any(np.array_equal(names, numbers) for names in given):
-        return None
-    differs = given[0] != given[1]
-    return int(differs.argmax()) if differs.any() else None
-
-
-def _text(label: Any) -> str:
-    return repr(label.item() if isinstance(label, np.generic) else label)
