@@ -156,3 +156,12 @@ def test_a_text_column_says_how_many_of_its_cells_are_numbers():
     table, _ = read("mostly_text.csv")
     assert table.passed_through == ("note",)
     assert table.mixed == {"note": 1}
+
+
+@pytest.mark.parametrize("head", [b"x\n", b"x,y\n", b"x\n1\n", b"longer,y\n"])
+def test_the_line_of_a_foreign_byte_is_counted_after_short_lines(tmp_path, head):
+    path = tmp_path / "short.csv"
+    path.write_bytes(head + b"K\xf6ln,1\n")
+    line = head.count(b"\n") + 1
+    with pytest.raises(FileFormatError, match=rf"line {line}: byte 0xf6 .*\('Köln,1'"):
+        read(path)

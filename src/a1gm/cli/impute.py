@@ -177,7 +177,7 @@ def _say_result(out: str, filler: Filler, common: Common) -> None:
     say(f"Filled {cells} in {columns}{where}.")
     if filler.n_left:
         cells = counted(filler.n_left, "cell stays", "cells stay")
-        warn(f"{cells} missing: the data do not determine them.")
+        warn(f"{cells} missing: the data determine no value.")
 
 
 def register(app: typer.Typer) -> None:

@@ -149,14 +149,17 @@ def wrong_encoding(table: TextTable) -> FileFormatError:
             try:
                 rest.decode(encoding)
             except UnicodeDecodeError as error:
-                bad = rest[error.start : error.start + 1]
+                before, bad = rest[: error.start], rest[error.start : error.start + 1]
+                line += before.count(b"\n")  # the first four bytes may hold some
+                rest = before.rpartition(b"\n")[2] + rest[error.start :]
                 remedy = hint("encoding", "cp1252" if encoding == "utf-8" else "utf-8")
                 return FileFormatError(
                     f"{table.name}, line {line}: byte 0x{bad.hex()} is not {encoding} "
                     f"text ({_shortened(rest.decode('latin-1').strip())!r} read as "
                     f"latin-1). If that looks right, pass {remedy}."
                 )
-            rest, line = stream.readline(), line + 1
+            line += rest.count(b"\n")
+            rest = stream.readline()
     return FileFormatError(
         f"{table.name} is not {encoding} text. Pass {hint('encoding', 'cp1252')}."
     )

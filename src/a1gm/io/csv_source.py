@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -110,10 +111,15 @@ class CsvSource:
         from pyarrow import csv
 
         try:
+            options = self._read_options(_HEADER_BYTES)
+            with self._open() as opened:
+                # pyarrow cannot skip a bad row that is no text either.
+                decoder = codecs.getincrementaldecoder(self.options.encoding)()
+                decoder.decode(bytes(opened.stream.read(options.block_size)))
             with self._open() as opened:
                 reader = csv.open_csv(
                     opened.stream,
-                    read_options=self._read_options(_HEADER_BYTES),
+                    read_options=options,
                     # A bad row must not stop the header from being read.
                     parse_options=self._parse_options(lambda _: "skip"),
                     convert_options=csv.ConvertOptions(check_utf8=False),
@@ -190,6 +196,8 @@ class CsvSource:
             if "\x00" in text and not self.options.encoding.lower().startswith(
                 "utf-16"
             ):
+                return csv_faults.wrong_encoding(self._text)
+            if not hasattr(self, "schema"):  # bad rows of a header are skipped
                 return csv_faults.wrong_encoding(self._text)
             return csv_faults.ragged_rows(self._text, len(self.schema.names))
         if "Empty CSV" in text:
