@@ -396,3 +396,23 @@ def test_bad_places_are_refused_before_reading(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="empty"):
         a1gm.fit_file([])
     a1gm.impute_file(path, tmp_path / "old.parquet", overwrite=True)
+
+
+@pytest.mark.parametrize("fitted_first", [True, False])
+def test_text_of_another_dialect_is_read_and_written_as_it_was(
+    tmp_path: Path, fitted_first: bool
+) -> None:
+    text = "Ort;Jan;Feb\nKöln;1.000,5;2.001,0\nBonn;2,5;{}\n"
+    (tmp_path / "a.csv").write_text(text.format("?"), encoding="cp1252")
+    how = {"delimiter": ";", "decimal": ",", "thousands": ".", "encoding": "cp1252"}
+    fit = a1gm.fit_file(tmp_path / "a.csv", missing=["?"], **how)
+    np.testing.assert_allclose(fit.col_factor, [1 / 3, 2 / 3])
+    (tmp_path / "b.csv").write_bytes((tmp_path / "a.csv").read_bytes())
+    given = fit if fitted_first else None
+    a1gm.impute_file(
+        tmp_path / "b.csv", tmp_path / "c.csv", fit=given, missing=["?"], **how
+    )
+    filled = (tmp_path / "c.csv").read_text(encoding="cp1252")
+    start, _, end = filled.rstrip().rpartition(";")
+    assert start == text.rpartition(";")[0]
+    assert float(end.replace(",", ".")) == pytest.approx(5.0)

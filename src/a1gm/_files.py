@@ -24,6 +24,10 @@ def fit_file(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     missing: Sequence[str] = (),
+    delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    encoding: str = "utf-8",
     batch_rows: int | None = None,
     progress: Progress | None = None,
     on_undetermined: OnUndetermined = "warn",
@@ -48,6 +52,15 @@ def fit_file(
         Columns to leave out.
     missing : sequence of str
         Further tokens that mark a missing cell, such as ``"-999"``.
+    delimiter : str, optional
+        The character between the cells of text. Default: a tab for ``.tsv``, else a
+        comma.
+    decimal : str, default="."
+        The decimal mark of text, ``"."`` or ``","``.
+    thousands : str, optional
+        The character between groups of three digits in text. Default: none.
+    encoding : str, default="utf-8"
+        The encoding of text.
     batch_rows : int, optional
         The most rows read at once. Default: batches of a million cells.
     progress : callable, optional
@@ -92,6 +105,10 @@ def fit_file(
         columns=columns,
         exclude=tuple(exclude or ()),
         missing=missing,
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
         batch_rows=batch_rows,
     )
     return fit_files(

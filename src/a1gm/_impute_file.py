@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,10 @@ def impute_file(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     missing: Sequence[str] = (),
+    delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    encoding: str = "utf-8",
     batch_rows: int | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
@@ -62,7 +67,7 @@ def impute_file(
     fit : RankOneFit, optional
         A fit of this table, which saves a pass, or of another one with the same
         columns: rows are then placed by their own observed cells.
-    columns, exclude, missing, batch_rows
+    columns, exclude, missing, delimiter, decimal, thousands, encoding, batch_rows
         As in ``a1gm.fit_file``.
     progress : callable, optional
         Called with the rows done in this pass and the fraction of the file read.
@@ -100,6 +105,10 @@ def impute_file(
         columns=columns,
         exclude=tuple(exclude or ()),
         missing=missing,
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
         batch_rows=batch_rows,
     )
     if fit is None:
@@ -145,11 +154,7 @@ def _files_of(fit: RankOneFit, paths: list[str], options: TableOptions) -> Table
             "columns=[...] with the columns of the file they belong to, in the order "
             "of the fit."
         )
-    chosen = TableOptions(
-        columns=[str(name) for name in names],
-        missing=options.missing,
-        batch_rows=options.batch_rows,
-    )
+    chosen = replace(options, columns=[str(name) for name in names], exclude=())
     files = TableFiles.find(paths, chosen)
     files.settle()
     while files.open_next() is not None:
