@@ -102,3 +102,10 @@ def test_order_shows_grids_and_blocks():
         np.eye(2, dtype=bool)[::-1], np.array([1, 0]), np.array([1, 0])
     )
     assert list(rows) == list(columns) == [1, 0]
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
+def test_a_zero_between_blocks_is_drawn_at_zero():
+    X = np.array([[0.0, 5.0], [5.0, nan]])
+    points = plot.fit(X, a1gm.fit(X)).collections[0].get_offsets()
+    assert sorted(map(tuple, points)) == [(0.0, 0.0), (5.0, 5.0), (5.0, 5.0)]

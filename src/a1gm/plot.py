@@ -228,6 +228,9 @@ def _sampled_cells(X: Floats, fit: RankOneFit) -> tuple[Floats, Floats]:
         chosen = np.linspace(0, len(rows) - 1, _MOST_POINTS).astype(np.int64)
         rows, columns = rows[chosen], columns[chosen]
     fitted = fit.row_factor[rows] * fit.col_factor[columns]
+    if fit.n_blocks > 1:
+        # An observed cell between two blocks is a zero, and fitted by zero.
+        fitted[fit.row_block[rows] != fit.col_block[columns]] = 0.0
     known = np.isfinite(fitted)
     return X[rows, columns][known], fitted[known]
 

@@ -178,7 +178,7 @@ def _unknown(findings: Findings) -> str:
         "has one best value.</p>"
         if n_blocks == 1
         else f"<p>The table falls into {n_blocks:,} blocks whose scales cannot be "
-        "compared: no chain of observed cells ties one to the other.</p>"
+        "compared: no chain of positive cells ties one to the other.</p>"
     )
     if findings.n_unknown == 0:
         return words
