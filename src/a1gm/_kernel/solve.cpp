@@ -5,35 +5,32 @@
 
 #include "nested.hpp"
 #include "peel.hpp"
+#include "sums.hpp"
+#include "words.hpp"
 
 namespace a1gm {
 namespace {
 
 constexpr double kSmallestStart = 1e-290;
 
-// Row and column sums; false unless every observed sum, and no other, is positive.
+// Row and column sums; false unless every observed sum is positive and no line empty.
 bool positive_margins(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
                       int64_t words, std::vector<double>& R, std::vector<double>& C) {
   R.assign(static_cast<size_t>(n), 0.0);
   C.assign(static_cast<size_t>(m), 0.0);
+  int64_t n_observed = 0, n_positive = 0;
+  for (int64_t k = 0; k < n * words; ++k) n_observed += count_bits(keys[k]);
   for (int64_t i = 0; i < n; ++i) {
     const double* s = sums + i * m;
-    double total = 0.0;
-    for (int64_t w = 0; w < words; ++w) {
-      uint64_t positive = 0;
-      const int64_t count = std::min<int64_t>(64, m - w * 64);
-      for (int64_t k = 0; k < count; ++k) {
-        const double v = s[w * 64 + k];
-        positive |= static_cast<uint64_t>(v > 0.0) << k;
-        total += v;
-        C[w * 64 + k] += v;
-      }
-      if (positive != keys[i * words + w]) return false;
-    }
-    if (!(total > 0.0)) return false;
-    R[i] = total;
+    for (int64_t j = 0; j < m; ++j) C[j] += s[j];
+    for (int64_t j = 0; j < m; ++j) n_positive += s[j] > 0.0;
+    R[i] = quick_sum(s, m);
   }
-  return std::all_of(C.begin(), C.end(), [](double c) { return c > 0.0; });
+  // Sums of cells that nobody observed are 0: as many positive as observed ones means
+  // that they are the same.
+  const auto positive = [](double x) { return x > 0.0; };
+  return n_positive == n_observed && std::all_of(R.begin(), R.end(), positive) &&
+         std::all_of(C.begin(), C.end(), positive);
 }
 
 void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_t m,
