@@ -12,7 +12,7 @@ from a1gm.exceptions import SlowKernelWarning
 
 __all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]
 
-SMALL = 1 << 16  # cells below which a second thread costs more than it saves
+SMALL = 1 << 19  # cells below which a second thread costs more than it saves
 
 
 def _load() -> tuple[Any, str]:

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cache
 constexpr int64_t kMaxTileRows = 64;
 constexpr int64_t kRowsWorthARun = 16;  // tiles of fewer, long rows gain nothing
-constexpr int64_t kCellsPerThread = 1 << 17;
+constexpr int64_t kCellsPerThread = 1 << 19;  // fewer do not pay for a thread
 // Narrower parts than this, on average, are gathered in a scratch tile first.
 constexpr int64_t kColsWorthReading = 4;
 
@@ -79,6 +79,7 @@ class Worker {
     sums.emplace_back(job_.n_cols, memory_.next());
     std::fill_n(sums[0].run(), job_.n_cols, 0.0);
     std::fill(acc_.begin(), acc_.end(), sums[0].run());
+    wide_run_ = sums[0].run();
     int64_t pending = 0;
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
       const int64_t rows = std::min(tile_rows_, end_ - row);
@@ -87,7 +88,7 @@ class Worker {
       for (int64_t k = 0; k < rows * job_.words; ++k) has_zero |= above[k] != keys_[k];
       std::memcpy(bits + row * job_.words, keys_.data(),
                   sizeof(uint64_t) * static_cast<size_t>(rows * job_.words));
-      add_cells(rows);
+      if (!added_) add_cells(rows);
       if ((pending += rows) >= kRun) {
         sums[0].flush();
         pending = 0;
@@ -102,6 +103,8 @@ class Worker {
   const Job& job_;
   int64_t begin_, end_, tile_rows_;
   RunMemory memory_;
+  double* wide_run_ = nullptr;  // the wide form's one run, for scans that can add to it
+  bool added_ = false;          // and whether the last one did
   // Columns that lie side by side in memory and count into the same row sums.
   struct Stretch {
     const double* x;  // first cell of the tile
@@ -265,9 +268,11 @@ class Worker {
       Stretch& s = stretches_[0];
       double* sums = job_.row_sums + s.group * job_.n_rows + row;
       TileScan found{keys_.data(), positive, sums, 0.0, wanted_columns(s)};
+      found.run = wide_run_;
       job_.isa.scan(s.x, s.stride, rows, s.cols, job_.words, found);
       smallest = found.smallest;
       s.has_columns = found.has_columns;
+      added_ = found.added;
     } else {
       smallest = scan_stretches(row, rows, positive);
     }

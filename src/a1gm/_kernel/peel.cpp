@@ -21,30 +21,34 @@ bool same_list(const Lines& lines, int64_t a, int64_t b) {
                     lines.index.begin() + lines.ptr[b]);
 }
 
+// Gives every line the number of the first line with the same list.
+void join_twins(const Lines& lines, std::vector<int32_t>& group) {
+  std::vector<uint64_t> name(static_cast<size_t>(lines.n_other));
+  for (size_t j = 0; j < name.size(); ++j) name[j] = name_of(j);
+  std::vector<uint64_t> signature(static_cast<size_t>(lines.n), 0);
+  size_t n_slots = 16;
+  while (n_slots < 2 * signature.size()) n_slots *= 2;
+  std::vector<int32_t> slots(n_slots, -1);  // first lines, by signature
+  for (int64_t i = 0; i < lines.n; ++i) {
+    if (group[i] < 0) continue;
+    for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
+      signature[i] += name[lines.index[k]];
+    size_t slot = static_cast<size_t>(signature[i]) & (n_slots - 1);
+    while (slots[slot] >= 0 && !(signature[slots[slot]] == signature[i] &&
+                                 same_list(lines, i, slots[slot])))
+      slot = (slot + 1) & (n_slots - 1);
+    if (slots[slot] < 0) slots[slot] = static_cast<int32_t>(i);
+    group[i] = slots[slot];
+  }
+}
+
 Twins find_twins(const Lines& lines, bool known_distinct) {
   Twins out;
   out.group.resize(static_cast<size_t>(lines.n));
   out.size.assign(static_cast<size_t>(lines.n), 0);
-  std::vector<uint64_t> name(known_distinct ? 0 : static_cast<size_t>(lines.n_other));
-  for (size_t j = 0; j < name.size(); ++j) name[j] = name_of(j);
-  std::vector<std::pair<uint64_t, int32_t>> signed_lines;
-  for (int64_t i = 0; i < lines.n; ++i) {
-    const auto id = static_cast<int32_t>(i);
-    out.group[i] = lines.degree(i) == 0 ? -1 : id;
-    if (known_distinct || out.group[i] < 0) continue;
-    uint64_t signature = 0;
-    for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
-      signature += name[lines.index[k]];
-    signed_lines.emplace_back(signature, id);
-  }
-  // Equal signatures come together, each run led by its first line.
-  std::sort(signed_lines.begin(), signed_lines.end());
-  for (size_t k = 1, lead = 0; k < signed_lines.size(); ++k) {
-    if (signed_lines[k].first != signed_lines[lead].first)
-      lead = k;
-    else if (same_list(lines, signed_lines[k].second, signed_lines[lead].second))
-      out.group[signed_lines[k].second] = signed_lines[lead].second;
-  }
+  for (int64_t i = 0; i < lines.n; ++i)
+    out.group[i] = lines.degree(i) == 0 ? -1 : static_cast<int32_t>(i);
+  if (!known_distinct) join_twins(lines, out.group);
   for (int64_t i = 0; i < lines.n; ++i) {
     if (out.group[i] < 0) continue;
     if (out.group[i] == i) out.kept.push_back(static_cast<int32_t>(i));

@@ -171,7 +171,7 @@ void mark_positive(const double* x, int64_t cols, int64_t words, bool look,
   }
 }
 
-template <bool kPositive>
+template <bool kPositive, bool kAdd>
 A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
                                 int64_t cols, int64_t words, TileScan& out) {
   const __m256d zero = _mm256_setzero_pd();
@@ -203,6 +203,13 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
         s3 = _mm256_add_pd(s3, vd);
         smallest = _mm256_min_pd(
             smallest, _mm256_min_pd(_mm256_min_pd(va, vb), _mm256_min_pd(vc, vd)));
+        if (kAdd) {
+          double* r = out.run + w * 64 + k;
+          _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), va));
+          _mm256_storeu_pd(r + 4, _mm256_add_pd(_mm256_loadu_pd(r + 4), vb));
+          _mm256_storeu_pd(r + 8, _mm256_add_pd(_mm256_loadu_pd(r + 8), vc));
+          _mm256_storeu_pd(r + 12, _mm256_add_pd(_mm256_loadu_pd(r + 12), vd));
+        }
         bits |= (bits_of(ma) | bits_of(mb) << 4 | bits_of(mc) << 8 | bits_of(md) << 12)
                 << k;
         if (kPositive)
@@ -220,6 +227,10 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
         const __m256d value = _mm256_and_pd(a, seen);
         s0 = _mm256_add_pd(s0, value);
         smallest = _mm256_min_pd(smallest, value);
+        if (kAdd) {  // runs are padded to whole vectors
+          double* r = out.run + w * 64 + k;
+          _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), value));
+        }
         bits |= (bits_of(seen) & (whole ? 15 : tail_bits)) << k;
         // The lanes past the last column read 0: a row of such is looked at twice.
         if (kPositive) blank = _mm256_or_pd(blank, _mm256_cmp_pd(a, zero, _CMP_LE_OQ));
@@ -239,6 +250,7 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
                     out.positive + i * words);
   }
   out.smallest = lane_min(smallest);
+  out.added = kAdd;
 }
 
 void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
@@ -253,9 +265,11 @@ void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
     case 7: return scan_short_rows<7>(x, stride, rows, cols, out);
     case 8: return scan_short_rows<8>(x, stride, rows, cols, out);
     default:
-      return out.positive == nullptr
-                 ? scan_long_rows<false>(x, stride, rows, cols, words, out)
-                 : scan_long_rows<true>(x, stride, rows, cols, words, out);
+      if (out.positive == nullptr)
+        return scan_long_rows<false, false>(x, stride, rows, cols, words, out);
+      return out.run == nullptr
+                 ? scan_long_rows<true, false>(x, stride, rows, cols, words, out)
+                 : scan_long_rows<true, true>(x, stride, rows, cols, words, out);
   }
 }
 

@@ -16,6 +16,8 @@ struct TileScan {
   double smallest;
   double* columns = nullptr;  // wanted: column sums of the whole tile
   bool has_columns = false;   // and found: narrow tiles only
+  double* run = nullptr;      // wanted: every row added to this run
+  bool added = false;         // and done: long rows with `positive` only
 };
 
 // The fastest versions that this processor runs.
