@@ -75,6 +75,20 @@ class Report:
             ratio <= limit,
         )
 
+    def add_growth(self, work: str, per_doubling: float) -> None:
+        """Add a row that holds when the time grows no faster than the rows."""
+        ratio = per_doubling / 2.0
+        reached = f"{ratio:.2f}"
+        self._write(
+            work,
+            f"x {per_doubling:.2f}",
+            "the rows",
+            "x 2",
+            reached,
+            "<= 1.15",
+            ratio <= 1.15,
+        )
+
     def add_certificate(self, work: str, fit: a1gm.RankOneFit) -> None:
         """Add a row that holds when the certificate does."""
         holds = fit.certificate <= CERTIFICATE
@@ -192,7 +206,8 @@ def plain_scaling(X: np.ndarray, max_sweeps: int) -> tuple[int, float]:
 # ----------------------------------------------------------------------- rows
 def against_sum(report: Report, work: str, X: np.ndarray, limit: float) -> None:
     calls: dict[str, Call] = {"fit": lambda: a1gm.fit(X), "sum": X.sum}
-    times = fastest(calls, BUDGET)
+    # Long enough for an idle second core to have been woken.
+    times = fastest(calls, 3 * BUDGET)
     report.add(work, times["fit"], "X.sum()", times["sum"], limit)
     report.add_certificate(work, a1gm.fit(X))
 
@@ -265,12 +280,8 @@ def against_rows(report: Report, largest: int) -> None:
     first, last = times[str(sizes[0])], times[str(sizes[-1])]
     doublings = np.log2(sizes[-1] / sizes[0])
     per_doubling = (last / first) ** (1.0 / doublings)
-    report.add(
-        f"{sizes[0]:,} to {sizes[-1]:,} rows x 10, time per doubling",
-        per_doubling,
-        "the rows",
-        2.0,
-        1.15,
+    report.add_growth(
+        f"{sizes[0]:,} to {sizes[-1]:,} rows x 10, time per doubling", per_doubling
     )
 
 
