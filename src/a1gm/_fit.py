@@ -304,6 +304,8 @@ def solve_nested_table(
     """
     if not isinstance(wide, WideStatistics) or wide.positive is not None:
         return None
+    if not source.parts:  # a table in pieces takes the general way
+        return None
     threads = threads_for(source.n_rows * source.n_cols, None)
     scale = math.ldexp(1.0, -exponent)
     found = kernel.solve_nested(wide.bits, source.parts, wide.col_sums, scale, threads)
