@@ -34,7 +34,7 @@ def demo_command(
     \b
     Example:
       a1gm demo
-      a1gm demo -o /tmp/demo --overwrite
+      a1gm demo -o my-demo --overwrite
     """
     from dataclasses import replace
 
