@@ -227,7 +227,7 @@ def solve_statistics(
             return plain, None, statistics
     dense = source if isinstance(source, Source) else None
     if dense is not None and not seen.n_negative:
-        nested = solve_nested_table(statistics, dense, seen.exponent)
+        nested = solve_nested_table(statistics, dense, seen.exponent, n_threads)
         if nested is not None:
             return nested, None, statistics
     components, reduced = _reduce(statistics, seen, force=dense is None)
@@ -296,7 +296,7 @@ def solve_plain_table(
 
 
 def solve_nested_table(
-    wide: Statistics, source: Source, exponent: int
+    wide: Statistics, source: Source, exponent: int, n_threads: int | None
 ) -> Factors | None:
     """Solve a staircase of as many steps as rows in one more pass over its cells.
 
@@ -306,7 +306,7 @@ def solve_nested_table(
         return None
     if not source.parts:  # a table in pieces takes the general way
         return None
-    threads = threads_for(source.n_rows * source.n_cols, None)
+    threads = threads_for(source.n_rows * source.n_cols, n_threads)
     scale = math.ldexp(1.0, -exponent)
     found = kernel.solve_nested(wide.bits, source.parts, wide.col_sums, scale, threads)
     if found is None:

@@ -11,11 +11,6 @@ namespace {
 
 constexpr double kCancellation = 0.75;  // missing share above which we add directly
 
-int32_t find_root(std::vector<int32_t>& parent, int32_t x) {
-  while (parent[x] != x) x = parent[x] = parent[parent[x]];
-  return x;
-}
-
 }  // namespace
 
 int32_t Lines::first_observed(int64_t i) const {

@@ -37,6 +37,12 @@ void list_rarer_kind(Lines& lines);
 Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other);
 
+// The root of x in a union-find forest; paths are halved on the way.
+inline int32_t find_root(std::vector<int32_t>& parent, int32_t x) {
+  while (parent[x] != x) x = parent[x] = parent[parent[x]];
+  return x;
+}
+
 // Connected blocks of the bipartite graph; labels -1 where nothing is observed.
 int64_t connected_blocks(const Lines& rows, const Lines& cols,
                          std::vector<int32_t>& row_label,

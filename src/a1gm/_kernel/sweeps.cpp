@@ -12,11 +12,6 @@ namespace {
 constexpr int64_t kManyCells = 1 << 18;
 constexpr int64_t kCellsPerThread = 1 << 19;
 
-int32_t find_root(std::vector<int32_t>& parent, int32_t x) {
-  while (parent[x] != x) x = parent[x] = parent[parent[x]];
-  return x;
-}
-
 // A column's factor beside the sum it collects: one line of the cache serves both.
 struct Column {
   double h, sum;
