@@ -83,9 +83,10 @@ def test_large_tables_in_runs_of_rows(monkeypatch):
     share=st.floats(0.01, 0.9),
     seed=st.integers(0, 1000),
     in_runs=st.booleans(),
+    n_hands=st.integers(1, 5),
 )
 @settings(max_examples=100, deadline=None)
-def test_the_plan_covers_every_row_once(n_rows, n_cols, share, seed, in_runs):
+def test_the_plan_covers_every_row_once(n_rows, n_cols, share, seed, in_runs, n_hands):
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_held_out, "DEALT_CELLS", 0 if in_runs else 1 << 40)
@@ -93,6 +94,34 @@ def test_the_plan_covers_every_row_once(n_rows, n_cols, share, seed, in_runs):
     rows = np.concatenate([np.arange(n_rows)[rows] for rows, _ in plan])
     np.testing.assert_array_equal(np.sort(rows), np.arange(n_rows))
     assert not any(hidden.all() for _, hidden in plan)
+    hides = {int(i): tuple(h) for rows, h in plan for i in np.arange(n_rows)[rows]}
+    hands = _held_out.deal(plan, n_rows, n_hands)
+    assert len(hands) <= n_hands
+    dealt = [
+        (int(i), tuple(h))
+        for hand in hands
+        for rows, h in hand
+        for i in np.arange(n_rows)[rows]
+    ]
+    assert sorted(dealt) == sorted(hides.items())
+
+
+def test_threads_get_as_many_rows_each_and_runs_that_hide_stay_whole():
+    shape = (100_000, 50)
+    plan = _held_out.plan(shape, 0.01, np.random.default_rng(0))
+    hands = _held_out.deal(plan, shape[0], 2)
+    rows = [sum(rows.stop - rows.start for rows, _ in hand) for hand in hands]
+    assert max(rows) - min(rows) <= 2000
+    hiding = [rows.stop - rows.start for h in hands for rows, c in h if c.any()]
+    assert hiding == [1000] * 5
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
+    X, Y, Z = made(10, (500, 12, 5, 4))
+    one, two = (a1gm.tune_nmmf(X, Y, Z, share=0.02, n_threads=n) for n in (1, 2))
+    assert one.n_cells == two.n_cells
+    np.testing.assert_allclose(one.scores, two.scores, rtol=1e-10)
 
 
 def test_every_cell_has_the_same_chance():

@@ -38,6 +38,9 @@ LEAST_COL_SHARE = 0.2  # of the columns, hidden in each of those groups
 DEALT_CELLS = 1 << 20  # rows of larger tables are dealt in runs
 
 
+Plan = list[tuple[slice, Bools]]  # rows of each group, and the columns it hides
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Some of the rows, and what one pass over them finds.
@@ -83,20 +86,20 @@ class HeldOut:
         # not @: a threaded BLAS takes longer to wake than to multiply
         return float((self.row_hidden * np.log(weighted)).sum())
 
-    def score(self, beta: float, scale: Floats, h: Floats, row_part: float) -> float:
-        """Divergence of the hidden cells, for line scales and column factors."""
+    def scores(
+        self, betas: Floats, scales: Floats, factors: Floats, row_parts: Floats
+    ) -> Floats:
+        """Divergence of the hidden cells; every row of the arguments is a solution."""
         # A line or column without scored cells may have scale or factor 0, or NaN.
-        lines, cols = self.lines, self.cols
-        logs = row_part
-        logs += float(self.line_hidden @ np.log(scale[lines]))
-        logs += float(self.col_hidden @ np.log(h[cols]))
-        fitted = scale[lines] * (self.line_sums[0] + beta * self.line_sums[1])
-        return self.constant - logs + float(fitted @ (self.scored @ h[cols]))
+        scale, h = scales[:, self.lines], factors[:, self.cols]
+        logs = row_parts + np.log(scale) @ self.line_hidden
+        logs += np.log(h) @ self.col_hidden
+        fitted = scale * (self.line_sums[0] + betas[:, None] * self.line_sums[1])
+        of_lines = h @ self.scored.T
+        return self.constant - logs + (fitted * of_lines).sum(axis=1)  # type: ignore[no-any-return]
 
 
-def plan(
-    shape: tuple[int, int], share: float, rng: np.random.Generator
-) -> list[tuple[slice, Bools]]:
+def plan(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Plan:
     """Rows of each group, and the columns it hides.
 
     A small share is taken from some of the groups, the others hide nothing. Rows are
@@ -112,25 +115,32 @@ def plan(
     if n_rows * n_cols < DEALT_CELLS:
         rows = [slice(k, n_rows, n_groups) for k in range(n_groups)]
         return list(zip(rows, hidden, strict=True))
-    edges = [n_rows * k // n_groups for k in range(n_groups + 1)]
+    # Runs that hide nothing and follow one another are one run.
+    is_plain = ~hidden.any(axis=1)
+    first = np.flatnonzero(np.append(True, ~(is_plain[1:] & is_plain[:-1])))
+    edges = [n_rows * int(k) // n_groups for k in (*first, n_groups)]
     rows = [slice(a, b, 1) for a, b in pairwise(edges)]
-    return _merge_plain_runs(list(zip(rows, hidden, strict=True)))
+    return list(zip(rows, hidden[first], strict=True))
 
 
-def _merge_plain_runs(
-    groups: list[tuple[slice, Bools]],
-) -> list[tuple[slice, Bools]]:
-    """Make runs that hide nothing and follow one another one run."""
-    merged: list[tuple[slice, Bools]] = []
-    was_plain = False
-    for rows, hidden in groups:
-        is_plain = not hidden.any()
-        if is_plain and was_plain:
-            merged[-1] = slice(merged[-1][0].start, rows.stop, 1), hidden
-        else:
-            merged.append((rows, hidden))
-        was_plain = is_plain
-    return merged
+def deal(planned: Plan, n_rows: int, n_hands: int) -> list[Plan]:
+    """Share the groups out, about as many rows to each.
+
+    A run that hides nothing may be cut: its rows are only added.
+    """
+    hands: list[Plan] = [[] for _ in range(n_hands)]
+    dealt = 0
+    for rows, hidden in planned:
+        start, stop, step = rows.indices(n_rows)
+        can_cut = step == 1 and not hidden.any()
+        while start < stop:
+            hand = dealt * n_hands // n_rows
+            room = -(-(hand + 1) * n_rows // n_hands) - dealt
+            end = min(start + room, stop) if can_cut else stop
+            hands[hand].append((slice(start, end, step), hidden))
+            dealt += len(range(start, end, step))
+            start = end
+    return [hand for hand in hands if hand]
 
 
 def draw_hidden(
@@ -163,17 +173,18 @@ def hide_cells(
     arrays = [plain_array(table.source) for table in tables]
     threads = threads_for(x.n_rows * x.n_cols, n_threads)
     planned = plan((x.n_rows, x.n_cols), share, rng)
+    first, *rest = deal(planned, x.n_rows, threads)
 
     # Every thread takes groups of its own: meeting after each would cost more.
-    def observe_every(start: int) -> list[Group]:
-        return [_observe_group(tables, arrays, *p) for p in planned[start::threads]]
+    def observe_all(some: Plan) -> list[Group]:
+        return [_observe_group(tables, arrays, *p) for p in some]
 
-    if threads == 1:
-        groups = observe_every(0)
+    if not rest:
+        groups = observe_all(first)
     else:
-        with ThreadPoolExecutor(threads - 1) as pool:
-            others = [pool.submit(observe_every, k) for k in range(1, threads)]
-            groups = observe_every(0)
+        with ThreadPoolExecutor(len(rest)) as pool:
+            others = [pool.submit(observe_all, some) for some in rest]
+            groups = observe_all(first)
             groups += [group for other in others for group in other.result()]
     columns = np.any([g.table.has_observed()[1] for g in groups], axis=0)
     check_something_observed(tables, columns)

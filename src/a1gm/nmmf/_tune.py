@@ -274,21 +274,24 @@ class _Grid:
         col_sums[:, n_cols:] *= beta
         mask = self.observed[rows, cols].astype(np.float64)
         scale, h, done = scale_together(mask, row_sums[:, rows], col_sums[:, cols], tol)
-        return {
-            point: self.held_out.score(
-                point[1], scale[k], h[k], self._row_parts[point[1]]
+        found: dict[tuple[float, float], float] = {}
+        if done.any():
+            chosen = list(itertools.compress(points, done))
+            found |= self._score_solutions(chosen, scale[done], h[done])
+        for point in itertools.compress(points, ~done):
+            factors = self._solve(*point, tol, max_iter)
+            found |= self._score_solutions(
+                [point], factors.line_scale[None], factors.col_factor[None]
             )
-            if done[k]
-            else self.score(*point, tol, max_iter)
-            for k, point in enumerate(points)
-        }
+        return found
 
-    def score(self, alpha: float, beta: float, tol: float, max_iter: int) -> float:
-        """Divergence of the hidden cells for one pair of weights."""
-        factors = self._solve(alpha, beta, tol, max_iter)
-        return self.held_out.score(
-            beta, factors.line_scale, factors.col_factor, self._row_parts[beta]
-        )
+    def _score_solutions(
+        self, points: list[tuple[float, float]], scales: Floats, factors: Floats
+    ) -> dict[tuple[float, float], float]:
+        betas = np.array([beta for _, beta in points])
+        row_parts = np.array([self._row_parts[beta] for _, beta in points])
+        scores = self.held_out.scores(betas, scales, factors, row_parts)
+        return dict(zip(points, scores.tolist(), strict=True))
 
     def _solve(self, alpha: float, beta: float, tol: float, max_iter: int) -> Factors:
         n_lines, n_cols = len(self.held_out.observed), self.held_out.n_cols
