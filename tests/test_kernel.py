@@ -67,6 +67,30 @@ def test_observe_any_width(n_cols):
         assert_same_observation(*observe_both([part(X)], cells=0))
 
 
+@given(
+    widths=st.lists(st.integers(1, 35), min_size=1, max_size=3),
+    n_groups=st.integers(1, 2),
+    bad=st.sampled_from([0.0, np.nan, np.inf, -np.inf, -1.0]),
+    n_bad=st.integers(0, 3),
+    seed=st.integers(0, 1000),
+)
+def test_long_tables_with_few_holes(widths, n_groups, bad, n_bad, seed):
+    """Complete rows are read in a shorter way, until a cell shows that they are not."""
+    rng = np.random.default_rng(seed)
+    tables = [rng.random((400, width)) for width in widths]
+    for _ in range(n_bad):
+        X = tables[rng.integers(len(tables))]
+        X[rng.integers(150, 400), rng.integers(X.shape[1])] = bad
+    groups = [k % n_groups for k in range(len(tables))]
+    parts = [part(X, group=g) for X, g in zip(tables, groups, strict=True)]
+    got, expected = observe_both(parts, n_groups=n_groups)
+    if np.isinf(bad):  # the sums are of no use
+        got, expected = got[5:], expected[5:]
+        assert [tuple(fault) for fault in got] == [tuple(fault) for fault in expected]
+    else:
+        assert_same_observation(got, expected)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_observe_every_dtype(dtype, order):

@@ -57,6 +57,10 @@ class Worker {
       if (job_.go_wide.load(std::memory_order_relaxed)) return;
       const int64_t rows = std::min(tile_rows_, end_ - row);
       scan(row, rows, nullptr);
+      if (complete_) {  // as was the last tile, whose pattern stands in tile_ids_[0]
+        add_run(row, rows);
+        continue;
+      }
       if ((was_one_pattern_ = rows >= kRowsWorthARun && is_one_pattern(rows))) {
         add_run(row, rows);
         continue;
@@ -112,11 +116,14 @@ class Worker {
     int group;
     bool opens_group;  // the first stretch of its group
     bool has_columns = false;  // the scan has left its column sums in column_sums_
+    bool complete = false;     // nothing was missing in the last tile
   };
   std::vector<Stretch> stretches_;
   std::vector<uint64_t> keys_, stretch_keys_, stretch_positive_;
   std::vector<double> stretch_sums_, scratch_, column_sums_;
   bool was_one_pattern_ = false;  // then the next tile probably has one too
+  bool all_narrow_ = true;        // so that a scan may find every stretch complete
+  bool complete_ = false;         // nothing is missing in this tile: it has no keys
   struct Run {  // the open run of a pattern: its sums and how many rows are in it
     double* sums;
     int64_t rows;
@@ -144,8 +151,9 @@ class Worker {
       const int64_t cols = whole ? job_.n_cols : part.n_cols;
       const int64_t stride = job_.direct ? part.row_stride / 8 : job_.n_cols;
       stretches_.push_back(
-          {nullptr, stride, cols, col, part.sum_group, !opened[part.sum_group], false});
+          {nullptr, stride, cols, col, part.sum_group, !opened[part.sum_group]});
       opened[part.sum_group] = true;
+      all_narrow_ = all_narrow_ && cols <= kNarrow;
       col += cols;
       if (whole) break;
     }
@@ -260,57 +268,88 @@ class Worker {
     }
   }
 
-  // Fills keys_, the row sums and, when asked for, the bits of the positive cells.
+  // Fills keys_ (unless the tile is complete_), the row sums and, when asked for, the
+  // bits of the positive cells.
   void scan(int64_t row, int64_t rows, uint64_t* positive) {
     place_stretches(row, rows);
-    double smallest = 0.0;
+    double smallest = 0.0, tile_total = 0.0;
     if (stretches_.size() == 1) {
       Stretch& s = stretches_[0];
-      double* sums = job_.row_sums + s.group * job_.n_rows + row;
-      TileScan found{keys_.data(), positive, sums, 0.0, wanted_columns(s)};
+      TileScan found{keys_.data(), positive,
+                     job_.row_sums + s.group * job_.n_rows + row, 0.0};
       found.run = wide_run_;
-      job_.isa.scan(s.x, s.stride, rows, s.cols, job_.words, found);
+      scan_stretch(s, rows, found);
       smallest = found.smallest;
-      s.has_columns = found.has_columns;
+      tile_total = found.total;
       added_ = found.added;
+      complete_ = found.complete;
     } else {
-      smallest = scan_stretches(row, rows, positive);
+      smallest = scan_stretches(row, rows, positive, tile_total);
     }
     if (smallest < 0.0) find_negative(row, rows);
-    double tile_total = 0.0;
-    for (int64_t g = 0; g < job_.n_groups; ++g)
-      tile_total += quick_sum(job_.row_sums + g * job_.n_rows + row, rows);
+    if (!complete_)
+      for (int64_t g = 0; g < job_.n_groups; ++g)
+        tile_total += quick_sum(job_.row_sums + g * job_.n_rows + row, rows);
     total += tile_total;
     // One row that is not finite is enough to spoil the sum of them all.
     if (!std::isfinite(tile_total)) find_infinite(row, rows);
   }
 
-  double* wanted_columns(const Stretch& s) {
-    return was_one_pattern_ ? column_sums_.data() + s.first_col : nullptr;
+  // Scans a stretch as the last tile suggests.
+  void scan_stretch(Stretch& s, int64_t rows, TileScan& found) {
+    if (was_one_pattern_ && found.positive == nullptr) {
+      found.columns = column_sums_.data() + s.first_col;
+      found.expect_complete = all_narrow_ && s.complete && rows >= kRowsWorthARun;
+    }
+    job_.isa.scan(s.x, s.stride, rows, s.cols, words_of(s), found);
+    s.has_columns = found.has_columns;
+    s.complete =
+        found.complete || (s.cols <= kNarrow && found.keys[0] == all_bits(s.cols));
   }
 
-  double scan_stretches(int64_t row, int64_t rows, uint64_t* positive) {
+  static int64_t words_of(const Stretch& s) { return (s.cols + 63) / 64; }
+  static uint64_t all_bits(int64_t cols) { return (uint64_t{1} << cols) - 1; }
+
+  double scan_stretches(int64_t row, int64_t rows, uint64_t* positive,
+                        double& tile_total) {
     const int64_t n_words = rows * job_.words;
-    std::fill_n(keys_.data(), n_words, 0);
-    if (positive != nullptr) std::fill_n(positive, n_words, 0);
     double smallest = 0.0;
-    for (Stretch& s : stretches_) {
+    // Keys are wanted as soon as one stretch has holes; those before it had none.
+    complete_ = true;
+    for (size_t k = 0; k < stretches_.size(); ++k) {
+      Stretch& s = stretches_[k];
       double* sums = job_.row_sums + s.group * job_.n_rows + row;
       TileScan found{stretch_keys_.data(),
                      positive != nullptr ? stretch_positive_.data() : nullptr,
-                     s.opens_group ? sums : stretch_sums_.data(), smallest,
-                     wanted_columns(s)};
-      const int64_t words = (s.cols + 63) / 64;
-      job_.isa.scan(s.x, s.stride, rows, s.cols, words, found);
+                     s.opens_group ? sums : stretch_sums_.data(), smallest};
+      scan_stretch(s, rows, found);
       smallest = found.smallest;
-      s.has_columns = found.has_columns;
-      put_bits(stretch_keys_.data(), words, s, rows, keys_.data());
-      if (positive != nullptr)
-        put_bits(stretch_positive_.data(), words, s, rows, positive);
       if (!s.opens_group)
         for (int64_t i = 0; i < rows; ++i) sums[i] += stretch_sums_[i];
+      if (complete_ && !found.complete) {
+        complete_ = false;
+        tile_total = 0.0;
+        std::fill_n(keys_.data(), n_words, 0);
+        if (positive != nullptr) std::fill_n(positive, n_words, 0);
+        for (size_t before = 0; before < k; ++before)
+          put_all_bits(stretches_[before], rows);
+      }
+      if (found.complete && complete_) {
+        tile_total += found.total;
+      } else if (found.complete) {
+        put_all_bits(s, rows);
+      } else {
+        put_bits(stretch_keys_.data(), words_of(s), s, rows, keys_.data());
+        if (positive != nullptr)
+          put_bits(stretch_positive_.data(), words_of(s), s, rows, positive);
+      }
     }
     return smallest;
+  }
+
+  void put_all_bits(const Stretch& s, int64_t rows) {
+    std::vector<uint64_t> all(static_cast<size_t>(rows), all_bits(s.cols));
+    put_bits(all.data(), 1, s, rows, keys_.data());
   }
 
   // Moves a stretch's bits to its columns' places among the row's.

@@ -5,6 +5,7 @@
 
 namespace a1gm {
 
+constexpr int64_t kNarrow = 32;  // columns of a narrow tile, whose sums fit registers
 constexpr int64_t kPadding = 3;  // a stretch's last vector may end past its columns
 
 // What a tile scan finds: observed bits and sum of each row, the smallest cell, and,
@@ -16,6 +17,9 @@ struct TileScan {
   double smallest;
   double* columns = nullptr;  // wanted: column sums of the whole tile
   bool has_columns = false;   // and found: narrow tiles only
+  bool expect_complete = false;  // with columns: probably no cell is missing
+  bool complete = false;         // and so it is: there are no keys, but a finite total
+  double total = 0.0;
   double* run = nullptr;      // wanted: every row added to this run
   bool added = false;         // and done: long rows with `positive` only
 };
