@@ -7,11 +7,6 @@
 #include "words.hpp"
 
 namespace a1gm {
-namespace {
-
-constexpr double kCancellation = 0.75;  // missing share above which we add directly
-
-}  // namespace
 
 int32_t Lines::first_observed(int64_t i) const {
   if (!lists_missing) return length(i) ? index[ptr[i]] : -1;
@@ -20,33 +15,15 @@ int32_t Lines::first_observed(int64_t i) const {
   return next < n_other ? next : -1;
 }
 
-double Lines::sum(int64_t i, const double* x, double total) const {
-  const int32_t* begin = index.data() + ptr[i];
-  const int64_t n_listed = length(i);
-  double a = 0.0, b = 0.0;
-  int64_t k = 0;
-  if (!weight.empty()) {
-    const double* p = weight.data() + ptr[i];
-    for (; k < n_listed; ++k) a += p[k] * x[begin[k]];
-    return a;
-  }
-  for (; k + 1 < n_listed; k += 2) {
-    a += x[begin[k]];
-    b += x[begin[k + 1]];
-  }
-  if (k < n_listed) a += x[begin[k]];
-  a += b;
-  if (!lists_missing) return a;
-  if (a <= kCancellation * total) return total - a;
-  // total - a would cancel: add the observed cells themselves.
-  double direct = 0.0;
+double Lines::sum_of_unlisted(int64_t i, const double* x) const {
+  double sum = 0.0;
   int32_t from = 0;
-  for (k = 0; k <= n_listed; ++k) {
-    const int32_t to = k < n_listed ? begin[k] : static_cast<int32_t>(n_other);
-    for (int32_t j = from; j < to; ++j) direct += x[j];
+  for (int64_t k = ptr[i]; k <= ptr[i + 1]; ++k) {
+    const int32_t to = k < ptr[i + 1] ? index[k] : static_cast<int32_t>(n_other);
+    for (int32_t j = from; j < to; ++j) sum += x[j];
     from = to + 1;
   }
-  return direct;
+  return sum;
 }
 
 Lines transpose(const Lines& lines) {
@@ -124,6 +101,9 @@ Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
   out.n = static_cast<int64_t>(keep.size());
   out.n_other = static_cast<int64_t>(keep_other.size());
   out.lists_missing = lines.lists_missing;
+  out.index.reserve(lines.index.size());
+  out.weight.reserve(lines.weight.size());
+  out.ptr.reserve(keep.size() + 1);
   for (const int32_t i : keep) {
     for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
       if (rename[lines.index[k]] >= 0) {
@@ -229,7 +209,8 @@ Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double
     double gap = 0.0;
     for (int64_t i = 0; i < rows.n; ++i) {
       const double t = rows.sum(i, h, total);
-      if (k) gap = std::max(gap, std::abs(w[i] * t - R[i]) / R[i]);
+      const double off = std::abs(w[i] * t - R[i]);
+      if (k && off > gap * R[i]) gap = off / R[i];  // seldom: divisions are slow
       w[i] = R[i] / t;
     }
     if (k && rule.stops(k, gap, out)) return out;

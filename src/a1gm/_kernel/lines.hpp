@@ -21,7 +21,30 @@ struct Lines {
   }
   // The smallest observed index of line i, or -1.
   int32_t first_observed(int64_t i) const;
-  double sum(int64_t i, const double* x, double total) const;
+  double sum(int64_t i, const double* x, double total) const {
+    const int32_t* listed = index.data() + ptr[i];
+    const int64_t n_listed = length(i);
+    double a = 0.0, b = 0.0;
+    int64_t k = 0;
+    if (!weight.empty()) {
+      const double* p = weight.data() + ptr[i];
+      for (; k < n_listed; ++k) a += p[k] * x[listed[k]];
+      return a;
+    }
+    for (; k + 1 < n_listed; k += 2) {
+      a += x[listed[k]];
+      b += x[listed[k + 1]];
+    }
+    if (k < n_listed) a += x[listed[k]];
+    a += b;
+    if (!lists_missing) return a;
+    return a <= kCancellation * total ? total - a : sum_of_unlisted(i, x);
+  }
+  // The cells that are not listed, added one by one: total minus the others would cancel.
+  double sum_of_unlisted(int64_t i, const double* x) const;
+
+ private:
+  static constexpr double kCancellation = 0.75;  // missing share that we do not subtract
 };
 
 // The same mask seen from the other side.

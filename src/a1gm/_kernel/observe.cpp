@@ -508,8 +508,11 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
     out.overflow |= worker.overflow;
     out.has_zero |= worker.has_zero;
   }
-  for (const double s : out.sums) out.overflow |= !std::isfinite(s);
-  for (const double s : out.col_sums) out.overflow |= !std::isfinite(s);
+  // No sum of cells of at least 0 is above that of all of them.
+  if (!std::isfinite(out.total) || out.negative.count != 0) {
+    for (const double s : out.sums) out.overflow |= !std::isfinite(s);
+    for (const double s : out.col_sums) out.overflow |= !std::isfinite(s);
+  }
   return out;
 }
 
