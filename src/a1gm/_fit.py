@@ -43,6 +43,9 @@ NO_MARGIN_FIT = (
     "negative cells outweigh the others in some part of the pattern. Mark some "
     "negative cells as missing."
 )
+# The usual types first: asking an abstract one takes longer.
+REAL: tuple[type, ...] = (float, int, Real)
+INTEGRAL: tuple[type, ...] = (int, Integral)
 PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
 
 
@@ -424,14 +427,14 @@ def check_options(
     on_undetermined: str = "warn",
 ) -> None:
     """Refuse options outside their allowed values."""
-    if not (_is_number(tol, Real) and 0.0 < tol < math.inf):
+    if not (_is_number(tol, REAL) and 0.0 < tol < math.inf):
         msg = f"tol must be a positive number, got {tol!r}."
         raise ParameterError(msg)
-    if not (_is_number(max_iter, Integral) and max_iter >= 1):
+    if not (_is_number(max_iter, INTEGRAL) and max_iter >= 1):
         msg = f"max_iter must be an integer of at least 1, got {max_iter!r}."
         raise ParameterError(msg)
     if n_threads is not None and not (
-        _is_number(n_threads, Integral) and n_threads >= 1
+        _is_number(n_threads, INTEGRAL) and n_threads >= 1
     ):
         msg = f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
         raise ParameterError(msg)
@@ -444,5 +447,5 @@ def check_options(
             raise ParameterError(msg)
 
 
-def _is_number(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)

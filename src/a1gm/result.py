@@ -408,7 +408,7 @@ class RankOneFit:
         rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
         return rename[rows], rename[cols]
 
-    @cached_property
+    @property
     def _all_finite(self) -> bool:
         """Whether every missing cell has a finite value: the usual case."""
         return self._components is None and self._factors.all_inside

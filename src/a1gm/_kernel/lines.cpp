@@ -94,24 +94,30 @@ void list_rarer_kind(Lines& lines) {
 
 Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other) {
-  std::vector<int32_t> rename(static_cast<size_t>(lines.n_other), -1);
-  for (size_t k = 0; k < keep_other.size(); ++k)
-    rename[keep_other[k]] = static_cast<int32_t>(k);
   Lines out;
   out.n = static_cast<int64_t>(keep.size());
   out.n_other = static_cast<int64_t>(keep_other.size());
   out.lists_missing = lines.lists_missing;
-  out.index.reserve(lines.index.size());
-  out.weight.reserve(lines.weight.size());
-  out.ptr.reserve(keep.size() + 1);
-  for (const int32_t i : keep) {
-    for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
-      if (rename[lines.index[k]] >= 0) {
-        out.index.push_back(rename[lines.index[k]]);
-        if (!lines.weight.empty()) out.weight.push_back(lines.weight[k]);
+  const bool all_other = out.n_other == lines.n_other;
+  std::vector<int32_t> rename(static_cast<size_t>(lines.n_other), -1);
+  for (size_t k = 0; k < keep_other.size(); ++k)
+    rename[keep_other[k]] = static_cast<int32_t>(k);
+  out.index.resize(lines.index.size());
+  out.ptr.resize(keep.size() + 1);
+  int32_t* to = out.index.data();
+  for (size_t line = 0; line < keep.size(); ++line) {
+    const int32_t* from = lines.index.data() + lines.ptr[keep[line]];
+    const int32_t* end = lines.index.data() + lines.ptr[keep[line] + 1];
+    if (all_other)
+      to = std::copy(from, end, to);
+    else
+      for (; from != end; ++from) {  // written even if dropped: no branch to guess
+        *to = rename[*from];
+        to += *to >= 0;
       }
-    out.ptr.push_back(static_cast<int64_t>(out.index.size()));
+    out.ptr[line + 1] = to - out.index.data();
   }
+  out.index.resize(static_cast<size_t>(out.ptr.back()));
   return out;
 }
 

@@ -56,7 +56,7 @@ Lines lines_of_bits(const uint64_t* bits, int64_t n, int64_t m, int64_t words);
 // Lists the missing cells instead of the observed ones when those are fewer.
 void list_rarer_kind(Lines& lines);
 
-// Keeps some lines and some of the other side, renumbered.
+// Keeps some lines and some of the other side, renumbered; without weights.
 Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other);
 

@@ -121,7 +121,7 @@ bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
     out.cols = std::move(cols);
   } else {
     out.rows = subset(rows, out.core_rows, out.core_cols);
-    out.cols = transpose(out.rows);
+    out.cols = subset(cols, out.core_cols, out.core_rows);
   }
   out.n_core_blocks = connected_blocks(out.rows, out.cols, out.row_label, out.col_label);
   return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "nested.hpp"
 #include "peel.hpp"
@@ -18,14 +19,21 @@ bool positive_margins(const uint64_t* keys, const double* sums, int64_t n, int64
                       int64_t words, std::vector<double>& R, std::vector<double>& C) {
   R.assign(static_cast<size_t>(n), 0.0);
   C.assign(static_cast<size_t>(m), 0.0);
-  int64_t n_observed = 0, n_positive = 0;
+  int64_t n_observed = 0;
   for (int64_t k = 0; k < n * words; ++k) n_observed += count_bits(keys[k]);
+  std::vector<double> counts(static_cast<size_t>(m), 0.0);  // doubles: one vector loop
+  double* const positives = counts.data();
+  double* const columns = C.data();
   for (int64_t i = 0; i < n; ++i) {
     const double* s = sums + i * m;
-    for (int64_t j = 0; j < m; ++j) C[j] += s[j];
-    for (int64_t j = 0; j < m; ++j) n_positive += s[j] > 0.0;
+    for (int64_t j = 0; j < m; ++j) {
+      columns[j] += s[j];
+      positives[j] += s[j] > 0.0 ? 1.0 : 0.0;
+    }
     R[i] = quick_sum(s, m);
   }
+  const auto n_positive =
+      static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
   // Sums of cells that nobody observed are 0: as many positive as observed ones means
   // that they are the same.
   const auto positive = [](double x) { return x > 0.0; };

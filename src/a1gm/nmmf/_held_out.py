@@ -116,8 +116,8 @@ def plan(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Plan
         rows = [slice(k, n_rows, n_groups) for k in range(n_groups)]
         return list(zip(rows, hidden, strict=True))
     # Runs that hide nothing and follow one another are one run.
-    is_plain = ~hidden.any(axis=1)
-    first = np.flatnonzero(np.append(True, ~(is_plain[1:] & is_plain[:-1])))
+    hides = np.any(hidden, axis=1)
+    first = np.flatnonzero(np.append(True, hides[1:] | hides[:-1]))
     edges = [n_rows * int(k) // n_groups for k in (*first, n_groups)]
     rows = [slice(a, b, 1) for a, b in pairwise(edges)]
     return list(zip(rows, hidden[first], strict=True))
