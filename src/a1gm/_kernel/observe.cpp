@@ -56,17 +56,21 @@ class Worker {
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
       if (job_.go_wide.load(std::memory_order_relaxed)) return;
       const int64_t rows = std::min(tile_rows_, end_ - row);
+      due_.clear();
       scan(row, rows, nullptr);
       if (complete_) {  // as was the last tile, whose pattern stands in tile_ids_[0]
         add_run(row, rows);
         continue;
       }
-      if ((was_one_pattern_ = rows >= kRowsWorthARun && is_one_pattern(rows))) {
+      was_one_pattern_ = rows >= kRowsWorthARun && is_one_pattern(rows);
+      if (was_one_pattern_ && !added_) {
         add_run(row, rows);
         continue;
       }
-      assign_patterns(rows);
-      add_cells(rows);
+      if (!added_) {
+        assign_patterns(rows);
+        add_cells(rows);
+      }
       for (const int32_t id : due_) flush(id);
       ids.store(row - begin_, tile_ids_.data(), rows, patterns.size());
       if (table_is_a_waste(row + rows - begin_)) job_.go_wide = true;
@@ -108,7 +112,7 @@ class Worker {
   int64_t begin_, end_, tile_rows_;
   RunMemory memory_;
   double* wide_run_ = nullptr;  // the wide form's one run, for scans that can add to it
-  bool added_ = false;          // and whether the last one did
+  bool added_ = false;          // whether the last scan has added its rows, too
   // Columns that lie side by side in memory and count into the same row sums.
   struct Stretch {
     const double* x;  // first cell of the tile
@@ -122,12 +126,9 @@ class Worker {
   std::vector<uint64_t> keys_, stretch_keys_, stretch_positive_;
   std::vector<double> stretch_sums_, scratch_, column_sums_;
   bool was_one_pattern_ = false;  // then the next tile probably has one too
+  bool can_add_at_once_ = false;  // one narrow stretch
   bool all_narrow_ = true;        // so that a scan may find every stretch complete
   bool complete_ = false;         // nothing is missing in this tile: it has no keys
-  struct Run {  // the open run of a pattern: its sums and how many rows are in it
-    double* sums;
-    int64_t rows;
-  };
   std::vector<double*> acc_, stretch_acc_;
   std::vector<Run> runs_;
   std::vector<int32_t> due_, tile_ids_;
@@ -157,6 +158,8 @@ class Worker {
       col += cols;
       if (whole) break;
     }
+    can_add_at_once_ = stretches_.size() == 1 && all_narrow_ &&
+                       job_.isa.scan_and_add != nullptr;
     if (stretches_.size() == 1) return;
     const auto rows = static_cast<size_t>(tile_rows_);
     stretch_keys_.resize(rows * static_cast<size_t>(job_.words));
@@ -208,12 +211,11 @@ class Worker {
 
   // Which pattern each row of the tile has, and where its cells are to be added.
   void assign_patterns(int64_t rows) {
-    due_.clear();
     const uint64_t* key = keys_.data();
     int32_t* const ids = tile_ids_.data();
     if (job_.words == 1) {
       for (int64_t i = 0; i < rows; ++i) {
-        PatternIndex::Short& hit = patterns.cached(key[i]);
+        KnownKey& hit = patterns.cached(key[i]);
         if (hit.key != key[i] || hit.id < 0) hit = {key[i], number_of(key + i)};
         ids[i] = hit.id;
       }
@@ -278,7 +280,10 @@ class Worker {
       TileScan found{keys_.data(), positive,
                      job_.row_sums + s.group * job_.n_rows + row, 0.0};
       found.run = wide_run_;
-      scan_stretch(s, rows, found);
+      if (positive == nullptr && !was_one_pattern_ && can_add_at_once_)
+        scan_and_add(s, rows, found);
+      else
+        scan_stretch(s, rows, found);
       smallest = found.smallest;
       tile_total = found.total;
       added_ = found.added;
@@ -293,6 +298,19 @@ class Worker {
     total += tile_total;
     // One row that is not finite is enough to spoil the sum of them all.
     if (!std::isfinite(tile_total)) find_infinite(row, rows);
+  }
+
+  void scan_and_add(const Stretch& s, int64_t rows, TileScan& found) {
+    RowSink sink{patterns.known(), patterns.shift(), runs_.data(), tile_ids_.data(),
+                 due_, this, [](void* owner, uint64_t key, RowSink& at) {
+                   auto& worker = *static_cast<Worker*>(owner);
+                   const int32_t id = worker.number_of(&key);
+                   worker.patterns.cached(key) = {key, id};
+                   at.runs = worker.runs_.data();
+                   return id;
+                 }};
+    job_.isa.scan_and_add(s.x, s.stride, rows, s.cols, found, sink);
+    found.added = true;
   }
 
   // Scans a stretch as the last tile suggests.

@@ -29,16 +29,12 @@ class PatternIndex {
       : words_(words),
         slots_(64, -1),
         shift_(n_rows < 100'000 ? 58 : 52),
-        recent_(words == 1 ? size_t{1} << (64 - shift_) : 0) {}
+        known_(words == 1 ? size_t{1} << (64 - shift_) : 0) {}
 
   // A small cache in front of the table, for keys of one word.
-  struct Short {
-    uint64_t key = 0;
-    int32_t id = -1;
-  };
-  Short& cached(uint64_t key) {
-    return recent_[(key * 0x9e3779b97f4a7c15ULL) >> shift_];
-  }
+  KnownKey& cached(uint64_t key) { return known_[(key * kKeyMix) >> shift_]; }
+  KnownKey* known() { return known_.data(); }
+  int shift() const { return shift_; }
   int64_t size() const { return size_; }
   std::vector<uint64_t> keys;
 
@@ -79,7 +75,7 @@ class PatternIndex {
   int32_t last_ = -1;
   std::vector<int32_t> slots_;
   int shift_;
-  std::vector<Short> recent_;
+  std::vector<KnownKey> known_;
 };
 
 // Zeroed memory for the open runs of the patterns, many patterns to an allocation.

@@ -156,6 +156,67 @@ A1GM_TARGET void scan_narrow_rows(const double* x, int64_t stride, int64_t rows,
   }
 }
 
+// A row that has been read, added to the run of its pattern.
+template <int V>
+A1GM_INLINE void add_to_run(const __m256d* values, uint64_t key, int64_t i,
+                            RowSink& sink) {
+  const KnownKey& hit = sink.known[(key * kKeyMix) >> sink.shift];
+  int32_t id = hit.id;
+  if (__builtin_expect(hit.key != key || id < 0, 0)) id = sink.number(sink.owner, key, sink);
+  sink.ids[i] = id;
+  Run& run = sink.runs[id];
+  for (int v = 0; v < V; ++v)  // runs are padded to whole vectors
+    _mm256_storeu_pd(run.sums + 4 * v,
+                     _mm256_add_pd(_mm256_loadu_pd(run.sums + 4 * v), values[v]));
+  if (++run.rows % kRun == 0) sink.full.push_back(id);
+}
+
+template <int V>
+A1GM_TARGET void scan_and_add_rows(const double* x, int64_t stride, int64_t rows,
+                                   int64_t cols, TileScan& out, RowSink& sink) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  const uint64_t valid = (uint64_t{1} << cols) - 1;
+  __m256d smallest = _mm256_set1_pd(out.smallest);
+  const auto scan_row = [&](const double* row, int64_t i) A1GM_LAMBDA {
+    __m256d values[V], sum = _mm256_setzero_pd();
+    uint64_t bits = 0;
+    for (int v = 0; v < V; ++v) {
+      const __m256d a = v + 1 < V ? _mm256_loadu_pd(row + 4 * v)
+                                  : _mm256_maskload_pd(row + 4 * v, tail);
+      const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
+      values[v] = _mm256_and_pd(a, seen);
+      sum = v == 0 ? values[v] : _mm256_add_pd(sum, values[v]);
+      smallest = _mm256_min_pd(smallest, values[v]);
+      bits |= bits_of(seen) << (4 * v);
+    }
+    add_to_run<V>(values, out.keys[i] = bits & valid, i, sink);
+    return sum;
+  };
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, x += 4 * stride) {
+    const __m256d a = scan_row(x, i), b = scan_row(x + stride, i + 1);
+    const __m256d c = scan_row(x + 2 * stride, i + 2);
+    const __m256d d = scan_row(x + 3 * stride, i + 3);
+    _mm256_storeu_pd(out.sums + i, four_sums(a, b, c, d));
+  }
+  for (; i < rows; ++i, x += stride) out.sums[i] = lane_sum(scan_row(x, i));
+  out.smallest = lane_min(smallest);
+}
+
+void scan_and_add_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                       TileScan& out, RowSink& sink) {
+  switch ((cols + 3) / 4) {
+    case 1: return scan_and_add_rows<1>(x, stride, rows, cols, out, sink);
+    case 2: return scan_and_add_rows<2>(x, stride, rows, cols, out, sink);
+    case 3: return scan_and_add_rows<3>(x, stride, rows, cols, out, sink);
+    case 4: return scan_and_add_rows<4>(x, stride, rows, cols, out, sink);
+    case 5: return scan_and_add_rows<5>(x, stride, rows, cols, out, sink);
+    case 6: return scan_and_add_rows<6>(x, stride, rows, cols, out, sink);
+    case 7: return scan_and_add_rows<7>(x, stride, rows, cols, out, sink);
+    default: return scan_and_add_rows<8>(x, stride, rows, cols, out, sink);
+  }
+}
+
 // Rows without holes need no masks. A hole, or an infinite cell, makes the sum of all
 // cells not finite: then false is returned and the scan must be done again.
 template <int V>
@@ -419,7 +480,7 @@ void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
 
 Isa choose_isa() {
 #ifdef A1GM_AVX2
-  if (__builtin_cpu_supports("avx2")) return {scan_tile_avx2, add_tile_avx2, add_run_avx2};
+  if (__builtin_cpu_supports("avx2")) return {scan_tile_avx2, add_tile_avx2, add_run_avx2, scan_and_add_avx2};
 #endif
   return {scan_tile_plain, add_tile_plain, add_run_plain};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace a1gm {
 
@@ -24,6 +25,31 @@ struct TileScan {
   bool added = false;         // and done: long rows with `positive` only
 };
 
+// The open run of a pattern: its sums and how many rows are in it.
+struct Run {
+  double* sums;
+  int64_t rows;
+};
+
+// A place of the small cache of patterns of one word.
+struct KnownKey {
+  uint64_t key = 0;
+  int32_t id = -1;
+};
+constexpr uint64_t kKeyMix = 0x9e3779b97f4a7c15ULL;  // its upper bits name the place
+
+// Where rows of narrow tables go as they are scanned: to the runs of their patterns.
+struct RowSink {
+  KnownKey* known;
+  int shift;
+  Run* runs;
+  int32_t* ids;                // out: the pattern of each row
+  std::vector<int32_t>& full;  // out: patterns whose run is due to be closed
+  void* owner;
+  // Numbers a key that is not among the known; may move the runs.
+  int32_t (*number)(void* owner, uint64_t key, RowSink& sink);
+};
+
 // The fastest versions that this processor runs.
 struct Isa {
   // Scans rows of `cols` doubles, `stride` apart.
@@ -35,6 +61,10 @@ struct Isa {
   // Adds all rows to one accumulator.
   void (*add_run)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                   double* acc);
+  // Scans at most kNarrow columns and adds each row where it belongs, in one go; null
+  // where that is not faster. For scans without `positive` and `columns`.
+  void (*scan_and_add)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                       TileScan& out, RowSink& sink) = nullptr;
 };
 
 Isa choose_isa();
