@@ -16,8 +16,7 @@ from a1gm.exceptions import (
     NothingObservedError,
     ParameterError,
 )
-from a1gm.nmmf import _held_out
-from a1gm.nmmf._together import scale_together
+from a1gm.nmmf import _held_out, _observe, _tune
 
 
 def made(seed=0, shape=(200, 12, 5, 4), holes=0.2, counts=2.0):
@@ -41,8 +40,9 @@ def hidden_cells(shape, share, seed):
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_scores_are_those_of_fits_without_the_hidden_cells(share, seed):
-    X, Y, Z = made(seed)
+@pytest.mark.parametrize("n_cols", [12, 62])  # with Z, in one word and in two
+def test_scores_are_those_of_fits_without_the_hidden_cells(share, seed, n_cols):
+    X, Y, Z = made(seed, (200, n_cols, 5, 4))
     weights = [0.0, 0.2, 5.0]
     tuning = a1gm.tune_nmmf(
         X,
@@ -73,8 +73,8 @@ def test_scores_are_those_of_fits_without_the_hidden_cells(share, seed):
 
 def test_large_tables_in_runs_of_rows(monkeypatch):
     monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
-    test_scores_are_those_of_fits_without_the_hidden_cells(0.02, 3)
-    test_scores_are_those_of_fits_without_the_hidden_cells(0.3, 4)
+    test_scores_are_those_of_fits_without_the_hidden_cells(0.02, 3, 12)
+    test_scores_are_those_of_fits_without_the_hidden_cells(0.3, 4, 62)
 
 
 @given(
@@ -197,18 +197,37 @@ def test_faults_are_named():
             a1gm.tune_nmmf(*tables)
 
 
-def test_scaling_many_margins_at_once():
-    rng = np.random.default_rng(0)
-    mask = rng.random((30, 6)) < 0.7
-    mask[:, 0] = mask[0] = True
-    tables = [np.where(mask, rng.random((30, 6)) + 0.1, np.nan) for _ in range(4)]
-    sums = [np.array([np.nansum(T, axis=k) for T in tables]) for k in (1, 0)]
-    scale, h, done = scale_together(mask.astype(float), *sums, 1e-12)
-    assert done.all()
-    for k, T in enumerate(tables):
-        fitted = np.outer(scale[k] * sums[0][k], h[k])
-        np.testing.assert_allclose(fitted, a1gm.fit(T).reconstruct(), rtol=1e-9)
-    # A problem without a minimiser does not converge; it is left to the other solver.
-    rows, cols = np.array([[5.0, 5.0]]), np.array([[5.0, 5.0]])
-    zero = np.array([[1.0, 1.0], [1.0, 0.0]])
-    assert not scale_together(zero, rows, cols, 1e-8)[2][0]
+def test_as_many_patterns_as_rows(monkeypatch):
+    """The wide form of the rows that hide nothing, and of Y, changes no score."""
+    monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
+    monkeypatch.setattr(_held_out, "TABLE_CELLS", 1)
+    monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
+    test_scores_are_those_of_fits_without_the_hidden_cells(0.02, 5, 62)
+    test_scores_are_those_of_fits_without_the_hidden_cells(0.3, 6, 12)
+
+
+def test_blocks_that_x_alone_does_not_join_are_not_scored():
+    X, Y, Z = made(12, (200, 12, 5, 4), holes=0.0)
+    X[:100, 6:] = X[100:, :6] = np.nan
+    tuning = a1gm.tune_nmmf(X, Y, Z, random_state=1)
+    hidden = hidden_cells(X.shape, 0.1, 1) & ~np.isnan(X)
+    kept = np.where(hidden, np.nan, X)
+    scored = hidden & (np.nansum(kept, axis=1) > 0)[:, None]
+    assert tuning.n_cells == scored.sum()
+    assert np.isfinite(tuning.scores).all()
+
+
+def test_weights_that_plain_sweeps_do_not_reach_are_solved_one_by_one(monkeypatch):
+    X, Y, Z = made(13)
+    weights = [0.0, 0.5]
+    options = {"alphas": weights, "betas": weights, "tol": 1e-11}
+    quick = a1gm.tune_nmmf(X, Y, Z, **options)
+    monkeypatch.setattr(_tune, "MAX_SWEEPS", 1)
+    slow = a1gm.tune_nmmf(X, Y, Z, **options)
+    np.testing.assert_allclose(slow.scores, quick.scores, rtol=1e-9)
+
+
+def test_the_default_tolerance_is_far_below_the_differences_of_scores():
+    X, Y, Z = made(14)
+    loose, tight = a1gm.tune_nmmf(X, Y, Z), a1gm.tune_nmmf(X, Y, Z, tol=1e-11)
+    np.testing.assert_allclose(loose.scores, tight.scores, rtol=1e-4)

@@ -1,8 +1,9 @@
 """Hide a random share of X's cells, observe the rest once, and score any weights.
 
 The rows are dealt to a few groups, and some groups hide neighbouring columns from a
-place drawn at random. So the tables keep few patterns, one pass finds all sums that any
-pair of weights needs, and the score of a solution is computed from those sums:
+place drawn at random. So the tables get few patterns more than they have, one pass
+finds all sums that any pair of weights needs, and the score of a solution is computed
+from those sums:
 
     sum over hidden cells of  x log x - x  -  x log w_i  -  x log h_j  +  w_i h_j,
 
@@ -18,16 +19,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from a1gm._bits import pack_bits, unpack_bits
-from a1gm._blocks import Components, find_components
+from a1gm._bits import unpack_bits
+from a1gm._blocks import find_components
 from a1gm._input import Source
 from a1gm._input.source import Part
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe import TABLE_CELLS
-from a1gm._peel import reduce_statistics
-from a1gm._statistics import TableStatistics, weighted_counts
+from a1gm._statistics import TableStatistics, WideStatistics, weighted_counts
 from a1gm._types import AnyArray, Bools, Floats, Ints
-from a1gm.exceptions import NotRepresentableError
+from a1gm.exceptions import DataError, NotRepresentableError
+from a1gm.nmmf._kept_lines import KeptLines, first_columns, join_lines, lines_of
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._observe import Fault, check_faults, check_something_observed
 
@@ -43,10 +44,9 @@ Plan = list[tuple[slice, Bools]]  # rows of each group, and the columns it hides
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Some of the rows, and what one pass over them finds.
+    """Rows that hide the same columns, and what one pass over them finds.
 
-    Rows of ``sums`` are the kept cells of X, the hidden ones, and Z; a group that hides
-    nothing has their total only.
+    Rows of ``sums`` are the kept cells of X, the hidden ones, and Z.
     """
 
     cells: AnyArray  # the rows of X, a view
@@ -55,20 +55,24 @@ class Group:
     line_of_row: AnyArray
     table: TableStatistics
 
+    def has_observed(self) -> tuple[Bools, Bools]:
+        """Lines and columns with at least one observed cell, hidden or not."""
+        return self.table.has_observed()
+
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What scoring needs: sums of the lines of all groups, and of their rows.
+    """What scoring needs: sums of all lines, and of the rows with scored cells.
 
     ``lines`` and ``cols`` are those with scored cells: hidden ones that the rest of X
     determines. What follows them is about these lines and columns only.
     """
 
-    observed: Bools  # lines x (columns of X and Z), hidden cells removed
-    sums: Floats
+    kept: KeptLines
     n_cols: int  # of X
     lines: Ints
     cols: Ints
+    observed: Floats  # lines x (columns of X and Z), 1 where a cell is kept
     scored: Floats  # lines x columns, 1 where cells are scored
     line_hidden: Floats
     col_hidden: Floats
@@ -86,17 +90,23 @@ class HeldOut:
         # not @: a threaded BLAS takes longer to wake than to multiply
         return float((self.row_hidden * np.log(weighted)).sum())
 
+    def scales(self, factors: Floats) -> Floats:
+        """Scale of the lines for column factors, a solution in every row."""
+        scale: Floats = 1.0 / (factors @ self.observed.T)
+        return scale
+
     def scores(
-        self, betas: Floats, scales: Floats, factors: Floats, row_parts: Floats
+        self, betas: Floats, scale: Floats, factors: Floats, row_parts: Floats
     ) -> Floats:
         """Divergence of the hidden cells; every row of the arguments is a solution."""
-        # A line or column without scored cells may have scale or factor 0, or NaN.
-        scale, h = scales[:, self.lines], factors[:, self.cols]
+        # A column without scored cells may have a factor of 0, or NaN.
+        h = factors[:, self.cols]
         logs = row_parts + np.log(scale) @ self.line_hidden
         logs += np.log(h) @ self.col_hidden
         fitted = scale * (self.line_sums[0] + betas[:, None] * self.line_sums[1])
-        of_lines = h @ self.scored.T
-        return self.constant - logs + (fitted * of_lines).sum(axis=1)  # type: ignore[no-any-return]
+        fitted *= h @ self.scored.T
+        score: Floats = self.constant - logs + fitted.sum(axis=1)
+        return score
 
 
 def plan(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Plan:
@@ -176,8 +186,8 @@ def hide_cells(
     first, *rest = deal(planned, x.n_rows, threads)
 
     # Every thread takes groups of its own: meeting after each would cost more.
-    def observe_all(some: Plan) -> list[Group]:
-        return [_observe_group(tables, arrays, *p) for p in some]
+    def observe_all(some: Plan) -> list[Group | KeptLines]:
+        return [_observe_rows(tables, arrays, *p) for p in some]
 
     if not rest:
         groups = observe_all(first)
@@ -186,9 +196,18 @@ def hide_cells(
             others = [pool.submit(observe_all, some) for some in rest]
             groups = observe_all(first)
             groups += [group for other in others for group in other.result()]
-    columns = np.any([g.table.has_observed()[1] for g in groups], axis=0)
+    columns = np.any([g.has_observed()[1] for g in groups], axis=0)
     check_something_observed(tables, columns)
-    return _gather(groups, x.n_cols)
+    hiding = [g for g in groups if isinstance(g, Group)]
+    plain = [g for g in groups if isinstance(g, KeptLines)]
+    held_out = _gather(hiding, plain, x.n_cols) if hiding else None
+    if held_out is None or held_out.n_cells == 0:
+        msg = (
+            "No hidden cell of X can be predicted from the others. Give X more "
+            "observed cells, or a larger share."
+        )
+        raise DataError(msg)
+    return held_out
 
 
 def plain_array(source: Source) -> tuple[AnyArray, AnyArray | None]:
@@ -198,12 +217,14 @@ def plain_array(source: Source) -> tuple[AnyArray, AnyArray | None]:
     return source.rows(slice(0, source.n_rows)), None
 
 
-def _observe_group(
+def _observe_rows(
     tables: list[SharedTable],
     arrays: list[tuple[AnyArray, AnyArray | None]],
     rows: slice,
     hidden: Bools,
-) -> Group:
+) -> Group | KeptLines:
+    """Observe the rows of a group; those of one that hides nothing are only added."""
+    hides = bool(hidden.any())
     X, *rest = arrays
     edges = np.flatnonzero(np.diff(hidden, prepend=~hidden[:1]))
     parts: list[Part] = []
@@ -213,12 +234,9 @@ def _observe_group(
         parts.append((piece, mask, None, 0, int(hidden[start])))
     for values, mask in rest:
         mask = None if mask is None else mask[rows]  # noqa: PLW2901
-        parts.append((values[rows], mask, None, 0, 2))
-    if not hidden.any():  # its rows are not scored, so one sum is enough
-        parts = [(*part[:4], 0) for part in parts]
-    n_sums = 3 if hidden.any() else 1
-    sums, _, found, _, overflow, negative, infinite = kernel.observe(
-        parts, n_sums, 1, 1.0, TABLE_CELLS, True
+        parts.append((values[rows], mask, None, 0, 2 if hides else 1))
+    sums, wide, found, _, overflow, negative, infinite = kernel.observe(
+        parts, 3 if hides else len(arrays), 1, 1.0, TABLE_CELLS, hides
     )
     check_faults(tables, _in_table(negative, rows), _in_table(infinite, rows))
     if overflow:
@@ -227,11 +245,20 @@ def _observe_group(
             "tables by a power of ten first."
         )
         raise NotRepresentableError(msg)
+    if wide:
+        bits, positive, col_sums, has_zero = found
+        statistics = WideStatistics(
+            bits, positive if has_zero else None, sums[0], col_sums
+        )
+        return lines_of(statistics, sums, len(hidden))
     ids, keys, counts, block_sums = found
+    table = TableStatistics(keys, counts, block_sums)
+    if not hides:
+        return lines_of(table, sums, len(hidden))
     cells = X[0][rows]
     if X[1] is not None:
         cells = np.where(X[1][rows], np.nan, cells)
-    return Group(cells, hidden, sums, ids, TableStatistics(keys, counts, block_sums))
+    return Group(cells, hidden, sums, ids, table)
 
 
 def _in_table(fault: Fault, rows: slice) -> Fault:
@@ -240,21 +267,18 @@ def _in_table(fault: Fault, rows: slice) -> Fault:
     return count, rows.start + row * rows.step, col, value
 
 
-def _gather(groups: list[Group], n_cols: int) -> HeldOut:
+def _gather(groups: list[Group], plain: list[KeptLines], n_cols: int) -> HeldOut:
     """Put the lines of all groups together and decide which cells can be scored."""
     starts = np.cumsum([0] + [g.table.n_lines for g in groups])
-    seen = np.concatenate([g.table.observed for g in groups])
+    observed = np.concatenate([g.table.observed for g in groups])
     sums = np.concatenate([g.table.sums for g in groups])
     hidden = np.concatenate([np.tile(g.hidden, (g.table.n_lines, 1)) for g in groups])
-    hidden &= seen[:, :n_cols]
-    observed, kept = seen.copy(), sums.copy()
+    hidden &= observed[:, :n_cols]
+    kept_sums = sums.copy()
     observed[:, :n_cols] &= ~hidden
-    kept[:, :n_cols][hidden] = 0.0
-    components = _components(observed[:, :n_cols], kept[:, :n_cols])
-    same = components.line[:, None] == components.col
-    positive = (kept[:, :n_cols].sum(axis=1) > 0.0)[:, None]
-    positive = positive & (kept[:, :n_cols].sum(axis=0) > 0.0)
-    scored = hidden & same & positive
+    kept_sums[:, :n_cols][hidden] = 0.0
+    kept = join_lines([KeptLines.of_cells(observed, kept_sums, n_cols), *plain])
+    scored = hidden & _determined(kept, len(observed), n_cols)
     hidden_sums = np.where(scored, sums[:, :n_cols], 0.0)
     pieces = [
         _score_rows(group, scored[a:b], hidden_sums[a:b])
@@ -262,13 +286,12 @@ def _gather(groups: list[Group], n_cols: int) -> HeldOut:
     ]
     line_sums, row_hidden, row_sums, constants, counts = zip(*pieces, strict=True)
     lines, cols = np.flatnonzero(scored.any(axis=1)), np.flatnonzero(scored.any(axis=0))
-    observed, kept, place = _merge_twins(observed, kept)
     return HeldOut(
-        observed=observed,
-        sums=kept,
+        kept=kept,
         n_cols=n_cols,
-        lines=place[lines],
+        lines=lines,
         cols=cols,
+        observed=observed[lines].astype(np.float64),
         scored=scored[np.ix_(lines, cols)].astype(np.float64),
         line_hidden=hidden_sums.sum(axis=1)[lines],
         col_hidden=hidden_sums.sum(axis=0)[cols],
@@ -280,34 +303,26 @@ def _gather(groups: list[Group], n_cols: int) -> HeldOut:
     )
 
 
-def _merge_twins(observed: Bools, sums: Floats) -> tuple[Bools, Floats, Ints]:
-    """Lines with the same kept cells made one, and the place of each.
+def _determined(kept: KeptLines, n_lines: int, n_cols: int) -> Bools:
+    """Cells of the first lines that the kept cells of X alone determine.
 
-    They have the same scale whatever the weights.
+    Their line and column have a positive sum and are in one block.
     """
-    _, first, place = np.unique(
-        pack_bits(observed), axis=0, return_index=True, return_inverse=True
-    )
-    merged = np.zeros((len(first), sums.shape[1]))
-    np.add.at(merged, place.ravel(), sums)
-    return observed[first], merged, place.ravel()
-
-
-def _components(observed: Bools, sums: Floats) -> Components:
-    """Blocks of X alone without the hidden cells, as fitted with weights of zero."""
-    lines = observed.any(axis=1)
-    table = TableStatistics(
-        pack_bits(observed),
-        np.ones(len(observed), np.int64),
-        np.ascontiguousarray(sums),
-    )
-    found = find_components(table)
-    if found is not None:
-        return found
-    reduced = reduce_statistics(table, None)
-    nothing = np.ones(reduced.core_shape[0]), np.ones(reduced.core_shape[1])
-    _, _, line, col = reduced.replay(*nothing)
-    return Components(np.where(lines, line, -1).astype(np.int32), col)
+    bits = first_columns(kept.bits, n_cols)
+    positive = first_columns(kept.positive, n_cols)
+    has_line: Bools = kept.sums[:, 0] > 0.0
+    has_col: Bools = kept.col_sums[:n_cols] > 0.0
+    both = has_line[:n_lines, None] & has_col
+    # The usual case: every line shares a positive cell's column with the fullest one.
+    fullest = np.argmax(np.bitwise_count(positive).sum(axis=1))
+    meets = (positive & positive[fullest]).any(axis=1)
+    if (meets | ~has_line).all():
+        return both
+    no_sums = np.zeros(0), np.zeros(n_cols)
+    blocks = find_components(WideStatistics(bits, positive, *no_sums))
+    assert blocks is not None
+    same: Bools = blocks.line[:n_lines, None] == blocks.col
+    return both & same
 
 
 def _score_rows(
@@ -318,9 +333,6 @@ def _score_rows(
     A row whose kept cells of X are all zero cannot be predicted from X; its hidden
     cells are taken out of ``hidden_sums``, in place.
     """
-    if not group.hidden.any():
-        nothing = np.zeros((2, group.table.n_lines)), np.zeros(0), np.zeros((2, 0))
-        return *nothing, 0.0, 0
     kept, row_hidden, side = group.sums
     line = group.line_of_row
     n_lines = group.table.n_lines

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from a1gm._bits import pack_bits
 from a1gm._blocks import find_components
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
-from a1gm._fit import DEFAULT_MAX_ITER, check_options, solve_plain_table
+from a1gm._fit import DEFAULT_MAX_ITER, check_options
+from a1gm._kernel import kernel, threads_for
 from a1gm._peel import reduce_statistics
-from a1gm._statistics import TableStatistics
-from a1gm._types import Floats, Words
-from a1gm.exceptions import DataError, ParameterError
+from a1gm._statistics import WideStatistics
+from a1gm._types import Floats
+from a1gm.exceptions import ParameterError
 from a1gm.nmmf._fit import check_weight, lay_out_nmmf
-from a1gm.nmmf._held_out import HeldOut, hide_cells
+from a1gm.nmmf._held_out import hide_cells
+from a1gm.nmmf._kept_lines import KeptLines, first_columns, join_lines, lines_of
 from a1gm.nmmf._layout import Layout, SharedTable
 from a1gm.nmmf._observe import observe_row_set
-from a1gm.nmmf._together import scale_together
 
 __all__ = ["NMMFTuning", "tune_nmmf"]
 
 DEFAULT_GRID = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 DEFAULT_SHARE = 0.1
-CELLS_AT_ONCE = 1 << 22  # (pairs of weights) x (patterns) solved together
+MAX_SWEEPS = 60  # more are needed by few tables, which are then solved one by one
 ENOUGH_CELLS = 50_000  # hidden cells that tell weights apart as well as more would
 
 
@@ -90,7 +89,7 @@ def tune_nmmf(
     betas: Iterable[float] | None = None,
     share: float | None = None,
     random_state: int | np.random.Generator | None = 0,
-    tol: float = 1e-8,
+    tol: float = 1e-5,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
 ) -> NMMFTuning:
@@ -108,8 +107,8 @@ def tune_nmmf(
         where 50,000 hidden cells are enough.
     random_state : int, Generator or None, default=0
         Decides which cells are hidden.
-    tol : float, default=1e-8
-        The certificate that each fit must reach.
+    tol : float, default=1e-5
+        The certificate that each fit must reach: far below the noise of the scores.
     max_iter, n_threads
         As in ``fit_nmmf``.
 
@@ -129,10 +128,10 @@ def tune_nmmf(
     -----
     The rows are dealt to groups (in turn, or in runs when X is large), and 5 groups
     drawn at random hide neighbouring columns from a random place on, so that each cell
-    has the same chance to be hidden. This keeps the patterns few: the tables are read
-    once, and each pair of weights only rescales the sums. Cells that X alone could not
-    predict (their row or column has nothing left but zeros, or is cut off) are hidden
-    but not scored, so that all scores are of the same cells.
+    has the same chance to be hidden. This adds few patterns: the tables are read once,
+    and all pairs of weights are solved side by side from the same sums. Cells that X
+    alone could not predict (their row or column has nothing left but zeros, or is cut
+    off) are hidden but not scored, so that all scores are of the same cells.
 
     Examples
     --------
@@ -159,7 +158,6 @@ def tune_nmmf(
     grid = _Grid(layout, tables, share, _generator(random_state), n_threads)
     a = _weights(alphas, "alphas", given="Y" in tables)
     b = _weights(betas, "betas", given="Z" in tables)
-    grid.prepare(b)
     points = [(float(alpha), float(beta)) for alpha in a for beta in b]
     found = grid.scores([*points, (0.0, 0.0)], tol, max_iter)
     scores = np.array([found[point] for point in points]).reshape(len(a), len(b))
@@ -209,112 +207,85 @@ class _Grid:
         n_threads: int | None,
     ) -> None:
         rows = [layout.tables[t] for t in layout.row_sets[0].tables]
-        self.held_out = hide_cells(
-            rows,
-            share=share,
-            rng=rng,
-            n_threads=n_threads,
-        )
-        if self.held_out.n_cells == 0:
-            msg = (
-                "No hidden cell of X can be predicted from the others. Give X more "
-                "observed cells, or a larger share."
-            )
-            raise DataError(msg)
-        self._add_lines_of_y(tables.get("Y"), n_threads)
-        self._keys: dict[tuple[bool, bool], Words] = {}
-        self._counts = np.ones(len(self.sums), np.int64)
-        self._row_parts: dict[float, float] = {}
-
-    def _add_lines_of_y(self, y: SharedTable | None, n_threads: int | None) -> None:
-        held: HeldOut = self.held_out
-        self.observed, self.sums = held.observed, held.sums
-        if y is None:
-            return
-        seen = observe_row_set(
-            [y], n_threads=n_threads, separate=False, keep_table=True
-        )
-        assert isinstance(seen.statistics, TableStatistics)
-        padding = ((0, 0), (0, held.observed.shape[1] - y.source.n_cols))
-        lines = np.pad(seen.statistics.observed, padding)
-        sums = np.ldexp(np.pad(seen.statistics.sums, padding), seen.exponent)
-        self.observed = np.concatenate([self.observed, lines])
-        self.sums = np.concatenate([self.sums, sums])
-
-    def prepare(self, betas: Floats) -> None:
-        """Compute what depends on the rows, once for each beta."""
-        every = sorted({0.0, *(float(beta) for beta in betas)})
-        self._row_parts = {beta: self.held_out.row_part(beta) for beta in every}
+        self.held_out = hide_cells(rows, share=share, rng=rng, n_threads=n_threads)
+        self._n_threads = n_threads
+        kept = self.held_out.kept
+        self._n_lines = len(kept.bits)  # of X and Z; those of Y follow
+        self._y_col_sums = np.zeros(len(kept.col_sums))
+        self._lines = kept
+        if "Y" in tables:
+            y = _lines_of_y(tables["Y"], n_threads).widened(len(kept.col_sums))
+            self._y_col_sums = y.col_sums
+            self._lines = join_lines([kept, y])
 
     def scores(
         self, points: list[tuple[float, float]], tol: float, max_iter: int
     ) -> dict[tuple[float, float], float]:
         """Divergence of the hidden cells for many pairs of weights."""
-        found: dict[tuple[float, float], float] = {}
-        at_once = max(1, CELLS_AT_ONCE // len(self.sums))
-        for steers in itertools.product((False, True), repeat=2):
-            chosen = [p for p in points if (p[0] > 0.0, p[1] > 0.0) == steers]
-            for start in range(0, len(chosen), at_once):
-                batch = chosen[start : start + at_once]
-                found |= self._score_together(batch, tol, max_iter)
-        return found
-
-    def _score_together(
-        self, points: list[tuple[float, float]], tol: float, max_iter: int
-    ) -> dict[tuple[float, float], float]:
-        """Scores of pairs with zeros in the same places: one pattern, many margins."""
-        n_lines, n_cols = len(self.held_out.observed), self.held_out.n_cols
-        alpha, beta = np.array(points).T[:, :, None]
-        rows = slice(None) if alpha[0] else slice(n_lines)
-        cols = slice(None) if beta[0] else slice(n_cols)
-        by_x = self.sums[:, :n_cols].sum(axis=1)
-        row_sums = by_x + beta * self.sums[:, n_cols:].sum(axis=1)
-        row_sums[:, n_lines:] = alpha * by_x[n_lines:]
-        col_sums = self.sums[:n_lines].sum(axis=0) + alpha * self.sums[n_lines:].sum(0)
-        col_sums[:, n_cols:] *= beta
-        mask = self.observed[rows, cols].astype(np.float64)
-        scale, h, done = scale_together(mask, row_sums[:, rows], col_sums[:, cols], tol)
-        found: dict[tuple[float, float], float] = {}
-        if done.any():
-            chosen = list(itertools.compress(points, done))
-            found |= self._score_solutions(chosen, scale[done], h[done])
-        for point in itertools.compress(points, ~done):
-            factors = self._solve(*point, tol, max_iter)
-            found |= self._score_solutions(
-                [point], factors.line_scale[None], factors.col_factor[None]
+        points = list(dict.fromkeys(points))
+        alphas, betas = np.array(points).T
+        col_sums = self._col_sums(alphas, betas)
+        nothing = np.zeros(len(points))
+        h, gap = kernel.scale_together(
+            self._lines.bits,
+            self._lines.sums,
+            self._n_lines,
+            np.stack([nothing + 1.0, betas, alphas, nothing]),
+            col_sums,
+            col_sums / col_sums.max(axis=1, keepdims=True),
+            tol,
+            min(MAX_SWEEPS, max_iter),
+            threads_for(self._lines.bits.size * len(points), self._n_threads),
+        )
+        done = gap <= tol
+        row_part = {beta: self.held_out.row_part(beta) for beta in {*betas.tolist()}}
+        parts = np.array([row_part[beta] for beta in betas.tolist()])
+        scores = np.empty(len(points))
+        with np.errstate(divide="ignore"):  # lines that only the side tables steer
+            scales = self.held_out.scales(h[done])
+        scores[done] = self.held_out.scores(betas[done], scales, h[done], parts[done])
+        for k in np.flatnonzero(~done):
+            factors = self._solve(*points[k], tol, max_iter)
+            one = slice(k, k + 1)
+            scores[one] = self.held_out.scores(
+                betas[one],
+                factors.line_scale[None, self.held_out.lines],
+                factors.col_factor[None],
+                parts[one],
             )
-        return found
-
-    def _score_solutions(
-        self, points: list[tuple[float, float]], scales: Floats, factors: Floats
-    ) -> dict[tuple[float, float], float]:
-        betas = np.array([beta for _, beta in points])
-        row_parts = np.array([self._row_parts[beta] for _, beta in points])
-        scores = self.held_out.scores(betas, scales, factors, row_parts)
         return dict(zip(points, scores.tolist(), strict=True))
 
+    def _col_sums(self, alphas: Floats, betas: Floats) -> Floats:
+        """Weighted column sums, a row for each pair of weights."""
+        sums = self.held_out.kept.col_sums + alphas[:, None] * self._y_col_sums
+        sums[:, self.held_out.n_cols :] *= betas[:, None]
+        return sums
+
     def _solve(self, alpha: float, beta: float, tol: float, max_iter: int) -> Factors:
-        n_lines, n_cols = len(self.held_out.observed), self.held_out.n_cols
-        rows = slice(None) if alpha else slice(n_lines)
-        cols = slice(None) if beta else slice(n_cols)
-        key = (bool(alpha), bool(beta))
-        if key not in self._keys:
-            self._keys[key] = pack_bits(self.observed[rows, cols])
-        sums = self.sums[rows, cols].copy()
-        sums[n_lines:] *= alpha
-        sums[:, n_cols:] *= beta
-        counts = np.ones(len(sums), np.int64)
-        return _solve_table(
-            TableStatistics(self._keys[key], counts, sums), tol, max_iter
+        """Solve for one pair of weights, however slow the plain sweeps are."""
+        n_cols = len(self._y_col_sums) if beta else self.held_out.n_cols
+        lines = slice(None) if alpha else slice(self._n_lines)
+        bits = first_columns(self._lines.bits[lines], n_cols)
+        positive = first_columns(self._lines.positive[lines], n_cols)
+        row_sums = self._lines.sums[lines] @ np.array([1.0, beta])
+        row_sums[self._n_lines :] *= alpha
+        col_sums = self._col_sums(np.array([alpha]), np.array([beta]))[0, :n_cols]
+        has_zero = not np.array_equal(bits, positive)
+        statistics = WideStatistics(
+            bits, positive if has_zero else None, row_sums, col_sums
+        )
+        reduced = reduce_statistics(statistics, find_components(statistics), force=True)
+        core = solve_core(reduced, tol=tol, max_iter=max_iter)
+        return expand_factors(
+            reduced, core, row_sums, lambda: statistics.has_observed()[1]
         )
 
 
-def _solve_table(table: TableStatistics, tol: float, max_iter: int) -> Factors:
-    plain = solve_plain_table(table, tol=tol, max_iter=max_iter)
-    if plain is not None:
-        return plain
-    reduced = reduce_statistics(table, find_components(table))
-    core = solve_core(reduced, tol=tol, max_iter=max_iter)
-    return expand_factors(
-        reduced, core, table.row_sums, lambda: table.has_observed()[1]
+def _lines_of_y(y: SharedTable, n_threads: int | None) -> KeptLines:
+    seen = observe_row_set([y], n_threads=n_threads, separate=False)
+    lines = lines_of(seen.statistics, seen.row_sums, y.source.n_cols)
+    return replace(
+        lines,
+        sums=np.ldexp(lines.sums, seen.exponent),
+        col_sums=np.ldexp(lines.col_sums, seen.exponent),
     )
