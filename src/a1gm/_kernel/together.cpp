@@ -19,8 +19,9 @@
 namespace a1gm {
 namespace {
 
-constexpr int kLanes = 16;  // problems side by side: their row sums fit registers
+constexpr int kMostQuads = 4;  // 16 problems side by side: their row sums fit registers
 constexpr double kCancellation = 1e-6;  // a smaller remainder of a sum is not trusted
+constexpr int64_t kCellsPerThread = 1 << 18;
 
 // Four numbers in a vector register; elsewhere, four numbers.
 #if defined(__GNUC__) || defined(__clang__)
@@ -65,162 +66,235 @@ inline bool all_above(const Quad* a, const Quad* b, int n) {
 }
 #endif
 
+// One number for each problem of a bundle of 4 * Q.
+template <int Q>
 struct Lanes {
-  Quad q[kLanes / 4];
+  Quad q[Q];
   A1GM_INLINE void add(const Lanes& o) {
-    for (int k = 0; k < kLanes / 4; ++k) q[k] += o.q[k];
+    for (int k = 0; k < Q; ++k) q[k] += o.q[k];
   }
   A1GM_INLINE void subtract(const Lanes& o) {
-    for (int k = 0; k < kLanes / 4; ++k) q[k] -= o.q[k];
+    for (int k = 0; k < Q; ++k) q[k] -= o.q[k];
   }
   double& at(int l) { return part(q[l / 4], l % 4); }
 };
 
-// Some problems side by side, column by column.
-struct Bundle {
-  std::vector<Lanes> C, h, sums;
-  Lanes coef[4];
-};
-
 // The sum of h over the observed cells of a row whose missing ones are listed.
-Lanes sum_of_unlisted(const Lines& rows, int64_t i, const std::vector<Lanes>& h) {
-  Lanes t{};
+template <int Q>
+Lanes<Q> sum_of_unlisted(const Lines& rows, int64_t i, const Lanes<Q>* h) {
+  Lanes<Q> t{};
   int32_t next = 0;
   for (int64_t k = rows.ptr[i]; k <= rows.ptr[i + 1]; ++k) {
     const int32_t stop = k < rows.ptr[i + 1] ? rows.index[k]
                                              : static_cast<int32_t>(rows.n_other);
-    for (; next < stop; ++next) t.add(h[static_cast<size_t>(next)]);
+    for (; next < stop; ++next) t.add(h[next]);
     next = stop + 1;
   }
   return t;
 }
 
-// One sweep over all rows: the sums P' w of the columns for w = R / (P h).
-A1GM_INLINE void sweep(const Lines& rows, const ManyMargins& margins, Bundle& b) {
-  const size_t m = b.h.size();
-  Lanes total{}, all{};
-  for (size_t j = 0; j < m; ++j) {
-    b.sums[j] = Lanes{};
-    total.add(b.h[j]);
-  }
+// What a sweep over some rows reads, and the sums P' w it adds up for w = R / (P h):
+// of the listed columns, and of all.
+template <int Q>
+struct Share {
+  const Lanes<Q>* h;
+  const Lanes<Q>* coef;
+  std::vector<Lanes<Q>> sums;
+  Lanes<Q> all;
+};
+
+template <int Q>
+A1GM_INLINE void sweep(const Lines& rows, const ManyMargins& margins, int64_t begin,
+                       int64_t end, Share<Q>& share) {
+  Lanes<Q> total{}, all{}, trusted{};  // a smaller remainder of the total is not
+  for (int64_t j = 0; j < rows.n_other; ++j) total.add(share.h[j]);
+  for (int k = 0; k < Q; ++k) trusted.q[k] = total.q[k] * kCancellation;
   const bool missing = rows.lists_missing;
-  Lanes trusted;  // a smaller remainder of the total is not
-  for (int k = 0; k < kLanes / 4; ++k) trusted.q[k] = total.q[k] * kCancellation;
   const int32_t* const index = rows.index.data();
   const int64_t* const ptr = rows.ptr.data();
-  const Lanes* const h = b.h.data();
-  Lanes* const sums = b.sums.data();
-  for (int64_t i = 0; i < rows.n; ++i) {
+  const Lanes<Q>* const h = share.h;
+  Lanes<Q>* const sums = share.sums.data();
+  for (int64_t i = begin; i < end; ++i) {
     const int32_t* const from = index + ptr[i];
     const int32_t* const to = index + ptr[i + 1];
-    Lanes t{};
+    Lanes<Q> t{};
     if (missing) {
       t = total;
       for (const int32_t* k = from; k != to; ++k) t.subtract(h[*k]);
-      if (!all_above(t.q, trusted.q, kLanes / 4)) t = sum_of_unlisted(rows, i, b.h);
+      if (!all_above(t.q, trusted.q, Q)) t = sum_of_unlisted(rows, i, h);
     } else {
       for (const int32_t* k = from; k != to; ++k) t.add(h[*k]);
     }
-    const Lanes* coef = b.coef + (i < margins.second ? 0 : 2);
+    const Lanes<Q>* coef = share.coef + (i < margins.second ? 0 : 2);
     const double one = margins.sums[2 * i], two = margins.sums[2 * i + 1];
-    Lanes w;
-    for (int k = 0; k < kLanes / 4; ++k)
+    Lanes<Q> w;
+    for (int k = 0; k < Q; ++k)
       set_ratio(w.q[k], coef[0].q[k] * one + coef[1].q[k] * two, t.q[k]);
     all.add(w);
     for (const int32_t* k = from; k != to; ++k) sums[*k].add(w);
   }
-  if (!missing) return;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (size_t j = 0; j < m; ++j)
-    for (int l = 0; l < kLanes; ++l) {
-      const double left = all.at(l) - sums[j].at(l);
-      sums[j].at(l) = left > kCancellation * all.at(l) ? left : nan;
-    }
+  share.all = all;
+}
+
+template <int Q>
+void sweep_plain(const Lines& rows, const ManyMargins& margins, int64_t begin,
+                 int64_t end, Share<Q>& share) {
+  sweep(rows, margins, begin, end, share);
 }
 
 #ifdef A1GM_AVX2
+template <int Q>
 __attribute__((target("avx2"))) void sweep_avx2(const Lines& rows,
-                                                const ManyMargins& margins, Bundle& b) {
-  sweep(rows, margins, b);
+                                                const ManyMargins& margins,
+                                                int64_t begin, int64_t end,
+                                                Share<Q>& share) {
+  sweep(rows, margins, begin, end, share);
 }
 #endif
 
-void sweep_plain(const Lines& rows, const ManyMargins& margins, Bundle& b) {
-  sweep(rows, margins, b);
-}
-
-using Sweep = void (*)(const Lines&, const ManyMargins&, Bundle&);
-
-Sweep choose_sweep() {
+template <int Q>
+auto choose_sweep() {
 #ifdef A1GM_AVX2
-  if (__builtin_cpu_supports("avx2")) return sweep_avx2;
+  if (__builtin_cpu_supports("avx2")) return sweep_avx2<Q>;
 #endif
-  return sweep_plain;
+  return sweep_plain<Q>;
 }
 
-// The largest relative mismatch of a column margin, and the next h.
-Lanes mismatch(Bundle& b) {
-  Lanes gap{};
-  for (size_t j = 0; j < b.h.size(); ++j)
-    for (int l = 0; l < kLanes; ++l) {
-      const double C = b.C[j].at(l), sum = b.sums[j].at(l);
-      if (C == 0.0) {
-        b.h[j].at(l) = 0.0;
-        continue;
+// Problems first ... of one bundle, from the start in h to the result there.
+template <int Q>
+class Bundle {
+ public:
+  Bundle(const Lines& rows, const ManyMargins& margins, const double* C,
+         int64_t n_problems, int64_t first, double* h, int threads)
+      : rows_(rows),
+        margins_(margins),
+        n_(std::min<int64_t>(4 * Q, n_problems - first)),
+        to_(h + first * rows.n_other),
+        C_(static_cast<size_t>(rows.n_other)),
+        h_(C_.size()),
+        sums_(C_.size()),
+        shares_(static_cast<size_t>(threads)) {
+    for (int l = 0; l < 4 * Q; ++l) {  // lanes past the last problem repeat it
+      const int64_t p = first + std::min<int64_t>(l, n_ - 1);
+      for (int k = 0; k < 4; ++k) coef_[k].at(l) = margins.coef[k * n_problems + p];
+      for (size_t j = 0; j < h_.size(); ++j) {
+        C_[j].at(l) = C[static_cast<size_t>(p) * h_.size() + j];
+        h_[j].at(l) = C_[j].at(l) == 0.0 ? 0.0 : h[static_cast<size_t>(p) * h_.size() + j];
       }
-      const double off = std::abs(b.h[j].at(l) * sum - C) / C;
-      if (!(off <= gap.at(l))) gap.at(l) = off;  // NaN, too, and for good
     }
-  return gap;
-}
+  }
 
-void next_factors(Bundle& b) {
-  for (size_t j = 0; j < b.h.size(); ++j)
-    for (int l = 0; l < kLanes; ++l)
-      if (b.C[j].at(l) != 0.0) b.h[j].at(l) = b.C[j].at(l) / b.sums[j].at(l);
-}
+  // Sweeps until all are within tol, or surely will be after the step that is taken
+  // last. Writes the factors, and the mismatch that is left of each.
+  void solve(double tol, int64_t max_sweeps, double* gap) {
+    Lanes<Q> before{};
+    for (int64_t k = 1;; ++k) {
+      sweep_rows();
+      Lanes<Q> found = mismatch();
+      bool done = true, nearly = k > 1;
+      for (int l = 0; l < 4 * Q; ++l) {
+        const double g = found.at(l), rate = g / before.at(l);
+        const bool hopeless = std::isnan(g);  // does not get better
+        done &= g <= tol || hopeless;
+        nearly &= hopeless || (rate < 0.5 && g * rate <= 0.5 * tol);
+      }
+      const bool last = done || nearly || k >= max_sweeps;
+      if (last && !(nearly && !done)) return write(found, gap);
+      step();
+      if (last) {
+        for (int l = 0; l < 4 * Q; ++l) found.at(l) *= found.at(l) / before.at(l);
+        return write(found, gap);
+      }
+      before = found;
+    }
+  }
+
+ private:
+  void sweep_rows() {
+    static const auto sweep_some = choose_sweep<Q>();
+    const auto threads = static_cast<int64_t>(shares_.size());
+    run_on_threads(static_cast<int>(threads), [&](int t) {
+      Share<Q>& share = shares_[static_cast<size_t>(t)];
+      share.h = h_.data();
+      share.coef = coef_;
+      share.sums.assign(h_.size(), Lanes<Q>{});
+      sweep_some(rows_, margins_, rows_.n * t / threads, rows_.n * (t + 1) / threads,
+                 share);
+    });
+    Lanes<Q> all{};
+    for (Share<Q>& share : shares_) all.add(share.all);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (size_t j = 0; j < h_.size(); ++j) {
+      sums_[j] = Lanes<Q>{};
+      for (Share<Q>& share : shares_) sums_[j].add(share.sums[j]);
+      if (!rows_.lists_missing) continue;
+      for (int l = 0; l < 4 * Q; ++l) {
+        const double left = all.at(l) - sums_[j].at(l);
+        sums_[j].at(l) = left > kCancellation * all.at(l) ? left : nan;
+      }
+    }
+  }
+
+  // The largest relative mismatch of a column margin.
+  Lanes<Q> mismatch() {
+    Lanes<Q> gap{};
+    for (size_t j = 0; j < h_.size(); ++j)
+      for (int l = 0; l < 4 * Q; ++l) {
+        const double C = C_[j].at(l);
+        if (C == 0.0) continue;
+        const double off = std::abs(h_[j].at(l) * sums_[j].at(l) - C) / C;
+        if (!(off <= gap.at(l))) gap.at(l) = off;  // NaN, too, and for good
+      }
+    return gap;
+  }
+
+  void step() {
+    for (size_t j = 0; j < h_.size(); ++j)
+      for (int l = 0; l < 4 * Q; ++l)
+        if (C_[j].at(l) != 0.0) h_[j].at(l) = C_[j].at(l) / sums_[j].at(l);
+  }
+
+  void write(Lanes<Q>& found, double* gap) {
+    for (int l = 0; l < n_; ++l) {
+      const double g = found.at(l);
+      gap[l] = std::isnan(g) ? std::numeric_limits<double>::infinity() : g;
+      for (size_t j = 0; j < h_.size(); ++j)
+        to_[static_cast<size_t>(l) * h_.size() + j] = h_[j].at(l);
+    }
+  }
+
+  const Lines& rows_;
+  const ManyMargins& margins_;
+  int64_t n_;
+  double* to_;
+  std::vector<Lanes<Q>> C_, h_, sums_;
+  std::vector<Share<Q>> shares_;
+  Lanes<Q> coef_[4];
+};
 
 }  // namespace
 
 void scale_together(const Lines& rows, const ManyMargins& margins, const double* C,
                     int64_t n_problems, double* h, double* gap, double tol,
                     int64_t max_sweeps, int n_threads) {
-  static const Sweep sweep_once = choose_sweep();
-  const auto m = static_cast<size_t>(rows.n_other);
-  const int64_t n_bundles = (n_problems + kLanes - 1) / kLanes;
-  auto solve_bundle = [&](int64_t first) {
-    // Lanes past the last problem repeat it.
-    const auto problem = [&](int l) { return std::min(first + l, n_problems - 1); };
-    Bundle b{std::vector<Lanes>(m), std::vector<Lanes>(m), std::vector<Lanes>(m), {}};
-    for (int l = 0; l < kLanes; ++l) {
-      for (int k = 0; k < 4; ++k)
-        b.coef[k].at(l) = margins.coef[k * n_problems + problem(l)];
-      for (size_t j = 0; j < m; ++j) {
-        b.C[j].at(l) = C[static_cast<size_t>(problem(l)) * m + j];
-        b.h[j].at(l) = h[static_cast<size_t>(problem(l)) * m + j];
-      }
-    }
-    for (int64_t k = 1;; ++k) {
-      sweep_once(rows, margins, b);
-      Lanes found = mismatch(b);
-      bool done = true;  // NaN does not get better
-      for (int l = 0; l < kLanes; ++l) done &= found.at(l) <= tol || std::isnan(found.at(l));
-      if (done || k >= max_sweeps) {
-        for (int l = 0; l < kLanes && first + l < n_problems; ++l) {
-          gap[first + l] =
-              std::isnan(found.at(l)) ? std::numeric_limits<double>::infinity() : found.at(l);
-          for (size_t j = 0; j < m; ++j) h[static_cast<size_t>(first + l) * m + j] = b.h[j].at(l);
-        }
-        return;
-      }
-      next_factors(b);
-    }
+  const int64_t useful = rows.n * rows.n_other / kCellsPerThread;
+  const int threads = static_cast<int>(
+      std::clamp<int64_t>(n_threads, 1, std::max<int64_t>(1, useful)));
+  const auto solve = [&](auto bundle, int64_t first) {
+    bundle.solve(tol, max_sweeps, gap + first);
   };
-  const int threads = static_cast<int>(std::clamp<int64_t>(n_threads, 1, n_bundles));
-  run_on_threads(threads, [&](int t) {
-    for (int64_t bundle = t; bundle < n_bundles; bundle += threads)
-      solve_bundle(bundle * kLanes);
-  });
+  for (int64_t first = 0; first < n_problems; first += 4 * kMostQuads) {
+    const int64_t quads = (n_problems - first + 3) / 4;
+    const auto& m = margins;
+    if (quads == 1)
+      solve(Bundle<1>(rows, m, C, n_problems, first, h, threads), first);
+    else if (quads == 2)
+      solve(Bundle<2>(rows, m, C, n_problems, first, h, threads), first);
+    else if (quads == 3)
+      solve(Bundle<3>(rows, m, C, n_problems, first, h, threads), first);
+    else
+      solve(Bundle<kMostQuads>(rows, m, C, n_problems, first, h, threads), first);
+  }
 }
 
 }  // namespace a1gm

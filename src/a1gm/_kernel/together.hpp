@@ -17,8 +17,9 @@ struct ManyMargins {
 };
 
 // For every problem, w = R / (P h) and h = C / (P' w) until no column margin is off by
-// more than tol. `C` and `h` are problems x columns; h holds the start, and the result.
-// `gap` is the mismatch reached, infinite where nothing can be said.
+// more than tol, or the last sweeps say that after one more step none will be. `C` and
+// `h` are problems x columns; h holds the start, and the result. `gap` is the mismatch
+// reached, infinite where nothing can be said.
 void scale_together(const Lines& rows, const ManyMargins& margins, const double* C,
                     int64_t n_problems, double* h, double* gap, double tol,
                     int64_t max_sweeps, int n_threads);
