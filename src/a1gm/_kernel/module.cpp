@@ -282,10 +282,9 @@ nb::tuple scale_many(In2<uint64_t> bits, In2<double> sums, int64_t second,
   std::copy_n(start.data(), n_problems * m, h);
   {
     nb::gil_scoped_release release;
-    const Lines rows =
-        lines_of_bits(bits.data(), static_cast<int64_t>(n), static_cast<int64_t>(m),
-                      static_cast<int64_t>(bits.shape(1)));
-    scale_together(rows, {sums.data(), coef.data(), second}, col_sums.data(),
+    const BitMask mask{bits.data(), static_cast<int64_t>(n), static_cast<int64_t>(m),
+                       static_cast<int64_t>(bits.shape(1))};
+    scale_together(mask, {sums.data(), coef.data(), second}, col_sums.data(),
                    static_cast<int64_t>(n_problems), h, gap, tol, max_sweeps, n_threads);
   }
   return nb::make_tuple(h_array, gap_array);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "threads.hpp"
@@ -19,9 +21,10 @@
 namespace a1gm {
 namespace {
 
-constexpr int kMostQuads = 4;  // 16 problems side by side: their row sums fit registers
-constexpr double kCancellation = 1e-6;  // a smaller remainder of a sum is not trusted
 constexpr int64_t kCellsPerThread = 1 << 18;
+// Columns are taken in groups of four, or of eight where there are rows enough for the
+// larger tables of their sums, and columns few enough for a cache that holds them.
+constexpr int64_t kRowsWorthEight = 4096, kColsWorthEight = 96;
 
 // Four numbers in a vector register; elsewhere, four numbers.
 #if defined(__GNUC__) || defined(__clang__)
@@ -31,21 +34,11 @@ A1GM_INLINE void set_ratio(Quad& out, const Quad& a, const Quad& b) {
   out = a > none ? a / b : none;
 }
 A1GM_INLINE double& part(Quad& v, int k) { return reinterpret_cast<double*>(&v)[k]; }
-// Whether each of a's numbers is above b's; a comparison gives all bits, or none.
-A1GM_INLINE bool all_above(const Quad* a, const Quad* b, int n) {
-  auto above = a[0] > b[0];
-  for (int k = 1; k < n; ++k) above &= a[k] > b[k];
-  return (above[0] & above[1] & above[2] & above[3]) != 0;
-}
 #else
 struct Quad {
   double v[4];
   Quad& operator+=(const Quad& o) {
     for (int k = 0; k < 4; ++k) v[k] += o.v[k];
-    return *this;
-  }
-  Quad& operator-=(const Quad& o) {
-    for (int k = 0; k < 4; ++k) v[k] -= o.v[k];
     return *this;
   }
   Quad operator*(double x) const { return {{v[0] * x, v[1] * x, v[2] * x, v[3] * x}}; }
@@ -58,12 +51,6 @@ inline void set_ratio(Quad& out, const Quad& a, const Quad& b) {
   for (int k = 0; k < 4; ++k) out.v[k] = a.v[k] > 0.0 ? a.v[k] / b.v[k] : 0.0;
 }
 inline double& part(Quad& v, int k) { return v.v[k]; }
-inline bool all_above(const Quad* a, const Quad* b, int n) {
-  for (int k = 0; k < n; ++k)
-    for (int l = 0; l < 4; ++l)
-      if (!(a[k].v[l] > b[k].v[l])) return false;
-  return true;
-}
 #endif
 
 // One number for each problem of a bundle of 4 * Q.
@@ -73,107 +60,148 @@ struct Lanes {
   A1GM_INLINE void add(const Lanes& o) {
     for (int k = 0; k < Q; ++k) q[k] += o.q[k];
   }
-  A1GM_INLINE void subtract(const Lanes& o) {
-    for (int k = 0; k < Q; ++k) q[k] -= o.q[k];
-  }
   double& at(int l) { return part(q[l / 4], l % 4); }
 };
 
-// The sum of h over the observed cells of a row whose missing ones are listed.
+// Lanes that begin with a line of the cache: a vector that straddles two lines is slow to
+// store and to load again.
 template <int Q>
-Lanes<Q> sum_of_unlisted(const Lines& rows, int64_t i, const Lanes<Q>* h) {
-  Lanes<Q> t{};
-  int32_t next = 0;
-  for (int64_t k = rows.ptr[i]; k <= rows.ptr[i + 1]; ++k) {
-    const int32_t stop = k < rows.ptr[i + 1] ? rows.index[k]
-                                             : static_cast<int32_t>(rows.n_other);
-    for (; next < stop; ++next) t.add(h[next]);
-    next = stop + 1;
+class Row {
+ public:
+  explicit Row(size_t n) : n_(n), memory_(new char[n * sizeof(Lanes<Q>) + kLine]) {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.get());
+    at_ = reinterpret_cast<Lanes<Q>*>(memory_.get() + (kLine - address % kLine) % kLine);
+    clear();
   }
-  return t;
-}
+  void clear() { std::fill_n(at_, n_, Lanes<Q>{}); }
+  size_t size() const { return n_; }
+  Lanes<Q>* data() { return at_; }
+  Lanes<Q>& operator[](size_t j) { return at_[j]; }
 
-// What a sweep over some rows reads, and the sums P' w it adds up for w = R / (P h):
-// of the listed columns, and of all.
-template <int Q>
-struct Share {
-  const Lanes<Q>* h;
-  const Lanes<Q>* coef;
-  std::vector<Lanes<Q>> sums;
-  Lanes<Q> all;
+ private:
+  static constexpr size_t kLine = 64;
+  size_t n_;
+  std::unique_ptr<char[]> memory_;
+  Lanes<Q>* at_;
 };
 
-template <int Q>
-A1GM_INLINE void sweep(const Lines& rows, const ManyMargins& margins, int64_t begin,
-                       int64_t end, Share<Q>& share) {
-  Lanes<Q> total{}, all{}, trusted{};  // a smaller remainder of the total is not
-  for (int64_t j = 0; j < rows.n_other; ++j) total.add(share.h[j]);
-  for (int k = 0; k < Q; ++k) trusted.q[k] = total.q[k] * kCancellation;
-  const bool missing = rows.lists_missing;
-  const int32_t* const index = rows.index.data();
-  const int64_t* const ptr = rows.ptr.data();
-  const Lanes<Q>* const h = share.h;
-  Lanes<Q>* const sums = share.sums.data();
-  for (int64_t i = begin; i < end; ++i) {
-    const int32_t* const from = index + ptr[i];
-    const int32_t* const to = index + ptr[i + 1];
-    Lanes<Q> t{};
-    if (missing) {
-      t = total;
-      for (const int32_t* k = from; k != to; ++k) t.subtract(h[*k]);
-      if (!all_above(t.q, trusted.q, Q)) t = sum_of_unlisted(rows, i, h);
-    } else {
-      for (const int32_t* k = from; k != to; ++k) t.add(h[*k]);
+// The sums of h over every choice of the columns of a group: a row then needs one of
+// them per group instead of a cell at a time. And the other way round, w is added to
+// the choice that the row makes, and shared out among its columns at the end.
+template <int Q, int kGroup>
+struct Choices {
+  static constexpr size_t kChoices = size_t{1} << kGroup;
+  Row<Q> at;
+
+  explicit Choices(int64_t m)
+      : at(static_cast<size_t>((m + kGroup - 1) / kGroup) * kChoices) {}
+
+  void fill(Row<Q>& h) {
+    for (size_t g = 0; g * kChoices < at.size(); ++g) {
+      Lanes<Q>* sum = at.data() + g * kChoices;
+      sum[0] = Lanes<Q>{};
+      for (size_t bit = 0; bit < kGroup; ++bit) {
+        const size_t j = g * kGroup + bit, half = size_t{1} << bit;
+        const Lanes<Q> own = j < h.size() ? h[j] : Lanes<Q>{};
+        for (size_t c = 0; c < half; ++c) {
+          sum[half + c] = sum[c];
+          sum[half + c].add(own);
+        }
+      }
     }
-    const Lanes<Q>* coef = share.coef + (i < margins.second ? 0 : 2);
-    const double one = margins.sums[2 * i], two = margins.sums[2 * i + 1];
-    Lanes<Q> w;
-    for (int k = 0; k < Q; ++k)
-      set_ratio(w.q[k], coef[0].q[k] * one + coef[1].q[k] * two, t.q[k]);
-    all.add(w);
-    for (const int32_t* k = from; k != to; ++k) sums[*k].add(w);
   }
-  share.all = all;
+
+  // Adds what the choices have collected to their columns; leaves them useless.
+  void share_out(Row<Q>& columns) {
+    for (size_t g = 0; g * kChoices < at.size(); ++g) {
+      Lanes<Q>* sum = at.data() + g * kChoices;
+      for (size_t bit = kGroup; bit-- > 0;) {
+        const size_t j = g * kGroup + bit, half = size_t{1} << bit;
+        for (size_t c = 0; c < half; ++c) {
+          if (j < columns.size()) columns[j].add(sum[half + c]);
+          sum[c].add(sum[half + c]);
+        }
+      }
+    }
+  }
+};
+
+// One thread's part of a sweep: w = R / (P h), added to the choices of its rows.
+template <int Q, int kGroup>
+A1GM_INLINE void sweep(const BitMask& mask, const ManyMargins& margins, int64_t begin,
+                       int64_t end, const Lanes<Q>* all_coef, const Lanes<Q>* reads,
+                       Lanes<Q>* adds) {
+  constexpr int64_t kPerWord = 64 / kGroup;
+  constexpr uint64_t kAll = (uint64_t{1} << kGroup) - 1;
+  const int64_t n_groups = (mask.m + kGroup - 1) / kGroup;
+  for (int64_t i = begin; i < end; ++i) {
+    const uint64_t* const bits = mask.bits + i * mask.words;
+    Lanes<Q> t{};
+    for (int64_t w = 0; w < mask.words; ++w) {
+      uint64_t word = bits[w];
+      const Lanes<Q>* from = reads + (w * kPerWord << kGroup);
+      if (word == 0) continue;
+      const int64_t n = std::min(kPerWord, n_groups - w * kPerWord);
+      for (int64_t g = 0; g < n; ++g, word >>= kGroup) t.add(from[(g << kGroup) + (word & kAll)]);
+    }
+    const Lanes<Q>* coef = all_coef + (i < margins.second ? 0 : 2);
+    const double one = margins.sums[2 * i], two = margins.sums[2 * i + 1];
+    Lanes<Q> v;
+    for (int k = 0; k < Q; ++k)
+      set_ratio(v.q[k], coef[0].q[k] * one + coef[1].q[k] * two, t.q[k]);
+    for (int64_t w = 0; w < mask.words; ++w) {
+      uint64_t word = bits[w];
+      Lanes<Q>* to = adds + (w * kPerWord << kGroup);
+      if (word == 0) continue;
+      const int64_t n = std::min(kPerWord, n_groups - w * kPerWord);
+      for (int64_t g = 0; g < n; ++g, word >>= kGroup) to[(g << kGroup) + (word & kAll)].add(v);
+    }
+  }
 }
 
-template <int Q>
-void sweep_plain(const Lines& rows, const ManyMargins& margins, int64_t begin,
-                 int64_t end, Share<Q>& share) {
-  sweep(rows, margins, begin, end, share);
+template <int Q, int kGroup>
+using Sweep = void (*)(const BitMask&, const ManyMargins&, int64_t, int64_t,
+                       const Lanes<Q>*, const Lanes<Q>*, Lanes<Q>*);
+
+template <int Q, int kGroup>
+void sweep_plain(const BitMask& mask, const ManyMargins& margins, int64_t begin,
+                 int64_t end, const Lanes<Q>* coef, const Lanes<Q>* reads,
+                 Lanes<Q>* adds) {
+  sweep<Q, kGroup>(mask, margins, begin, end, coef, reads, adds);
 }
 
 #ifdef A1GM_AVX2
-template <int Q>
-__attribute__((target("avx2"))) void sweep_avx2(const Lines& rows,
-                                                const ManyMargins& margins,
-                                                int64_t begin, int64_t end,
-                                                Share<Q>& share) {
-  sweep(rows, margins, begin, end, share);
+template <int Q, int kGroup>
+__attribute__((target("avx2"))) void sweep_avx2(
+    const BitMask& mask, const ManyMargins& margins, int64_t begin, int64_t end,
+    const Lanes<Q>* coef, const Lanes<Q>* reads, Lanes<Q>* adds) {
+  sweep<Q, kGroup>(mask, margins, begin, end, coef, reads, adds);
 }
 #endif
 
-template <int Q>
-auto choose_sweep() {
+template <int Q, int kGroup>
+Sweep<Q, kGroup> choose_sweep() {
 #ifdef A1GM_AVX2
-  if (__builtin_cpu_supports("avx2")) return sweep_avx2<Q>;
+  if (__builtin_cpu_supports("avx2")) return sweep_avx2<Q, kGroup>;
 #endif
-  return sweep_plain<Q>;
+  return sweep_plain<Q, kGroup>;
 }
 
 // Problems first ... of one bundle, from the start in h to the result there.
-template <int Q>
+template <int Q, int kGroup>
 class Bundle {
  public:
-  Bundle(const Lines& rows, const ManyMargins& margins, const double* C,
+  Bundle(const BitMask& mask, const ManyMargins& margins, const double* C,
          int64_t n_problems, int64_t first, double* h, int threads)
-      : rows_(rows),
+      : mask_(mask),
         margins_(margins),
         n_(std::min<int64_t>(4 * Q, n_problems - first)),
-        to_(h + first * rows.n_other),
-        C_(static_cast<size_t>(rows.n_other)),
+        to_(h + first * mask.m),
+        C_(static_cast<size_t>(mask.m)),
         h_(C_.size()),
         sums_(C_.size()),
-        shares_(static_cast<size_t>(threads)) {
+        reads_(mask.m) {
+    for (int t = 0; t < threads; ++t) adds_.emplace_back(mask.m);
     for (int l = 0; l < 4 * Q; ++l) {  // lanes past the last problem repeat it
       const int64_t p = first + std::min<int64_t>(l, n_ - 1);
       for (int k = 0; k < 4; ++k) coef_[k].at(l) = margins.coef[k * n_problems + p];
@@ -211,28 +239,17 @@ class Bundle {
 
  private:
   void sweep_rows() {
-    static const auto sweep_some = choose_sweep<Q>();
-    const auto threads = static_cast<int64_t>(shares_.size());
+    static const Sweep<Q, kGroup> sweep_some = choose_sweep<Q, kGroup>();
+    const auto threads = static_cast<int64_t>(adds_.size());
+    reads_.fill(h_);
     run_on_threads(static_cast<int>(threads), [&](int t) {
-      Share<Q>& share = shares_[static_cast<size_t>(t)];
-      share.h = h_.data();
-      share.coef = coef_;
-      share.sums.assign(h_.size(), Lanes<Q>{});
-      sweep_some(rows_, margins_, rows_.n * t / threads, rows_.n * (t + 1) / threads,
-                 share);
+      Choices<Q, kGroup>& adds = adds_[static_cast<size_t>(t)];
+      adds.at.clear();
+      sweep_some(mask_, margins_, mask_.n * t / threads, mask_.n * (t + 1) / threads,
+                 coef_, reads_.at.data(), adds.at.data());
     });
-    Lanes<Q> all{};
-    for (Share<Q>& share : shares_) all.add(share.all);
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    for (size_t j = 0; j < h_.size(); ++j) {
-      sums_[j] = Lanes<Q>{};
-      for (Share<Q>& share : shares_) sums_[j].add(share.sums[j]);
-      if (!rows_.lists_missing) continue;
-      for (int l = 0; l < 4 * Q; ++l) {
-        const double left = all.at(l) - sums_[j].at(l);
-        sums_[j].at(l) = left > kCancellation * all.at(l) ? left : nan;
-      }
-    }
+    sums_.clear();
+    for (Choices<Q, kGroup>& adds : adds_) adds.share_out(sums_);
   }
 
   // The largest relative mismatch of a column margin.
@@ -263,37 +280,45 @@ class Bundle {
     }
   }
 
-  const Lines& rows_;
+  const BitMask& mask_;
   const ManyMargins& margins_;
   int64_t n_;
   double* to_;
-  std::vector<Lanes<Q>> C_, h_, sums_;
-  std::vector<Share<Q>> shares_;
+  Row<Q> C_, h_, sums_;
+  Choices<Q, kGroup> reads_;
+  std::vector<Choices<Q, kGroup>> adds_;
   Lanes<Q> coef_[4];
 };
 
 }  // namespace
 
-void scale_together(const Lines& rows, const ManyMargins& margins, const double* C,
+void scale_together(const BitMask& mask, const ManyMargins& margins, const double* C,
                     int64_t n_problems, double* h, double* gap, double tol,
                     int64_t max_sweeps, int n_threads) {
-  const int64_t useful = rows.n * rows.n_other / kCellsPerThread;
+  const int64_t useful = mask.n * mask.m / kCellsPerThread;
   const int threads = static_cast<int>(
       std::clamp<int64_t>(n_threads, 1, std::max<int64_t>(1, useful)));
-  const auto solve = [&](auto bundle, int64_t first) {
-    bundle.solve(tol, max_sweeps, gap + first);
-  };
-  for (int64_t first = 0; first < n_problems; first += 4 * kMostQuads) {
-    const int64_t quads = (n_problems - first + 3) / 4;
-    const auto& m = margins;
-    if (quads == 1)
-      solve(Bundle<1>(rows, m, C, n_problems, first, h, threads), first);
-    else if (quads == 2)
-      solve(Bundle<2>(rows, m, C, n_problems, first, h, threads), first);
-    else if (quads == 3)
-      solve(Bundle<3>(rows, m, C, n_problems, first, h, threads), first);
+  const bool by_eight = mask.n >= kRowsWorthEight && mask.m <= kColsWorthEight;
+  for (int64_t first = 0; first < n_problems;) {
+    const auto solve = [&](auto quads, auto group) {
+      Bundle<quads, group> bundle(mask, margins, C, n_problems, first, h, threads);
+      bundle.solve(tol, max_sweeps, gap + first);
+      first += 4 * quads;
+    };
+    const auto solve_quads = [&](auto quads) {
+      if (by_eight)
+        solve(quads, std::integral_constant<int, 8>{});
+      else
+        solve(quads, std::integral_constant<int, 4>{});
+    };
+    // The last few problems have a bundle of their size.
+    const int64_t left = (n_problems - first + 3) / 4;
+    if (left >= 4)
+      solve_quads(std::integral_constant<int, 4>{});
+    else if (left >= 2)
+      solve_quads(std::integral_constant<int, 2>{});
     else
-      solve(Bundle<kMostQuads>(rows, m, C, n_problems, first, h, threads), first);
+      solve_quads(std::integral_constant<int, 1>{});
   }
 }
 

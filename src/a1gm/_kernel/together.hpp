@@ -3,9 +3,13 @@
 
 #include <cstdint>
 
-#include "lines.hpp"
-
 namespace a1gm {
+
+// The mask as bits, row by row.
+struct BitMask {
+  const uint64_t* bits;
+  int64_t n, m, words;
+};
 
 // Row margins of every problem p, from two sums of each row and coefficients: rows
 // before `second` have coef[0][p] * sums[i][0] + coef[1][p] * sums[i][1], the others
@@ -20,7 +24,7 @@ struct ManyMargins {
 // more than tol, or the last sweeps say that after one more step none will be. `C` and
 // `h` are problems x columns; h holds the start, and the result. `gap` is the mismatch
 // reached, infinite where nothing can be said.
-void scale_together(const Lines& rows, const ManyMargins& margins, const double* C,
+void scale_together(const BitMask& mask, const ManyMargins& margins, const double* C,
                     int64_t n_problems, double* h, double* gap, double tol,
                     int64_t max_sweeps, int n_threads);
 
