@@ -1,5 +1,6 @@
 """Weights chosen by what they predict."""
 
+import math
 import warnings
 
 import numpy as np
@@ -113,7 +114,25 @@ def test_threads_get_as_many_rows_each_and_runs_that_hide_stay_whole():
     rows = [sum(rows.stop - rows.start for rows, _ in hand) for hand in hands]
     assert max(rows) - min(rows) <= 2000
     hiding = [rows.stop - rows.start for h in hands for rows, c in h if c.any()]
-    assert hiding == [1000] * 5
+    assert len(hiding) == 10
+    assert set(hiding) <= {495, 496}
+    hidden = sum(c.sum() * (r.stop - r.start) for h in hands for r, c in h)
+    assert hidden == pytest.approx(50_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("shape", "share"),
+    [((3, 50), 0.02), ((3, 50), 0.1), ((7, 3), 0.1), ((40, 2), 0.5), ((200, 9), 0.8)],
+)
+def test_the_share_is_the_one_asked_for(shape, share):
+    hidden = [hidden_cells(shape, share, seed).mean() for seed in range(300)]
+    assert np.mean(hidden) == pytest.approx(share, rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.2, 0.5])
+def test_groups_do_not_follow_a_calendar(share):
+    plan = _held_out.plan((1000, 10), share, np.random.default_rng(0))
+    assert math.gcd(len(plan), 2 * 3 * 5 * 7) == 1
 
 
 def test_threads_change_nothing(monkeypatch):
@@ -183,8 +202,14 @@ def test_faults_are_named():
         a1gm.tune_nmmf(X, Y, Z, betas=[1.0, -1.0])
     with pytest.raises(ParameterError, match="random_state"):
         a1gm.tune_nmmf(X, Y, random_state="today")
-    with pytest.raises(DataError, match="No hidden cell"):
+    with pytest.raises(DataError, match="one column"):
         a1gm.tune_nmmf(np.ones((5, 1)), Z=np.ones((5, 2)))
+    with pytest.raises(ParameterError, match=r"at most 0\.5"):
+        a1gm.tune_nmmf(np.ones((5, 2)), Z=np.ones((5, 2)), share=0.6)
+    with pytest.raises(DataError, match="larger share"):
+        a1gm.tune_nmmf(np.ones((3, 2)), Z=np.ones((3, 2)), share=1e-9)
+    with pytest.raises(DataError, match="nothing left but zeros"):
+        a1gm.tune_nmmf(np.zeros((5, 2)), Z=np.ones((5, 2)))
     with pytest.raises(NothingObservedError, match="observed in X"):
         a1gm.tune_nmmf(X * np.nan, Y)
     for which, name in ((0, "X"), (2, "Z")):

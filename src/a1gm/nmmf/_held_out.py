@@ -27,16 +27,18 @@ from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe import TABLE_CELLS
 from a1gm._statistics import TableStatistics, WideStatistics, weighted_counts
 from a1gm._types import AnyArray, Bools, Floats, Ints
-from a1gm.exceptions import DataError, NotRepresentableError
+from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
 from a1gm.nmmf._kept_lines import KeptLines, first_columns, join_lines, lines_of
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._observe import Fault, check_faults, check_something_observed
 
 __all__ = ["HeldOut", "hide_cells"]
 
-N_HIDING = 5  # groups that hide cells; a prime, so that no period in the rows meets it
+N_HIDING = 5  # groups that hide cells, about
 LEAST_COL_SHARE = 0.2  # of the columns, hidden in each of those groups
+SMALL_PRODUCT = 1 << 17  # multiplications of a product that BLAS does on one thread
 DEALT_CELLS = 1 << 20  # rows of larger tables are dealt in runs
+CELLS_WORTH_A_RUN, MOST_RUNS = 1 << 21, 50  # for each of the groups
 
 
 Plan = list[tuple[slice, Bools]]  # rows of each group, and the columns it hides
@@ -87,12 +89,12 @@ class HeldOut:
         weighted = self.row_sums[0]
         if beta:
             weighted = weighted + beta * self.row_sums[1]
-        # not @: a threaded BLAS takes longer to wake than to multiply
+        # not @: see _product
         return float((self.row_hidden * np.log(weighted)).sum())
 
     def scales(self, factors: Floats) -> Floats:
         """Scale of the lines for column factors, a solution in every row."""
-        scale: Floats = 1.0 / (factors @ self.observed.T)
+        scale: Floats = 1.0 / _product(factors, self.observed)
         return scale
 
     def scores(
@@ -101,12 +103,25 @@ class HeldOut:
         """Divergence of the hidden cells; every row of the arguments is a solution."""
         # A column without scored cells may have a factor of 0, or NaN.
         h = factors[:, self.cols]
-        logs = row_parts + np.log(scale) @ self.line_hidden
-        logs += np.log(h) @ self.col_hidden
-        fitted = scale * (self.line_sums[0] + betas[:, None] * self.line_sums[1])
-        fitted *= h @ self.scored.T
-        score: Floats = self.constant - logs + fitted.sum(axis=1)
-        return score
+        logs = row_parts + np.einsum("pl,l->p", np.log(scale), self.line_hidden)
+        logs += np.einsum("pc,c->p", np.log(h), self.col_hidden)
+        fitted = scale * _product(h, self.scored)
+        alone, beside = np.einsum("pl,kl->kp", fitted, self.line_sums)
+        score: Floats = self.constant - logs + alone + betas * beside
+        return np.maximum(score, 0.0)  # it is below by rounding only
+
+
+def _product(factors: Floats, mask: Floats) -> Floats:
+    """``factors @ mask.T``, in pieces for which BLAS does not wake its threads.
+
+    They would go on waiting busily, on the cores that the kernel needs.
+    """
+    out = np.empty((len(factors), len(mask)))
+    step = max(1, SMALL_PRODUCT // max(1, factors.size))
+    for start in range(0, len(mask), step):
+        some = slice(start, start + step)
+        np.matmul(factors, mask[some].T, out=out[:, some])
+    return out
 
 
 def plan(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Plan:
@@ -116,13 +131,17 @@ def plan(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Plan
     dealt in turn, or in runs when rows far apart would be slow to read.
     """
     n_rows, n_cols = shape
+    in_turn = n_rows * n_cols < DEALT_CELLS
     col_share = max(share, LEAST_COL_SHARE)
-    n_groups = min(round(N_HIDING * col_share / share), n_rows)
-    n_hiding = min(N_HIDING, n_groups)
+    n_groups = _without_period(round(N_HIDING * col_share / share))
+    if not in_turn:  # the more runs, the less it matters where they are
+        n_groups *= min(max(1, n_rows * n_cols // CELLS_WORTH_A_RUN), MOST_RUNS)
+    n_groups = min(n_groups, n_rows)
+    n_hiding = min(max(1, round(share / col_share * n_groups)), n_groups)
     hidden = np.zeros((n_groups, n_cols), bool)
-    chosen = rng.permutation(n_groups)[:n_hiding]
-    hidden[np.sort(chosen)] = draw_hidden(n_cols, n_hiding, col_share, rng)
-    if n_rows * n_cols < DEALT_CELLS:
+    chosen = np.sort(rng.permutation(n_groups)[:n_hiding])
+    hidden[chosen] = draw_hidden(n_cols, n_hiding, share * n_groups / n_hiding, rng)
+    if in_turn:
         rows = [slice(k, n_rows, n_groups) for k in range(n_groups)]
         return list(zip(rows, hidden, strict=True))
     # Runs that hide nothing and follow one another are one run.
@@ -131,6 +150,16 @@ def plan(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Plan
     edges = [n_rows * int(k) // n_groups for k in (*first, n_groups)]
     rows = [slice(a, b, 1) for a, b in pairwise(edges)]
     return list(zip(rows, hidden[first], strict=True))
+
+
+def _without_period(n: int) -> int:
+    """Return the next number that days, months or hours do not divide evenly.
+
+    Otherwise every n-th row could be a Sunday, and only Sundays hide some columns.
+    """
+    while math.gcd(n, 2 * 3 * 5 * 7) > 1 or n == 1:
+        n += 1
+    return n
 
 
 def deal(planned: Plan, n_rows: int, n_hands: int) -> list[Plan]:
@@ -180,6 +209,7 @@ def hide_cells(
     """Observe X, and Z if it is given, once, with a share of X's cells set apart."""
     say_if_slow()
     x = tables[0].source
+    _check_share(share, x.n_cols)
     arrays = [plain_array(table.source) for table in tables]
     threads = threads_for(x.n_rows * x.n_cols, n_threads)
     planned = plan((x.n_rows, x.n_cols), share, rng)
@@ -200,14 +230,36 @@ def hide_cells(
     check_something_observed(tables, columns)
     hiding = [g for g in groups if isinstance(g, Group)]
     plain = [g for g in groups if isinstance(g, KeptLines)]
-    held_out = _gather(hiding, plain, x.n_cols) if hiding else None
-    if held_out is None or held_out.n_cells == 0:
+    if not hiding:
         msg = (
-            "No hidden cell of X can be predicted from the others. Give X more "
-            "observed cells, or a larger share."
+            f"share={share:g} of the cells of X is less than one. Give a larger share."
+        )
+        raise DataError(msg)
+    held_out = _gather(hiding, plain, x.n_cols)
+    if held_out.n_cells == 0:
+        msg = (
+            "No hidden cell of X can be predicted from the others: their rows or "
+            "columns have nothing left but zeros, or are cut off. Give X more observed "
+            "cells, another share, or another random_state."
         )
         raise DataError(msg)
     return held_out
+
+
+def _check_share(share: float, n_cols: int) -> None:
+    if n_cols == 1:
+        msg = (
+            "X has one column: a row whose cell is hidden has nothing left to predict "
+            "it from. Choose alpha and beta by hand."
+        )
+        raise DataError(msg)
+    most = 1.0 - 1.0 / n_cols
+    if share > most:
+        msg = (
+            f"share={share:g} is too large for {n_cols} columns: every row must keep a "
+            f"cell. Give at most {most:.3g}."
+        )
+        raise ParameterError(msg)
 
 
 def plain_array(source: Source) -> tuple[AnyArray, AnyArray | None]:

@@ -103,8 +103,8 @@ def tune_nmmf(
         Weights of Y and of Z to try, by default 0 and nine from 0.01 to 100. Those of
         a table that is not given are (0,).
     share : float, optional
-        Share of the cells of X to hide; by default a tenth, or less in a large table,
-        where 50,000 hidden cells are enough.
+        Share of the cells of X to hide, within a cell or so; by default a tenth, or
+        less in a large table, where 50,000 hidden cells are enough.
     random_state : int, Generator or None, default=0
         Decides which cells are hidden.
     tol : float, default=1e-5
@@ -126,12 +126,14 @@ def tune_nmmf(
 
     Notes
     -----
-    The rows are dealt to groups (in turn, or in runs when X is large), and 5 groups
-    drawn at random hide neighbouring columns from a random place on, so that each cell
-    has the same chance to be hidden. This adds few patterns: the tables are read once,
-    and all pairs of weights are solved side by side from the same sums. Cells that X
-    alone could not predict (their row or column has nothing left but zeros, or is cut
-    off) are hidden but not scored, so that all scores are of the same cells.
+    The rows are dealt to groups (in turn, or in runs when X is large), and some of the
+    groups, drawn at random, hide neighbouring columns from a random place on, so that
+    each cell has the same chance to be hidden. This adds few patterns: the tables are
+    read once, and all pairs of weights are solved side by side from the same sums.
+    Cells that X alone could not predict (their row or column has nothing left but
+    zeros, or is cut off) are hidden but not scored, so that all scores are of the same
+    cells. If a large X changes along its rows, the scores depend on the runs that were
+    drawn: shuffle the rows, or try other values of ``random_state``.
 
     Examples
     --------
