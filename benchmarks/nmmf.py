@@ -21,18 +21,23 @@ import a1gm
 
 RESULTS = Path(__file__).parent / "results" / "nmmf.csv"
 FIT_LIMIT, TUNE_LIMIT = 2.0, 3.0
+NO_HOLES, PATTERNS = "no holes", "16 patterns of holes"
+AT_RANDOM = "10 % at random in all tables"
 Row = dict[str, object]
 
 
 def tables(
-    n: int, m: int, n_side: int, m_side: int, *, holes: int = 0
+    n: int, m: int, n_side: int, m_side: int, *, holes: str = NO_HOLES
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, Y and Z; with holes, X has that many patterns of a tenth of its columns."""
+    """X, Y and Z; with holes, in a tenth of the cells of X, or of all tables."""
     rng = np.random.default_rng(20220401)
     X, Y, Z = rng.random((n, m)), rng.random((n_side, m)), rng.random((n, m_side))
-    if holes:
-        patterns = rng.random((holes, m)) < 0.1
-        X[patterns[rng.integers(holes, size=n)]] = np.nan
+    if holes == PATTERNS:
+        patterns = rng.random((16, m)) < 0.1
+        X[patterns[rng.integers(16, size=n)]] = np.nan
+    elif holes == AT_RANDOM:
+        for table in (X, Y, Z):
+            table[rng.random(table.shape) < 0.1] = np.nan
     return X, Y, Z
 
 
@@ -63,10 +68,14 @@ def compare(
 def fits(scale: float, budget: float) -> list[Row]:
     n = int(1_000_000 * scale)
     rows = []
-    for holes, beta, limit in ((0, 1.0, FIT_LIMIT), (0, 0.5, None), (16, 1.0, None)):
+    for holes, beta, limit in (
+        (NO_HOLES, 1.0, FIT_LIMIT),
+        (NO_HOLES, 0.5, None),
+        (PATTERNS, 1.0, None),
+        (AT_RANDOM, 1.0, None),
+    ):
         X, Y, Z = tables(n, 20, 1_000, 5, holes=holes)
-        work = f"X {n:,} x 20, Y 1,000 x 20, Z {n:,} x 5, beta = {beta:g}"
-        work += f", {holes} patterns of holes" if holes else ", no holes"
+        work = f"X {n:,} x 20, Y 1,000 x 20, Z {n:,} x 5, beta = {beta:g}, {holes}"
         rows.append(
             compare(
                 work,
@@ -83,10 +92,9 @@ def fits(scale: float, budget: float) -> list[Row]:
 def grids(scale: float, budget: float) -> list[Row]:
     n = int(100_000 * scale)
     rows = []
-    for holes in (0, 16):
+    for holes in (NO_HOLES, PATTERNS, AT_RANDOM):
         X, Y, Z = tables(n, 50, 100, 5, holes=holes)
-        work = f"10 x 10 weights, X {n:,} x 50"
-        work += f", {holes} patterns of holes" if holes else ", no holes"
+        work = f"10 x 10 weights, X {n:,} x 50, {holes}"
         rows.append(
             compare(
                 work,

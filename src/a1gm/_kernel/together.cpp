@@ -21,7 +21,7 @@
 namespace a1gm {
 namespace {
 
-constexpr int64_t kCellsPerThread = 1 << 18;
+constexpr int64_t kCellsPerThread = 1 << 21;  // fewer do not pay for a thread
 // Columns are taken in groups of four, or of eight where there are rows enough for the
 // larger tables of their sums, and columns few enough for a cache that holds them.
 constexpr int64_t kRowsWorthEight = 4096, kColsWorthEight = 96;
