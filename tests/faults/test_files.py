@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -385,3 +386,91 @@ def test_bad_usage(arguments, word):
     assert word in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A folder of its own for temporary files."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("", 1), ("x,y\n1,2\n3\n", 1), ("x,y\n1,2\n3,\n", 0)]
+)
+def test_standard_input_leaves_no_temporary_file(scratch, text, code):
+    done = run("impute", "-", "-o", "-", input=text)
+    assert done.returncode == code, done.stderr
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("when", ["copying", "writing"])
+def test_standard_input_leaves_nothing_when_it_is_ended(scratch, tmp_path, how, when):
+    if how == signal.SIGKILL and not Path("/proc/self/fd").exists():
+        pytest.skip("only Linux opens nameless files a second time")
+    process = subprocess.Popen(
+        [A1GM, "impute", "-", "-o", "-", "-q"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"x,y\n" + b"1,2\n" * 400_000)
+    if when == "copying":
+        # More than the pipe holds is taken, then the reader waits for the rest.
+        process.stdin.flush()
+        time.sleep(0.3)
+    else:
+        process.stdin.close()
+        assert process.stdout.readline() == b"x,y\n"
+    process.send_signal(how)
+    process.wait(timeout=30)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
+    assert process.returncode == expected[how]
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_named_copy_of_standard_input_is_removed_on_errors(scratch):
+    """Where nameless files cannot be opened again."""
+    code = (
+        "import sys, pathlib\n"
+        "from a1gm.io import origin\n"
+        "origin._OPEN_FILES = pathlib.Path('/nowhere')\n"
+        "sys.argv = ['a1gm', 'inspect', '-']\n"
+        "from a1gm.cli import main\n"
+        "main()\n"
+    )
+    for text, returned in (("", 1), ("x,y\n1,2\n3\n", 1), ("x,y\n1,2\n3,\n", 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            input=text,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == returned, done.stderr
+        assert list(scratch.iterdir()) == []
+
+
+def test_standard_input_that_is_closed():
+    done = subprocess.run(
+        f"{shlex.quote(str(A1GM))} inspect - <&-",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "a1gm: <stdin> cannot be read: it is closed.\n"
+
+
+def test_no_room_for_the_copy_of_standard_input(small_disk, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    done = run("inspect", "-", input="x,y\n" + "1,2\n" * 100_000)
+    assert done.returncode == 1
+    assert "Set TMPDIR" in done.stderr
+    assert list(small_disk.iterdir()) == []

@@ -48,6 +48,9 @@ def _leave(code: int) -> NoReturn:
 
     They would otherwise meet an interpreter that is being taken down.
     """
+    origin = sys.modules.get("a1gm.io.origin")
+    if origin is not None:
+        origin.remove_spools()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
 import tempfile
+import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
-from a1gm.exceptions import FileFormatError
+from a1gm.exceptions import FileFormatError, OutputError
 
 Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream"]
 
@@ -28,6 +30,7 @@ _EXPECTED: dict[str, Format] = {
     ".arrows": "arrow stream",
 }
 _GZIP = b"\x1f\x8b"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Origin:
     name : str
         What messages call it: the path as given, or ``<stdin>``.
     path : Path
-        Where the bytes are; a temporary copy for a stream.
+        Where the bytes are; a nameless temporary copy for a stream.
     format : str
         ``"csv"``, ``"parquet"``, ``"feather"`` or ``"arrow stream"``.
     gzipped : bool
@@ -86,8 +89,8 @@ def find_origin(path: str | os.PathLike[str]) -> Origin:
         The file is absent, a folder, empty, or not what its name says.
     """
     if os.fspath(path) == "-":
-        keep = _spool_stdin()
-        return _describe("<stdin>", Path(keep.name), suffix="", keep=keep)
+        spool = _spool_stdin()
+        return _describe("<stdin>", spool.path, suffix="", keep=spool)
     place = Path(path)
     bare = place.with_suffix("") if place.suffix.lower() == ".gz" else place
     return _describe(str(path), place, suffix=bare.suffix.lower(), keep=None)
@@ -137,9 +140,51 @@ def _stamp(path: Path, name: str) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _spool_stdin() -> Any:
-    # Kept open by the Origin: the copy disappears with it.
-    spool = tempfile.NamedTemporaryFile(prefix="a1gm-stdin-")  # noqa: SIM115
-    shutil.copyfileobj(sys.stdin.buffer, spool, 1 << 20)
-    spool.flush()
+def _spool_stdin() -> _Spool:
+    """Copy standard input to a file that can be read more than once."""
+    if sys.stdin is None:
+        raise FileFormatError("<stdin> cannot be read: it is closed.")
+    spool = _Spool()
+    try:
+        shutil.copyfileobj(sys.stdin.buffer, spool.file, 1 << 20)
+        spool.file.flush()
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise FileFormatError(
+                f"<stdin> cannot be read: {error.strerror}."
+            ) from error
+        raise OutputError(
+            error.errno,
+            "The temporary copy of standard input cannot grow in "
+            f"{tempfile.gettempdir()}: {error.strerror}. Set TMPDIR to a place with "
+            "more room, or name a file instead of -.",
+        ) from error
     return spool
+
+
+class _Spool:
+    """A temporary file: nameless where such a file can be opened again.
+
+    A process that is killed, or ends without cleaning up, leaves nothing behind then.
+    """
+
+    def __init__(self) -> None:
+        self.file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - kept by the Origin
+        self.path = _OPEN_FILES / str(self.file.fileno())
+        if not self.path.exists():
+            self.file.close()
+            self.file = tempfile.NamedTemporaryFile(prefix="a1gm-stdin-")  # noqa: SIM115
+            self.path = Path(self.file.name)
+            _named_spools.add(self)
+
+
+#: Where Linux lets a process open its nameless files a second time. The /dev/fd of
+#: other systems shares one reading position among all who open it.
+_OPEN_FILES = Path("/proc/self/fd")
+_named_spools: weakref.WeakSet[_Spool] = weakref.WeakSet()
+
+
+def remove_spools() -> None:
+    """Remove temporary files with a name, before a process ends at once."""
+    for spool in list(_named_spools):
+        spool.file.close()
