@@ -130,7 +130,7 @@ def test_refused(name, options, where, remedy, batch_rows):
 def test_a_point_is_not_believed_under_a_decimal_comma(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("x;y\n1.5;2,5\n2.5;3\n")
-    with pytest.raises(FileFormatError, match="not the decimal mark"):
+    with pytest.raises(FileFormatError, match="decimal mark: drop --decimal"):
         read(path, decimal=",", delimiter=";")
 
 

@@ -10,12 +10,12 @@ import contextlib
 import csv
 import gzip
 import io
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from a1gm.exceptions import FileFormatError
+from a1gm.io.number_marks import marks_remedy
 from a1gm.io.options import TableOptions, hint
 from a1gm.io.origin import Origin
 
@@ -166,47 +166,26 @@ def wrong_encoding(table: TextTable) -> FileFormatError:
 
 
 def not_a_number(
-    place: str, column: str, tokens: tuple[str, ...], counts: tuple[int, int]
+    place: str,
+    column: str,
+    tokens: tuple[str, ...],
+    counts: tuple[int, int],
+    options: TableOptions,
 ) -> FileFormatError:
     """Refuse a column that is numeric but for a few cells."""
     token = tokens[0]
     n_numbers, n_others = counts
+    remedy = marks_remedy(tokens, options)
+    if remedy is None:
+        remedy = f"If it marks a missing cell pass {hint('missing', token)}."
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
         f"({n_others:,} such {'cell' if n_others == 1 else 'cells'} beside "
         f"{n_numbers:,} {'number' if n_numbers == 1 else 'numbers'}{more}). "
-        f"{_token_remedy(token)} "
+        f"{remedy} "
         f"If the column is not part of the table, pass {hint('exclude', column)}."
     )
-
-
-def _token_remedy(token: str) -> str:
-    marks = [
-        (r"[+-]?\d{1,3}(\.\d{3})+,\d+", (("decimal", ","), ("thousands", "."))),
-        (r"[+-]?\d{1,3}(,\d{3})+\.\d*", (("thousands", ","),)),
-        (r"[+-]?\d{1,3}(\.\d{3}){2,}", (("thousands", "."), ("decimal", ","))),
-        (r"[+-]?\d{1,3}(,\d{3}){2,}", (("thousands", ","),)),
-        (r"[+-]?\d{1,3}([ '_\u00a0\u202f])\d{3}.*", (("thousands", ""),)),
-    ]
-    if re.fullmatch(r"[+-]?\d{1,3},\d{3}", token):
-        return (
-            f"If the comma groups thousands pass {hint('thousands', ',')}; if it is "
-            f"the decimal mark pass {hint('decimal', ',')}."
-        )
-    if re.fullmatch(r"[+-]?\d*,\d+", token):
-        return f"If the comma is the decimal mark pass {hint('decimal', ',')}."
-    if re.fullmatch(r"[+-]?\d*\.\d+", token):
-        return (
-            "Its point is not the decimal mark asked for: drop --decimal ',', or pass "
-            f"{hint('thousands', '.')} if it groups thousands."
-        )
-    for pattern, options in marks:
-        found = re.fullmatch(pattern, token)
-        if found:
-            texts = [hint(name, mark or found.group(1)) for name, mark in options]
-            return f"Pass {' and '.join(texts)}."
-    return f"If it marks a missing cell pass {hint('missing', token)}."
 
 
 def _is_utf8(table: TextTable) -> bool:

@@ -248,6 +248,7 @@ class TableReader:
                     name,
                     count.others,
                     (count.n_numbers, count.n_others),
+                    self.options,
                 )
         if self._counts:
             # Blocks already handed out with a text column in them were one column too
