@@ -8,21 +8,25 @@ BIN := $(VENV)/bin
 .PHONY: demo test bench lint types clean
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "1. Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
 
 SOURCES := $(shell find src -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' -o -name '*.html' -o -name '*.css' -o -name '*.js') pyproject.toml CMakeLists.txt README.md
 
 $(VENV)/demo.stamp: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --upgrade '.[cli,plot]'
+	@echo "2. Downloading what a1gm needs and building its kernel (a few minutes) ..."
+	@$(BIN)/python -m pip install --quiet --upgrade '.[cli,plot]'
 	@touch $@
 
 $(VENV)/test.stamp: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --upgrade '.[all]' --group dev
+	@echo "2. Downloading what the tests need and building the kernel (a few minutes) ..."
+	@$(BIN)/python -m pip install --quiet --upgrade '.[all]' --group dev
 	@touch $@
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/a1gm demo
+	@echo "3. Running: a1gm demo"
+	@$(BIN)/a1gm demo
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
