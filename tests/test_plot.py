@@ -1,5 +1,7 @@
 """Pictures show what they should."""
 
+import itertools
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pytest
 mpl.use("Agg")
 
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 import a1gm
 from a1gm import plot
@@ -109,3 +112,29 @@ def test_a_zero_between_blocks_is_drawn_at_zero():
     X = np.array([[0.0, 5.0], [5.0, nan]])
     points = plot.fit(X, a1gm.fit(X)).collections[0].get_offsets()
     assert sorted(map(tuple, points)) == [(0.0, 0.0), (5.0, 5.0), (5.0, 5.0)]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5, 1e7, 1e12])
+def test_labels_of_axes_do_not_overlap(scale):
+    rng = np.random.default_rng(0)
+    X = scale * rng.gamma(0.1, 1.0, (30, 8))
+    X[:, 3] = 0.0
+    fit = a1gm.fit(X)
+    for draw in (
+        lambda axes: plot.bars(axes, fit.row_factor, None, most=5, title="rows"),
+        lambda axes: plot.fit(X, fit, ax=axes),
+    ):
+        figure = Figure(figsize=(4.3, 3.6), layout="constrained", dpi=110)
+        axes = figure.subplots()
+        draw(axes)
+        figure.canvas.draw()
+        boxes = [
+            label.get_window_extent()
+            for label in axes.get_xticklabels()
+            if label.get_text()
+        ]
+        left, right = axes.get_window_extent().intervalx
+        shown = [box for box in boxes if left <= (box.x0 + box.x1) / 2 <= right]
+        assert len(shown) >= 2
+        for one, next_one in itertools.pairwise(shown):
+            assert one.x1 < next_one.x0

@@ -5,6 +5,7 @@ Needs matplotlib, the extra ``plot``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -139,9 +140,18 @@ def fit(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
             scale = float(np.median(positive)) / 10
             axes.set_xscale("symlog", linthresh=scale)
             axes.set_yscale("symlog", linthresh=scale)
+            axes.set_xticks(_decades(scale, highest))
+            axes.set_yticks(_decades(scale, highest))
         axes.set_xlabel("fitted")
         axes.set_ylabel("observed")
     return axes
+
+
+def _decades(lowest: float, highest: float, most: int = 6) -> Floats:
+    """Zero and some powers of ten; those near zero would be written over its label."""
+    first, last = math.ceil(math.log10(lowest)), math.floor(math.log10(highest))
+    step = -(-(last - first + 1) // most)
+    return np.array([0.0, *(10.0**k for k in range(first, last + 1, max(step, 1)))])
 
 
 def structure_order(
@@ -212,8 +222,10 @@ def bars(
     shown = f", largest {len(order)} of {len(factor):,}" * (len(order) < len(factor))
     axes.set_xlabel(title + shown)
     axes.margins(y=0.01)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    if len(order) and factor[order[0]] >= 1000:
+    largest = float(factor[order[0]]) if len(order) else 0.0
+    # Long numbers beside each other would overlap.
+    axes.xaxis.set_major_locator(MaxNLocator(5 if largest < 1e5 else 3))
+    if 1e3 <= largest < 1e9:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
