@@ -70,6 +70,37 @@ def test_names_are_escaped():
     assert "a&amp;b" in page
 
 
+def test_numbers_of_one_block_are_totals(demo):
+    page = demo_page(demo)
+    assert "the number of a row is its estimated total, in the units" in page
+    assert "Rows: estimated totals" in page
+    assert "within a block" not in page
+
+
+def test_numbers_of_several_blocks_are_not_called_totals():
+    X = np.array([[1.0, 3, nan], [2, 6, nan], [nan, nan, 8]])
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning):
+        fit = a1gm.fit(X)
+    page = report_html(X, fit)
+    assert "sum to 1" not in page
+    assert "falls into 2 blocks, each on a scale of its own" in page
+    assert "Rows: factors, comparable within a block only" in page
+    # What the page says of the numbers of a row holds.
+    assert "the number of a row times that share is the row&#x27;s estimated" in page
+    for block, total in enumerate(([4, 8], [8])):
+        share = fit.col_factor[fit.col_block == block].sum()
+        assert share == pytest.approx(sum(total) / 20)
+        rows = fit.row_factor[fit.row_block == block]
+        np.testing.assert_allclose(rows * share, total)
+
+
+def test_a_line_without_data_is_in_no_block():
+    X = np.array([[1.0, nan, nan], [nan, 2, nan], [nan, nan, nan]])
+    with pytest.warns(a1gm.exceptions.A1gmWarning):
+        fit = a1gm.fit(X)
+    assert ">-1<" not in report_html(X, fit)
+
+
 def test_what_cannot_be_known_is_explained():
     X = np.array([[0.0, 5, nan], [5, nan, nan], [nan, nan, 2]])
     with pytest.warns(a1gm.exceptions.UndeterminedWarning):
@@ -175,7 +206,7 @@ def page_file(demo, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 1100, 800, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_cleanly(browser, page_file, width, scheme):
     context = browser.new_context(
@@ -191,6 +222,12 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     # Nothing sticks out sideways, not even on a phone.
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # No column of a table is cut off, either.
+    cut = page.locator(".scroll").evaluate_all(
+        "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth)"
+        ".map(box => box.ariaLabel)"
+    )
+    assert cut == []
     ink, paper = page.evaluate(
         "[getComputedStyle(document.body).color,"
         " getComputedStyle(document.body).backgroundColor]"

@@ -59,6 +59,7 @@ def report_html(
     findings = Findings.of(values, fit, row_names, col_names)
     as_found, reordered = figures.pattern_figures(findings)
     row_bars, col_bars = figures.factor_figures(findings)
+    row_caption, col_caption = _captions(findings)
     return Template(_resource("report.html")).substitute(
         title=html.escape(title),
         style=_resource("report.css"),
@@ -70,6 +71,8 @@ def report_html(
         reordered=reordered,
         row_bars=row_bars,
         col_bars=col_bars,
+        row_caption=row_caption,
+        col_caption=col_caption,
         row_table=tables.factor_table(findings, "row"),
         col_table=tables.factor_table(findings, "column"),
         fit_figure=figures.fit_figure(findings),
@@ -141,11 +144,31 @@ def _steps(findings: Findings) -> str:
 
 def _lead(findings: Findings) -> str:
     n_rows, n_cols = findings.X.shape
-    return (
+    what = (
         f"Each of the {n_rows:,} rows gets one number and each of the {n_cols:,} "
-        "columns gets one; their product explains every cell. The column numbers sum "
-        "to 1, so the number of a row is its estimated total, in the units of the data."
+        "columns gets one; their product explains"
     )
+    if findings.fit.n_blocks <= 1:
+        return (
+            f"{what} every cell. The column numbers sum to 1, so the number of a row "
+            "is its estimated total, in the units of the data."
+        )
+    return (
+        f"{what} the cells where they meet. The table falls into "
+        f"{findings.fit.n_blocks:,} blocks, each on a scale of its own: numbers can be "
+        "compared, and products mean something, only within a block. The column "
+        "numbers of a block sum to its share of the observed total; the number of a "
+        "row times that share is the row's estimated total over the columns of its "
+        "block, in the units of the data."
+    )
+
+
+def _captions(findings: Findings) -> tuple[str, str]:
+    """What the bars of rows and of columns show."""
+    if findings.fit.n_blocks <= 1:
+        return "Rows: estimated totals", "Columns: shares"
+    only = "comparable within a block only"
+    return f"Rows: factors, {only}", f"Columns: factors, {only}"
 
 
 def _shape(findings: Findings) -> str:

@@ -73,8 +73,10 @@ def factor_table(findings: Findings, kind: str) -> str:
     holes = findings.missing.sum(axis=1 if is_row else 0)
     order = np.argsort(np.where(np.isnan(factor), np.inf, -factor), kind="stable")
     several = fit.n_blocks > 1
+    # A line without any data is in no block.
+    places = [float("nan") if b < 0 else int(b) for b in block]
     lines: list[tuple[str | float, ...]] = [
-        (str(names[k]), float(factor[k]), int(holes[k]), *[int(block[k])] * several)
+        (str(names[k]), float(factor[k]), int(holes[k]), *[places[k]] * several)
         for k in order[:_MOST_LINES]
     ]
     more = f" (the largest {_MOST_LINES} of {len(factor):,})" * (
