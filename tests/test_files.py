@@ -301,7 +301,7 @@ def test_unknown_cells_stay_missing_and_are_counted(tmp_path: Path, way: str) ->
 def test_empty_rows_and_columns_are_named(tmp_path: Path, way: str) -> None:
     X = make_table(50, 4)
     X[7], X[:, 2] = np.nan, np.nan
-    with pytest.warns(EmptyLineWarning, match="row 7 and column 2"):
+    with pytest.warns(EmptyLineWarning, match="row 7 and column .c2.:"):
         fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
     assert np.isnan(fit.row_factor[7])
     assert np.isnan(fit.col_factor[2])
@@ -416,3 +416,19 @@ def test_text_of_another_dialect_is_read_and_written_as_it_was(
     start, _, end = filled.rstrip().rpartition(";")
     assert start == text.rpartition(";")[0]
     assert float(end.replace(",", ".")) == pytest.approx(5.0)
+
+
+def test_zeros_given_up_are_counted_and_named(tmp_path: Path, way: str) -> None:
+    X = np.array(
+        [[0.0, 0.0, np.nan], [0.0, 5.0, 0.0], [5.0, np.nan, np.nan], [0.0, 3.0, np.nan]]
+    )
+    with pytest.warns(UndeterminedWarning) as said:
+        fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    expected = a1gm.fit(X, on_undetermined="ignore")
+    assert not fit.attained
+    n = expected._given_up.n
+    assert fit._given_up.n == n > 0
+    assert fit._given_up.first() == expected._given_up.first() == (1, 0)
+    words = str(said[-1].message)
+    assert f"{n} observed zeros can only be approached" in words
+    assert "(no minimiser exists), the first at (1, 'c0')" in words

@@ -11,7 +11,12 @@ import pytest
 
 import a1gm
 from a1gm._input import read_input
-from a1gm.exceptions import DimensionError, LabelError
+from a1gm.exceptions import (
+    A1gmWarning,
+    DimensionError,
+    EmptyLineWarning,
+    LabelError,
+)
 
 
 @pytest.fixture
@@ -66,3 +71,25 @@ def test_a_path_is_no_table() -> None:
         a1gm.fit("sales.csv")
     with pytest.raises(DimensionError, match="single NoneType, not a table"):
         read_input(None)
+
+
+def test_warnings_call_lines_by_their_labels() -> None:
+    frame = pd.DataFrame(
+        {"x": [1.0, np.nan, np.nan], "y": np.nan, "z": [np.nan, 2.0, np.nan]},
+        index=["ann", "bob", "cid"],
+    )
+    with pytest.warns(A1gmWarning) as said:
+        a1gm.fit(frame)
+    assert "Nothing is observed in row 'cid' and column 'y':" in str(said[0].message)
+    assert "undetermined, the first at ('ann', 'z')" in str(said[1].message)
+    with pytest.warns(A1gmWarning) as said:
+        a1gm.fit(frame.to_numpy())
+    assert "Nothing is observed in row 2 and column 1:" in str(said[0].message)
+    assert "undetermined, the first at (0, 2)" in str(said[1].message)
+
+
+def test_only_some_of_many_empty_rows_are_named() -> None:
+    X = np.full((9, 2), np.nan)
+    X[0] = 1.0
+    with pytest.warns(EmptyLineWarning, match="in rows 1, 2, 3, 4, 5 and 3 more: the"):
+        a1gm.fit(X)

@@ -16,6 +16,7 @@ from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._input import AnySource, Source, SparseSource, read_input
 from a1gm._kernel import kernel, threads_for
+from a1gm._labels import Names
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_margins, reduce_statistics
 from a1gm._statistics import (
@@ -171,9 +172,13 @@ def fit_observation(
     has_rows: bool = True,
     weights: Floats | None = None,
     quiet: bool = False,
+    names: Names | None = None,
     make_fit: Callable[..., RankOneFit] = RankOneFit,
 ) -> RankOneFit:
-    """Reduce, solve and expand what a pass has found."""
+    """Reduce, solve and expand what a pass has found.
+
+    ``names`` is what warnings call the rows and columns, by default their labels.
+    """
     statistics = seen.statistics
     factors, components, statistics = solve_statistics(
         statistics, seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
@@ -200,7 +205,7 @@ def fit_observation(
     if not quiet:
         if factors.gap > tol:
             warn_of_gap(factors, tol)
-        fit.say_what_is_unknown()
+        fit.say_what_is_unknown(names)
     return fit
 
 

@@ -1,15 +1,70 @@
-"""Names of rows and columns: tables that belong together must agree on them."""
+"""Names of rows and columns: what messages call them, and whether tables agree."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from a1gm.exceptions import LabelError
 
-__all__ = ["check_same_labels", "first_difference", "text_of_label"]
+__all__ = [
+    "LabelNames",
+    "Names",
+    "check_same_labels",
+    "first_difference",
+    "text_of_label",
+]
+
+
+class Names(Protocol):
+    """What messages call the rows, columns and cells of a table."""
+
+    @property
+    def see(self) -> str:
+        """Where the cells are listed that cannot be known."""
+
+    def rows(self, places: Sequence[int]) -> str:
+        """Name some rows."""
+
+    def columns(self, places: Sequence[int]) -> str:
+        """Name some columns."""
+
+    def cell(self, row: int, col: int) -> str:
+        """Name a cell."""
+
+
+@dataclass(frozen=True)
+class LabelNames:
+    """Names as the user of the library knows them: labels, or places from 0."""
+
+    row_labels: Any = None
+    col_labels: Any = None
+    see: str = "see fit.undetermined"
+
+    def rows(self, places: Sequence[int]) -> str:
+        """Name some rows."""
+        return _listed("row", self.row_labels, places)
+
+    def columns(self, places: Sequence[int]) -> str:
+        """Name some columns."""
+        return _listed("column", self.col_labels, places)
+
+    def cell(self, row: int, col: int) -> str:
+        """Name a cell."""
+        return f"({_text(self.row_labels, row)}, {_text(self.col_labels, col)})"
+
+
+def _listed(noun: str, labels: Any, places: Sequence[int]) -> str:
+    names = ", ".join(_text(labels, place) for place in places)
+    return f"{noun}{'s' if len(places) > 1 else ''} {names}"
+
+
+def _text(labels: Any, place: int) -> str:
+    return str(place) if labels is None else text_of_label(labels[place])
 
 
 def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from a1gm._column_graph import ColumnGraph
 from a1gm._expand import Factors
+from a1gm._labels import Names
 from a1gm._mask_graph import find_graph
 from a1gm._mask_solver import MaskSolution, solve_mask
 from a1gm._row_log import MaskLog
@@ -30,6 +31,7 @@ def fit_masks(
     max_iter: int,
     on_undetermined: OnUndetermined,
     col_labels: Any,
+    names: Names | None = None,
 ) -> StreamedFit:
     """Find the factors by sweeps over the mask.
 
@@ -41,6 +43,8 @@ def fit_masks(
         Sums of the columns times 2**-log.exponent.
     observed : ndarray of bool
         Columns with an observed cell.
+    names : Names, optional
+        What warnings call the rows and columns.
     """
     if not observed.any():
         msg = (
@@ -76,7 +80,7 @@ def fit_masks(
             ConvergenceWarning,
             stacklevel=4,
         )
-    fit.say_what_is_unknown()
+    fit.say_what_is_unknown(names)
     return fit
 
 

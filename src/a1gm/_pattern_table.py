@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._input import read_input
-from a1gm._labels import check_same_labels
+from a1gm._labels import Names, check_same_labels
 from a1gm._observe import Observation, observe
 from a1gm._pattern_sums import PatternSums, bytes_needed
 from a1gm._statistics import TableStatistics
@@ -259,6 +259,7 @@ class PatternTable:
         tol: float = 1e-10,
         max_iter: int = 1000,
         on_undetermined: OnUndetermined = "warn",
+        names: Names | None = None,
     ) -> RankOneFit:
         """Fit the rows seen so far, which are remembered in a file if at all."""
         from a1gm._fit import fit_observation
@@ -284,6 +285,7 @@ class PatternTable:
             on_undetermined=on_undetermined,
             col_labels=self._col_labels,
             has_rows=self.keep_rows or log is not None,
+            names=names,
             make_fit=make_fit,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from a1gm._divergence import divergence_of_cells
 from a1gm._lazy_rows import LazyRows
 from a1gm._statistics import TableStatistics, WideStatistics
 from a1gm._stream import CELLS_AT_ONCE, Stream, row_blocks
-from a1gm._streamed_knowledge import StreamedKnowledge
+from a1gm._streamed_knowledge import StreamedKnowledge, StreamedZeros
 from a1gm._types import Bools, Floats, SmallInts
-from a1gm.exceptions import EmptyLineWarning, NotRepresentableError
+from a1gm.exceptions import NotRepresentableError
 from a1gm.result import RankOneFit
 
 if TYPE_CHECKING:
@@ -82,11 +81,11 @@ class StreamedFit(RankOneFit):
         return StreamedKnowledge(self._stream)
 
     @cached_property
-    def _n_between(self) -> int:
-        if self._stream.graph.n == 1 or self._has_negatives:
-            return 0
+    def _given_up(self) -> StreamedZeros:  # type: ignore[override]
         columns = np.nan_to_num(self.col_factor) > 0.0
-        return self._knowledge.n_between(columns)
+        if self._has_negatives:  # only margins count then
+            columns[:] = False
+        return StreamedZeros(self._knowledge, columns)
 
     @cached_property
     def _all_finite(self) -> bool:
@@ -142,33 +141,16 @@ class StreamedFit(RankOneFit):
         rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
         return rename[rows], rename[graph.label]
 
-    def _warn_of_empty_lines(self) -> None:
-        texts = []
-        rows = self._empty_rows() if self._has_empty_rows else []
-        columns = np.flatnonzero(np.isnan(self.col_factor)).tolist()
-        for what, empty in (("row", rows), ("column", columns)):
-            if empty:
-                shown = ", ".join(str(k) for k in empty[:5])
-                more = " and more" if len(empty) > 5 else ""
-                texts.append(f"{what}{'s' if len(empty) > 1 else ''} {shown}{more}")
-        if texts:
-            warnings.warn(
-                f"Nothing is observed in {' and '.join(texts)}: the factors there are "
-                "NaN and the cells stay missing.",
-                EmptyLineWarning,
-                stacklevel=5,
-            )
-
-    def _empty_rows(self) -> list[int]:
-        """The first few rows without an observed cell, where rows are kept."""
+    def _empty_rows(self, most: int) -> tuple[list[int], int]:
+        """The first rows without an observed cell, where rows are kept."""
+        if not (self._has_empty_rows and self._stream.keeps_rows):
+            return [], 0
         empty: list[int] = []
-        if not self._stream.keeps_rows:
-            return empty
         for start, _, observed, _ in row_blocks(self._stream, len(self.col_factor)):
             empty += (start + np.flatnonzero(~observed.any(axis=1))).tolist()
-            if len(empty) > 5:
+            if len(empty) >= most:
                 break
-        return empty[:6]
+        return empty[:most], self.n_empty_rows
 
     # ---------------------------------------------------------------- divergence
     @cached_property
@@ -214,5 +196,6 @@ class StreamedFit(RankOneFit):
         """Take the rows along, and leave the files behind."""
         state = self.__dict__.copy()
         state["_tables"] = None
-        state.pop("_knowledge", None)
+        for cached in ("_knowledge", "_given_up"):
+            state.pop(cached, None)
         return state

@@ -11,7 +11,7 @@ from a1gm._knowledge import EMPTY, FATES, UNBOUNDED, UndeterminedCells
 from a1gm._stream import CELLS_AT_ONCE, Stream, row_blocks
 from a1gm._types import AnyArray, Bools, Ints, SmallInts
 
-__all__ = ["StreamedKnowledge"]
+__all__ = ["StreamedKnowledge", "StreamedZeros"]
 
 
 class StreamedKnowledge:
@@ -34,14 +34,12 @@ class StreamedKnowledge:
             ).astype(np.int64)
         return counts
 
-    def n_between(self, positive_col: Bools) -> int:
-        """Observed cells between components: zeros that only the limit fits."""
-        n = 0
-        for n_rows, observed, positive in self.rows.weighted():
-            component = self.graph.component_of_rows(observed, positive)
-            outside = observed & ~self.graph.inside(component, observed) & positive_col
-            n += int((outside.sum(axis=1) * n_rows)[component >= 0].sum())
-        return n
+    def outside(self, observed: Bools, positive: Bools, columns: Bools) -> Bools:
+        """Observed cells of rows with data that lie outside their component."""
+        component = self.graph.component_of_rows(observed, positive)
+        outside: Bools = observed & ~self.graph.inside(component, observed) & columns
+        outside[component < 0] = False
+        return outside
 
     def fates(self, rows: Ints, cols: Ints) -> SmallInts:
         """Fate of the cells (rows[k], cols[k]), were they missing."""
@@ -92,3 +90,36 @@ class StreamedKnowledge:
         _, observed, positive = self.rows.cells(start, stop)
         component = self.graph.component_of_rows(observed, positive)
         return self.graph.fates(component, observed), observed
+
+
+class StreamedZeros:
+    """Observed zeros between components, as ``GivenUpZeros``.
+
+    ``columns`` are those with a positive cell.
+    """
+
+    def __init__(self, knowledge: StreamedKnowledge, columns: Bools) -> None:
+        self.knowledge = knowledge
+        self.columns = columns
+
+    @cached_property
+    def n(self) -> int:
+        """Observed cells between components."""
+        if self.knowledge.graph.n == 1 or not self.columns.any():
+            return 0
+        outside = self.knowledge.outside
+        return sum(
+            int(outside(observed, positive, self.columns).sum(axis=1) @ n_rows)
+            for n_rows, observed, positive in self.knowledge.rows.weighted()
+        )
+
+    def first(self) -> tuple[int, int]:
+        """Place of the first one; only for fits that kept their rows."""
+        rows = self.knowledge.rows
+        for start, _, observed, positive in row_blocks(rows, len(self.columns)):
+            found = np.argwhere(
+                self.knowledge.outside(observed, positive, self.columns)
+            )
+            if len(found):
+                return start + int(found[0, 0]), int(found[0, 1])
+        return -1, -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from a1gm._knowledge import (
     Knowledge,
     UndeterminedCells,
 )
-from a1gm._labels import check_same_labels
+from a1gm._labels import LabelNames, Names, check_same_labels
 from a1gm._statistics import (
     Statistics,
 )
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from a1gm.pattern import MissingPattern
 
 __all__ = ["RankOneFit"]
+
+MOST_NAMED = 5  # rows or columns that a warning names
 
 
 class RankOneFit:
@@ -459,28 +461,33 @@ class RankOneFit:
         """Missing cells that cannot be known (unbounded and undetermined)."""
         return 0 if self._all_finite else int(self._knowledge.counts[UNBOUNDED:].sum())
 
-    def say_what_is_unknown(self) -> None:
-        """Warn of empty rows and columns and of cells that cannot be known."""
+    def say_what_is_unknown(self, names: Names | None = None) -> None:
+        """Warn of empty rows and columns and of cells that cannot be known.
+
+        ``names`` says what to call them; by default their labels, or numbers.
+        """
         if self._all_finite:
             return
-        self._warn_of_empty_lines()
+        names = names or LabelNames(self.row_labels, self.col_labels)
+        self._warn_of_empty_lines(names)
         counts = self._knowledge.counts
         n = int(counts[UNBOUNDED] + counts[UNDETERMINED])
         if (n or not self.attained) and self._on_undetermined != "ignore":
-            text = self._describe_unknown(counts)
+            text = self._describe_unknown(counts, names)
             if self._on_undetermined == "raise":
                 raise UndeterminedError(text)
             warnings.warn(text, UndeterminedWarning, stacklevel=4)
 
-    def _warn_of_empty_lines(self) -> None:
+    def _warn_of_empty_lines(self, names: Names) -> None:
+        columns = np.flatnonzero(np.isnan(self.col_factor))
         texts = []
-        for what, factor in (("row", self._row_factor), ("column", self.col_factor)):
-            empty = np.flatnonzero(np.isnan(factor))
-            if len(empty):
-                shown = ", ".join(str(k) for k in empty[:5])
-                more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
-                plural = "s" if len(empty) > 1 else ""
-                texts.append(f"{what}{plural} {shown}{more}")
+        for name, (first, n) in (
+            (names.rows, self._empty_rows(MOST_NAMED)),
+            (names.columns, (columns[:MOST_NAMED], len(columns))),
+        ):
+            if len(first):
+                more = f" and {n - len(first)} more" if n > len(first) else ""
+                texts.append(name([int(k) for k in first]) + more)
         if texts:
             warnings.warn(
                 f"Nothing is observed in {' and '.join(texts)}: the factors there are "
@@ -489,22 +496,29 @@ class RankOneFit:
                 stacklevel=5,
             )
 
-    def _describe_unknown(self, counts: Ints) -> str:
+    def _empty_rows(self, most: int) -> tuple[Sequence[int] | Ints, int]:
+        """The first rows without an observed cell, and how many there are."""
+        empty = np.flatnonzero(np.isnan(self._row_factor))
+        return empty[:most], len(empty)
+
+    def _describe_unknown(self, counts: Ints, names: Names) -> str:
         parts = []
         if self.n_blocks > 1:
             parts.append(f"The table falls into {self.n_blocks} blocks.")
         if self._given_up.n:
-            where = f", the first at {self._given_up.first()}" if self._has_rows else ""
+            place = names.cell(*self._given_up.first()) if self._has_rows else ""
+            where = f", the first at {place}" if place else ""
             parts.append(
                 f"{self._given_up.n} observed zeros can only be approached, not fitted "
                 f"(no minimiser exists){where}; they are fitted by 0."
             )
         if counts[UNBOUNDED] or counts[UNDETERMINED]:
             first = self._knowledge.first_unknown()
+            where = f", the first at {names.cell(*first)}" if first[0] >= 0 else ""
             parts.append(
                 f"{counts[UNBOUNDED]} missing cells are unbounded and "
-                f"{counts[UNDETERMINED]} undetermined, the first at ({first[0]}, "
-                f"{first[1]}). They stay missing; see fit.undetermined."
+                f"{counts[UNDETERMINED]} undetermined{where}. They stay missing; "
+                f"{names.see}."
             )
         return " ".join(parts)
 
