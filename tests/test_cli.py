@@ -15,12 +15,14 @@ import pytest
 from typer.testing import CliRunner
 
 import a1gm
+from a1gm import _gather
 from a1gm.cli import console, gather
 from a1gm.cli.app import app
 from a1gm.cli.common import split_names, unwrapped
 from a1gm.cli.console import _duration
 from a1gm.cli.holes import HolePicture
 from a1gm.cli.inspect import shrink
+from a1gm.io import csv_source
 
 ROOT = Path(__file__).parent.parent
 CSV = ROOT / "tests" / "data" / "csv"
@@ -295,9 +297,13 @@ def test_what_cannot_be_known_stays_missing(tmp_path):
     assert quiet.stderr == ""
 
 
-@pytest.mark.parametrize("limits", [(1 << 25, 20_000), (50, 20_000), (1 << 25, 3)])
-def test_large_tables_get_the_answer_of_small_ones(tmp_path, monkeypatch, limits):
-    """From blocks kept, from statistics alone, and with too many patterns for them."""
+@pytest.mark.parametrize("many_patterns", [20_000, 3])
+@pytest.mark.parametrize("table_bytes", [1 << 26, 1])
+@pytest.mark.parametrize("cells_kept", [1 << 25, 250, 50])
+def test_large_tables_get_the_answer_of_small_ones(
+    tmp_path, monkeypatch, cells_kept, table_bytes, many_patterns
+):
+    """From blocks kept or statistics alone, with too many patterns for these or not."""
     rng = np.random.default_rng(3)
     X = np.outer(rng.gamma(2, 1, 60), rng.gamma(2, 1, 5)) + 0.1
     X[rng.random(X.shape) < 0.2] = nan
@@ -308,8 +314,11 @@ def test_large_tables_get_the_answer_of_small_ones(tmp_path, monkeypatch, limits
     path.write_text("a,b,c,d,e\n" + text + "\n")
     expected = a1gm.fit(X).impute(X)
     monkeypatch.setattr(gather, "_FEW_CELLS", 0)
-    monkeypatch.setattr(gather, "MOST_CELLS_KEPT", limits[0])
-    monkeypatch.setattr(gather, "_MANY_PATTERNS", limits[1])
+    monkeypatch.setattr(gather, "MOST_CELLS_KEPT", cells_kept)
+    monkeypatch.setattr(gather, "_MANY_PATTERNS", many_patterns)
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 512)
+    defaults = _gather.Gatherer.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "table_bytes", table_bytes)
     run("impute", path, "-o", tmp_path / "b.csv", "-q")
     found = np.loadtxt(tmp_path / "b.csv", delimiter=",", skiprows=1)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
@@ -322,6 +331,83 @@ def test_large_tables_with_unknown_cells(tmp_path, monkeypatch):
     path.write_text("x,y,z\n1,2,\n2,,\n,,3\n")
     run("impute", path, "-o", tmp_path / "b.csv", "-q")
     assert (tmp_path / "b.csv").read_text() == "x,y,z\n1,2,\n2,4,\n,,3\n"
+
+
+# What warnings call rows and columns
+
+HOLES = "shop,jan,feb,mar\nA,1,,\n\nB,,2,\nC,,,\nD,,4,\n"
+EMPTY = "Nothing is observed in"
+
+
+@pytest.mark.parametrize("few_cells", [0, 1 << 20])
+@pytest.mark.parametrize("command", ["inspect", "impute", "fit", "report"])
+def test_rows_go_by_their_id(tmp_path, monkeypatch, few_cells, command):
+    monkeypatch.setattr(gather, "_FEW_CELLS", few_cells)
+    path = tmp_path / "a.csv"
+    path.write_text(HOLES)
+    out = [] if command == "inspect" else ["-o", tmp_path / OUTPUTS[command]]
+    words = run(command, path, "--id", "shop", *out).stderr
+    assert f"{EMPTY} row 'C' and column 'mar':" in words
+    assert "3 undetermined, the first at row 'A', column 'feb'." in words
+    where = "the page" if command == "report" else "a1gm report"
+    assert f"They stay missing; {where} lists them." in words
+    assert "fit.undetermined" not in words
+
+
+OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
+
+
+@pytest.mark.parametrize("few_cells", [0, 1 << 20])
+def test_rows_without_an_id_go_by_their_line(tmp_path, monkeypatch, few_cells):
+    monkeypatch.setattr(gather, "_FEW_CELLS", few_cells)
+    path = tmp_path / "a.csv"
+    path.write_text(HOLES)
+    words = run("inspect", path).stderr
+    # The blank line counts, as it does in an editor.
+    assert f"{EMPTY} line 5 and column 'mar':" in words
+    assert "the first at line 2, column 'feb'." in words
+    path.write_text(HOLES + ",,,\n" * 9)
+    words = run("inspect", path).stderr
+    assert f"{EMPTY} lines 5, 7, 8, 9, 10 and 5 more and column 'mar':" in words
+
+
+def test_several_ids_and_typed_files(tmp_path):
+    table = pa.table(
+        {
+            "town": ["Cork", "Cork", "Faro"],
+            "shop": [1, 2, 1],
+            "x": [1.0, None, None],
+            "y": [2.0, 3.0, None],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    words = run("inspect", tmp_path / "a.parquet", "--id", "town,shop").stderr
+    assert f"{EMPTY} row 'Faro · 1':" in words
+    words = run("inspect", tmp_path / "a.parquet", "--exclude", "shop").stderr
+    assert f"{EMPTY} row 2:" in words
+
+
+def test_the_report_names_rows_by_their_lines(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n\n3,\n")
+    run("report", path, "-o", tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert "line 2" in page
+    assert "line 4" in page
+    assert "row 0" not in page
+
+
+@pytest.mark.parametrize("command", ["inspect", "report"])
+def test_sums_below_zero_are_named(tmp_path, command):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,x,y\nA,1,2\nB,1,-4\n")
+    out = [] if command == "inspect" else ["-o", tmp_path / "b.html"]
+    words = run(command, path, *out, "--negatives", "allow", code=1).stderr
+    assert "a.csv, line 3: the row sums to less than zero." in words
+    path.write_text("shop,x,y\nA,3,2\nB,5,-4\n")
+    words = run(command, path, *out, "--negatives", "allow", code=1).stderr
+    assert "a.csv: column 'y' sums to less than zero." in words
+    assert "--exclude y" in words
 
 
 def test_integers_that_cannot_be_kept_are_refused(tmp_path):

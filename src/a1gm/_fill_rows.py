@@ -86,8 +86,12 @@ def graph_of(fit: RankOneFit) -> ColumnGraph:
     statistics = fit._statistics
     edges = np.zeros((statistics.n_cols, statistics.n_cols), bool)
     for lines, observed in line_blocks(statistics):
-        positive = _positive_lines(statistics, lines, observed).astype(np.float32)
-        edges |= positive.T @ observed.astype(np.float32) > 0.0
+        if fit._has_negatives:  # only margins count: see PatternStream.positive
+            some = (statistics.row_sums[lines] != 0.0)[:, None]
+            positive: Bools = observed & some & (statistics.col_sums != 0.0)
+        else:
+            positive = _positive_lines(statistics, lines, observed)
+        edges |= positive.T.astype(np.float32) @ observed.astype(np.float32) > 0.0
     return ColumnGraph.of_edges(edges, statistics.has_observed()[1])
 
 

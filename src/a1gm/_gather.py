@@ -15,13 +15,14 @@ import numpy as np
 
 from a1gm._bits import pack_bits, unpack_bits
 from a1gm._input import Source
+from a1gm._labels import Names
 from a1gm._mask_fit import fit_masks
 from a1gm._observe import Observation, observe
 from a1gm._pattern_sums import PatternSums
-from a1gm._pattern_table import PatternTable
+from a1gm._pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._row_log import LineLog, MaskLog
 from a1gm._statistics import TableStatistics, WideStatistics
-from a1gm._types import OnUndetermined, Words
+from a1gm._types import Negatives, OnUndetermined, Words
 from a1gm.exceptions import TableTooLargeError
 from a1gm.result import RankOneFit
 
@@ -40,6 +41,9 @@ class Gatherer:
         Columns of the table.
     table_bytes : int
         The most memory for a table of patterns.
+    negatives : {"raise", "allow"}
+        What to do with cells below zero. Where they are allowed, rows must share
+        patterns: masks say nothing of the signs.
     n_threads : int, optional
         Threads per block.
     """
@@ -49,12 +53,18 @@ class Gatherer:
         n_cols: int,
         *,
         table_bytes: int = TABLE_BYTES,
+        negatives: Negatives = "raise",
         n_threads: int | None = None,
     ) -> None:
         self.n_cols = n_cols
         self._threads = n_threads
+        self._negatives: Negatives = negatives
         self._table = PatternTable(
-            n_cols, keep_rows=False, max_bytes=table_bytes, n_threads=n_threads
+            n_cols,
+            keep_rows=False,
+            negatives=negatives,
+            max_bytes=table_bytes if negatives == "raise" else DEFAULT_MAX_BYTES,
+            n_threads=n_threads,
         )
         self._lines = LineLog()
         self._masks: MaskLog | None = None
@@ -66,14 +76,26 @@ class Gatherer:
         """Rows so far."""
         return self._lines.n_rows if self._masks is None else self._masks.n_rows
 
+    @property
+    def n_patterns(self) -> int:
+        """Patterns in memory so far; 0 once they gave way to masks."""
+        return self._table.n_patterns
+
     def add(self, source: Source, n_rows_expected: int | None = None) -> None:
         """Add a block of rows."""
         in_table = self._masks is None
-        seen = observe(source, n_threads=self._threads, keep_table=in_table)
+        seen = observe(
+            source,
+            n_threads=self._threads,
+            negatives=self._negatives,
+            keep_table=in_table,
+        )
         if self._masks is None:
             try:
                 lines = self._table.add_observation(seen, self.n_rows)
             except TableTooLargeError:
+                if self._negatives == "allow":
+                    raise
                 self._check_disk(n_rows_expected)
                 self._change_to_masks()
             else:
@@ -88,8 +110,9 @@ class Gatherer:
         max_iter: int,
         on_undetermined: OnUndetermined,
         col_labels: Any,
+        names: Names | None = None,
     ) -> RankOneFit:
-        """Fit the rows gathered."""
+        """Fit the rows gathered; ``names`` is what warnings call them."""
         if self._masks is None:
             self._table._col_labels = col_labels
             return self._table.solve_with_rows(
@@ -97,6 +120,7 @@ class Gatherer:
                 tol=tol,
                 max_iter=max_iter,
                 on_undetermined=on_undetermined,
+                names=names,
             )
         factor = self._sums.align(self._masks.exponent)
         return fit_masks(
@@ -107,6 +131,7 @@ class Gatherer:
             max_iter=max_iter,
             on_undetermined=on_undetermined,
             col_labels=col_labels,
+            names=names,
         )
 
     def _add_masks(self, seen: Observation) -> None:

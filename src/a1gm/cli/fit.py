@@ -59,7 +59,7 @@ def fit_command(
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     _check_folder(out, names, common)
     table = open_file(file, common)
-    fitted = fit_table(table, common, watch=HoleCount.of_columns, keep_rows=True)
+    fitted = fit_table(table, common, watch=HoleCount.of_columns)
     with atomic_folder(out, overwrite=common.overwrite) as place:
         divergence = _write_row_factor(place(names[0]), fitted, common)
         summary = json.dumps(summary_of(fitted, divergence), indent=2) + "\n"
@@ -156,7 +156,7 @@ def _divergence(values: Floats, fit: RankOneFit, rows: slice) -> float:
     import numpy as np
     from scipy.special import kl_div
 
-    shares = kl_div(values, fit.row_factor[rows, None] * fit.col_factor)
+    shares = kl_div(values, fit.row_factor[rows][:, None] * fit.col_factor)
     if fit.n_blocks > 1 or not fit.attained:
         # Observed cells between blocks are zeros, fitted by zeros.
         shares[fit.row_block[rows, None] != fit.col_block] = 0.0

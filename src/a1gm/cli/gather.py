@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from a1gm._types import Floats
+from a1gm._types import Floats, Negatives
+from a1gm.exceptions import DataError
+from a1gm.io.options import hint
 
 if TYPE_CHECKING:
     from a1gm.cli.common import Common
+    from a1gm.cli.names import FileNames
     from a1gm.result import RankOneFit
 
-#: Blocks of tables up to this many cells (256 MB) are kept, in case that they have too
-#: many patterns of holes for a table of patterns.
+#: Blocks of tables up to this many cells (256 MB) are kept: a second pass need not cast
+#: their text again.
 MOST_CELLS_KEPT = 1 << 25
 _MANY_PATTERNS = 20_000
-#: Tables up to this many cells are fitted in one piece.
+#: Tables up to this many cells are fitted in one piece, so that their models keep rows.
 _FEW_CELLS = 1 << 20
 
 
@@ -25,49 +28,68 @@ _FEW_CELLS = 1 << 20
 class Gathered:
     """The statistics of a table, and its blocks while it is small.
 
+    A table that is kept and has many patterns of holes is fitted in one piece, which
+    needs no statistics of each.
+
     Parameters
     ----------
     common : Common
         Options that concern the fit.
-    keep_rows : bool
-        Whether the fit must know the factor of every row.
+    names : FileNames
+        The file, and what to call its rows and columns.
     """
 
     common: Common
-    keep_rows: bool
+    names: FileNames
     _blocks: list[Floats] = field(default_factory=list)
     _n_cells: int = 0
-    _statistics: Any = None
+    _n_rows: int = 0
+    _n_gathered: int = 0
+    _gatherer: Any = None
+    _col_sums: Any = 0.0
 
     def __post_init__(self) -> None:
-        from a1gm import PatternTable
+        from a1gm._gather import Gatherer
 
-        self._statistics = PatternTable(
-            keep_rows=self.keep_rows,
-            negatives=self.common.negatives,  # type: ignore[arg-type]
+        self._gatherer = Gatherer(
+            len(self.names.table.names),
+            negatives=self._negatives,
             n_threads=self.common.threads,
         )
 
+    @property
+    def _negatives(self) -> Negatives:
+        return "allow" if self.common.negatives == "allow" else "raise"
+
     def add(self, values: Floats) -> None:
         """Add the rows of a block."""
+        if self._negatives == "allow":
+            _check_row_sums(values, self._n_rows, self.names)
+            self._col_sums = self._col_sums + np.nansum(values, axis=0)
+        self._n_rows += len(values)
         self._n_cells += values.size
-        has_blocks = bool(self._blocks) or self._n_cells == values.size
         if self._n_cells > MOST_CELLS_KEPT:
-            self._restore_statistics()
-            self._blocks, has_blocks = [], False
-        if has_blocks:
+            self._gather(self._blocks[self._n_gathered :])
+            self._blocks = []
+        else:
             self._blocks.append(values)
-            if self._statistics.n_patterns > _MANY_PATTERNS:
-                # Bad cells are refused here all the same, for their place is known.
-                _check_values(values, self.common.negatives)
+            if self._gatherer.n_patterns > _MANY_PATTERNS:
+                self._check(values)
                 return
-        self._statistics.update(values)
+        self._gather([values])
 
-    def _restore_statistics(self) -> None:
-        """Count the blocks that were only kept."""
-        n_counted = len(self._statistics.blocks)
-        for values in self._blocks[n_counted:]:
-            self._statistics.update(values)
+    def _gather(self, blocks: list[Floats]) -> None:
+        for values in blocks:
+            self._gatherer.add(_source(values))
+        self._n_gathered += len(blocks)
+
+    def _check(self, values: Floats) -> None:
+        """Refuse bad cells now, while their place is known."""
+        from a1gm._observe import observe
+
+        observe(
+            _source(values), n_threads=self.common.threads, negatives=self._negatives
+        )
 
     @property
     def kept(self) -> list[Floats] | None:
@@ -76,26 +98,65 @@ class Gathered:
 
     def fit(self) -> RankOneFit:
         """Fit the rows seen."""
-        import a1gm
+        from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL
 
-        skipped = len(self._blocks) > len(self._statistics.blocks)
-        if self._blocks and (skipped or self._n_cells <= _FEW_CELLS):
-            return a1gm.fit(
-                np.concatenate(self._blocks),
-                negatives=self.common.negatives,  # type: ignore[arg-type]
-                n_threads=self.common.threads,
-            )
-        fitted: RankOneFit = self._statistics.solve()
+        _check_col_sums(self._col_sums, self.names)
+        not_gathered = len(self._blocks) > self._n_gathered
+        if self._blocks and (self._n_cells <= _FEW_CELLS or not_gathered):
+            return fit_values(np.concatenate(self._blocks), self.names, self.common)
+        fitted: RankOneFit = self._gatherer.fit(
+            tol=DEFAULT_TOL,
+            max_iter=DEFAULT_MAX_ITER,
+            on_undetermined="warn",
+            col_labels=list(self.names.table.names),
+            names=self.names,
+        )
         return fitted
 
 
-def _check_values(values: Floats, negatives: str) -> None:
-    from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
+def fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
+    """Fit a table that is in memory; warnings call its lines as the file does."""
+    from a1gm._fit import fit_observation
+    from a1gm._observe import observe
 
-    # fmin and fmax skip NaN without copying.
-    lowest = np.fmin.reduce(values, axis=None)
-    highest = np.fmax.reduce(values, axis=None)
-    if np.isinf(lowest) or np.isinf(highest):
-        raise InfiniteValuesError("The table contains infinity.")
-    if lowest < 0 and negatives == "raise":
-        raise NegativeValuesError("Negative values in data.")
+    source = _source(values)
+    negatives: Negatives = "allow" if common.negatives == "allow" else "raise"
+    if negatives == "allow":
+        _check_row_sums(values, 0, names)
+        _check_col_sums(np.nansum(values, axis=0), names)
+    return fit_observation(
+        observe(source, n_threads=common.threads, negatives=negatives),
+        source=source,
+        n_threads=common.threads,
+        col_labels=list(names.table.names),
+        names=names,
+    )
+
+
+def _source(values: Floats) -> Any:
+    from a1gm._input import Source
+
+    return Source([(values, None, None, 0, 0)], *values.shape)
+
+
+def _check_row_sums(values: Floats, first_row: int, names: FileNames) -> None:
+    """Refuse what the library refuses, with the place in the file."""
+    below = np.nansum(values, axis=1) < 0.0
+    if below.any():
+        place = names.table.place_of(first_row + int(below.argmax()))
+        _refuse_sum(f"{place}: the row", "Drop the row")
+
+
+def _check_col_sums(sums: Floats | float, names: FileNames) -> None:
+    below = np.flatnonzero(np.asarray(sums) < 0.0)
+    if len(below):
+        column = names.table.names[below[0]]
+        place = f"{names.table.name}: column {column!r}"
+        _refuse_sum(place, f"Leave it out with {hint('exclude', column)}")
+
+
+def _refuse_sum(what: str, remedy: str) -> NoReturn:
+    raise DataError(
+        f"{what} sums to less than zero. With --negatives allow every row and column "
+        f"sum must be positive. {remedy}, or mark its negative cells as missing."
+    )

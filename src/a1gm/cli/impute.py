@@ -6,7 +6,6 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -17,10 +16,11 @@ from a1gm.cli.common import Common, UsageError, check_output, command
 from a1gm.cli.console import counted, progress_bar, say, warn
 
 if TYPE_CHECKING:
+    from a1gm._types import Floats
     from a1gm.cli.tables import FittedTable
-    from a1gm.io.fill import Filler, HoleCount
-    from a1gm.io.row_fill import RowFill
+    from a1gm.io.fill import Filler, HoleCount, RowFill
     from a1gm.io.writers import TableWriter
+    from a1gm.result import RankOneFit
 
 
 @command
@@ -90,25 +90,28 @@ def _fitted(
 ) -> tuple[FittedTable[HoleCount], RowFill]:
     """Fit the table, or take a saved fit, and tell how its rows are filled."""
     from a1gm.cli.tables import fit_table, open_file
-    from a1gm.io.row_fill import fill_new_rows, row_fill_of
 
     if model is not None:
+        from a1gm._fill_rows import RowRule
         from a1gm.cli.saved import open_with_model
 
         loaded = open_with_model(file, model, common, watch)
-        return loaded, lambda _, values: fill_new_rows(loaded.fit, values)
-    table = open_file(file, common)
-    # Without its rows a fit costs no memory per row. They are needed only to tell which
-    # cells cannot be known, and where negative cells are allowed.
-    keep_rows = common.negatives == "allow"
-    fitted = fit_table(table, common, watch=watch, keep_rows=keep_rows)
-    row_fill = row_fill_of(fitted.fit)
-    if row_fill is None:
-        quiet = replace(common, quiet=True)
-        fitted = fit_table(table, quiet, watch=watch, keep_rows=True)
-        row_fill = row_fill_of(fitted.fit)
-    assert row_fill is not None
-    return fitted, row_fill
+        rule = RowRule.of(loaded.fit)
+        return loaded, lambda _, values: rule.fill(values)
+    fitted = fit_table(open_file(file, common), common, watch=watch)
+    return fitted, _fill_of(fitted.fit)
+
+
+def _fill_of(fit: RankOneFit) -> RowFill:
+    """Tell how to fill the rows of the table that was fitted."""
+    from a1gm._fill_rows import RowRule
+
+    rule, factors = RowRule.of(fit), fit.row_factor
+
+    def fill(first_row: int, values: Floats) -> Floats:
+        return rule.fill(values, factors[first_row : first_row + len(values)])
+
+    return fill
 
 
 def _check_place(out: str, common: Common, source: str) -> None:

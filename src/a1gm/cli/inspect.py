@@ -57,8 +57,7 @@ def inspect_file(
     from a1gm.cli.tables import fit_table, open_file
 
     table = open_file(file, common)
-    # Rows are kept to count the cells that cannot be known.
-    fitted = fit_table(table, common, watch=lambda _: HolePicture(), keep_rows=True)
+    fitted = fit_table(table, common, watch=lambda _: HolePicture())
     pattern = fitted.fit.pattern
     if common.json:
         summary = {key: _plain(getattr(pattern, key)) for key in JSON_KEYS}

@@ -34,7 +34,8 @@ def report_file(
     Example:
       a1gm report sales.csv --id shop -o report.html
     """
-    from a1gm import fit
+    from a1gm.cli.gather import fit_values
+    from a1gm.cli.names import FileNames
     from a1gm.cli.tables import open_file, read_whole
     from a1gm.io._require import require
     from a1gm.report import write_report
@@ -43,17 +44,14 @@ def report_file(
     _check_page(out, common, file)
     table = open_file(file, common)
     values, row_names = read_whole(table, common)
-    fitted = fit(
-        values,
-        negatives=common.negatives,  # type: ignore[arg-type]
-        n_threads=common.threads,
-    )
+    names = FileNames(table, see="the page lists them")
+    fitted = fit_values(values, names, common)
     write_report(
         out,
         values,
         fitted,
         title=title or table.name,
-        row_names=row_names,
+        row_names=row_names or names.all_rows(),
         col_names=table.names,
         overwrite=common.overwrite,
     )

@@ -71,16 +71,12 @@ def open_file(path: str, common: Common) -> TableReader:
 
 
 def fit_table(
-    table: TableReader,
-    common: Common,
-    *,
-    watch: Callable[[int], _Watch],
-    keep_rows: bool = False,
+    table: TableReader, common: Common, *, watch: Callable[[int], _Watch]
 ) -> FittedTable[_Watch]:
     """Read an open table once and fit it.
 
-    Of a large table only its statistics stay in memory (and the row sums with
-    ``keep_rows``), so a file may be larger than the memory.
+    Of a large table only its statistics stay in memory, and its rows in a nameless
+    temporary file, so a file may be larger than the memory.
 
     Parameters
     ----------
@@ -90,13 +86,12 @@ def fit_table(
         The options.
     watch : callable
         Given the number of columns, returns something that sees every block.
-    keep_rows : bool
-        Whether the fit must know the factor of every row.
     """
     from a1gm.cli.gather import Gathered
+    from a1gm.cli.names import FileNames
 
     def begin(names: tuple[str, ...]) -> tuple[Gathered, _Watch]:
-        return Gathered(common, keep_rows), watch(len(names))
+        return Gathered(common, FileNames(table)), watch(len(names))
 
     def step(state: tuple[Gathered, _Watch], block: Block) -> tuple[Gathered, _Watch]:
         state[0].add(block.values)
@@ -126,19 +121,15 @@ def read_whole(table: TableReader, common: Common) -> tuple[Floats, list[str] | 
     """Read a table and the names of its rows into memory."""
     import numpy as np
 
+    from a1gm.cli.names import ids_of_batch
+
     def begin(_: tuple[str, ...]) -> tuple[list[Floats], list[str]]:
         return [], []
 
     def step(state: Any, block: Block) -> Any:
         state[0].append(block.values)
         if table.options.id:
-            columns = [
-                block.batch.column(block.batch.schema.get_field_index(name)).to_pylist()
-                for name in table.options.id
-            ]
-            state[1].extend(
-                " · ".join(map(str, ids)) for ids in zip(*columns, strict=True)
-            )
+            state[1].extend(ids_of_batch(table, block.batch))
         return state
 
     blocks, names = read_once(table, common, begin, step)

@@ -52,16 +52,6 @@ def records(
             start = reader.line_num + 1
 
 
-def line_of(table: TextTable, row: int, *, blank_is_row: bool = False) -> int:
-    """Line of a data row (0-based) in the file."""
-    if blank_is_row:
-        return row + 2
-    for index, (line, _) in enumerate(records(table)):
-        if index == row + 1:
-            return line
-    return row + 2
-
-
 def unterminated_quote(table: TextTable) -> FileFormatError | None:
     """Tell where a quote was opened that the file never closes, if there is one."""
     line = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from a1gm.exceptions import FileFormatError
 from a1gm.io import csv_faults
+from a1gm.io.csv_lines import lines_of_rows
 from a1gm.io.options import TableOptions
 from a1gm.io.origin import Origin
 
@@ -84,9 +85,13 @@ class CsvSource:
 
     def place_of(self, row: int) -> str:
         """Name a row (0-based) the way an editor finds it."""
-        blank_is_row = len(self.schema.names) == 1
-        line = csv_faults.line_of(self._text, row, blank_is_row=blank_is_row)
-        return f"{self.origin.name}, line {line}"
+        return f"{self.origin.name}, line {self.lines_of([row])[0]}"
+
+    def lines_of(self, rows: Sequence[int]) -> list[int]:
+        """Lines on which some rows (0-based) start."""
+        if len(self.schema.names) == 1:  # a blank line is a row there
+            return [row + 2 for row in rows]
+        return lines_of_rows(self._text, rows, self.n_rows)
 
     def _read_dialect(self) -> Dialect:
         options = self.options

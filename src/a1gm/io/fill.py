@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -11,12 +12,14 @@ from a1gm._types import Bools, Floats, Ints
 from a1gm.exceptions import DataError, LabelError
 from a1gm.io.csv_source import CsvSource
 from a1gm.io.reader import Block, TableReader
-from a1gm.io.row_fill import RowFill
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MARK = "_filled"
+#: Takes the number of the first row and the rows, returns them with holes filled and
+#: NaN where nothing can be known.
+RowFill: TypeAlias = Callable[[int, Floats], Floats]
 
 
 @dataclass
@@ -59,7 +62,8 @@ class Filler:
     table : TableReader
         The file; its columns must be settled.
     row_fill : callable
-        Gives rows with their holes filled, see :mod:`a1gm.io.row_fill`.
+        Given the number of the first row and some rows, gives them with their holes
+        filled.
     holes : HoleCount
         The holes of its table.
     mark : bool

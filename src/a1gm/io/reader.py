@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from a1gm._types import Floats
-from a1gm.exceptions import DataError, FileFormatError, LabelError, NotNumericError
+from a1gm.exceptions import (
+    FileFormatError,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    NotNumericError,
+)
 from a1gm.io import csv_faults
 from a1gm.io._require import require_pyarrow
 from a1gm.io.columnar_source import ArrowSource, ParquetSource
@@ -379,9 +385,10 @@ def _located_step(
 ) -> _State:
     try:
         return step(state, block)
-    except DataError as error:
-        bad = np.argwhere(np.isinf(block.values) | (block.values < 0))
-        if len(bad) == 0 or isinstance(error, (FileFormatError, LabelError)):
+    except (InfiniteValuesError, NegativeValuesError) as error:
+        infinite = np.isinf(block.values)
+        bad = np.argwhere(infinite if infinite.any() else block.values < 0)
+        if len(bad) == 0:
             raise
         row, column = bad[0]
         place = table.place_of(block.first_row + int(row), block.names[column])
