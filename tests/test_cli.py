@@ -519,6 +519,37 @@ def test_nmmf_refuses_what_does_not_match(shared):
     assert not out.exists()
 
 
+def test_nmmf_calls_rows_and_columns_by_name(shared):
+    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
+    x.write_text("user,p,q\nann,1,\nbob,,\ncid,3,\n")
+    z.write_text("user,age,pay\ncid,30,\nann,10,\nbob,,\n")
+    words = run("nmmf", x, "--z", z, "--id", "user", "-o", out).stderr
+    assert "Nothing determines w['bob'] and h['q'] and b['pay']:" in words
+    assert "warning: 8 missing cells cannot be known" in words
+    words = run("nmmf", x, "--z", z, "-o", out, "--overwrite").stderr
+    assert "Nothing determines h['q'] and b['pay']:" in words
+    x.write_text("p,q\n1,2\n\n,\n")
+    z.write_text("age\n1\n\n")
+    words = run("nmmf", x, "--z", z, "-o", out, "--overwrite").stderr
+    assert "Nothing determines w['line 4']:" in words
+
+
+def test_nmmf_locates_bad_cells(shared):
+    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
+    z.write_text("user,age\ncid,30\nann,-10\nbob,1\n")
+    words = run("nmmf", x, "--z", z, "--id", "user", "-o", out, code=1).stderr
+    assert "z.csv, line 3, column 'age': -10 is negative" in words
+    options = ["--z", z, "-o", out, "--negatives", "allow"]
+    assert "no cells below zero" in run("nmmf", x, *options, code=2).stderr
+
+
+def test_the_report_locates_bad_cells(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n\n3,-4\n")
+    words = run("report", path, "-o", tmp_path / "a.html", code=1).stderr
+    assert "a.csv, line 4, column 'y': -4 is negative" in words
+
+
 # demo, and the small tools
 
 

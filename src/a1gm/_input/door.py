@@ -48,6 +48,8 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
     -------
     Source or SparseSource
     """
+    if isinstance(X, Source):  # read already, by the file layer
+        return X
     if is_sparse(X):
         return read_sparse(X, absent, name)
     if absent is not None:

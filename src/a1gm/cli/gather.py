@@ -53,17 +53,13 @@ class Gathered:
 
         self._gatherer = Gatherer(
             len(self.names.table.names),
-            negatives=self._negatives,
+            negatives=_negatives(self.common),
             n_threads=self.common.threads,
         )
 
-    @property
-    def _negatives(self) -> Negatives:
-        return "allow" if self.common.negatives == "allow" else "raise"
-
     def add(self, values: Floats) -> None:
         """Add the rows of a block."""
-        if self._negatives == "allow":
+        if self.common.negatives == "allow":
             _check_row_sums(values, self._n_rows, self.names)
             self._col_sums = self._col_sums + np.nansum(values, axis=0)
         self._n_rows += len(values)
@@ -74,7 +70,8 @@ class Gathered:
         else:
             self._blocks.append(values)
             if self._gatherer.n_patterns > _MANY_PATTERNS:
-                self._check(values)
+                # Refused now, while the place of a bad cell is known.
+                check_values(values, self.common)
                 return
         self._gather([values])
 
@@ -82,14 +79,6 @@ class Gathered:
         for values in blocks:
             self._gatherer.add(_source(values))
         self._n_gathered += len(blocks)
-
-    def _check(self, values: Floats) -> None:
-        """Refuse bad cells now, while their place is known."""
-        from a1gm._observe import observe
-
-        observe(
-            _source(values), n_threads=self.common.threads, negatives=self._negatives
-        )
 
     @property
     def kept(self) -> list[Floats] | None:
@@ -120,17 +109,27 @@ def fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
     from a1gm._observe import observe
 
     source = _source(values)
-    negatives: Negatives = "allow" if common.negatives == "allow" else "raise"
-    if negatives == "allow":
+    if common.negatives == "allow":
         _check_row_sums(values, 0, names)
         _check_col_sums(np.nansum(values, axis=0), names)
     return fit_observation(
-        observe(source, n_threads=common.threads, negatives=negatives),
+        observe(source, n_threads=common.threads, negatives=_negatives(common)),
         source=source,
         n_threads=common.threads,
         col_labels=list(names.table.names),
         names=names,
     )
+
+
+def check_values(values: Floats, common: Common) -> None:
+    """Refuse infinite cells, and negative ones unless they are allowed."""
+    from a1gm._observe import observe
+
+    observe(_source(values), n_threads=common.threads, negatives=_negatives(common))
+
+
+def _negatives(common: Common) -> Negatives:
+    return "allow" if common.negatives == "allow" else "raise"
 
 
 def _source(values: Floats) -> Any:

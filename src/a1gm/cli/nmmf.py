@@ -7,14 +7,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from a1gm.cli.common import Common, UsageError, check_output, command, split_names
-from a1gm.cli.console import say
+from a1gm.cli.console import counted, say, warn
 
 if TYPE_CHECKING:
+    from a1gm._input import Source
     from a1gm._types import Floats, SmallInts
     from a1gm.nmmf import NMMFFit
 
@@ -54,17 +55,20 @@ def nmmf_command(
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
+    if common.negatives == "allow":
+        raise UsageError("a1gm nmmf takes no cells below zero; drop --negatives allow.")
     _check_files([file, y, z], out, common)
     x_table = _read(file, common, columns=common.columns)
     y_table = None if y is None else _read(y, common, columns=x_table.columns)
     z_table = None if z is None else _rows_as(_read(z, common, columns=None), x_table)
     fit = fit_nmmf(
-        x_table.values,
-        None if y_table is None else y_table.values,
-        None if z_table is None else z_table.values,
+        x_table.source(),
+        None if y_table is None else y_table.source(),
+        None if z_table is None else z_table.source(),
         alpha=alpha,
         beta=beta,
         n_threads=common.threads,
+        on_undetermined="ignore",
     )
     summary = json.dumps(_summary(fit, alpha, beta), indent=2) + "\n"
     with atomic_folder(out, overwrite=common.overwrite) as place:
@@ -80,6 +84,9 @@ def nmmf_command(
     if common.json:
         sys.stdout.write(summary)
     if not common.quiet:
+        if fit.n_undetermined:
+            cells = counted(int(fit.n_undetermined), "missing cell")
+            warn(f"{cells} cannot be known: the tables determine no value.")
         say(f"Certificate {fit.certificate:.1e}; wrote the factors to {out}.")
 
 
@@ -92,9 +99,20 @@ class _Table:
     rows: list[str]
     columns: tuple[str, ...]
     has_ids: bool
+    places: list[str]
+
+    def source(self) -> Source:
+        """The table with the names that messages use."""
+        from a1gm._input import Source
+
+        n_rows, n_cols = self.values.shape
+        names = self.rows if self.has_ids else self.places
+        parts: list[Any] = [(self.values, None, None, 0, 0)]
+        return Source(parts, n_rows, n_cols, names, list(self.columns))
 
 
 def _read(path: str, common: Common, *, columns: Sequence[str] | None) -> _Table:
+    from a1gm.cli.names import FileNames
     from a1gm.cli.tables import open_file, read_whole
 
     # --id and --exclude may name columns that only some of the tables have.
@@ -110,7 +128,9 @@ def _read(path: str, common: Common, *, columns: Sequence[str] | None) -> _Table
     table = open_file(path, own)
     values, rows = read_whole(table, common)
     names = rows or [str(k) for k in range(len(values))]
-    return _Table(table.name, values, names, table.names, has_ids=rows is not None)
+    places = [] if rows else FileNames(table).all_rows()
+    has_ids = rows is not None
+    return _Table(table.name, values, names, table.names, has_ids, places)
 
 
 def _rows_as(z: _Table, x: _Table) -> _Table:
@@ -121,7 +141,8 @@ def _rows_as(z: _Table, x: _Table) -> _Table:
                 f"{z.name} has {len(z.rows):,} rows and {x.name} {len(x.rows):,}. "
                 "Z has the rows of X: name the column that tells them apart by --id."
             )
-        return z
+        # Matched by their order: both go by the names of X.
+        return replace(z, rows=x.rows, has_ids=x.has_ids, places=x.places)
     for table in (x, z):
         if len(set(table.rows)) < len(table.rows):
             raise UsageError(f"{table.name}: two rows have the same --id.")

@@ -121,12 +121,15 @@ def read_whole(table: TableReader, common: Common) -> tuple[Floats, list[str] | 
     """Read a table and the names of its rows into memory."""
     import numpy as np
 
+    from a1gm.cli.gather import check_values
     from a1gm.cli.names import ids_of_batch
 
     def begin(_: tuple[str, ...]) -> tuple[list[Floats], list[str]]:
         return [], []
 
     def step(state: Any, block: Block) -> Any:
+        # Bad cells are refused here, where their place in the file is known.
+        check_values(block.values, common)
         state[0].append(block.values)
         if table.options.id:
             state[1].extend(ids_of_batch(table, block.batch))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._knowledge import UNBOUNDED, UNDETERMINED, UndeterminedCells
+from a1gm._labels import text_of_label
 from a1gm._types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -215,10 +216,13 @@ class SharedFit:
 
     def _warn_of_empty_entities(self) -> None:
         texts = []
-        for name, factor in self._factors_by_name():
+        for name, factor, labels in self._factors_by_name():
             empty = np.flatnonzero(np.isnan(factor))
             if len(empty):
-                shown = ", ".join(str(k) for k in empty[:5])
+                shown = ", ".join(
+                    str(k) if labels is None else text_of_label(labels[k])
+                    for k in empty[:5]
+                )
                 more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
                 texts.append(f"{name}[{shown}{more}]")
         if texts:
@@ -228,11 +232,18 @@ class SharedFit:
             )
             warnings.warn(text, EmptyLineWarning, stacklevel=5)
 
-    def _factors_by_name(self) -> list[tuple[str, Floats]]:
+    def _factors_by_name(self) -> list[tuple[str, Floats, Any]]:
+        """Name, factor and labels of each set of entities."""
+        tables = self._layout.tables
         row, col = self._shares.row_factor, self._shares.col_factor
-        sets = [(s.name, row[r]) for r, s in enumerate(self._layout.row_sets)]
-        sets += [(s.name, col[c]) for c, s in enumerate(self._layout.col_sets)]
-        return [(str(name), factor) for name, factor in sets]
+        sets: list[tuple[str, Floats, Any]] = []
+        for r, entities in enumerate(self._layout.row_sets):
+            labels = _first(t.source.row_labels for t in tables if t.row_set == r)
+            sets.append((str(entities.name), row[r], labels))
+        for c, entities in enumerate(self._layout.col_sets):
+            labels = _first(t.source.col_labels for t in tables if t.col_set == c)
+            sets.append((str(entities.name), col[c], labels))
+        return sets
 
     def _describe_unknown(self, table: SharedTable) -> str:
         view = self._views[table.key]
@@ -298,3 +309,8 @@ class SharedFit:
 
 def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:
     return np.where(np.nan_to_num(factor) > 0.0, block, -1).astype(np.int32)
+
+
+def _first(labels: Iterable[Any]) -> Any:
+    """The first labels that there are."""
+    return next((found for found in labels if found is not None), None)
