@@ -17,13 +17,16 @@ import scipy.sparse as sp
 import skops.io
 
 import a1gm
-from a1gm import RankOneImputer, RankOneNMF
+from a1gm import RankOneImputer, RankOneNMF, _gather
 from a1gm.exceptions import (
     MissingExtraError,
     ModelFileError,
     OutputError,
     ParameterError,
 )
+from a1gm.io import model_file
+
+nan = np.nan
 
 
 def table(n=40, m=6, share=0.3, seed=0):
@@ -119,6 +122,83 @@ def test_streamed_fits_travel_too(tmp_path):
     other = a1gm.load(tmp_path / "fit.npz")
     np.testing.assert_array_equal(other.col_factor, fit.col_factor)
     np.testing.assert_array_equal(other.transform(table()), fit.transform(table()))
+
+
+def masked_fit(tmp_path, monkeypatch, X):
+    """Fit a file whose rows have too many patterns for a table of them."""
+    monkeypatch.setitem(_gather.Gatherer.__init__.__kwdefaults__, "table_bytes", 1)
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    frame.to_csv(path, index=False)
+    return a1gm.fit_file(path, on_undetermined="ignore"), path
+
+
+STREAMED = {
+    "one block": table(),
+    "blocks and zeros": np.array(
+        [
+            [0.0, 5, nan, nan, nan],
+            [5, nan, nan, nan, nan],
+            [nan, nan, 2, 4, nan],
+            [nan, nan, nan, 3, nan],
+            [nan, nan, nan, nan, nan],
+            [nan, nan, 0, 0, nan],
+        ]
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+@pytest.mark.parametrize("name", STREAMED)
+def test_fits_on_streamed_masks_travel_without_their_rows(name, tmp_path, monkeypatch):
+    X = STREAMED[name]
+    fit, path = masked_fit(tmp_path, monkeypatch, X)
+    fit.save(tmp_path / "fit.a1gm")
+    loaded = a1gm.load(tmp_path / "fit.a1gm")
+    for other in (loaded, pickle.loads(pickle.dumps(loaded))):
+        np.testing.assert_array_equal(other.col_factor, fit.col_factor)
+        np.testing.assert_array_equal(other.transform(X), fit.transform(X))
+        for what in (
+            *("shape", "certificate", "is_exact", "solver", "n_iter", "n_blocks"),
+            *("n_undetermined", "n_empty_rows", "attained", "col_labels"),
+        ):
+            assert getattr(other, what) == getattr(fit, what), what
+        assert "StreamedFit" in repr(type(other))
+        assert str(other)
+        options = {"overwrite": True, "on_undetermined": "ignore"}
+        a1gm.impute_file(path, tmp_path / "b.csv", fit=other, **options)
+        a1gm.impute_file(path, tmp_path / "c.csv", fit=fit, **options)
+        np.testing.assert_allclose(
+            pd.read_csv(tmp_path / "b.csv"), pd.read_csv(tmp_path / "c.csv"), rtol=1e-12
+        )
+    for ask in (
+        lambda: loaded.row_factor,
+        lambda: loaded.pattern,
+        loaded.reconstruct,
+        lambda: loaded.row_block,
+    ):
+        with pytest.raises(ParameterError, match=r"fit\.transform"):
+            ask()
+    loaded.save(tmp_path / "again.a1gm")
+    again = a1gm.load(tmp_path / "again.a1gm")
+    assert again.n_undetermined == fit.n_undetermined
+
+
+@pytest.mark.parametrize("part", ["graph.label", "graph.reach", "totals.fates"])
+def test_streamed_masks_that_do_not_fit_together(part, tmp_path, monkeypatch):
+    fit, _ = masked_fit(tmp_path, monkeypatch, table())
+    path = tmp_path / "fit.a1gm"
+    write = model_file.write_model
+
+    def spoiled(place, kind, content, arrays, **options):
+        arrays = dict(arrays)
+        arrays[part] = np.ones((3, 3, 3), bool)
+        write(place, kind, content, arrays, **options)
+
+    monkeypatch.setattr("a1gm._saved.write_model", spoiled)
+    fit.save(path)
+    with pytest.raises(ModelFileError, match="do not"):
+        a1gm.load(path)
 
 
 def test_a_file_is_not_replaced_unasked(tmp_path):

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 
 from a1gm._blocks import Components
+from a1gm._column_graph import ColumnGraph
 from a1gm._expand import Factors
+from a1gm._knowledge import FATES
 from a1gm._statistics import (
     PairStatistics,
     Statistics,
     TableStatistics,
     WideStatistics,
 )
+from a1gm._stream import ColumnStream, Totals
+from a1gm._streamed import StreamedFit
 from a1gm._types import AnyArray
 from a1gm.exceptions import ModelFileError, ParameterError
 from a1gm.io.model_file import read_model, write_model
@@ -25,6 +29,7 @@ from a1gm.result import RankOneFit
 __all__ = ["load", "save_fit"]
 
 KIND = "RankOneFit"
+COLUMNS_ONLY = "columns only"
 STATISTICS: dict[str, type[Any]] = {
     "table": TableStatistics,
     "wide": WideStatistics,
@@ -80,6 +85,7 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
 
 def save_fit(fit: RankOneFit, path: str | os.PathLike[str], *, overwrite: bool) -> None:
     """Write a fit to a file, whole or not at all."""
+    # A streamed fit is saved without its rows, which may be more than memory holds.
     has_rows = fit._has_rows and type(fit) is RankOneFit
     _check_can_be_saved(fit)
     content: dict[str, Any] = {
@@ -99,24 +105,37 @@ def save_fit(fit: RankOneFit, path: str | os.PathLike[str], *, overwrite: bool) 
         arrays["row_factor"] = fit._row_factor
     if has_rows and fit._line_of_row is not None:
         arrays["line_of_row"] = fit._line_of_row
-    names = {kind: name for name, kind in STATISTICS.items()}
-    content["statistics_kind"] = names[type(fit._statistics)]
-    parts: dict[str, Any] = {"factors": fit._factors, "statistics": fit._statistics}
-    if fit._components is not None:
-        parts["components"] = fit._components
-    for part, value in parts.items():
+    for part, value in _parts_of(fit, content).items():
         content[part] = _take_apart(part, value, arrays)
     write_model(path, KIND, content, arrays, overwrite=overwrite)
 
 
+def _parts_of(fit: RankOneFit, content: dict[str, Any]) -> dict[str, Any]:
+    """Say which dataclasses make the fit, and note their kind in the content."""
+    parts: dict[str, Any] = {"factors": fit._factors}
+    if isinstance(fit, StreamedFit) and not isinstance(
+        fit._statistics, TableStatistics
+    ):
+        # As many patterns as rows: of the mask only what the columns know is kept.
+        content["statistics_kind"] = COLUMNS_ONLY
+        content["n_rows"] = fit.n_rows
+        fates = fit._knowledge.counts
+        totals = Totals(fit.n_empty_rows, fit._given_up.n, fates)
+        return parts | {"graph": fit._stream.graph, "totals": totals}
+    names = {kind: name for name, kind in STATISTICS.items()}
+    content["statistics_kind"] = names[type(fit._statistics)]
+    parts["statistics"] = fit._statistics
+    if fit._components is not None:
+        parts["components"] = fit._components
+    return parts
+
+
 def _check_can_be_saved(fit: RankOneFit) -> None:
-    # A streamed fit is saved without its rows, which may be more than memory holds.
     kind = type(fit).__name__
-    whole = isinstance(fit._statistics, tuple(STATISTICS.values()))
-    if kind not in ("RankOneFit", "StreamedFit") or not whole:
+    if kind not in ("RankOneFit", "StreamedFit"):
         msg = (
             f"This {kind} cannot be saved to a file on its own: it needs the tables "
-            "or files it was made from. Keep its col_factor, or use pickle."
+            "it was made from. Keep its col_factor, or use pickle."
         )
         raise ParameterError(msg)
 
@@ -146,26 +165,31 @@ def _put_together(
 
 def _fit_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> RankOneFit:
     factors: Factors = _put_together("factors", Factors, content, arrays)
+    common = {
+        "row_factor": arrays["row_factor"],
+        "col_factor": factors.col_factor,
+        "factors": factors,
+        "source": None,
+        "exponent": int(content["exponent"]),
+        "has_negatives": bool(content["has_negatives"]),
+        "tol": float(content["tol"]),
+        "row_labels": content["row_labels"],
+        "col_labels": content["col_labels"],
+        "on_undetermined": content["on_undetermined"],
+        "has_rows": bool(content["has_rows"]),
+    }
+    if content["statistics_kind"] == COLUMNS_ONLY:
+        return _columns_fit(content, arrays, common)
     kind = STATISTICS[content["statistics_kind"]]
     statistics: Statistics = _put_together("statistics", kind, content, arrays)
     components = None
     if "components" in content:
         components = _put_together("components", Components, content, arrays)
     fit = RankOneFit(
-        row_factor=arrays["row_factor"],
-        col_factor=factors.col_factor,
-        factors=factors,
         statistics=statistics,
         line_of_row=arrays.get("line_of_row"),
         components=components,
-        source=None,
-        exponent=int(content["exponent"]),
-        has_negatives=bool(content["has_negatives"]),
-        tol=float(content["tol"]),
-        row_labels=content["row_labels"],
-        col_labels=content["col_labels"],
-        on_undetermined=content["on_undetermined"],
-        has_rows=bool(content["has_rows"]),
+        **common,
     )
     fit._absent, fit._backend = content["absent"], content["backend"]
     if content["divergence"] is not None:
@@ -173,8 +197,22 @@ def _fit_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> RankOneFit:
     return fit
 
 
+def _columns_fit(
+    content: dict[str, Any], arrays: dict[str, AnyArray], common: dict[str, Any]
+) -> StreamedFit:
+    """Put together the fit of a table whose rows were left behind."""
+    graph = _put_together("graph", ColumnGraph, content, arrays)
+    totals = _put_together("totals", Totals, content, arrays)
+    stream = ColumnStream(int(content["n_rows"]), graph, totals)
+    rest = {"statistics": None, "line_of_row": None, "components": None}
+    return StreamedFit(stream=stream, **(common | rest | {"has_rows": False}))
+
+
 def _check_shapes(fit: RankOneFit, path: str | os.PathLike[str]) -> None:
     """Refuse parts that do not fit together: they would be read out of bounds."""
+    if isinstance(fit, StreamedFit):
+        _check_columns_fit(fit, path)
+        return
     n_lines, n_cols = fit._statistics.n_lines, fit._statistics.n_cols
     factors = fit._factors
     sizes = [
@@ -197,8 +235,29 @@ def _check_shapes(fit: RankOneFit, path: str | os.PathLike[str]) -> None:
         for index, n in ranges
     )
     if not in_range or any(found != expected for found, expected in sizes):
-        msg = f"{path} is refused: its arrays do not fit together."
-        raise ModelFileError(msg)
+        raise _misfit(path)
+
+
+def _check_columns_fit(fit: StreamedFit, path: str | os.PathLike[str]) -> None:
+    graph, n_cols = fit._stream.graph, len(fit.col_factor)
+    assert fit._stream.totals is not None
+    shapes = [
+        (graph.label.shape, (n_cols,)),
+        (fit._factors.col_block.shape, (n_cols,)),
+        (graph.reach.shape, (graph.n, graph.n)),
+        (fit._stream.totals.fates.shape, (len(FATES),)),
+    ]
+    kinds = [(graph.label, "i"), (graph.reach, "b"), (fit._stream.totals.fates, "i")]
+    if any(found != expected for found, expected in shapes) or any(
+        array.dtype.kind != kind for array, kind in kinds
+    ):
+        raise _misfit(path)
+    if n_cols and not (graph.label.min() >= -1 and graph.label.max() < graph.n):
+        raise _misfit(path)
+
+
+def _misfit(path: str | os.PathLike[str]) -> ModelFileError:
+    return ModelFileError(f"{path} is refused: its arrays do not fit together.")
 
 
 def _number(value: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -17,9 +17,35 @@ from a1gm._statistics import TableStatistics
 from a1gm._types import Bools, Floats, Ints
 from a1gm.exceptions import ParameterError
 
-__all__ = ["MaskStream", "PatternStream", "Stream", "row_blocks"]
+__all__ = [
+    "ColumnStream",
+    "MaskStream",
+    "PatternStream",
+    "Stream",
+    "Totals",
+    "row_blocks",
+]
 
 CELLS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What was counted of rows that are gone.
+
+    Attributes
+    ----------
+    n_empty_rows : int
+        Rows without an observed cell.
+    n_given_up : int
+        Observed zeros between components.
+    fates : ndarray of int64
+        Missing cells of each fate.
+    """
+
+    n_empty_rows: int
+    n_given_up: int
+    fates: Ints
 
 
 class Stream(Protocol):
@@ -36,6 +62,10 @@ class Stream(Protocol):
     @property
     def graph(self) -> ColumnGraph:
         """Which columns share a scale."""
+
+    @property
+    def totals(self) -> Totals | None:
+        """What was counted, when the rows are gone."""
 
     def cells(self, start: int, stop: int) -> tuple[Floats, Bools, Bools]:
         """Sums, observed cells and positive cells of a range of rows."""
@@ -75,6 +105,7 @@ class PatternStream:
     exponent: int
     log: LineLog | None
     has_negatives: bool = False
+    totals: None = None
 
     @property
     def n_rows(self) -> int:
@@ -156,6 +187,7 @@ class MaskStream:
     log: MaskLog
     graph: ColumnGraph
     keeps_rows: bool = True
+    totals: None = None
 
     @property
     def n_rows(self) -> int:
@@ -180,3 +212,33 @@ class MaskStream:
         sums, observed, positive = self.cells(start, stop)
         component = self.graph.component_of_rows(observed, positive)
         return self.graph.row_factors(sums, component, observed, found.col_factor)
+
+
+@dataclass(frozen=True)
+class ColumnStream:
+    """Rows that are gone: a fit was read from a file that holds its columns only."""
+
+    n_rows: int
+    graph: ColumnGraph
+    totals: Totals
+    keeps_rows: bool = False
+
+    def cells(self, start: int, stop: int) -> tuple[Floats, Bools, Bools]:
+        """Refuse: single rows cannot be asked about."""
+        self._refuse()
+
+    def weighted(self) -> Iterator[tuple[Ints, Bools, Bools]]:
+        """Refuse: the patterns of the rows are not known any more."""
+        self._refuse()
+
+    def factors(self, start: int, stop: int, found: Factors) -> Floats:
+        """Refuse: see ``cells``."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        msg = (
+            "This fit was saved without its rows, so they cannot be asked about. Use "
+            "fit.transform(block) or a1gm.impute_file(path, out, fit=fit) for any "
+            "rows, or fit the table again."
+        )
+        raise ParameterError(msg)

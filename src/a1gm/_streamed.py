@@ -98,6 +98,8 @@ class StreamedFit(RankOneFit):
     @cached_property
     def n_empty_rows(self) -> int:
         """Rows without any observed cell."""
+        if self._stream.totals is not None:
+            return self._stream.totals.n_empty_rows
         return sum(
             int(n_rows[~observed.any(axis=1)].sum())
             for n_rows, observed, _ in self._stream.weighted()

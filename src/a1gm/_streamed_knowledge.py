@@ -24,6 +24,8 @@ class StreamedKnowledge:
     @cached_property
     def counts(self) -> Ints:
         """Missing cells of each fate."""
+        if self.rows.totals is not None:
+            return self.rows.totals.fates
         counts = np.zeros(len(FATES), np.int64)
         for n_rows, observed, positive in self.rows.weighted():
             component = self.graph.component_of_rows(observed, positive)
@@ -107,6 +109,8 @@ class StreamedZeros:
         """Observed cells between components."""
         if self.knowledge.graph.n == 1 or not self.columns.any():
             return 0
+        if self.knowledge.rows.totals is not None:
+            return self.knowledge.rows.totals.n_given_up
         outside = self.knowledge.outside
         return sum(
             int(outside(observed, positive, self.columns).sum(axis=1) @ n_rows)
