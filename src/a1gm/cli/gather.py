@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from a1gm._types import Floats, Negatives
-from a1gm.exceptions import DataError
+from a1gm.exceptions import DataError, NothingObservedError
 from a1gm.io.options import hint
 
 if TYPE_CHECKING:
@@ -87,6 +89,10 @@ class Gathered:
 
     def fit(self) -> RankOneFit:
         """Fit the rows seen."""
+        with _naming(self.names):
+            return self._fit()
+
+    def _fit(self) -> RankOneFit:
         from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL
 
         _check_col_sums(self._col_sums, self.names)
@@ -105,6 +111,11 @@ class Gathered:
 
 def fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
     """Fit a table that is in memory; warnings call its lines as the file does."""
+    with _naming(names):
+        return _fit_values(values, names, common)
+
+
+def _fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
     from a1gm._fit import fit_observation
     from a1gm._observe import observe
 
@@ -119,6 +130,18 @@ def fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
         col_labels=list(names.table.names),
         names=names,
     )
+
+
+@contextlib.contextmanager
+def _naming(names: FileNames) -> Iterator[None]:
+    """Name the file where there is nothing to fit."""
+    try:
+        yield
+    except NothingObservedError as error:
+        raise NothingObservedError(
+            f"{names.table.name}: nothing is observed, every cell of its numeric "
+            "columns is missing. At least one must hold a number."
+        ) from error
 
 
 def check_values(values: Floats, common: Common) -> None:

@@ -162,20 +162,14 @@ def _say_result(out: str, filler: Filler, common: Common) -> None:
             "n_rows": filler.table.source.n_rows,
             "n_filled": filler.n_filled,
             "n_left": filler.n_left,
-            "columns_filled": [
-                name
-                for name, count in zip(
-                    filler.table.names, filler.holes.missing, strict=True
-                )
-                if count
-            ],
+            "columns_filled": filler.columns_filled,
             "passed_through": list(filler.table.passed_through),
         }
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     if common.quiet:
         return
     cells = counted(filler.n_filled, "cell")
-    columns = counted(filler.n_columns_filled, "column")
+    columns = counted(len(filler.columns_filled), "column")
     where = "" if out == "-" else f"; wrote {out}"
     say(f"Filled {cells} in {columns}{where}.")
     if filler.n_left:

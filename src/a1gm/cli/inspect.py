@@ -88,7 +88,10 @@ def describe(pattern: MissingPattern) -> list[tuple[str, str]]:
     n_cells = pattern.n_rows * pattern.n_cols
     share = pattern.n_missing / n_cells
     facts = [
-        ("table", f"{pattern.n_rows:,} rows × {pattern.n_cols:,} columns"),
+        (
+            "table",
+            f"{counted(pattern.n_rows, 'row')} × {counted(pattern.n_cols, 'column')}",
+        ),
         ("holes", f"{counted(pattern.n_missing, 'cell')} of {n_cells:,} ({share:.1%})"),
         (
             "patterns",

@@ -59,7 +59,7 @@ def nmmf_command(
         raise UsageError("a1gm nmmf takes no cells below zero; drop --negatives allow.")
     _check_files([file, y, z], out, common)
     x_table = _read(file, common, columns=common.columns)
-    y_table = None if y is None else _read(y, common, columns=x_table.columns)
+    y_table = None if y is None else _read(y, common, columns=x_table.columns, of=file)
     z_table = None if z is None else _rows_as(_read(z, common, columns=None), x_table)
     fit = fit_nmmf(
         x_table.source(),
@@ -111,9 +111,12 @@ class _Table:
         return Source(parts, n_rows, n_cols, names, list(self.columns))
 
 
-def _read(path: str, common: Common, *, columns: Sequence[str] | None) -> _Table:
+def _read(
+    path: str, common: Common, *, columns: Sequence[str] | None, of: str | None = None
+) -> _Table:
+    """Read a table whole; ``of`` is the table that must have the same columns."""
     from a1gm.cli.names import FileNames
-    from a1gm.cli.tables import open_file, read_whole
+    from a1gm.cli.tables import open_file, read_whole, with_columns
 
     # --id and --exclude may name columns that only some of the tables have.
     ids, excluded = common.id, common.exclude
@@ -122,10 +125,11 @@ def _read(path: str, common: Common, *, columns: Sequence[str] | None) -> _Table
         known = open_file(path, bare).source.schema.names
         ids = [name for name in split_names(ids, known) if name in known]
         excluded = [name for name in split_names(excluded, known) if name in known]
-    own = replace(
-        common, columns=list(columns) if columns else None, id=ids, exclude=excluded
-    )
+    own = replace(common, columns=None, id=ids, exclude=excluded)
     table = open_file(path, own)
+    if columns:
+        whose = f"{of} has" if of else "--columns asks for"
+        table = with_columns(table, columns, whose)
     values, rows = read_whole(table, common)
     names = rows or [str(k) for k in range(len(values))]
     places = [] if rows else FileNames(table).all_rows()
@@ -138,7 +142,8 @@ def _rows_as(z: _Table, x: _Table) -> _Table:
     if not (z.has_ids and x.has_ids):
         if len(z.rows) != len(x.rows):
             raise UsageError(
-                f"{z.name} has {len(z.rows):,} rows and {x.name} {len(x.rows):,}. "
+                f"{z.name} has {counted(len(z.rows), 'row')} and {x.name} has "
+                f"{len(x.rows):,}. "
                 "Z has the rows of X: name the column that tells them apart by --id."
             )
         # Matched by their order: both go by the names of X.

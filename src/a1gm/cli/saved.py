@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,7 @@ def open_with_model(
 ) -> FittedTable[HoleCount]:
     """Open a file to be filled with a saved model."""
     from a1gm import load
-    from a1gm.cli.tables import FittedTable, open_file, read_once
-    from a1gm.io import TableReader
+    from a1gm.cli.tables import FittedTable, open_file, read_once, with_columns
 
     if common.columns:
         raise UsageError("--model names the columns itself; drop --columns.")
@@ -39,7 +37,7 @@ def open_with_model(
         raise UsageError(f"{model} does not name its columns, so it fits no file.")
     table = open_file(file, common)
     columns = [str(label) for label in fit.col_labels]
-    table = TableReader(table.source, replace(table.options, columns=columns))
+    table = with_columns(table, columns, f"the model {model} has")
 
     def begin(names: tuple[str, ...]) -> HoleCount:
         return watch(len(names))

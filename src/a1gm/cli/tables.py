@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from a1gm.cli.common import Common, UsageError, split_names
-from a1gm.cli.console import counted, listed, progress_bar, say
+from a1gm.cli.console import counted, listed, progress_bar, say, warn
 
 if TYPE_CHECKING:
     from a1gm._types import Floats
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 
 _State = TypeVar("_State")
+#: An amount with a currency, a percentage: numbers to a person.
+_WITH_SIGN = re.compile(
+    r"([^\w\s.,+-]|[A-Z]{2,3}) ?-?[\d.,]+|-?[\d.,]+ ?([^\w\s.,+-]|[A-Z]{2,3})"
+)
 
 
 class Watch(Protocol):
@@ -68,6 +73,20 @@ def open_file(path: str, common: Common) -> TableReader:
         id=split_names(common.id, known),
     )
     return TableReader(table.source, options)
+
+
+def with_columns(table: TableReader, columns: Sequence[str], whose: str) -> TableReader:
+    """Take the columns of something else; ``whose`` says what has them."""
+    from a1gm.io import TableReader
+
+    known = table.source.schema.names
+    absent = [column for column in columns if column not in known]
+    if absent:
+        raise UsageError(
+            f"{table.name} has no column {absent[0]!r}, which {whose}. Its columns "
+            f"are: {listed([repr(name) for name in known])}."
+        )
+    return TableReader(table.source, replace(table.options, columns=list(columns)))
 
 
 def fit_table(
@@ -144,15 +163,39 @@ def say_table(table: TableReader, common: Common) -> None:
     if common.quiet:
         return
     size = counted(table.source.n_rows or 0, "row")
-    say(f"{table.name}: {size}, {counted(len(table.names), 'numeric column')}.")
+    columns = f"{counted(len(table.names), 'numeric column')} ({listed(table.names)})"
+    say(f"{table.name}: {size}, {columns}.")
+    _say_if_no_header(table)
     if table.passed_through:
         names = [_passed_name(table, name) for name in table.passed_through]
         say(f"Passed through untouched: {listed(names)}.")
 
 
+def _say_if_no_header(table: TableReader) -> None:
+    """Names that are numbers count something, as years do; others are data."""
+    from a1gm.io.csv_source import CsvSource, are_numbers
+
+    names = table.source.schema.names
+    if not (isinstance(table.source, CsvSource) and are_numbers(names)):
+        return
+    numbers = [float(name) for name in names]
+    counts = all(number.is_integer() for number in numbers)
+    if not (counts and sorted(numbers) == numbers):
+        warn(
+            f"Line 1 of {table.name} was taken for the header, and holds numbers only. "
+            "If it is data, add a header before it."
+        )
+
+
 def _passed_name(table: TableReader, name: str) -> str:
+    shown = name or "a column without a name"
     n_numbers = table.mixed.get(name, 0)
-    return f"{name} (text, {counted(n_numbers, 'number')} in it)" if n_numbers else name
+    if n_numbers:
+        return f"{shown} (text, {counted(n_numbers, 'number')} in it)"
+    sample = table.samples.get(name, "")
+    if _WITH_SIGN.fullmatch(sample):
+        return f"{shown} (text such as {sample!r}: take the sign off to have numbers)"
+    return shown
 
 
 def _check_exists(path: str) -> None:

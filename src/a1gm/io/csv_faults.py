@@ -10,6 +10,7 @@ import contextlib
 import csv
 import gzip
 import io
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from a1gm.io.number_marks import marks_remedy
 from a1gm.io.options import TableOptions, hint
 from a1gm.io.origin import Origin
 
-_OTHER_DELIMITERS = (";", "\t", "|", ",", ":")
+_OTHER_DELIMITERS = (";", "\t", "|", ",", ":", " ")
+_GROUPED = re.compile(r"\d{1,3}( \d{3})+")
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,8 @@ def wrong_delimiter(
         count = header.count(mark)
         if mark == table.delimiter or not count or not first_cells:
             continue
+        if mark == " " and all(map(_GROUPED.fullmatch, first_cells)):
+            continue  # spaces between thousands
         if all(cell.count(mark) == count for cell in first_cells):
             return FileFormatError(
                 f"{table.name}, line 1: only one column was found, "
@@ -166,15 +170,22 @@ def not_a_number(
     token = tokens[0]
     n_numbers, n_others = counts
     remedy = marks_remedy(tokens, options)
+    if remedy is None and n_numbers == 0 and options.columns is not None:
+        return FileFormatError(
+            f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
+            "the column has no other numbers. Leave it out of --columns."
+        )
     if remedy is None:
         remedy = f"If it marks a missing cell pass {hint('missing', token)}."
+    leave_out = f"pass {hint('exclude', column)}"
+    if options.columns is not None:
+        leave_out = "leave it out of --columns"
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
         f"({n_others:,} such {'cell' if n_others == 1 else 'cells'} beside "
         f"{n_numbers:,} {'number' if n_numbers == 1 else 'numbers'}{more}). "
-        f"{remedy} "
-        f"If the column is not part of the table, pass {hint('exclude', column)}."
+        f"{remedy} If the column is not part of the table, {leave_out}."
     )
 
 

@@ -272,13 +272,26 @@ def no_rows(name: str) -> FileFormatError:
     return FileFormatError(f"{name} has a header but no rows; there is nothing to fit.")
 
 
+def are_numbers(names: Sequence[str]) -> bool:
+    """Whether all names of columns are numbers, as in a file without a header."""
+    try:
+        return [float(name) for name in names] != []
+    except ValueError:
+        return False
+
+
 def _check_header(name: str, names: list[str]) -> None:
     seen: dict[str, int] = {}
     for position, column in enumerate(names, start=1):
         if column in seen:
+            what = f"are both called {column!r}" if column else "have no name"
+            remedy = (
+                "If the file has no header, add one as its first line"
+                if are_numbers(names)
+                else "Give each its own in the header"
+            )
             raise FileFormatError(
-                f"{name}, line 1: columns {seen[column]} and {position} are both "
-                f"called {column!r}. Rename one in the header: names tell the "
-                "columns apart."
+                f"{name}, line 1: columns {seen[column]} and {position} {what}. "
+                f"{remedy}: names tell the columns apart."
             )
         seen[column] = position

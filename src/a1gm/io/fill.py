@@ -94,6 +94,7 @@ class Filler:
         import pyarrow as pa
 
         self._position = {name: j for j, name in enumerate(self.table.names)}
+        self._is_filled = np.zeros(len(self.table.names), bool)
         fields = [self._field(column) for column in self.table.source.schema]
         self._marked = [
             name for name in self.table.names if self.mark and self._has_holes(name)
@@ -109,9 +110,10 @@ class Filler:
         self.schema = pa.schema(fields, metadata=self.table.source.schema.metadata)
 
     @property
-    def n_columns_filled(self) -> int:
-        """Columns of the table that have holes."""
-        return int(np.count_nonzero(self.holes.missing))
+    def columns_filled(self) -> list[str]:
+        """Columns of the table in which cells were filled."""
+        named = zip(self.table.names, self._is_filled, strict=True)
+        return [name for name, is_filled in named if is_filled]
 
     def fill(self, block: Block) -> pa.RecordBatch:
         """Fill the holes of a block."""
@@ -123,6 +125,7 @@ class Filler:
             values = self.row_fill(block.first_row, block.values)
         filled = holes & ~np.isnan(values)
         self.n_filled += int(filled.sum())
+        self._is_filled |= filled.any(axis=0)
         self.n_left += int(holes.sum()) - int(filled.sum())
         columns = [
             self._column(block, column, values, filled)

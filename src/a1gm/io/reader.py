@@ -101,6 +101,8 @@ class TableReader:
         Whether ``names`` is final.
     mixed : dict of str to int
         For each text column found by reading, how many of its cells are numbers.
+    samples : dict of str to str
+        For each of these columns, a cell that is none.
     """
 
     source: Source
@@ -108,6 +110,7 @@ class TableReader:
     names: tuple[str, ...] = ()
     settled: bool = True
     mixed: dict[str, int] = field(default_factory=dict)
+    samples: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, _Count] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -262,6 +265,9 @@ class TableReader:
             self.settled = not self.is_doomed
             self.mixed.update(
                 {n: c.n_numbers for n, c in self._counts.items() if c.n_others}
+            )
+            self.samples.update(
+                {n: c.others[0] for n, c in self._counts.items() if c.others}
             )
             self.names = tuple(n for n in self.names if not self._counts[n].n_others)
             self._check_some()
