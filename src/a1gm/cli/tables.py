@@ -163,7 +163,7 @@ def say_table(table: TableReader, common: Common) -> None:
     if common.quiet:
         return
     size = counted(table.source.n_rows or 0, "row")
-    columns = f"{counted(len(table.names), 'numeric column')} ({listed(table.names)})"
+    columns = f"{counted(len(table.names), 'numeric column')} ({listed(table.names, 5)})"
     say(f"{table.name}: {size}, {columns}.")
     _say_if_no_header(table)
     if table.passed_through:
