@@ -12,7 +12,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import a1gm
 from a1gm import RankOneNMMF
-from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
+from a1gm.exceptions import (
+    DimensionError,
+    EmptyLineWarning,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    ParameterError,
+)
 
 EXTRA = [
     checks.check_dataframe_column_names_consistency,
@@ -94,7 +101,9 @@ def test_faults():
     model.fit(X, Z=Z)
     with pytest.raises(DimensionError, match="Z has 2 columns, but 3"):
         model.transform(X, Z=Z[:, :2])
-    with pytest.raises(DimensionError, match="Z has 39 rows, but 40"):
+    with pytest.raises(DimensionError, match="Z has 0 columns, but 3"):
+        model.transform(X, Z=Z[:, :0])
+    with pytest.raises(DimensionError, match="Z has 39 rows, but X has 40"):
         model.transform(X, Z=Z[:39])
     before = model.row_factor_
     with pytest.raises(DimensionError, match="Y has 5 columns"):
@@ -109,3 +118,66 @@ def test_clone_and_pickle():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     assert again.divergence_ == model.divergence_
+
+
+# --------------------------------------------------------- Z in transform, and weights
+def named_model():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], columns=["a", "b"])
+    Z = pd.DataFrame([[1.0, 100.0], [2.0, 200.0], [3.0, 300.0]], columns=["p", "q"])
+    return pd, RankOneNMMF().fit(X, Z=Z)
+
+
+def test_transform_checks_the_names_of_z():
+    pd, model = named_model()
+    rows = pd.DataFrame([[1.0, 2.0], [2.0, np.nan]], ["r", "s"], ["a", "b"])
+    side = pd.DataFrame([[5.0, 500.0], [np.nan, 9.0]], ["r", "s"], ["p", "q"])
+    expected = model.transform(rows, Z=side.to_numpy())
+    np.testing.assert_array_equal(model.transform(rows, Z=side), expected)
+    with pytest.raises(LabelError, match=r"column 0 is 'q' in Z and 'p' in the fit"):
+        model.transform(rows, Z=side[["q", "p"]])
+    with pytest.raises(LabelError, match=r"column 1 is 'z' in Z"):
+        model.transform(rows, Z=side.rename(columns={"q": "z"}))
+    with pytest.raises(LabelError, match=r"row 0 is 's' in Z and 'r' in X"):
+        model.transform(rows, Z=side.iloc[::-1])
+    again = pickle.loads(pickle.dumps(model))
+    with pytest.raises(LabelError, match="column 0"):
+        again.transform(rows, Z=side[["q", "p"]])
+
+
+def test_a_side_table_of_weight_zero_says_nothing_of_a_row():
+    X, Z = np.array([[np.nan, np.nan], [1.0, 2.0]]), np.array([[3.0], [1.0]])
+    with pytest.warns(EmptyLineWarning):
+        model = RankOneNMMF(beta=0.0).fit(X, Z=Z)
+    assert np.isnan(model.row_factor_[0])
+    with pytest.warns(EmptyLineWarning):
+        factors = model.transform(X, Z=Z)
+    np.testing.assert_allclose(factors[:, 0], model.row_factor_)
+    with pytest.raises(NegativeValuesError, match=r"Z\[1, 0\]"):  # but it is checked
+        model.transform(X, Z=[[3.0], [-1.0]])
+
+
+def test_bad_cells_in_transform_are_named_by_their_table():
+    model = RankOneNMMF().fit([[1.0, 1.0]], Z=[[1.0]])
+    with pytest.raises(NegativeValuesError, match=r"data: Z\[0, 0\] = -1") as caught:
+        model.transform([[1.0, 3.0]], Z=[[-1.0]])
+    assert "negatives=" not in str(caught.value)
+    assert "missing_values=" not in str(caught.value)
+    with pytest.raises(InfiniteValuesError, match=r"Z contains infinity: Z\[0, 0\]"):
+        model.transform([[1.0, 3.0]], Z=[[np.inf]])
+    with pytest.raises(NegativeValuesError, match=r"data: X\[0, 1\] = -3"):
+        model.transform([[1.0, -3.0]])
+
+
+def test_transform_uses_the_weights_of_fit():
+    X, Y, Z = made(4)
+    model = RankOneNMMF(beta=2.0).fit(X, Y=Y, Z=Z)
+    before = model.transform(X, Z=Z)
+    model.set_params(alpha=9.0, beta=0.5)
+    np.testing.assert_array_equal(model.transform(X, Z=Z), before)
+
+
+def test_a_side_table_without_entities_is_as_good_as_none():
+    X, _, _ = made(5)
+    factors = RankOneNMMF().fit_transform(X, Y=np.ones((0, 6)), Z=np.ones((40, 0)))
+    np.testing.assert_array_equal(factors, RankOneNMMF().fit_transform(X))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,10 +16,13 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from a1gm._input import Source
+from a1gm._labels import check_same_labels
 from a1gm._types import AnyArray, Floats, Solver
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
-from a1gm.nmmf._fit import fit_nmmf, read_table
+from a1gm.nmmf._fit import fit_nmmf, read_side, read_table
+from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._transform import shared_row_factors
 from a1gm.nmmf.result import NMMFFit
 
@@ -168,19 +172,27 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X : table of shape (n_samples, n_features)
             Rows, which may be new and have other missing cells.
         Z : table of shape (n_samples, columns of Z), optional
-            The same rows of Z. Without it the rows of X decide alone.
+            The same rows of Z. Without it the rows of X decide alone. It counts with
+            the weight that ``beta`` had in ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, 1)
-            NaN for a row that observes nothing.
+            NaN for a row that observes nothing (in X alone, when Z has weight 0).
+
+        Raises
+        ------
+        LabelError
+            Z has other columns than in ``fit``, or other rows than X.
         """
         check_is_fitted(self)
         source = read_table(X, "X")
         check_same_features(self, X)
-        tables = [(source, self._fit.h, 1.0)]
-        if Z is not None:
-            tables.append((self._read_side(Z, source.n_rows), self._fit.b, self.beta))
+        x, z = self._fit._table("X"), self._read_z(Z, source)
+        assert x is not None
+        tables = [(replace(x, source=source), self._fit.h)]
+        if z is not None:
+            tables.append((z, self._fit.b))
         factors = shared_row_factors(tables)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
@@ -192,19 +204,27 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 
-    def _read_side(self, Z: Any, n_rows: int) -> Any:
-        if len(self._fit.b) == 0:
+    def _read_z(self, Z: Any, x: Source) -> SharedTable | None:
+        """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
+        if Z is None:
+            return None
+        source, fitted = read_side(Z, "Z", 0, x), self._fit._table("Z")
+        if fitted is None:
+            if source is None:  # no columns here, and none in fit
+                return None
             msg = "Z was not given to fit: its columns have no factors. Leave it out."
             raise ParameterError(msg)
-        z = read_table(Z, "Z")
-        for axis, size, expected in (
-            ("columns", z.n_cols, len(self._fit.b)),
-            ("rows", z.n_rows, n_rows),
-        ):
-            if size != expected:
-                msg = f"Z has {size} {axis}, but {expected} are expected."
-                raise DimensionError(msg)
-        return z
+        n_cols, expected = 0 if source is None else source.n_cols, len(self._fit.b)
+        if source is None or n_cols != expected:
+            msg = (
+                f"Z has {n_cols} columns, but {expected} are expected: those that it "
+                "had in fit, in the same order."
+            )
+            raise DimensionError(msg)
+        names, known = source.col_labels, fitted.source.col_labels
+        check_same_labels("column", names, known, "Z", "the fit")
+        check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
+        return replace(fitted, source=source)
 
     # -------------------------------------------------------------- fitted attributes
     def _solution(self) -> NMMFFit:

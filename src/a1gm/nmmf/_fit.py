@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -115,13 +116,11 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     declared: list[tuple[Hashable, str, Hashable, Hashable, Source, float]] = [
         ("X", "X", "w", "h", x, 1.0)
     ]
-    if not _is_absent(Y, axis=0):
-        y = read_table(Y, "Y")
-        _check_shared("Y", "columns", y.n_cols, x.n_cols)
+    y = read_side(Y, "Y", 1, x)
+    if y is not None:
         declared.append(("Y", "Y", "a", "h", y, float(alpha)))
-    if not _is_absent(Z, axis=1):
-        z = read_table(Z, "Z")
-        _check_shared("Z", "rows", z.n_rows, x.n_rows)
+    z = read_side(Z, "Z", 0, x)
+    if z is not None:
         declared.append(("Z", "Z", "w", "b", z, float(beta)))
     return lay_out(declared)
 
@@ -134,16 +133,27 @@ def read_table(table: Any, name: str) -> Source:
             f"{name}.toarray(), with NaN for the cells that are missing."
         )
         raise ParameterError(msg)
-    source: Source = read_input(table, name=name)
+    source: Source = replace(read_input(table, name=name), name=name)
     return source.in_one_piece()
 
 
-def _is_absent(table: Any, *, axis: int) -> bool:
-    """Whether there is no table, or one without entities of its own."""
+def read_side(table: Any, name: str, axis: int, x: Source) -> Source | None:
+    """Read a table that shares one axis with X; None when it has no entities.
+
+    ``axis`` is the shared one. A table of no rows (or, for Z, columns) of its own is
+    as good as none, but must still fit X.
+    """
+    if table is None:
+        return None
+    what, size_of_x = ("columns", x.n_cols) if axis else ("rows", x.n_rows)
     shape = getattr(table, "shape", None)
-    return table is None or (
-        isinstance(shape, tuple) and len(shape) == 2 and shape[axis] == 0
-    )
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1 - axis] == 0:
+        _check_shared(name, what, shape[axis], size_of_x)
+        return None
+    source = read_table(table, name)
+    size = source.n_cols if axis else source.n_rows
+    _check_shared(name, what, size, size_of_x)
+    return source
 
 
 def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from a1gm._input import Source
-from a1gm._input.source import Part
+from a1gm._input.source import Part, name_cell
 from a1gm._types import Floats
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf._labels import Axis, check_same_entities
@@ -49,14 +49,10 @@ class SharedTable:
 
     def where(self, row: int, col: int) -> str:
         """Name a cell the way its owner does."""
-        labels = self.source.row_labels, self.source.col_labels
-        place = [
-            str(k) if names is None else repr(names[k])
-            for k, names in zip((row, col), labels, strict=True)
-        ]
+        rows, cols = self.source.row_labels, self.source.col_labels
         if self.transposed:
-            place.reverse()
-        return f"{self.name}[{', '.join(place)}]"
+            return name_cell(cols, rows, col, row, name=self.name)
+        return name_cell(rows, cols, row, col, name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,9 @@ class Layout:
         tables = []
         for table in self.tables:
             s = table.source
-            empty = Source([], s.n_rows, s.n_cols, s.row_labels, s.col_labels)
+            empty = Source(
+                [], s.n_rows, s.n_cols, s.row_labels, s.col_labels, name=s.name
+            )
             tables.append(replace(table, source=empty))
         return replace(self, tables=tuple(tables))
 
@@ -202,5 +200,10 @@ def transpose(source: Source) -> Source:
     else:  # column frames do not lie in one piece
         parts = [(source.rows(slice(0, source.n_rows)).T, None, None, 0, 0)]
     return Source(
-        parts, source.n_cols, source.n_rows, source.col_labels, source.row_labels
+        parts,
+        source.n_cols,
+        source.n_rows,
+        source.col_labels,
+        source.row_labels,
+        name=source.name,
     )
