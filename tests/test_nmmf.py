@@ -313,6 +313,10 @@ def test_errors_name_the_table_and_the_axis():
         a1gm.fit_nmmf(X, Y, alpha=float("nan"))
     with pytest.raises(ParameterError, match="alpha must be 0 or between"):
         a1gm.fit_nmmf(X, Y, alpha=1e-200)
+    with pytest.raises(ParameterError, match=r"alpha must be a finite number.*True"):
+        a1gm.fit_nmmf(X, Y, alpha=True)
+    with pytest.raises(ParameterError, match=r"beta must be a finite number.*False"):
+        a1gm.RankOneNMMF(beta=False).fit(X, Z=Z)
     with pytest.raises(ParameterError, match="tol"):
         a1gm.fit_nmmf(X, Y, tol=0.0)
     for name, tables in {
@@ -324,6 +328,26 @@ def test_errors_name_the_table_and_the_axis():
             NothingObservedError, match=f"Nothing is observed in {name}"
         ):
             a1gm.fit_nmmf(*tables)
+
+
+def test_side_tables_without_entities_have_the_shape_of_x_all_the_same():
+    X = np.ones((2, 3))
+    with pytest.raises(DimensionError, match="Y has 9 columns, but X has 3"):
+        a1gm.fit_nmmf(X, np.zeros((0, 9)))
+    with pytest.raises(DimensionError, match="Z has 7 rows, but X has 2"):
+        a1gm.fit_nmmf(X, None, np.zeros((7, 0)))
+    fit = a1gm.fit_nmmf(X, np.zeros((0, 3)), np.zeros((2, 0)))
+    assert (len(fit.a), len(fit.b)) == (0, 0)
+
+
+def test_a_sparse_table_is_refused_with_what_its_absent_cells_would_be():
+    sparse = pytest.importorskip("scipy.sparse")
+    S = sparse.csr_array(np.eye(2))
+    with pytest.raises(ParameterError, match=r"Z is a SciPy sparse.*zeros.*missing"):
+        a1gm.fit_nmmf(np.ones((2, 2)), Z=S)
+    with pytest.raises(ParameterError, match=r"^\('a', 'b'\) is a SciPy") as caught:
+        a1gm.fit_relations({("a", "b"): S})
+    assert "('a', 'b').toarray" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["X", "Y", "Z"])
@@ -398,7 +422,7 @@ def test_repr_and_pickle():
     X, Y, Z = made(15, (2000, 50, 5, 4))
     X[:700, :3] = np.nan
     fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.5)
-    assert "Y 5 x 50 × 0.5" in repr(fit)
+    assert "Y 5 x 50 (weight 0.5)" in repr(fit)
     assert "<table>" in fit._repr_html_()
     again = pickle.loads(pickle.dumps(fit))
     assert again.divergence == fit.divergence

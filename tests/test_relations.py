@@ -197,6 +197,37 @@ def test_a_circle_of_odd_length_is_refused(keys):
         a1gm.fit_relations(tables)
 
 
+def test_a_table_between_a_set_and_itself_is_refused_as_such():
+    for shape in ((3, 3), (2, 3)):
+        with pytest.raises(ParameterError, match="relates 'u' to itself") as caught:
+            a1gm.fit_relations({("u", "u"): np.ones(shape)})
+        assert "before it" not in str(caught.value)
+
+
+def test_a_chain_of_tables_of_weight_zero_is_named_by_what_is_unknown():
+    tables = {("u", "i"): np.ones((2, 3)), ("i", "s"): np.ones((3, 2))}
+    tables["s", "t"] = np.ones((2, 4))
+    passive = {("i", "s"): 0.0, ("s", "t"): 0.0}
+    with pytest.raises(
+        WeightsError, match=r"\('s', 't'\) has weight 0.*factors of 't'.*'s'"
+    ):
+        a1gm.fit_relations(tables, passive)
+    del tables["s", "t"], passive["s", "t"]
+    assert np.isfinite(a1gm.fit_relations(tables, passive).factors["s"]).all()
+
+
+def test_arguments_of_another_kind_are_refused_in_our_words():
+    A = np.ones((2, 2))
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*list"):
+        a1gm.fit_relations([A])
+    with pytest.raises(WeightsError, match=r"weights must be a mapping.*float"):
+        a1gm.fit_relations({("a", "b"): A}, weights=2.0)
+    with pytest.raises(WeightsError, match=r"weight of \('a', 'b'\).*True"):
+        a1gm.fit_relations({("a", "b"): A}, weights={("a", "b"): True})
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
+        a1gm.fit_relations({("a", "b"): A}).impute(A)
+
+
 def test_sizes_must_agree():
     tables = made(CHAIN)
     tables["group", "item"] = np.ones((4, 5))

@@ -14,12 +14,12 @@ from a1gm._input.door import is_sparse
 from a1gm._types import OnUndetermined
 from a1gm.exceptions import DimensionError, ParameterError, WeightsError
 from a1gm.nmmf._join import join
-from a1gm.nmmf._layout import Layout, lay_out
+from a1gm.nmmf._layout import Layout, check_passive_sets, lay_out
 from a1gm.nmmf._observe import observe_row_sets
 from a1gm.nmmf._passive import share_factors
 from a1gm.nmmf._shared_fit import SharedFit
 from a1gm.nmmf._solve import row_factors_of_sets, solve_joint
-from a1gm.nmmf.result import NMMFFit, RelationsFit
+from a1gm.nmmf.result import NMMFFit, RelationsFit, check_mapping
 
 __all__ = ["fit_nmmf", "fit_relations"]
 
@@ -129,8 +129,9 @@ def read_table(table: Any, name: str) -> Source:
     """Read a table into one piece; sparse ones are refused."""
     if is_sparse(table):
         msg = (
-            f"{name} is a SciPy sparse table, which a joint fit does not read. Pass "
-            f"{name}.toarray(), with NaN for the cells that are missing."
+            f"{name} is a SciPy sparse table, which a joint fit does not read. Make it "
+            "dense: toarray() gives zeros for the cells that are not stored; where "
+            "these are missing and not zero, put NaN instead."
         )
         raise ParameterError(msg)
     source: Source = replace(read_input(table, name=name), name=name)
@@ -166,7 +167,9 @@ def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
 
 
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:
-    if not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
+    """Refuse what is no usable weight; True and False are answers, not weights."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and 0.0 <= float(value) < math.inf):
         msg = f"{name} must be a finite number of at least 0, got {value!r}."
         raise error(msg)
     # Weighted sums and their quotients must stay well inside float64.
@@ -237,6 +240,9 @@ def fit_relations(
     >>> (fit.factors["store"] / fit.factors["store"][1]).round(12)
     array([5., 1.])
     """
+    check_mapping(tables, "tables", ParameterError)
+    if weights is not None:
+        check_mapping(weights, "weights", WeightsError)
     layout = lay_out(_declared(tables, weights or {}))
     return fit_layout(
         layout,
@@ -291,6 +297,7 @@ def fit_layout(
     if all(table.is_passive for table in layout.tables):
         msg = "All weights are zero: no table is left to steer the factors."
         raise WeightsError(msg)
+    check_passive_sets(layout)
     seen = observe_row_sets(layout, n_threads=n_threads)
     solution = solve_joint(join(layout, seen), tol=tol, max_iter=max_iter)
     rows = row_factors_of_sets(solution, n_threads)

@@ -16,10 +16,17 @@ import numpy as np
 from a1gm._input import Source
 from a1gm._input.source import Part, name_cell
 from a1gm._types import Floats
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf._labels import Axis, check_same_entities
 
-__all__ = ["EntitySet", "Layout", "SharedTable", "lay_out", "transpose"]
+__all__ = [
+    "EntitySet",
+    "Layout",
+    "SharedTable",
+    "check_passive_sets",
+    "lay_out",
+    "transpose",
+]
 
 PROPORTIONAL = 1e-12  # weights are a product a_r b_c when they agree to within this
 
@@ -127,6 +134,7 @@ def lay_out(
     ``declared`` yields (key, name, row entities, column entities, table, weight).
     """
     entries = list(declared)
+    _refuse_self_relations([(name, row, col) for _, name, row, col, _, _ in entries])
     _check_shared_sets(entries)
     side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
     numbers: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
@@ -149,6 +157,51 @@ def lay_out(
         for n, c in numbers[1].items()
     )
     return Layout(row_sets, col_sets, tuple(tables))
+
+
+def check_passive_sets(layout: Layout) -> None:
+    """Refuse entities that only tables of weight 0 know, and only from one another.
+
+    A table of weight 0 gives factors to its entities from those on its other side, so
+    these must be in a table that steers.
+    """
+    sides = (layout.row_sets, layout.col_sets)
+    for own, other in (sides, sides[::-1]):
+        for entities in own:
+            if not layout.is_passive_set(entities):
+                continue
+            tables = [layout.tables[t] for t in entities.tables]
+            across = [
+                other[t.col_set if own is layout.row_sets else t.row_set]
+                for t in tables
+            ]
+            if all(layout.is_passive_set(s) for s in across):
+                _refuse_passive_set(entities, tables, across)
+
+
+def _refuse_passive_set(
+    entities: EntitySet, tables: list[SharedTable], across: list[EntitySet]
+) -> None:
+    names = " and ".join(t.name for t in tables)
+    others = " and ".join(repr(s.name) for s in across)
+    has, its = ("have", "their") if len(tables) > 1 else ("has", "its")
+    msg = (
+        f"{names} {has} weight 0, and {others} on {its} other side is in no table of "
+        f"positive weight, so nothing determines the factors of {entities.name!r}. "
+        f"Give one of these tables a positive weight, or leave {names} out."
+    )
+    raise WeightsError(msg)
+
+
+def _refuse_self_relations(edges: list[tuple[str, Hashable, Hashable]]) -> None:
+    for name, row, col in edges:
+        if row == col:
+            msg = (
+                f"Table {name} relates {row!r} to itself: entities are either row "
+                "entities or column entities, and cannot be both. Leave this table "
+                "out, or give one of its two axes a name of its own."
+            )
+            raise ParameterError(msg)
 
 
 def _check_shared_sets(

@@ -257,7 +257,8 @@ class SharedFit:
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
         sizes = [
-            f"{t.name} {t.shape_text}" + ("" if t.weight == 1.0 else f" × {t.weight:g}")
+            f"{t.name} {t.shape_text}"
+            + ("" if t.weight == 1.0 else f" (weight {t.weight:g})")
             for t in self._layout.tables
         ]
         lines = {

@@ -13,7 +13,17 @@ from a1gm.exceptions import ParameterError
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._shared_fit import SharedFit
 
-__all__ = ["NMMFFit", "RelationsFit"]
+__all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
+
+
+def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
+    """Refuse anything but a mapping of pairs of entity sets."""
+    if not isinstance(given, Mapping):
+        msg = (
+            f"{name} must be a mapping whose keys name the entities of the rows and of "
+            f'the columns, as in {{("user", "item"): ...}}, got {type(given).__name__}.'
+        )
+        raise error(msg)
 
 
 class NMMFFit(SharedFit):
@@ -161,6 +171,7 @@ class RelationsFit(SharedFit):
         dict
             Filled copies by key.
         """
+        check_mapping(tables, "tables", ParameterError)
         known = {t.key: t for t in self._layout.tables}
         for key in tables:
             if key not in known:
