@@ -429,3 +429,49 @@ def test_repr_and_pickle():
     np.testing.assert_array_equal(again.impute(X)[0], fit.impute(X)[0])
     assert repr(again) == repr(fit)
     assert len(pickle.dumps(fit)) < X.nbytes / 10
+
+
+# ---------------------------------------------------- tables of weight 0, rebuilt
+def quietly(fit, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*given, **options)
+
+
+def test_a_passive_table_is_nan_where_its_factors_are():
+    nan = np.nan
+    fit = quietly(a1gm.fit_nmmf, [[1, nan], [nan, 2.0]], [[1, 5.0]], alpha=0)
+    assert np.isnan(fit.a).all()
+    assert np.isnan(fit.reconstruct()[1]).all()
+    assert np.isnan(fit.divergences["Y"])
+    assert fit.divergence == pytest.approx(0.0)  # weight 0 keeps silent
+    X, Z = [[nan, nan], [1, 2.0]], [[3.0], [1]]
+    fit = quietly(a1gm.fit_nmmf, X, None, Z, beta=0)
+    np.testing.assert_allclose(fit.reconstruct()[2], [[nan], [1.0]])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_passive_table_is_rebuilt_from_its_factors(seed):
+    """NaN where a factor is NaN; elsewhere what a missing cell would be filled with."""
+    rng = np.random.default_rng(seed)
+    X, Y, Z = (
+        rng.integers(0, 3, shape).astype(float) for shape in ((5, 4), (3, 4), (5, 2))
+    )
+    for T in (X, Y, Z):
+        T[rng.random(T.shape) < 0.5] = np.nan
+    X[0, 0], Y[0, 0], Z[0, 0] = 1.0, 2.0, 3.0
+    fit = quietly(a1gm.fit_nmmf, X, Y, Z, alpha=0.0, beta=0.0)
+    for T, rebuilt, filled, pair in zip(
+        (Y, Z),
+        fit.reconstruct()[1:],
+        quietly(fit.impute, None, Y, Z)[1:],
+        ((fit.a, fit.h), (fit.w, fit.b)),
+        strict=True,
+    ):
+        product = np.outer(*pair)
+        assert np.isnan(rebuilt[np.isnan(product)]).all()
+        known = ~np.isnan(rebuilt)
+        hole = np.isnan(T)
+        np.testing.assert_array_equal(rebuilt[hole], filled[hole])
+        same = np.isclose(rebuilt[known], product[known]) | (rebuilt[known] == 0.0)
+        assert same.all()

@@ -17,6 +17,8 @@ from a1gm.exceptions import (
     NegativeValuesError,
     NothingObservedError,
     ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
     WeightsError,
 )
 from a1gm.nmmf import _observe
@@ -293,3 +295,29 @@ def test_bad_cells_are_named_as_their_owner_does():
     tables["item", "store"][:] = np.nan
     with pytest.raises(NothingObservedError, match=r"\('item', 'store'\).*6 x 5"):
         a1gm.fit_relations(tables)
+
+
+def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
+    tables = {
+        ("u", "i"): np.array([[1.0, 2], [3, 4], [5, 6]]),
+        ("s", "t"): np.ones((2, 2)),
+        ("u", "t"): np.ones((3, 2)),
+    }
+    passive = {("u", "t"): 0.0}
+    with pytest.warns(
+        UndeterminedWarning,
+        match=r"6 observed cells of \('u', 't'\).*weight 0.*\('u', 't'\)\[0, 0\]",
+    ):
+        fit = a1gm.fit_relations(tables, passive)
+    assert np.isnan(fit.reconstruct()["u", "t"]).all()
+    assert np.isnan(fit.divergences["u", "t"])
+    assert np.isfinite(fit.divergence)
+    with pytest.raises(UndeterminedError, match="6 observed cells"):
+        a1gm.fit_relations(tables, passive, on_undetermined="raise")
+    # The same with the table turned.
+    turned = {**tables, ("t", "u"): np.ones((2, 3))}
+    del turned["u", "t"]
+    with pytest.warns(UndeterminedWarning, match=r"\('t', 'u'\)\[0, 0\]"):
+        fit = a1gm.fit_relations(turned, {("t", "u"): 0.0})
+    assert fit.reconstruct()["t", "u"].shape == (2, 3)
+    assert np.isnan(fit.reconstruct()["t", "u"]).all()

@@ -130,7 +130,10 @@ class SharedFit:
     # ------------------------------------------------------------------ by table
     @cached_property
     def divergences(self) -> dict[Any, float]:
-        """Divergence of each table on its observed cells, without its weight."""
+        """Divergence of each table on its observed cells, without its weight.
+
+        NaN for a table of weight 0 with observed cells whose value is not determined.
+        """
         return {t.key: self._views[t.key].divergence for t in self._layout.tables}
 
     @property
@@ -242,6 +245,15 @@ class SharedFit:
             parts.append(
                 f"{view._n_between} observed zeros of {table.name} can only be "
                 "approached, not fitted (no minimiser exists); they are fitted by 0."
+            )
+        _, n_apart, first_apart = view.observed_unknown
+        if n_apart:
+            cells = "cell" if n_apart == 1 else "cells"
+            parts.append(
+                f"For {n_apart} observed {cells} of {table.name} there is no fitted "
+                "value (NaN in fit.reconstruct()): a table of weight 0 does not relate "
+                "the scales of its entities, and no other table does. The first is "
+                f"{table.where(*first_apart)}."
             )
         n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
         if n_unbounded or n_open:

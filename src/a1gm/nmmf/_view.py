@@ -6,6 +6,8 @@ of its cells; filling, reconstruction and divergence are those of `RankOneFit`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +17,7 @@ import numpy as np
 from a1gm._bits import pack_bits
 from a1gm._blocks import Components
 from a1gm._input import AnySource
-from a1gm._knowledge import EMPTY, ZERO, Knowledge
+from a1gm._knowledge import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
 from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
 from a1gm._types import AnyArray, Bools, Floats, SmallInts
 from a1gm.exceptions import DimensionError
@@ -74,10 +76,17 @@ class SharedTableFit(RankOneFit):
     """One table of a joint fit."""
 
     def __init__(
-        self, *, name: str, joint: RankOneFit, first_line: int | None, **given: Any
+        self,
+        *,
+        name: str,
+        is_passive: bool,
+        joint: RankOneFit,
+        first_line: int | None,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
         self.name = name
+        self._is_passive = is_passive
         self._joint = joint
         self._first_line = first_line
 
@@ -93,6 +102,60 @@ class SharedTableFit(RankOneFit):
                 f"table that was fitted has shape {self.shape}. Pass the fitted table."
             )
             raise DimensionError(msg)
+
+    # ---------------------------------------------------------- tables of weight 0
+    # Their cells do not relate their entities: what is known of an observed cell is
+    # what would be known of it, were it missing.
+    def _fates_by_rows(self) -> Iterator[tuple[slice, SmallInts, Bools]]:
+        """Yield rows, the fates of their cells, and which are observed."""
+        n_rows, n_cols = self.shape
+        step = max(1, CELLS_AT_ONCE // n_cols)
+        no_col = self.col_factor == 0.0
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            places = np.arange(rows.start, rows.stop)
+            fates = self._knowledge.fates_of_rows(places).copy()
+            observed = self._knowledge.observed_rows(places)
+            # Zero times whatever is 0, even where nothing else is known of the row.
+            no_row = self._row_factor[rows] == 0.0
+            nothing = no_row[:, None] & ~np.isnan(self.col_factor)
+            nothing |= no_col & ~np.isnan(self._row_factor[rows])[:, None]
+            fates[observed & nothing] = ZERO
+            yield rows, fates, observed
+
+    def reconstruct(self) -> Floats:
+        """Return the fitted table; NaN where the data do not determine a value."""
+        if not self._is_passive or self._all_finite:
+            return super().reconstruct()
+        table = np.outer(self.row_factor, self.col_factor)
+        for rows, fates, _ in self._fates_by_rows():
+            table[rows][fates == ZERO] = 0.0
+            table[rows][fates >= UNBOUNDED] = np.nan
+        return table
+
+    @cached_property
+    def observed_unknown(self) -> tuple[int, int, tuple[int, int]]:
+        """Observed cells of a passive table without a fitted value.
+
+        How many there are, how many of them have both factors, and the first of these.
+        """
+        n_all, n_open, first = 0, 0, (-1, -1)
+        if not self._is_passive or self._all_finite:
+            return n_all, n_open, first
+        for rows, fates, observed in self._fates_by_rows():
+            unknown = observed & (fates >= UNBOUNDED)
+            n_all += int(unknown.sum())
+            has_factors = unknown & (fates < EMPTY)
+            if has_factors.any() and not n_open:
+                row, col = divmod(int(has_factors.argmax()), has_factors.shape[1])
+                first = row + rows.start, col
+            n_open += int(has_factors.sum())
+        return n_all, n_open, first
+
+    def _divergence_of(self, source: AnySource) -> float:
+        if self.observed_unknown[0]:
+            return math.nan
+        return super()._divergence_of(source)
 
     @cached_property
     def _n_between(self) -> int:
@@ -150,6 +213,7 @@ def view_table(
     nothing = np.zeros(0)
     return SharedTableFit(
         name=table.name,
+        is_passive=table.is_passive,
         joint=joint,
         first_line=first_line,
         row_factor=row_factor,
