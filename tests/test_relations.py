@@ -16,6 +16,7 @@ from a1gm.exceptions import (
     LabelError,
     NegativeValuesError,
     NothingObservedError,
+    NotNumericError,
     ParameterError,
     UndeterminedError,
     UndeterminedWarning,
@@ -321,3 +322,82 @@ def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
         fit = a1gm.fit_relations(turned, {("t", "u"): 0.0})
     assert fit.reconstruct()["t", "u"].shape == (2, 3)
     assert np.isnan(fit.reconstruct()["t", "u"]).all()
+
+
+# ------------------------------------------------------- filling, as its owner sees it
+def holed():
+    return np.array([[1.0, np.nan], [np.nan, 2.0]])
+
+
+def test_what_stays_missing_is_named_by_its_table():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(holed(), [[1.0, np.nan]], [[np.nan], [3.0]])
+        chain = a1gm.fit_relations({("u", "i"): holed(), ("c", "u"): holed()})
+    Z = [[np.nan], [3.0]]
+    with pytest.warns(UndeterminedWarning, match=r"the first at Z\[0, 0\]"):
+        fit.impute(None, None, Z, on_undetermined="warn")
+    with pytest.raises(UndeterminedError, match=r"the first at Z\[0, 0\]"):
+        fit.impute(None, None, Z, on_undetermined="raise")
+    for key in (("u", "i"), ("c", "u")):
+        with pytest.warns(
+            UndeterminedWarning, match=rf"\('{key[0]}', '{key[1]}'\)\[0, 1\]"
+        ):
+            chain.impute({key: holed()}, on_undetermined="warn")
+        with pytest.raises(
+            DimensionError, match=rf"^\('{key[0]}', '{key[1]}'\) has shape \(3, 2\)"
+        ):
+            chain.impute({key: np.ones((3, 2))})
+    with pytest.raises(NotNumericError, match=r"^\('c', 'u'\) holds text"):
+        chain.impute({("c", "u"): np.array([["a", "b"], ["c", "d"]])})
+
+
+def test_names_of_a_table_to_fill_must_be_those_of_the_fit():
+    pd = pytest.importorskip("pandas")
+    Z = pd.DataFrame(np.ones((3, 2)), columns=["p", "q"])
+    fit = a1gm.fit_nmmf(np.ones((3, 2)), None, Z)
+    with pytest.raises(LabelError, match=r"columns of Z are not those of the fit"):
+        fit.impute(Z=Z[["q", "p"]])
+
+
+def turned_tables(make):
+    """A table of columns c x users, with a column of whole numbers."""
+    return {
+        ("u", "i"): np.ones((3, 2)),
+        ("c", "u"): make({"a": [1.0, None], "b": [1, 2], "d": [1.0, 3.0]}),
+    }
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_turned_frame_is_filled_as_one_that_is_not(library):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    tables = turned_tables(make)
+    given = tables["c", "u"]
+    filled = a1gm.fit_relations(tables).impute(tables)["c", "u"]
+    upright = {("c", "u"): given, ("u", "i"): tables["u", "i"]}  # not turned
+    expected = a1gm.fit_relations(upright).impute(upright)["c", "u"]
+    assert type(filled) is type(given) is type(expected)
+    assert filled.shape == given.shape
+    if library == "pyarrow":
+        assert filled.schema == expected.schema
+        return
+    assert list(filled.columns) == ["a", "b", "d"]
+    assert list(filled.dtypes) == list(expected.dtypes) == list(given.dtypes)
+    np.testing.assert_allclose(filled.to_numpy(), expected.to_numpy())
+
+
+def test_a_turned_table_keeps_its_kind_and_order():
+    masked = np.ma.masked_invalid([[1.0, np.nan, 1.0], [1.0, 2.0, 3.0]])
+    single = np.float32([[1.0, np.nan, 1.0], [1.0, 2.0, 3.0]])
+    for table in (masked, single, single.tolist()):
+        tables = {("u", "i"): np.ones((3, 2)), ("c", "u"): table}
+        fit = a1gm.fit_relations(tables)
+        filled = fit.impute(tables)["c", "u"]
+        fitted = fit.reconstruct()["c", "u"]
+        assert filled[0, 1] == pytest.approx(fitted[0, 1])
+        assert isinstance(filled, np.ma.MaskedArray) == (table is masked)
+    assert filled.dtype == np.float64
+    tables["c", "u"] = single
+    assert fit.impute(tables)["c", "u"].dtype == np.float32
+    assert fit.divergence == pytest.approx(a1gm.fit_relations(tables).divergence)

@@ -21,8 +21,9 @@ from a1gm._labels import check_same_labels
 from a1gm._types import AnyArray, Floats, Solver
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
-from a1gm.nmmf._fit import fit_nmmf, read_side, read_table
+from a1gm.nmmf._fit import fit_nmmf
 from a1gm.nmmf._layout import SharedTable
+from a1gm.nmmf._read import read_side, read_table
 from a1gm.nmmf._transform import shared_row_factors
 from a1gm.nmmf.result import NMMFFit
 

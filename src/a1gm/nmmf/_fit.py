@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeVar
 
 from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._input import Source, read_input
-from a1gm._input.door import is_sparse
+from a1gm._input import Source
 from a1gm._types import OnUndetermined
-from a1gm.exceptions import DimensionError, ParameterError, WeightsError
+from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf._join import join
 from a1gm.nmmf._layout import Layout, check_passive_sets, lay_out
 from a1gm.nmmf._observe import observe_row_sets
 from a1gm.nmmf._passive import share_factors
+from a1gm.nmmf._read import read_side, read_table
 from a1gm.nmmf._shared_fit import SharedFit
 from a1gm.nmmf._solve import row_factors_of_sets, solve_joint
 from a1gm.nmmf.result import NMMFFit, RelationsFit, check_mapping
@@ -123,47 +122,6 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     if z is not None:
         declared.append(("Z", "Z", "w", "b", z, float(beta)))
     return lay_out(declared)
-
-
-def read_table(table: Any, name: str) -> Source:
-    """Read a table into one piece; sparse ones are refused."""
-    if is_sparse(table):
-        msg = (
-            f"{name} is a SciPy sparse table, which a joint fit does not read. Make it "
-            "dense: toarray() gives zeros for the cells that are not stored; where "
-            "these are missing and not zero, put NaN instead."
-        )
-        raise ParameterError(msg)
-    source: Source = replace(read_input(table, name=name), name=name)
-    return source.in_one_piece()
-
-
-def read_side(table: Any, name: str, axis: int, x: Source) -> Source | None:
-    """Read a table that shares one axis with X; None when it has no entities.
-
-    ``axis`` is the shared one. A table of no rows (or, for Z, columns) of its own is
-    as good as none, but must still fit X.
-    """
-    if table is None:
-        return None
-    what, size_of_x = ("columns", x.n_cols) if axis else ("rows", x.n_rows)
-    shape = getattr(table, "shape", None)
-    if isinstance(shape, tuple) and len(shape) == 2 and shape[1 - axis] == 0:
-        _check_shared(name, what, shape[axis], size_of_x)
-        return None
-    source = read_table(table, name)
-    size = source.n_cols if axis else source.n_rows
-    _check_shared(name, what, size, size_of_x)
-    return source
-
-
-def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
-    if size != size_of_x:
-        msg = (
-            f"{name} has {size} {axis}, but X has {size_of_x}: it "
-            f"shares the {axis} of X and needs the same ones in the same order."
-        )
-        raise DimensionError(msg)
 
 
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:

@@ -169,11 +169,7 @@ class SharedFit:
         return fitted.T if table.transposed else fitted
 
     def _impute(self, table: SharedTable, X: Any, how: OnUndetermined | None) -> Any:
-        view = self._views[table.key]
-        if not table.transposed:
-            return view.impute(X, on_undetermined=how)
-        turned = X if hasattr(X, "T") else np.asarray(X)
-        return view.impute(turned.T, on_undetermined=how).T
+        return self._views[table.key].impute(X, on_undetermined=how)
 
     # ------------------------------------------------------------------ by entity
     def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:

@@ -1,7 +1,9 @@
 """Each table of a joint fit, seen as a fit of its own.
 
 `SharedTableFit` has the factors of one table and asks the joint table what can be known
-of its cells; filling, reconstruction and divergence are those of `RankOneFit`.
+of its cells; filling, reconstruction and divergence are those of `RankOneFit`. Its
+factors stand on the sides of the joint table; the tables and labels that come from the
+user stay as their owner has them, which may be the other way round.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ import numpy as np
 
 from a1gm._bits import pack_bits
 from a1gm._blocks import Components
-from a1gm._input import AnySource
+from a1gm._input import AnySource, Source
 from a1gm._knowledge import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
+from a1gm._labels import check_same_labels
 from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
-from a1gm._types import AnyArray, Bools, Floats, SmallInts
+from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm.exceptions import DimensionError
-from a1gm.nmmf._layout import SharedTable
+from a1gm.nmmf._layout import SharedTable, transpose
 from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf._read import open_table
 from a1gm.result import RankOneFit
 
 __all__ = ["SharedTableFit", "view_table"]
@@ -80,6 +84,7 @@ class SharedTableFit(RankOneFit):
         *,
         name: str,
         is_passive: bool,
+        is_turned: bool,
         joint: RankOneFit,
         first_line: int | None,
         **given: Any,
@@ -87,6 +92,7 @@ class SharedTableFit(RankOneFit):
         super().__init__(**given)
         self.name = name
         self._is_passive = is_passive
+        self._is_turned = is_turned
         self._joint = joint
         self._first_line = first_line
 
@@ -95,13 +101,26 @@ class SharedTableFit(RankOneFit):
         """Certificate of the joint fit: shared margins belong to all tables."""
         return self._joint.certificate
 
+    # ------------------------------------------------------- tables of the user's
+    def _read(self, X: Any) -> Source:
+        return open_table(X, self.name)
+
     def _check_shape(self, source: AnySource) -> None:
-        if (source.n_rows, source.n_cols) != self.shape:
+        fitted = self.shape[::-1] if self._is_turned else self.shape
+        if (source.n_rows, source.n_cols) != fitted:
             msg = (
                 f"{self.name} has shape ({source.n_rows}, {source.n_cols}), but the "
-                f"table that was fitted has shape {self.shape}. Pass the fitted table."
+                f"table that was fitted has shape {fitted}. Pass the fitted table."
             )
             raise DimensionError(msg)
+        for side, labels, known in (
+            ("row", source.row_labels, self.row_labels),
+            ("column", source.col_labels, self.col_labels),
+        ):
+            check_same_labels(side, labels, known, self.name, "the fit")
+
+    def _values(self, i: Ints, j: Ints) -> Floats:
+        return super()._values(j, i) if self._is_turned else super()._values(i, j)
 
     # ---------------------------------------------------------- tables of weight 0
     # Their cells do not relate their entities: what is known of an observed cell is
@@ -155,6 +174,9 @@ class SharedTableFit(RankOneFit):
     def _divergence_of(self, source: AnySource) -> float:
         if self.observed_unknown[0]:
             return math.nan
+        if self._is_turned:
+            assert isinstance(source, Source)
+            source = transpose(source)
         return super()._divergence_of(source)
 
     @cached_property
@@ -211,9 +233,11 @@ def view_table(
     row_factor, col_factor = factors
     raw = joint._factors
     nothing = np.zeros(0)
+    own_source = transpose(table.source) if table.transposed else table.source
     return SharedTableFit(
         name=table.name,
         is_passive=table.is_passive,
+        is_turned=table.transposed,
         joint=joint,
         first_line=first_line,
         row_factor=row_factor,
@@ -229,12 +253,12 @@ def view_table(
         statistics=_statistics_of(seen, own),
         line_of_row=seen.line_of_row,
         components=PartComponents(*components),
-        source=table.source,
+        source=own_source,
         exponent=seen.exponent,
         has_negatives=False,
         tol=joint.tol,
-        row_labels=table.source.row_labels,
-        col_labels=table.source.col_labels,
+        row_labels=own_source.row_labels,
+        col_labels=own_source.col_labels,
         on_undetermined=joint._on_undetermined,
         has_rows=True,
     )
