@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import a1gm
 from a1gm import RankOneNMMF
 from a1gm.exceptions import (
+    ConvergenceWarning,
     DimensionError,
     EmptyLineWarning,
     InfiniteValuesError,
     LabelError,
     NegativeValuesError,
     ParameterError,
+    UndeterminedWarning,
 )
 
 EXTRA = [
@@ -181,3 +184,29 @@ def test_a_side_table_without_entities_is_as_good_as_none():
     X, _, _ = made(5)
     factors = RankOneNMMF().fit_transform(X, Y=np.ones((0, 6)), Z=np.ones((40, 0)))
     np.testing.assert_array_equal(factors, RankOneNMMF().fit_transform(X))
+
+
+# ------------------------------------------------------------- where warnings point at
+def test_warnings_point_at_the_line_of_the_user():
+    nan = np.nan
+    X, Z = np.array([[1.0, nan], [nan, 2.0], [nan, nan]]), [[nan], [3.0], [nan]]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = RankOneNMMF(max_iter=1).fit(X, Z=Z)
+        model.transform(X)
+        RankOneNMMF().fit_transform(X, Z=Z)
+        make_pipeline(RankOneNMMF()).fit_transform(X)
+        fit = a1gm.fit_nmmf(X, None, Z)
+        fit.impute(X, on_undetermined="warn")
+        chain = a1gm.fit_relations({("u", "i"): X, ("u", "t"): Z})
+        chain.impute({("u", "i"): X}, on_undetermined="warn")
+        rng = np.random.default_rng(0)
+        hard = np.where(rng.random((9, 9)) < 0.4, nan, rng.random((9, 9)))
+        a1gm.fit_nmmf(hard, max_iter=1, tol=1e-15)
+    assert {w.category for w in said} == {
+        EmptyLineWarning,
+        UndeterminedWarning,
+        ConvergenceWarning,
+    }
+    assert {w.filename for w in said} == {__file__}
+    assert len({w.lineno for w in said}) == 9

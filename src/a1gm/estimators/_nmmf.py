@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from a1gm._input import Source
 from a1gm._labels import check_same_labels
 from a1gm._types import AnyArray, Floats, Solver
+from a1gm._warn import warn_user
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
 from a1gm.nmmf._fit import fit_nmmf
@@ -197,11 +197,10 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         factors = shared_row_factors(tables)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
-            warnings.warn(
+            warn_user(
                 f"{len(unknown)} rows have no observed cell with a known factor, the "
                 f"first is row {unknown[0]}; their factor is NaN.",
                 EmptyLineWarning,
-                stacklevel=2,
             )
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
@@ -12,6 +11,7 @@ import numpy as np
 
 from a1gm._knowledge import UNBOUNDED, UNDETERMINED, UndeterminedCells
 from a1gm._types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._warn import warn_user
 from a1gm.exceptions import (
     ConvergenceWarning,
     EmptyLineWarning,
@@ -201,7 +201,7 @@ class SharedFit:
                 f"The fit stopped after {raw.n_iter} iterations with a certificate of "
                 f"{raw.gap:.2g}, above tol={self.tol:g}. Raise max_iter (or tol)."
             )
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            warn_user(text, ConvergenceWarning)
         self._warn_of_empty_entities()
         if raw.n_blocks == 1 and self._solution.components is None:
             return
@@ -210,7 +210,7 @@ class SharedFit:
         if text and self._on_undetermined == "raise":
             raise UndeterminedError(text)
         if text and self._on_undetermined == "warn":
-            warnings.warn(text, UndeterminedWarning, stacklevel=4)
+            warn_user(text, UndeterminedWarning)
 
     def _warn_of_empty_entities(self) -> None:
         texts = []
@@ -225,7 +225,7 @@ class SharedFit:
                 f"Nothing determines {' and '.join(texts)}: these factors are NaN, and "
                 "the cells that need them stay missing."
             )
-            warnings.warn(text, EmptyLineWarning, stacklevel=5)
+            warn_user(text, EmptyLineWarning)
 
     def _factors_by_name(self) -> list[tuple[str, Floats]]:
         row, col = self._shares.row_factor, self._shares.col_factor

@@ -22,8 +22,9 @@ from a1gm._input import AnySource, Source
 from a1gm._knowledge import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
 from a1gm._labels import check_same_labels
 from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
-from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
-from a1gm.exceptions import DimensionError
+from a1gm._types import AnyArray, Bools, Floats, Ints, OnUndetermined, SmallInts
+from a1gm._warn import warn_user
+from a1gm.exceptions import DimensionError, UndeterminedError, UndeterminedWarning
 from a1gm.nmmf._layout import SharedTable, transpose
 from a1gm.nmmf._observe import SideBySide
 from a1gm.nmmf._read import open_table
@@ -121,6 +122,18 @@ class SharedTableFit(RankOneFit):
 
     def _values(self, i: Ints, j: Ints) -> Floats:
         return super()._values(j, i) if self._is_turned else super()._values(i, j)
+
+    def _say_left(
+        self, n: int, first: tuple[int, int], source: AnySource, how: OnUndetermined
+    ) -> None:
+        if how == "ignore":
+            return
+        try:  # the words are those of the error
+            super()._say_left(n, first, source, "raise")
+        except UndeterminedError as error:
+            if how == "raise":
+                raise
+            warn_user(str(error), UndeterminedWarning)
 
     # ---------------------------------------------------------- tables of weight 0
     # Their cells do not relate their entities: what is known of an observed cell is
