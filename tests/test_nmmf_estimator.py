@@ -5,9 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -210,3 +212,38 @@ def test_warnings_point_at_the_line_of_the_user():
     }
     assert {w.filename for w in said} == {__file__}
     assert len({w.lineno for w in said}) == 9
+
+
+# ---------------------------------------------------------------- Y, y and pipelines
+def test_side_tables_reach_a_step_of_a_pipeline():
+    X, Y, Z = made(6)
+    expected = RankOneNMMF().fit(X, Y=Y, Z=Z)
+    pipe = Pipeline([("n", RankOneNMMF()), ("rest", "passthrough")])
+    pipe.fit(X, n__Y=Y, n__Z=Z)
+    np.testing.assert_array_equal(pipe["n"].col_factor_, expected.col_factor_)
+    with config_context(enable_metadata_routing=True):
+        step = RankOneNMMF().set_fit_request(Y=True, Z=True)
+        step.set_transform_request(Z=True)
+        for rest in ("passthrough", StandardScaler()):
+            pipe = Pipeline([("n", step), ("rest", rest)]).fit(X, Y=Y, Z=Z)
+            np.testing.assert_array_equal(pipe["n"].col_factor_, expected.col_factor_)
+        last = Pipeline([("first", "passthrough"), ("n", clone(step))])
+        last.fit(X, Y=Y, Z=Z)
+        np.testing.assert_array_equal(last["n"].a_, expected.a_)
+        np.testing.assert_array_equal(
+            last.transform(X, Z=Z), expected.transform(X, Z=Z)
+        )
+        with pytest.raises(UnsetMetadataPassedError):
+            Pipeline([("n", RankOneNMMF())]).fit(X, Y=Y)
+
+
+def test_y_that_is_a_table_is_refused():
+    X, Y, Z = made(7)
+    for mistaken in (Y, Y.tolist(), Y[:, :1], X[::-1]):
+        with pytest.raises(ParameterError, match=r"fit\(X, Y=\.\.\.\)"):
+            RankOneNMMF().fit(X, mistaken)
+        with pytest.raises(ParameterError, match=r"fit\(X, Y=\.\.\.\)"):
+            RankOneNMMF().fit_transform(X, mistaken)
+    labels, column, targets = Z[:, 0], Z[:, :1], Z
+    for target in (None, labels, column, targets, ["a"] * 40, [None] * 40):
+        RankOneNMMF().fit(X, target)

@@ -72,6 +72,17 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, when X has names that are all text.
 
+    Notes
+    -----
+    In a pipeline, pass the side tables to the step: ``pipe.fit(X, nmmf__Y=Y)``, or with
+    scikit-learn's metadata routing, after ``set_fit_request(Y=True, Z=True)`` and
+    ``set_transform_request(Z=True)``, to the pipeline: ``pipe.fit(X, Y=Y, Z=Z)``.
+
+    Cross-validation (``GridSearchCV``, ``cross_validate``) cuts whatever has
+    ``n_samples`` rows to the rows of each fold. That is right for Z, but Y shares the
+    columns of X, not its rows: if it happens to have as many rows, it is cut as well.
+    Add a row of NaN to Y then, or choose the weights with ``a1gm.tune_nmmf``.
+
     See Also
     --------
     a1gm.fit_nmmf : The function behind this class.
@@ -95,6 +106,8 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
+    # scikit-learn takes "Y" for another name of the target and would not route it.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"Y": None}
     _fit: NMMFFit
 
     def __init__(
@@ -122,6 +135,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X : table of shape (n_samples, n_features)
             Non-negative numbers; NaN (or the container's own mark) is missing.
         y : ignored
+            The target of a pipeline. What can only be a table Y is refused here.
         Y : table of shape (any, n_features), optional
             Shares the columns of X.
         Z : table of shape (n_samples, any), optional
@@ -133,6 +147,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             This estimator.
         """
         self._validate_params()
+        _refuse_table_as_target(y, X)
         fit = fit_nmmf(
             X,
             Y,
@@ -295,3 +310,32 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_table_as_target(y: Any, X: Any) -> None:
+    """Refuse a table in the place of y, where it would be ignored without a word.
+
+    A pipeline may hand over targets of several columns: these have the rows of X.
+    """
+    shape, of_x = _shape_of(y), _shape_of(X)
+    if shape is None or of_x is None:
+        return
+    has_columns_of_x = shape[1] == of_x[1] > 1
+    if shape[0] != of_x[0] or has_columns_of_x:
+        msg = (
+            f"y is a table of shape {shape}, but the second argument of fit is the "
+            "place of a target, which is ignored. Pass tables that share factors with "
+            "X by name, as in fit(X, Y=...) or fit(X, Z=...)."
+        )
+        raise ParameterError(msg)
+
+
+def _shape_of(table: Any) -> tuple[int, int] | None:
+    """Rows and columns; None for what is no table."""
+    shape = getattr(table, "shape", None)
+    if isinstance(table, list | tuple):
+        try:
+            shape = np.shape(table)
+        except ValueError:  # rows of different lengths
+            return None
+    return shape if isinstance(shape, tuple) and len(shape) == 2 else None
