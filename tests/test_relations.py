@@ -401,3 +401,21 @@ def test_a_turned_table_keeps_its_kind_and_order():
     tables["c", "u"] = single
     assert fit.impute(tables)["c", "u"].dtype == np.float32
     assert fit.divergence == pytest.approx(a1gm.fit_relations(tables).divergence)
+
+
+def test_an_index_that_only_counts_from_zero_is_no_names():
+    pd = pytest.importorskip("pandas")
+    d = pd.DataFrame(np.ones((30, 3)))
+    X, Z = d.iloc[0:6], d.iloc[10:16]
+    a1gm.fit_nmmf(X, None, Z)
+    a1gm.fit_nmmf(Z, None, X)
+    a1gm.fit_nmmf(Z, None, d.iloc[10:16])
+    # Any other numbers are names, and so are the same ones in another order.
+    with pytest.raises(LabelError, match=r"number 0 is 20 in Z and 10 in X"):
+        a1gm.fit_nmmf(Z, None, d.iloc[20:26])
+    with pytest.raises(LabelError, match=r"number 0 is 5 in Z and 0 in X"):
+        a1gm.fit_nmmf(X, None, X.iloc[::-1])
+    model = a1gm.RankOneNMMF().fit(X, Z=Z)
+    model.transform(X, Z=Z)
+    with pytest.raises(LabelError, match=r"row 0 is 20 in Z and 10 in X"):
+        model.transform(Z, Z=d.iloc[20:26])

@@ -70,7 +70,8 @@ def fit_nmmf(
     Raises
     ------
     DimensionError, LabelError
-        Y has other columns, or Z other rows, than X.
+        Y has other columns, or Z other rows, than X. Names that only count from 0, like
+        the default index of a frame, are no names.
     NegativeValuesError, InfiniteValuesError, NothingObservedError
         A table cannot be fitted; the message names the table and the cell.
     ParameterError

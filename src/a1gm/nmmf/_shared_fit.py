@@ -132,13 +132,18 @@ class SharedFit:
     def divergences(self) -> dict[Any, float]:
         """Divergence of each table on its observed cells, without its weight.
 
-        NaN for a table of weight 0 with observed cells whose value is not determined.
+        Computed when first asked for, from the tables where they lie: an array that was
+        changed since the fit gives the divergence of the changed one. NaN for a table
+        of weight 0 with observed cells whose value is not determined.
         """
         return {t.key: self._views[t.key].divergence for t in self._layout.tables}
 
     @property
     def divergence(self) -> float:
-        """The cost that was minimised: the divergences times their weights, summed."""
+        """The cost that was minimised: the divergences times their weights, summed.
+
+        Like ``divergences``, computed from the tables as they are when first asked for.
+        """
         return sum(
             table.weight * self.divergences[table.key]
             for table in self._layout.tables
