@@ -188,7 +188,8 @@ def _refuse_passive_set(
     msg = (
         f"{names} {has} weight 0, and {others} on {its} other side is in no table of "
         f"positive weight, so nothing determines the factors of {entities.name!r}. "
-        f"Give one of these tables a positive weight, or leave {names} out."
+        f"Give a table of {entities.name!r} or {others} a positive weight, or leave "
+        f"{names} out."
     )
     raise WeightsError(msg)
 
