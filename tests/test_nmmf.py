@@ -252,7 +252,7 @@ def test_what_is_known_is_what_the_block_table_says(seed):
 def test_unconnected_tables_are_blocks():
     X = np.array([[1.0, np.nan], [np.nan, 2.0]])
     with pytest.warns(
-        UndeterminedWarning, match=r"cells of X.*2 undetermined.*X\[0, 1\]"
+        UndeterminedWarning, match=r"2 missing cells of X are undetermined.*X\[0, 1\]"
     ):
         fit = a1gm.fit_nmmf(X, Y=[[1.0, np.nan]])
     assert fit.n_blocks == 2

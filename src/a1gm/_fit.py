@@ -25,6 +25,7 @@ from a1gm._statistics import (
     WideStatistics,
 )
 from a1gm._types import Absent, Floats, Negatives, OnUndetermined
+from a1gm._words import counted
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -411,8 +412,9 @@ def _check_margin_fit(factors: Factors, fit: RankOneFit) -> None:
 def warn_of_gap(factors: Factors, tol: float, *, stacklevel: int = 4) -> None:
     """Say that the budget ended before the certificate was reached."""
     warnings.warn(
-        f"The fit stopped after {factors.n_iter} iterations with a certificate of "
-        f"{factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or tol).",
+        f"The fit stopped after {counted(factors.n_iter, 'iteration')} with a "
+        f"certificate of {factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or "
+        "tol).",
         ConvergenceWarning,
         stacklevel=stacklevel,
     )

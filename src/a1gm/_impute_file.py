@@ -15,6 +15,7 @@ from a1gm._files import fit_files
 from a1gm._fill_rows import RowRule
 from a1gm._streamed import StreamedFit
 from a1gm._types import Floats, Ints, OnUndetermined
+from a1gm._unknown import text_of_left_cells
 from a1gm.exceptions import (
     LabelError,
     ParameterError,
@@ -236,10 +237,7 @@ class _Run:
         return fill
 
     def _left_over(self) -> str:
-        return (
-            f"{self.n_left} missing cells stay missing: the data do not determine "
-            "them. See fit.undetermined."
-        )
+        return text_of_left_cells(self.n_left) + " See fit.undetermined."
 
 
 def _holes_of_fit(fit: RankOneFit) -> Ints:

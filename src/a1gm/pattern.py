@@ -14,6 +14,7 @@ from a1gm._kernel import kernel
 from a1gm._observe import observe
 from a1gm._statistics import PairStatistics, Statistics, TableStatistics
 from a1gm._types import Absent, Bools, Ints
+from a1gm._words import counted
 
 if TYPE_CHECKING:
     from a1gm.result import RankOneFit
@@ -212,11 +213,12 @@ class MissingPattern:
 
     def __repr__(self) -> str:
         unknown = self.n_undetermined
-        known = f", {unknown} cells cannot be known" if unknown else ""
-        blocks = "1 block" if self.n_blocks == 1 else f"{self.n_blocks} blocks"
+        known = f", {counted(unknown, 'cell')} cannot be known" if unknown else ""
         return (
-            f"MissingPattern({self.n_rows} x {self.n_cols}, {self.n_missing} missing, "
-            f"{self.n_row_patterns} row patterns, {self.shape_name}, {blocks}{known})"
+            f"MissingPattern({self.n_rows:,} x {self.n_cols:,}, "
+            f"{self.n_missing:,} missing, "
+            f"{counted(self.n_row_patterns, 'row pattern')}, {self.shape_name}, "
+            f"{counted(self.n_blocks, 'block')}{known})"
         )
 
 

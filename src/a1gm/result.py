@@ -30,9 +30,8 @@ from a1gm._knowledge import (
     UndeterminedCells,
 )
 from a1gm._labels import check_same_labels
-from a1gm._statistics import (
-    Statistics,
-)
+from a1gm._shown import html_table, one_line, solver_in_words
+from a1gm._statistics import Statistics
 from a1gm._types import (
     Absent,
     AnyArray,
@@ -45,6 +44,13 @@ from a1gm._types import (
     SmallInts,
     Solver,
 )
+from a1gm._unknown import (
+    text_of_empty_lines,
+    text_of_left_cells,
+    text_of_unknown_cells,
+    text_of_zeros,
+)
+from a1gm._words import counted
 from a1gm.exceptions import (
     DimensionError,
     EmptyLineWarning,
@@ -299,7 +305,10 @@ class RankOneFit:
         """
         source = self._read(X)
         if source.n_cols != len(self.col_factor):
-            msg = f"X has {source.n_cols} columns, the fit has {len(self.col_factor)}."
+            msg = (
+                f"X has {counted(source.n_cols, 'column')}, the fit has "
+                f"{len(self.col_factor):,}."
+            )
             raise DimensionError(msg)
         self._check_columns(source)
         from a1gm._transform import row_factors
@@ -463,7 +472,9 @@ class RankOneFit:
         """Warn of empty rows and columns and of cells that cannot be known."""
         if self._all_finite:
             return
-        self._warn_of_empty_lines()
+        empty = self._text_of_empty_lines()
+        if empty:
+            warnings.warn(empty, EmptyLineWarning, stacklevel=4)
         counts = self._knowledge.counts
         n = int(counts[UNBOUNDED] + counts[UNDETERMINED])
         if (n or not self.attained) and self._on_undetermined != "ignore":
@@ -472,40 +483,24 @@ class RankOneFit:
                 raise UndeterminedError(text)
             warnings.warn(text, UndeterminedWarning, stacklevel=4)
 
-    def _warn_of_empty_lines(self) -> None:
-        texts = []
-        for what, factor in (("row", self._row_factor), ("column", self.col_factor)):
-            empty = np.flatnonzero(np.isnan(factor))
-            if len(empty):
-                shown = ", ".join(str(k) for k in empty[:5])
-                more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
-                plural = "s" if len(empty) > 1 else ""
-                texts.append(f"{what}{plural} {shown}{more}")
-        if texts:
-            warnings.warn(
-                f"Nothing is observed in {' and '.join(texts)}: the factors there are "
-                "NaN and the cells stay missing.",
-                EmptyLineWarning,
-                stacklevel=5,
-            )
+    def _text_of_empty_lines(self) -> str:
+        rows, columns = (
+            np.flatnonzero(np.isnan(factor)).tolist()
+            for factor in (self._row_factor, self.col_factor)
+        )
+        return text_of_empty_lines(rows, columns)
 
     def _describe_unknown(self, counts: Ints) -> str:
         parts = []
         if self.n_blocks > 1:
-            parts.append(f"The table falls into {self.n_blocks} blocks.")
+            parts.append(f"The table falls into {self.n_blocks:,} blocks.")
         if self._given_up.n:
-            where = f", the first at {self._given_up.first()}" if self._has_rows else ""
-            parts.append(
-                f"{self._given_up.n} observed zeros can only be approached, not fitted "
-                f"(no minimiser exists){where}; they are fitted by 0."
-            )
-        if counts[UNBOUNDED] or counts[UNDETERMINED]:
+            first = self._given_up.first() if self._has_rows else None
+            parts.append(text_of_zeros(self._given_up.n, first))
+        n_unbounded, n_open = counts[UNBOUNDED], counts[UNDETERMINED]
+        if n_unbounded or n_open:
             first = self._knowledge.first_unknown()
-            parts.append(
-                f"{counts[UNBOUNDED]} missing cells are unbounded and "
-                f"{counts[UNDETERMINED]} undetermined, the first at ({first[0]}, "
-                f"{first[1]}). They stay missing; see fit.undetermined."
-            )
+            parts.append(text_of_unknown_cells(n_unbounded, n_open, first))
         return " ".join(parts)
 
     def _say_left(
@@ -514,11 +509,11 @@ class RankOneFit:
         if how == "ignore":
             return
         counts = self._knowledge.counts
-        text = (
-            f"{n} missing cells stay missing: {counts[UNBOUNDED]} are unbounded and "
-            f"{counts[UNDETERMINED] + counts[EMPTY]} undetermined by the data, the "
-            f"first at {source.where(*first)}. See fit.undetermined."
-        )
+        kinds = counts[UNBOUNDED], counts[UNDETERMINED] + counts[EMPTY]
+        # A table with other holes than the fitted one leaves other cells.
+        kinds_of_these = kinds if sum(kinds) == n else None
+        text = text_of_left_cells(n, source.where(*first), kinds_of_these)
+        text += " See fit.undetermined."
         if how == "raise":
             raise UndeterminedError(text)
         warnings.warn(text, UndeterminedWarning, stacklevel=3)
@@ -529,34 +524,22 @@ class RankOneFit:
         n, m = self.shape if self._has_rows else ("streamed", len(self.col_factor))
         lines = {
             "table": f"{n} x {m}",
-            "solver": self.solver
-            + (f", {self.n_iter} iterations" if self.n_iter else ""),
+            "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "blocks": str(self.n_blocks),
         }
         unknown = self.n_undetermined if self._has_rows else 0
         if unknown:
-            cells = "cell" if unknown == 1 else "cells"
-            lines["cannot be known"] = f"{unknown} missing {cells}"
+            lines["cannot be known"] = counted(unknown, "missing cell")
         if self._given_up.n:
             lines["zeros given up"] = str(self._given_up.n)
         return lines
 
     def __repr__(self) -> str:
-        return (
-            "RankOneFit("
-            + ", ".join(f"{k}: {v}" for k, v in self.summary().items())
-            + ")"
-        )
+        return one_line("RankOneFit", self.summary())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
-            for k, v in self.summary().items()
-        )
-        return f"<table><caption>RankOneFit</caption>{rows}</table>"
+        return html_table("RankOneFit", self.summary())
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: only its divergence travels."""

@@ -19,6 +19,7 @@ from a1gm._fit import fit_observation, warn_of_gap
 from a1gm._input import AnySource, SparseSource
 from a1gm._observe import observe
 from a1gm._types import AnyArray, Bools, Floats, SmallInts
+from a1gm._unknown import text_of_left_cells
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,
@@ -218,9 +219,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             table = table[:, np.flatnonzero(kept)]
         if n_left > 0:
             warnings.warn(
-                f"{n_left} missing cells stay missing: the data do not determine them "
-                "(their row observes nothing that was fitted together with their "
-                "column).",
+                text_of_left_cells(n_left) + " A row must observe something that was "
+                "fitted together with the column of the hole.",
                 UndeterminedWarning,
                 stacklevel=3,
             )

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from a1gm._types import AnyArray, Floats, Solver
+from a1gm._unknown import text_of_unknown_rows
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
 from a1gm.nmmf._fit import fit_nmmf, read_table
@@ -185,10 +186,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
             warnings.warn(
-                f"{len(unknown)} rows have no observed cell with a known factor, the "
-                f"first is row {unknown[0]}; their factor is NaN.",
-                EmptyLineWarning,
-                stacklevel=2,
+                text_of_unknown_rows(unknown.tolist()), EmptyLineWarning, stacklevel=2
             )
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 

@@ -11,6 +11,7 @@ from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._input import Source, read_input
 from a1gm._input.door import is_sparse
 from a1gm._types import OnUndetermined
+from a1gm._words import counted
 from a1gm.exceptions import DimensionError, ParameterError, WeightsError
 from a1gm.nmmf._join import join
 from a1gm.nmmf._layout import Layout, lay_out
@@ -117,11 +118,11 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     ]
     if not _is_absent(Y, axis=0):
         y = read_table(Y, "Y")
-        _check_shared("Y", "columns", y.n_cols, x.n_cols)
+        _check_shared("Y", "column", y.n_cols, x.n_cols)
         declared.append(("Y", "Y", "a", "h", y, float(alpha)))
     if not _is_absent(Z, axis=1):
         z = read_table(Z, "Z")
-        _check_shared("Z", "rows", z.n_rows, x.n_rows)
+        _check_shared("Z", "row", z.n_rows, x.n_rows)
         declared.append(("Z", "Z", "w", "b", z, float(beta)))
     return lay_out(declared)
 
@@ -149,8 +150,8 @@ def _is_absent(table: Any, *, axis: int) -> bool:
 def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
     if size != size_of_x:
         msg = (
-            f"{name} has {size} {axis}, but X has {size_of_x}: it "
-            f"shares the {axis} of X and needs the same ones in the same order."
+            f"{name} has {counted(size, axis)}, but X has {size_of_x}: it "
+            f"shares the {axis}s of X and needs the same ones in the same order."
         )
         raise DimensionError(msg)
 
