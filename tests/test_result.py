@@ -114,14 +114,98 @@ def test_on_undetermined_is_remembered_by_impute(how):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         fit.impute(SPLIT)
+        assert not said  # the fit has said it
+        fit.impute(SPLIT * 2.0)
     assert [w.category for w in said] == ([UndeterminedWarning] * (how == "warn"))
+
+
+def listen(action):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        action()
+    return [w.category for w in said]
+
+
+HALF_EMPTY = np.array([[1.0, 2.0, 3.0], [nan, nan, nan], [2.0, nan, 6.0]])
+
+
+@pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
+@pytest.mark.parametrize("kind", ["array", "fortran", "list", "pandas", "polars"])
+def test_cells_that_cannot_be_known_are_told_once(X, kind):
+    import pandas as pd
+    import polars as pl
+
+    make = {
+        "array": np.array,
+        "fortran": np.asfortranarray,
+        "list": lambda X: X.tolist(),
+        "pandas": pd.DataFrame,
+        "polars": lambda X: pl.DataFrame(X, schema=list("abc")[: X.shape[1]]),
+    }[kind]
+    assert len(listen(lambda: a1gm.fit(make(X)).impute(make(X)))) == 1
+
+
+@ignore_unknown
+@ignore_empty
+@pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
+def test_asking_for_the_warning_gets_it_again(X):
+    fit = a1gm.fit(X)
+    for _ in range(2):
+        said = listen(lambda: fit.impute(X, on_undetermined="warn"))
+        assert said == [UndeterminedWarning]
+    assert listen(lambda: fit.impute(X)) == []
+    with pytest.raises(UndeterminedError):
+        fit.impute(X, on_undetermined="raise")
+
+
+@ignore_unknown
+def test_another_table_is_warned_of():
+    fit = a1gm.fit(SPLIT)
+    fewer_holes = SPLIT.copy()
+    fewer_holes[0, 2] = 7.0
+    for other in (SPLIT + 1.0, fewer_holes):
+        assert listen(lambda: fit.impute(other)) == [UndeterminedWarning]  # noqa: B023
+    with pytest.warns(UndeterminedWarning, match=r"3 missing .* X\[1, 2\]: the data"):
+        fit.impute(fewer_holes)
+
+
+@ignore_unknown
+def test_an_array_that_was_changed_since_is_another_table():
+    X = SPLIT.copy()
+    fit = a1gm.fit(X)
+    X[0, 2] = 7.0
+    assert listen(lambda: fit.impute(X)) == [UndeterminedWarning]
+
+
+@ignore_unknown
+def test_a_fit_that_has_travelled_warns_again():
+    fit = pickle.loads(pickle.dumps(a1gm.fit(SPLIT)))
+    assert listen(lambda: fit.impute(SPLIT)) == [UndeterminedWarning]
+
+
+def test_sparse_tables_are_told_once():
+    import scipy.sparse as sp
+
+    X = sp.csr_array(np.array([[0.0, 5.0], [5.0, nan]]))
+    said = listen(lambda: a1gm.fit(X, absent="zero").impute(X))
+    assert said == [UndeterminedWarning]
+
+
+def test_several_tables_are_told_once():
+    X, Y = np.array([[1.0, nan], [nan, 2.0]]), np.array([[1.0, nan]])
+    said = listen(lambda: a1gm.fit_nmmf(X, Y).impute(X, Y))
+    assert said == [UndeterminedWarning]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(X, Y)
+    assert len(listen(lambda: fit.impute(X * 2.0, Y * 2.0))) == 2
 
 
 @ignore_unknown
 def test_impute_warns_at_the_caller():
     fit = a1gm.fit(SPLIT)
     with pytest.warns(UndeterminedWarning, match=r"X\[0, 2\]") as said:
-        fit.impute(SPLIT)
+        fit.impute(SPLIT, on_undetermined="warn")
     assert said[0].filename == __file__
 
 

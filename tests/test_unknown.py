@@ -79,9 +79,7 @@ def test_one_row_without_a_factor():
     model = RankOneNMF().fit(np.ones((3, 2)))
     with pytest.warns(EmptyLineWarning, match=r"^1 row has no .*\(row 0\); its"):
         model.transform([[nan, nan]])
-    with pytest.warns(
-        EmptyLineWarning, match=r"^2 rows have no .*\(the first is row 0"
-    ):
+    with pytest.warns(EmptyLineWarning, match=r"^2 rows have .*\(the first is row 0"):
         model.transform([[nan, nan], [nan, nan]])
 
 

@@ -17,7 +17,7 @@ from a1gm._divergence import divergence_of_blocks, divergence_of_stored
 from a1gm._expand import Factors
 from a1gm._fill import fill_table
 from a1gm._given_up import GivenUpZeros
-from a1gm._input import AnySource, SparseSource, read_input
+from a1gm._input import AnySource, SparseSource, read_input, same_cells
 from a1gm._input.door import is_sparse
 from a1gm._knowledge import (
     CELLS_AT_ONCE,
@@ -270,7 +270,9 @@ class RankOneFit:
             The table that was fitted. It is not modified.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
-            By default as said in ``fit``.
+            By default as said in ``fit``, except that a warning is not given twice:
+            the fit has warned of the cells of the table that was fitted. Another table,
+            or a fit that was loaded or unpickled, gets its warning here.
 
         Returns
         -------
@@ -286,7 +288,9 @@ class RankOneFit:
         source = self._read(X)
         self._check_shape(source)
         filled = fill_table(X, source, self._values)
-        if filled.first_left is not None:
+        if filled.first_left is None:
+            return filled.table
+        if on_undetermined is not None or not self._has_warned(filled.n_left, source):
             how = on_undetermined or self._on_undetermined
             self._say_left(filled.n_left, filled.first_left, source, how)
         return filled.table
@@ -502,6 +506,13 @@ class RankOneFit:
             first = self._knowledge.first_unknown()
             parts.append(text_of_unknown_cells(n_unbounded, n_open, first))
         return " ".join(parts)
+
+    def _has_warned(self, n_left: int, source: AnySource) -> bool:
+        """Whether the fit has warned of the cells that stay missing in this table."""
+        if self._on_undetermined != "warn" or self._source is None:
+            return False
+        # The count first: an array may have got more holes since it was fitted.
+        return n_left == self.n_undetermined and same_cells(source, self._source)
 
     def _say_left(
         self, n: int, first: tuple[int, int], source: AnySource, how: OnUndetermined
