@@ -21,6 +21,7 @@ BUILTINS = {
     "MissingExtraError": ImportError,
     "ModelFileError": ValueError,
     "NegativeValuesError": ValueError,
+    "NoSuchCellError": IndexError,
     "NotNumericError": TypeError,
     "NotRepresentableError": ValueError,
     "NothingObservedError": ValueError,

@@ -16,6 +16,8 @@ The tree, with the builtin each one also is::
     │   └── NotRepresentableError       the true answer is no float64
     ├── WeightsError (ValueError)       weights of another shape, negative, NaN
     ├── ParameterError (ValueError)     an option outside its allowed values
+    │   └── NoSuchCellError             a row or column that the table does not have
+    │                                   (also an IndexError)
     ├── TableTooLargeError (MemoryError) statistics would not fit in memory
     ├── FileFormatError (ValueError)    a file that cannot be read as a table
     │   └── ModelFileError              a saved model that is refused
@@ -46,6 +48,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "NegativeValuesError",
+    "NoSuchCellError",
     "NotNumericError",
     "NotRepresentableError",
     "NothingObservedError",
@@ -105,6 +108,10 @@ class WeightsError(A1gmError, ValueError):
 
 class ParameterError(A1gmError, ValueError):
     """An option is outside its allowed values."""
+
+
+class NoSuchCellError(ParameterError, IndexError):
+    """A row or a column was asked for that the table does not have."""
 
 
 # The builtin first: otherwise MemoryError.__new__, which Dask calls to bring an error

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from a1gm._knowledge import (
     CELLS_AT_ONCE,
     EMPTY,
     FATES,
+    FINITE,
     UNBOUNDED,
     UNDETERMINED,
     ZERO,
     Knowledge,
     UndeterminedCells,
 )
-from a1gm._labels import check_same_labels
+from a1gm._labels import check_same_labels, find_places
 from a1gm._shown import html_table, one_line, solver_in_words
 from a1gm._statistics import Statistics
 from a1gm._types import (
@@ -440,24 +441,59 @@ class RankOneFit:
             none_between=self._components is None,
         )
 
-    def fate(self, i: int, j: int) -> Fate:
+    @overload
+    def fate(self, i: Hashable, j: Hashable) -> Fate: ...
+    @overload
+    def fate(self, i: Any, j: Any) -> AnyArray: ...
+    def fate(self, i: Any, j: Any) -> Any:
         """What the data say of cell (i, j), were it missing.
 
         Parameters
         ----------
-        i, j : int
-            Row and column, counted from 0.
+        i, j : int, label, or array of these
+            Row and column. Whole numbers count from 0, or from the end when negative,
+            whatever the labels; anything else is looked up in ``row_labels`` and
+            ``col_labels``. Arrays are broadcast, as in ``X[i, j]``.
 
         Returns
         -------
-        {"finite", "zero", "unbounded", "undetermined"}
+        {"finite", "zero", "unbounded", "undetermined"}, or an array of these
             Finite: ``row_factor[i] * col_factor[j]``. Zero: 0. Unbounded: the fit
             improves as the cell grows without end. Undetermined: any value is as good.
+
+        Raises
+        ------
+        NoSuchCellError
+            The table has no such row or column; it is an ``IndexError`` as well.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[0.0, 5.0], [5.0, np.nan]])
+        >>> fit = a1gm.fit(X, on_undetermined="ignore")
+        >>> fit.fate(1, 1)
+        'unbounded'
+        >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
+        ['zero', 'finite', 'unbounded']
         """
-        if self._all_finite:  # but for rows of zeros
-            row, _ = self.row_factor[i], self.col_factor[j]  # both must exist
-            return "finite" if row else "zero"
-        return FATES[int(self._knowledge.fates(np.array([i]), np.array([j]))[0])]
+        rows = find_places("row", i, self.row_labels, len(self.row_factor))
+        cols = find_places("column", j, self.col_labels, len(self.col_factor))
+        try:
+            rows, cols = np.broadcast_arrays(rows, cols)
+        except ValueError as error:
+            msg = (
+                f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not "
+                "pair up. Give as many of one as of the other, or one of them."
+            )
+            raise ParameterError(msg) from error
+        codes = self._fates(rows.ravel(), cols.ravel()).reshape(rows.shape)
+        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+
+    def _fates(self, rows: Ints, cols: Ints) -> SmallInts:
+        if not self._all_finite and len(rows):
+            return self._knowledge.fates(rows, cols)
+        zero = self.row_factor[rows] == 0.0
+        return np.where(zero, ZERO, FINITE).astype(np.int32)
 
     @cached_property
     def undetermined(self) -> UndeterminedCells:
