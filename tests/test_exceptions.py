@@ -19,6 +19,7 @@ BUILTINS = {
     "InfiniteValuesError": ValueError,
     "LabelError": ValueError,
     "MissingExtraError": ImportError,
+    "MissingFileError": FileNotFoundError,
     "ModelFileError": ValueError,
     "NegativeValuesError": ValueError,
     "NoSuchCellError": IndexError,

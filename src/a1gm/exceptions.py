@@ -20,7 +20,9 @@ The tree, with the builtin each one also is::
     │                                   (also an IndexError)
     ├── TableTooLargeError (MemoryError) statistics would not fit in memory
     ├── FileFormatError (ValueError)    a file that cannot be read as a table
-    │   └── ModelFileError              a saved model that is refused
+    │   ├── ModelFileError              a saved model that is refused
+    │   └── MissingFileError            a file that does not exist
+    │                                   (also a FileNotFoundError)
     ├── OutputError (OSError)           a place that cannot be written to
     ├── ClusterError (RuntimeError)     workers lost for good
     └── MissingExtraError (ImportError) an optional package is not installed
@@ -46,6 +48,7 @@ __all__ = [
     "InfiniteValuesError",
     "LabelError",
     "MissingExtraError",
+    "MissingFileError",
     "ModelFileError",
     "NegativeValuesError",
     "NoSuchCellError",
@@ -126,6 +129,11 @@ class FileFormatError(A1gmError, ValueError):
 
 class ModelFileError(FileFormatError):
     """A saved model is damaged, hostile or from a newer release."""
+
+
+# The builtin first, for the reason given above.
+class MissingFileError(FileNotFoundError, FileFormatError):
+    """A file that was to be read does not exist."""
 
 
 class OutputError(A1gmError, OSError):
