@@ -187,12 +187,12 @@ class MissingPattern:
         return int(rows + roots), int(cols + roots)
 
     # -------------------------------------------------------------- what is known
-    @property
+    @cached_property
     def n_blocks(self) -> int:
         """Blocks with data of their own."""
         return self._fit.n_blocks if self._has_observed else 0
 
-    @property
+    @cached_property
     def n_undetermined(self) -> int:
         """Missing cells that the data do not determine."""
         return self._fit.n_undetermined if self._has_observed else self.n_missing
@@ -210,6 +210,15 @@ class MissingPattern:
             return "closed form"
         rows, cols = self.core_shape
         return f"core of {rows} x {cols}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: what a fit says of them travels."""
+        return {
+            "_statistics": self._statistics.without_values(),
+            "_rows_per_line": self._rows_per_line,
+            "n_blocks": self.n_blocks,
+            "n_undetermined": self.n_undetermined,
+        }
 
     def __repr__(self) -> str:
         unknown = self.n_undetermined
