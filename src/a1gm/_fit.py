@@ -68,8 +68,10 @@ def fit(
     X : table of shape (n_rows, n_cols)
         Non-negative numbers; NaN (or the container's own mark) is a missing cell.
         The input is never modified.
-    weights : array of shape (n_rows, n_cols), optional
-        Non-negative weight of each cell; 0 means that the cell is ignored.
+    weights : array or sparse table of shape (n_rows, n_cols), optional
+        Non-negative weight of each cell; 0 means that the cell is ignored. A SciPy
+        sparse table of weights goes with a sparse X and stores a weight for every cell
+        that X stores; ``absent`` must then be ``"missing"``.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is. It must be said.
     negatives : {"raise", "allow"}, default="raise"
@@ -136,12 +138,6 @@ def fit(
     else:
         from a1gm._weights import observe_weighted
 
-        if isinstance(source, SparseSource):
-            msg = (
-                "weights are for dense tables. With a sparse table and "
-                'absent="missing", leave out the cells of weight 0.'
-            )
-            raise ParameterError(msg)
         if negatives == "allow":
             msg = 'negatives="allow" and weights cannot be combined; leave one out.'
             raise ParameterError(msg)
@@ -170,7 +166,7 @@ def fit_observation(
     row_labels: Any = None,
     col_labels: Any = None,
     has_rows: bool = True,
-    weights: Floats | None = None,
+    weights: Floats | SparseSource | None = None,
     quiet: bool = False,
     make_fit: Callable[..., RankOneFit] = RankOneFit,
 ) -> RankOneFit:

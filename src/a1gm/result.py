@@ -101,7 +101,7 @@ class RankOneFit:
         col_labels: Any,
         on_undetermined: OnUndetermined,
         has_rows: bool,
-        weights: Floats | None = None,
+        weights: Floats | SparseSource | None = None,
     ) -> None:
         self._row_factor = row_factor
         self.col_factor = col_factor
@@ -216,17 +216,26 @@ class RankOneFit:
     def _divergence_of(self, source: AnySource) -> float:
         if self._has_negatives:
             return math.nan
+        weights = self._weights
         if isinstance(source, SparseSource):
+            assert weights is None or isinstance(weights, SparseSource)
             block = self._factors.line_block
             rows = block if self._line_of_row is None else block[self._line_of_row]
             return divergence_of_stored(
-                source, self.row_factor, self.col_factor, rows, self._factors.col_block
+                source,
+                self.row_factor,
+                self.col_factor,
+                rows,
+                self._factors.col_block,
+                weights.values_at(source) if weights is not None else None,
             )
         same: Callable[[slice], Bools] | None = None
         if self.n_blocks != 1 or self._components is not None:
             same = self._same_block
+        if isinstance(weights, SparseSource):
+            weights = np.nan_to_num(weights.rows(slice(0, weights.n_rows)))
         return divergence_of_blocks(
-            source, self.row_factor, self.col_factor, same, self._weights
+            source, self.row_factor, self.col_factor, same, weights
         )
 
     def _same_block(self, rows: slice) -> Bools:
