@@ -24,7 +24,7 @@ LAYERS = [
     {"_knowledge", "_peel", "_core", "_transform", "_fill", "_fill_frames"},
     {"_expand", "_given_up"},
     {"_certificate"},
-    {"result", "pattern"},
+    {"result", "pattern", "_solved"},
     {"_fit", "_weights", "_pattern_table", "_table_bytes", "_pieces"},
 ]
 

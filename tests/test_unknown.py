@@ -68,11 +68,16 @@ def test_cells_that_are_left(given, text):
 
 
 def test_lines_with_nothing_observed():
-    assert _unknown.text_of_empty_lines([], []) == ""
-    text = _unknown.text_of_empty_lines([4], [0, 1])
+    assert _unknown.named_lines("row", []) == ""
+    assert _unknown.named_lines("row", [4]) == "row 4"
+    assert _unknown.named_lines("column", [0, 1]) == "columns 0, 1"
+    assert _unknown.named_lines("row", [4, 5], total=9) == "rows 4, 5 and 7 more"
+    assert _unknown.text_of_empty_lines("", "") == ""
+    text = _unknown.text_of_empty_lines("row 4", "columns 0, 1")
     assert text.startswith("Nothing is observed in row 4 and columns 0, 1: the factors")
-    text = _unknown.text_of_empty_lines([4, 5], [], n_rows=9)
-    assert "rows 4, 5 and 7 more:" in text
+    assert "observed in columns 0, 1:" in _unknown.text_of_empty_lines(
+        "", "columns 0, 1"
+    )
 
 
 def test_one_row_without_a_factor():

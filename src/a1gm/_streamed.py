@@ -15,7 +15,7 @@ from a1gm._statistics import TableStatistics, WideStatistics
 from a1gm._stream import CELLS_AT_ONCE, Stream, row_blocks
 from a1gm._streamed_knowledge import StreamedKnowledge
 from a1gm._types import Bools, Floats, SmallInts
-from a1gm._unknown import MOST_LINES, text_of_empty_lines
+from a1gm._unknown import MOST_LINES, named_lines, text_of_empty_lines
 from a1gm.exceptions import NotRepresentableError
 from a1gm.result import RankOneFit
 
@@ -143,10 +143,11 @@ class StreamedFit(RankOneFit):
         return rename[rows], rename[graph.label]
 
     def _text_of_empty_lines(self) -> str:
+        rows = self._empty_rows() if self._has_empty_rows else []
         columns = np.flatnonzero(np.isnan(self.col_factor)).tolist()
-        if not self._has_empty_rows:
-            return text_of_empty_lines([], columns)
-        return text_of_empty_lines(self._empty_rows(), columns, self.n_empty_rows)
+        return text_of_empty_lines(
+            named_lines("row", rows, self.n_empty_rows), named_lines("column", columns)
+        )
 
     def _empty_rows(self) -> list[int]:
         """The first few rows without an observed cell, where rows are kept."""

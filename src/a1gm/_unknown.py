@@ -9,6 +9,7 @@ from a1gm._words import counted, first_place, listed
 
 __all__ = [
     "MOST_LINES",
+    "named_lines",
     "text_of_empty_lines",
     "text_of_left_cells",
     "text_of_unknown_cells",
@@ -30,20 +31,23 @@ def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
 
 
 def text_of_unknown_cells(
-    n_unbounded: SupportsInt, n_open: SupportsInt, first: object, *, of: str = ""
+    n_unbounded: SupportsInt,
+    n_open: SupportsInt,
+    first: object = None,
+    *,
+    of: str = "",
+    see: str = "see fit.undetermined",
 ) -> str:
-    """Say how many missing cells have no value, by kind."""
+    """Say how many missing cells have no value, by kind, and where to see them."""
     kinds = _kinds(n_unbounded, n_open)
     (n, kind), rest = kinds[0], kinds[1:]
     name = f"missing cell{_of(of)}"
     cells = counted(n, f"{name} is", f"missing cells{_of(of)} are")
     others = "".join(f" and {m:,} {other}" for m, other in rest)
     total = sum(m for m, _ in kinds)
+    where = "" if first is None else f", {first_place(total, first)}"
     stay = "It stays" if total == 1 else "They stay"
-    return (
-        f"{cells} {kind}{others}, {first_place(total, first)}. {stay} missing; see "
-        "fit.undetermined."
-    )
+    return f"{cells} {kind}{others}{where}. {stay} missing; {see}."
 
 
 def text_of_left_cells(
@@ -65,26 +69,22 @@ def text_of_left_cells(
     return f"{cells} missing{where}: {why}."
 
 
-def text_of_empty_lines(
-    rows: Sequence[int], columns: Sequence[int], n_rows: int | None = None
-) -> str:
-    """Say in which rows and columns nothing is observed; empty when in none.
+def named_lines(noun: str, places: Sequence[int], total: int | None = None) -> str:
+    """Name some rows or columns; ``total`` counts them if only the first are given."""
+    if not places:
+        return ""
+    n = len(places) if total is None else total
+    return f"{noun if n == 1 else noun + 's'} {listed(places, MOST_LINES, n)}"
 
-    ``n_rows`` counts the rows when only the first few of them are given.
-    """
-    totals = (len(rows) if n_rows is None else n_rows, len(columns))
-    texts = [
-        f"{what if n == 1 else what + 's'} {listed(empty, MOST_LINES, n)}"
-        for what, empty, n in zip(
-            ("row", "column"), (rows, columns), totals, strict=True
-        )
-        if len(empty)
-    ]
-    if not texts:
+
+def text_of_empty_lines(rows: str, columns: str) -> str:
+    """Say in which named lines nothing is observed; empty when in none."""
+    where = " and ".join(lines for lines in (rows, columns) if lines)
+    if not where:
         return ""
     return (
-        f"Nothing is observed in {' and '.join(texts)}: the factors there are NaN and "
-        "the cells stay missing."
+        f"Nothing is observed in {where}: the factors there are NaN and the cells stay "
+        "missing."
     )
 
 

@@ -17,7 +17,7 @@ from a1gm._types import Absent, Bools, Ints
 from a1gm._words import counted
 
 if TYPE_CHECKING:
-    from a1gm.result import RankOneFit
+    from a1gm._solved import SolvedTable
 
 __all__ = ["MissingPattern", "make_pattern"]
 
@@ -39,7 +39,7 @@ class MissingPattern:
         self,
         statistics: Statistics,
         rows_per_line: Ints,
-        make_fit: Callable[[], RankOneFit],
+        make_fit: Callable[[], SolvedTable],
     ) -> None:
         self._statistics = statistics
         self._rows_per_line = rows_per_line
@@ -74,7 +74,7 @@ class MissingPattern:
         )
 
     @cached_property
-    def _fit(self) -> RankOneFit:
+    def _fit(self) -> SolvedTable:
         return self._make_fit()
 
     # ------------------------------------------------------------------ counting
@@ -232,7 +232,7 @@ class MissingPattern:
 
 
 def make_pattern(
-    statistics: Statistics, rows_per_line: Ints, make_fit: Callable[[], RankOneFit]
+    statistics: Statistics, rows_per_line: Ints, make_fit: Callable[[], SolvedTable]
 ) -> MissingPattern:
     """Describe the holes, by the observed cells alone where those are listed."""
     if isinstance(statistics, PairStatistics):
