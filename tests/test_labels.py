@@ -11,6 +11,7 @@ import pytest
 
 import a1gm
 from a1gm._input import read_input
+from a1gm._labels import find_places
 from a1gm.exceptions import DimensionError, LabelError
 
 
@@ -66,3 +67,16 @@ def test_a_path_is_no_table() -> None:
         a1gm.fit("sales.csv")
     with pytest.raises(DimensionError, match="single NoneType, not a table"):
         read_input(None)
+
+
+def test_places_of_small_integers_in_a_long_table():
+    places = find_places("row", np.array([-1, 5], np.int8), None, 1_000)
+    assert places.tolist() == [999, 5]
+    assert find_places("row", np.array([7], np.uint8), None, 1_000).tolist() == [7]
+
+
+def test_places_by_name_and_number_together():
+    names = ["a", "b", "c"]
+    assert find_places("row", ["c", 0, -1], names, 3).tolist() == [2, 0, 2]
+    assert find_places("row", "b", names, 3).shape == ()
+    assert find_places("column", np.array([["a"], ["b"]]), names, 3).shape == (2, 1)

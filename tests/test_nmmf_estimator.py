@@ -89,7 +89,7 @@ def test_transform_gives_the_factors_of_the_fitted_rows_and_of_new_ones():
     )
     side = np.array([[4.0, np.nan, 1.0]])
     np.testing.assert_allclose(model.transform(new, Z=side), [[with_z]])
-    with pytest.warns(EmptyLineWarning, match="1 rows"):
+    with pytest.warns(EmptyLineWarning, match="1 row has"):
         assert np.isnan(model.transform(new * np.nan))
 
 

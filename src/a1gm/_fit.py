@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -25,6 +24,8 @@ from a1gm._statistics import (
     WideStatistics,
 )
 from a1gm._types import Absent, Floats, Negatives, OnUndetermined
+from a1gm._warn import warn_user
+from a1gm._words import counted
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -67,8 +68,10 @@ def fit(
     X : table of shape (n_rows, n_cols)
         Non-negative numbers; NaN (or the container's own mark) is a missing cell.
         The input is never modified.
-    weights : array of shape (n_rows, n_cols), optional
-        Non-negative weight of each cell; 0 means that the cell is ignored.
+    weights : array or sparse table of shape (n_rows, n_cols), optional
+        Non-negative weight of each cell; 0 means that the cell is ignored. A SciPy
+        sparse table of weights goes with a sparse X and stores a weight for every cell
+        that X stores; ``absent`` must then be ``"missing"``.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is. It must be said.
     negatives : {"raise", "allow"}, default="raise"
@@ -135,12 +138,6 @@ def fit(
     else:
         from a1gm._weights import observe_weighted
 
-        if isinstance(source, SparseSource):
-            msg = (
-                "weights are for dense tables. With a sparse table and "
-                'absent="missing", leave out the cells of weight 0.'
-            )
-            raise ParameterError(msg)
         if negatives == "allow":
             msg = 'negatives="allow" and weights cannot be combined; leave one out.'
             raise ParameterError(msg)
@@ -169,7 +166,7 @@ def fit_observation(
     row_labels: Any = None,
     col_labels: Any = None,
     has_rows: bool = True,
-    weights: Floats | None = None,
+    weights: Floats | SparseSource | None = None,
     quiet: bool = False,
     make_fit: Callable[..., RankOneFit] = RankOneFit,
 ) -> RankOneFit:
@@ -408,13 +405,13 @@ def _check_margin_fit(factors: Factors, fit: RankOneFit) -> None:
         raise DataError(NO_MARGIN_FIT)
 
 
-def warn_of_gap(factors: Factors, tol: float, *, stacklevel: int = 4) -> None:
+def warn_of_gap(factors: Factors, tol: float) -> None:
     """Say that the budget ended before the certificate was reached."""
-    warnings.warn(
-        f"The fit stopped after {factors.n_iter} iterations with a certificate of "
-        f"{factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or tol).",
+    warn_user(
+        f"The fit stopped after {counted(factors.n_iter, 'iteration')} with a "
+        f"certificate of {factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or "
+        "tol).",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )
 
 

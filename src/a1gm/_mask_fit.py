@@ -16,6 +16,7 @@ from a1gm._statistics import weighted_counts
 from a1gm._stream import MaskStream
 from a1gm._streamed import StreamedFit
 from a1gm._types import Bools, Floats, OnUndetermined
+from a1gm._words import counted
 from a1gm.exceptions import ConvergenceWarning, NothingObservedError
 
 __all__ = ["fit_masks"]
@@ -70,9 +71,9 @@ def fit_masks(
     )
     if solution.gap > tol:
         warnings.warn(
-            f"The fit stopped after {solution.n_iter} sweeps over the mask with a "
-            f"certificate of {solution.gap:.2g}, above tol={tol:g}. Raise max_iter (or "
-            "tol).",
+            f"The fit stopped after {counted(solution.n_iter, 'sweep')} over the mask "
+            f"with a certificate of {solution.gap:.2g}, above tol={tol:g}. Raise "
+            "max_iter (or tol).",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,8 @@ from a1gm._statistics import TableStatistics, WideStatistics
 from a1gm._stream import CELLS_AT_ONCE, Stream, row_blocks
 from a1gm._streamed_knowledge import StreamedKnowledge
 from a1gm._types import Bools, Floats, SmallInts
-from a1gm.exceptions import EmptyLineWarning, NotRepresentableError
+from a1gm._unknown import MOST_LINES, named_lines, text_of_empty_lines
+from a1gm.exceptions import NotRepresentableError
 from a1gm.result import RankOneFit
 
 if TYPE_CHECKING:
@@ -142,22 +142,12 @@ class StreamedFit(RankOneFit):
         rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
         return rename[rows], rename[graph.label]
 
-    def _warn_of_empty_lines(self) -> None:
-        texts = []
+    def _text_of_empty_lines(self) -> str:
         rows = self._empty_rows() if self._has_empty_rows else []
         columns = np.flatnonzero(np.isnan(self.col_factor)).tolist()
-        for what, empty in (("row", rows), ("column", columns)):
-            if empty:
-                shown = ", ".join(str(k) for k in empty[:5])
-                more = " and more" if len(empty) > 5 else ""
-                texts.append(f"{what}{'s' if len(empty) > 1 else ''} {shown}{more}")
-        if texts:
-            warnings.warn(
-                f"Nothing is observed in {' and '.join(texts)}: the factors there are "
-                "NaN and the cells stay missing.",
-                EmptyLineWarning,
-                stacklevel=5,
-            )
+        return text_of_empty_lines(
+            named_lines("row", rows, self.n_empty_rows), named_lines("column", columns)
+        )
 
     def _empty_rows(self) -> list[int]:
         """The first few rows without an observed cell, where rows are kept."""
@@ -166,9 +156,9 @@ class StreamedFit(RankOneFit):
             return empty
         for start, _, observed, _ in row_blocks(self._stream, len(self.col_factor)):
             empty += (start + np.flatnonzero(~observed.any(axis=1))).tolist()
-            if len(empty) > 5:
+            if len(empty) >= MOST_LINES:
                 break
-        return empty[:6]
+        return empty
 
     # ---------------------------------------------------------------- divergence
     @cached_property

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from a1gm._input import Source
 from a1gm._labels import check_same_labels
 from a1gm._types import AnyArray, Floats, Solver
+from a1gm._unknown import text_of_unknown_rows
 from a1gm._warn import warn_user
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
@@ -212,11 +213,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         factors = shared_row_factors(tables)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
-            warn_user(
-                f"{len(unknown)} rows have no observed cell with a known factor, the "
-                f"first is row {unknown[0]}; their factor is NaN.",
-                EmptyLineWarning,
-            )
+            warn_user(text_of_unknown_rows(unknown.tolist()), EmptyLineWarning)
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 
     def _read_z(self, Z: Any, x: Source) -> SharedTable | None:

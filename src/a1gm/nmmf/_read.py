@@ -7,6 +7,7 @@ from typing import Any
 
 from a1gm._input import Source, read_input
 from a1gm._input.door import is_sparse
+from a1gm._words import counted
 from a1gm.exceptions import DimensionError, ParameterError
 
 __all__ = ["open_table", "read_side", "read_table"]
@@ -38,7 +39,7 @@ def read_side(table: Any, name: str, axis: int, x: Source) -> Source | None:
     """
     if table is None:
         return None
-    what, size_of_x = ("columns", x.n_cols) if axis else ("rows", x.n_rows)
+    what, size_of_x = ("column", x.n_cols) if axis else ("row", x.n_rows)
     shape = getattr(table, "shape", None)
     if isinstance(shape, tuple) and len(shape) == 2 and shape[1 - axis] == 0:
         _check_shared(name, what, shape[axis], size_of_x)
@@ -52,7 +53,7 @@ def read_side(table: Any, name: str, axis: int, x: Source) -> Source | None:
 def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
     if size != size_of_x:
         msg = (
-            f"{name} has {size} {axis}, but X has {size_of_x}: it "
-            f"shares the {axis} of X and needs the same ones in the same order."
+            f"{name} has {counted(size, axis)}, but X has {size_of_x}: it "
+            f"shares the {axis}s of X and needs the same ones in the same order."
         )
         raise DimensionError(msg)

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._fit import warn_of_gap
 from a1gm._knowledge import UNBOUNDED, UNDETERMINED, UndeterminedCells
+from a1gm._shown import html_table, one_line, solver_in_words
 from a1gm._types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._unknown import MOST_LINES, text_of_unknown_cells, text_of_zeros
 from a1gm._warn import warn_user
+from a1gm._words import counted, listed
 from a1gm.exceptions import (
-    ConvergenceWarning,
     EmptyLineWarning,
     UndeterminedError,
     UndeterminedWarning,
@@ -202,11 +205,7 @@ class SharedFit:
         """Warn of a poor certificate, empty entities and cells that cannot be known."""
         raw = self._solution.raw
         if raw.gap > self.tol:
-            text = (
-                f"The fit stopped after {raw.n_iter} iterations with a certificate of "
-                f"{raw.gap:.2g}, above tol={self.tol:g}. Raise max_iter (or tol)."
-            )
-            warn_user(text, ConvergenceWarning)
+            warn_of_gap(raw, self.tol)
         self._warn_of_empty_entities()
         if raw.n_blocks == 1 and self._solution.components is None:
             return
@@ -220,11 +219,9 @@ class SharedFit:
     def _warn_of_empty_entities(self) -> None:
         texts = []
         for name, factor in self._factors_by_name():
-            empty = np.flatnonzero(np.isnan(factor))
+            empty = np.flatnonzero(np.isnan(factor)).tolist()
             if len(empty):
-                shown = ", ".join(str(k) for k in empty[:5])
-                more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
-                texts.append(f"{name}[{shown}{more}]")
+                texts.append(f"{name}[{listed(empty, MOST_LINES)}]")
         if texts:
             text = (
                 f"Nothing determines {' and '.join(texts)}: these factors are NaN, and "
@@ -243,26 +240,20 @@ class SharedFit:
         counts = view._knowledge.counts
         parts = []
         if not table.is_passive and view._n_between:
-            parts.append(
-                f"{view._n_between} observed zeros of {table.name} can only be "
-                "approached, not fitted (no minimiser exists); they are fitted by 0."
-            )
+            parts.append(text_of_zeros(view._n_between, of=table.name))
         _, n_apart, first_apart = view.observed_unknown
         if n_apart:
-            cells = "cell" if n_apart == 1 else "cells"
             parts.append(
-                f"For {n_apart} observed {cells} of {table.name} there is no fitted "
-                "value (NaN in fit.reconstruct()): a table of weight 0 does not relate "
-                "the scales of its entities, and no other table does. The first is "
-                f"{table.where(*first_apart)}."
+                f"For {counted(n_apart, 'observed cell')} of {table.name} there is no "
+                "fitted value (NaN in fit.reconstruct()): a table of weight 0 does not "
+                "relate the scales of its entities, and no other table does. The first "
+                f"is {table.where(*first_apart)}."
             )
         n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
         if n_unbounded or n_open:
             first = table.where(*view._knowledge.first_unknown())
             parts.append(
-                f"Of the missing cells of {table.name}, {n_unbounded} are unbounded "
-                f"and {n_open} undetermined, the first at {first}. They stay missing; "
-                "see fit.undetermined."
+                text_of_unknown_cells(n_unbounded, n_open, first, of=table.name)
             )
         return " ".join(parts)
 
@@ -276,19 +267,17 @@ class SharedFit:
         ]
         lines = {
             "tables": ", ".join(sizes),
-            "solver": self.solver
-            + (f", {self.n_iter} iterations" if self.n_iter else ""),
+            "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "blocks": str(self.n_blocks),
         }
         unknown = self.n_undetermined
         if unknown:
-            lines["cannot be known"] = f"{unknown} missing cells"
+            lines["cannot be known"] = counted(unknown, "missing cell")
         return lines
 
     def __repr__(self) -> str:
-        text = "; ".join(f"{k}: {v}" for k, v in self.summary().items())
-        return f"{type(self).__name__}({text})"
+        return one_line(type(self).__name__, self.summary(), "; ")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: only their divergences travel."""
@@ -301,13 +290,7 @@ class SharedFit:
         return state
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
-            for k, v in self.summary().items()
-        )
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        return html_table(type(self).__name__, self.summary())
 
 
 def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:

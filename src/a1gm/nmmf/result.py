@@ -109,7 +109,7 @@ class NMMFFit(SharedFit):
             The tables that were fitted, or those of them to be filled.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
-            By default as said in ``fit_nmmf``.
+            By default as said in ``fit_nmmf``, whose warning is not repeated.
 
         Returns
         -------
@@ -165,6 +165,7 @@ class RelationsFit(SharedFit):
             The fitted tables, or some of them, by the same keys.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
+            By default as said in ``fit_relations``, whose warning is not repeated.
 
         Returns
         -------

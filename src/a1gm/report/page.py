@@ -10,6 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._input import read_input
+from a1gm._words import counted
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings
@@ -136,15 +137,16 @@ def _steps(findings: Findings) -> str:
     n_iter = int(findings.fit.n_iter)
     if n_iter == 0:
         return "no iteration"
-    return f"{n_iter:,} steps" if n_iter > 1 else "1 step"
+    return counted(n_iter, "step")
 
 
 def _lead(findings: Findings) -> str:
     n_rows, n_cols = findings.X.shape
     return (
-        f"Each of the {n_rows:,} rows gets one number and each of the {n_cols:,} "
-        "columns gets one; their product explains every cell. The column numbers sum "
-        "to 1, so the number of a row is its estimated total, in the units of the data."
+        f"The table has {counted(n_rows, 'row')} and {counted(n_cols, 'column')}. Each "
+        "of them gets one number, and a cell is explained by the product of its two. "
+        "The column numbers sum to 1, so the number of a row is its estimated total, "
+        "in the units of the data."
     )
 
 
@@ -153,8 +155,8 @@ def _shape(findings: Findings) -> str:
     if pattern.is_complete:
         return "Nothing is missing."
     kinds = (
-        f"{pattern.n_row_patterns:,} different patterns of holes among the rows and "
-        f"{pattern.n_col_patterns:,} among the columns"
+        f"{counted(pattern.n_row_patterns, 'kind of row', 'kinds of rows')} and "
+        f"{counted(pattern.n_col_patterns, 'kind of column', 'kinds of columns')}"
     )
     if pattern.is_grid_like:
         what = "The holes form a grid: some rows × some columns"
@@ -168,7 +170,7 @@ def _shape(findings: Findings) -> str:
             f"The holes have no closed form: a core of {rows:,} × {columns:,} is left "
             "to iterate on"
         )
-    return f"{what}. There are {kinds}."
+    return f"{what}. By its holes the table has {kinds}."
 
 
 def _unknown(findings: Findings) -> str:
