@@ -173,7 +173,7 @@ def test_a_row_without_data_has_no_factor():
     model = RankOneNMF().fit(table())
     rows = np.full((2, 6), np.nan)
     rows[1, 2] = 3.0
-    with pytest.warns(EmptyLineWarning, match="the first is row 0"):
+    with pytest.warns(EmptyLineWarning, match=r"1 row has .*\(row 0\)"):
         factors = model.transform(rows)
     assert np.isnan(factors[:, 0]).tolist() == [True, False]
 
@@ -337,3 +337,128 @@ def test_column_transformer():
     ).set_output(transform="pandas")
     out = both.fit_transform(frame)
     assert list(out.columns) == ["fill__a", "fill__b", "fill__c", "nmf__rankonenmf0"]
+
+
+# ---------------------------------------------------------------------- fallback
+def with_unknown_cells():
+    """Two blocks and a row without any cell."""
+    nan = np.nan
+    return np.array(
+        [
+            [1.0, 2.0, nan, nan],
+            [3.0, nan, nan, nan],
+            [nan, nan, 4.0, 8.0],
+            [nan, nan, nan, nan],
+        ]
+    )
+
+
+def test_without_a_fallback_cells_stay_missing():
+    X = with_unknown_cells()
+    with pytest.warns(UndeterminedWarning, match="10 missing cells stay missing"):
+        filled = RankOneImputer().fit_transform(X)
+    assert np.isnan(filled).sum() == 10
+    assert np.isnan(RankOneImputer().fit(X).fallback_).all()
+
+
+@pytest.mark.parametrize(
+    ("fallback", "values"),
+    [
+        ("column", [2.0, 2.0, 4.0, 8.0]),
+        (0, [0.0] * 4),
+        (np.float32(7.5), [7.5] * 4),
+    ],
+)
+def test_a_fallback_fills_what_cannot_be_known(fallback, values):
+    X = with_unknown_cells()
+    model = RankOneImputer(fallback=fallback)
+    filled = model.fit_transform(X)  # and warns of nothing
+    expected = np.where(np.isnan(X), values, X)
+    expected[1, 1] = 6.0  # the fit knows this one
+    np.testing.assert_allclose(filled, expected)
+    np.testing.assert_array_equal(model.fallback_, values)
+    np.testing.assert_allclose(model.transform(np.full((1, 4), np.nan))[0], values)
+
+
+def test_a_fallback_fills_unbounded_cells():
+    X = np.array([[0.0, 5.0], [5.0, np.nan]])
+    other = np.array([[np.nan, np.nan], [0.0, np.nan]])
+    model = RankOneImputer(fallback=3.0).fit(X)
+    assert not np.isnan(model.transform(X)).any()
+    assert not np.isnan(model.transform(other)).any()
+
+
+def test_a_pipeline_goes_on_after_empty_rows():
+    X, y = table(), np.arange(80) % 2
+    X[5] = np.nan
+    for fallback in ("column", 1.0):
+        steps = make_pipeline(
+            RankOneImputer(fallback=fallback), StandardScaler(), LogisticRegression()
+        )
+        assert steps.fit(X, y).predict(X).shape == (80,)
+    steps = Pipeline([("impute", RankOneImputer()), ("model", LogisticRegression())])
+    search = GridSearchCV(steps, {"impute__fallback": ["column", 0.0]}, cv=2)
+    assert search.fit(X, y).best_params_["impute__fallback"] in ("column", 0.0)
+
+
+def test_a_fallback_and_frames():
+    X = pd.DataFrame(with_unknown_cells(), columns=list("abcd"), index=list("wxyz"))
+    model = RankOneImputer(fallback="column").set_output(transform="pandas")
+    filled = model.fit_transform(X)
+    assert list(filled.columns) == list("abcd")
+    assert list(filled.index) == list("wxyz")
+    assert filled.loc["z"].tolist() == [2.0, 2.0, 4.0, 8.0]
+    model.set_output(transform="polars")
+    assert model.transform(X)["d"].to_list() == [8.0, 8.0, 8.0, 8.0]
+
+
+def test_a_fallback_and_sparse_tables():
+    X = sp.csr_array(np.array([[0.0, 5.0, 4.0], [5.0, np.nan, 4.0], [0.0, 0.0, 1.0]]))
+    dense = X.toarray()
+    dense[2] = np.nan
+    holes = sp.csr_array(dense)
+    model = RankOneImputer(fallback="column").fit(X)
+    np.testing.assert_allclose(model.fallback_, [5.0 / 3.0, 2.5, 3.0])
+    np.testing.assert_allclose(model.transform(holes).toarray()[2], model.fallback_)
+
+
+def test_a_fallback_and_columns_without_any_cell():
+    X = np.array([[1.0, np.nan], [2.0, np.nan]])
+    row = [[np.nan, np.nan]]
+    for fallback, kept in (("column", [1.5, 0.0]), (7.0, [7.0, 7.0])):
+        model = RankOneImputer(fallback=fallback, keep_empty_features=True).fit(X)
+        np.testing.assert_array_equal(model.transform(row)[0], kept)
+        with pytest.warns(EmptyLineWarning, match="Skipping features"):
+            model = RankOneImputer(fallback=fallback).fit(X)
+        np.testing.assert_array_equal(model.transform(row)[0], kept[:1])
+
+
+def test_a_fallback_of_tables_near_the_largest_float():
+    X = np.full((100, 2), 3e306)  # the sums of the columns are no floats
+    model = RankOneImputer(fallback="column").fit(X)
+    np.testing.assert_allclose(model.fallback_, [3e306, 3e306], rtol=1e-12)
+
+
+def test_single_precision_stays_with_a_fallback():
+    X = with_unknown_cells().astype(np.float32)
+    assert RankOneImputer(fallback="column").fit_transform(X).dtype == np.float32
+
+
+def test_a_fallback_is_a_parameter_like_the_others():
+    model = RankOneImputer(fallback=2.0)
+    assert model.get_params()["fallback"] == 2.0
+    assert sklearn.base.clone(model).fallback == 2.0
+    assert "fallback=2.0" in repr(model)
+    X = with_unknown_cells()
+    model.fit(X).set_params(fallback=None)  # counts from the next fit on
+    assert not np.isnan(model.transform(X)).any()
+
+
+@pytest.mark.parametrize(
+    "fallback", ["mean", "", -1.0, np.nan, np.inf, True, [1.0], np.array([1.0]), 1j]
+)
+def test_a_bad_fallback_is_refused_in_fit(fallback):
+    model = RankOneImputer(fallback=fallback)
+    with pytest.raises(ParameterError, match='None, "column" or a finite number >= 0'):
+        model.fit(with_unknown_cells())
+    assert not hasattr(model, "col_factor_")

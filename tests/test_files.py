@@ -293,6 +293,12 @@ def test_unknown_cells_stay_missing_and_are_counted(tmp_path: Path, way: str) ->
     with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
         a1gm.impute_file(path, tmp_path / "o.parquet")
     assert read(tmp_path / "o.parquet")["c2"].null_count == 2
+    a1gm.impute_file(path, tmp_path / "q.parquet", fit=fit)  # the fit has warned of it
+    with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
+        a1gm.impute_file(path, tmp_path / "r.parquet", fit=fit, on_undetermined="warn")
+    other = write(X, tmp_path / "other.parquet")
+    with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
+        a1gm.impute_file(other, tmp_path / "s.parquet", fit=fit)
     with pytest.raises(UndeterminedError, match="4 missing"):
         a1gm.impute_file(path, tmp_path / "p.parquet", on_undetermined="raise")
     assert not (tmp_path / "p.parquet").exists()

@@ -11,6 +11,7 @@ import pytest
 
 import a1gm
 from a1gm._input import read_input
+from a1gm._labels import find_places
 from a1gm.exceptions import (
     A1gmWarning,
     DimensionError,
@@ -93,3 +94,16 @@ def test_only_some_of_many_empty_rows_are_named() -> None:
     X[0] = 1.0
     with pytest.warns(EmptyLineWarning, match="in rows 1, 2, 3, 4, 5 and 3 more: the"):
         a1gm.fit(X)
+
+
+def test_places_of_small_integers_in_a_long_table():
+    places = find_places("row", np.array([-1, 5], np.int8), None, 1_000)
+    assert places.tolist() == [999, 5]
+    assert find_places("row", np.array([7], np.uint8), None, 1_000).tolist() == [7]
+
+
+def test_places_by_name_and_number_together():
+    names = ["a", "b", "c"]
+    assert find_places("row", ["c", 0, -1], names, 3).tolist() == [2, 0, 2]
+    assert find_places("row", "b", names, 3).shape == ()
+    assert find_places("column", np.array([["a"], ["b"]]), names, 3).shape == (2, 1)

@@ -19,6 +19,7 @@ import skops.io
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF, _gather
 from a1gm.exceptions import (
+    FileFormatError,
     MissingExtraError,
     ModelFileError,
     OutputError,
@@ -305,8 +306,24 @@ def test_fault_52_other_files_are_refused(data, tmp_path):
     path.write_bytes(data)
     with pytest.raises(ModelFileError, match="refused"):
         a1gm.load(path)
-    with pytest.raises(FileNotFoundError):
+
+
+def test_a_path_without_a_model_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.npz does not exist\. Check"):
         a1gm.load(tmp_path / "absent.npz")
+    with pytest.raises(FileFormatError, match="does not exist"):
+        a1gm.load(str(tmp_path / "absent.npz"))
+    with pytest.raises(ModelFileError, match=r"it is a folder\. Name a file in it"):
+        a1gm.load(tmp_path)
+
+
+def test_a_model_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("zipfile.ZipFile.__init__", refuse)
+    with pytest.raises(ModelFileError, match=r"cannot be read \(Permission denied\)"):
+        a1gm.load(tmp_path / "fit.npz")
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -252,7 +252,7 @@ def test_what_is_known_is_what_the_block_table_says(seed):
 def test_unconnected_tables_are_blocks():
     X = np.array([[1.0, np.nan], [np.nan, 2.0]])
     with pytest.warns(
-        UndeterminedWarning, match=r"cells of X.*2 undetermined.*X\[0, 1\]"
+        UndeterminedWarning, match=r"2 missing cells of X are undetermined.*X\[0, 1\]"
     ):
         fit = a1gm.fit_nmmf(X, Y=[[1.0, np.nan]])
     assert fit.n_blocks == 2
@@ -275,8 +275,7 @@ def test_weight_zero_across_blocks_is_undetermined():
     assert {w.category for w in said} == {EmptyLineWarning, UndeterminedWarning}
     assert np.isnan(fit.a[0])
     assert fit.a[1] * fit.h[0] == pytest.approx(3.0)
-    with pytest.warns(UndeterminedWarning):
-        filled = fit.impute(Y=[[1.0, 4.0], [3.0, np.nan]])[1]
+    filled = fit.impute(Y=[[1.0, 4.0], [3.0, np.nan]])[1]
     assert np.isnan(filled[1, 1])
 
 
@@ -294,8 +293,9 @@ def test_empty_entities_are_nan_and_named():
         fit = a1gm.fit_nmmf(X, Y, Z)
     assert np.isnan(fit.w[2])
     assert np.isfinite(np.delete(fit.w, 2)).all()
+    assert np.isnan(fit.impute(X)[0][2]).all()
     with pytest.warns(UndeterminedWarning):
-        assert np.isnan(fit.impute(X)[0][2]).all()
+        fit.impute(X, on_undetermined="warn")
 
 
 # -------------------------------------------------------------------------- faults
@@ -313,6 +313,10 @@ def test_errors_name_the_table_and_the_axis():
         a1gm.fit_nmmf(X, Y, alpha=float("nan"))
     with pytest.raises(ParameterError, match="alpha must be 0 or between"):
         a1gm.fit_nmmf(X, Y, alpha=1e-200)
+    with pytest.raises(ParameterError, match=r"alpha must be a finite number.*True"):
+        a1gm.fit_nmmf(X, Y, alpha=True)
+    with pytest.raises(ParameterError, match=r"beta must be a finite number.*False"):
+        a1gm.RankOneNMMF(beta=False).fit(X, Z=Z)
     with pytest.raises(ParameterError, match="tol"):
         a1gm.fit_nmmf(X, Y, tol=0.0)
     for name, tables in {
@@ -324,6 +328,26 @@ def test_errors_name_the_table_and_the_axis():
             NothingObservedError, match=f"Nothing is observed in {name}"
         ):
             a1gm.fit_nmmf(*tables)
+
+
+def test_side_tables_without_entities_have_the_shape_of_x_all_the_same():
+    X = np.ones((2, 3))
+    with pytest.raises(DimensionError, match="Y has 9 columns, but X has 3"):
+        a1gm.fit_nmmf(X, np.zeros((0, 9)))
+    with pytest.raises(DimensionError, match="Z has 7 rows, but X has 2"):
+        a1gm.fit_nmmf(X, None, np.zeros((7, 0)))
+    fit = a1gm.fit_nmmf(X, np.zeros((0, 3)), np.zeros((2, 0)))
+    assert (len(fit.a), len(fit.b)) == (0, 0)
+
+
+def test_a_sparse_table_is_refused_with_what_its_absent_cells_would_be():
+    sparse = pytest.importorskip("scipy.sparse")
+    S = sparse.csr_array(np.eye(2))
+    with pytest.raises(ParameterError, match=r"Z is a SciPy sparse.*zeros.*missing"):
+        a1gm.fit_nmmf(np.ones((2, 2)), Z=S)
+    with pytest.raises(ParameterError, match=r"^\('a', 'b'\) is a SciPy") as caught:
+        a1gm.fit_relations({("a", "b"): S})
+    assert "('a', 'b').toarray" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["X", "Y", "Z"])
@@ -398,10 +422,56 @@ def test_repr_and_pickle():
     X, Y, Z = made(15, (2000, 50, 5, 4))
     X[:700, :3] = np.nan
     fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.5)
-    assert "Y 5 x 50 × 0.5" in repr(fit)
+    assert "Y 5 x 50 (weight 0.5)" in repr(fit)
     assert "<table>" in fit._repr_html_()
     again = pickle.loads(pickle.dumps(fit))
     assert again.divergence == fit.divergence
     np.testing.assert_array_equal(again.impute(X)[0], fit.impute(X)[0])
     assert repr(again) == repr(fit)
     assert len(pickle.dumps(fit)) < X.nbytes / 10
+
+
+# ---------------------------------------------------- tables of weight 0, rebuilt
+def quietly(fit, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*given, **options)
+
+
+def test_a_passive_table_is_nan_where_its_factors_are():
+    nan = np.nan
+    fit = quietly(a1gm.fit_nmmf, [[1, nan], [nan, 2.0]], [[1, 5.0]], alpha=0)
+    assert np.isnan(fit.a).all()
+    assert np.isnan(fit.reconstruct()[1]).all()
+    assert np.isnan(fit.divergences["Y"])
+    assert fit.divergence == pytest.approx(0.0)  # weight 0 keeps silent
+    X, Z = [[nan, nan], [1, 2.0]], [[3.0], [1]]
+    fit = quietly(a1gm.fit_nmmf, X, None, Z, beta=0)
+    np.testing.assert_allclose(fit.reconstruct()[2], [[nan], [1.0]])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_passive_table_is_rebuilt_from_its_factors(seed):
+    """NaN where a factor is NaN; elsewhere what a missing cell would be filled with."""
+    rng = np.random.default_rng(seed)
+    X, Y, Z = (
+        rng.integers(0, 3, shape).astype(float) for shape in ((5, 4), (3, 4), (5, 2))
+    )
+    for T in (X, Y, Z):
+        T[rng.random(T.shape) < 0.5] = np.nan
+    X[0, 0], Y[0, 0], Z[0, 0] = 1.0, 2.0, 3.0
+    fit = quietly(a1gm.fit_nmmf, X, Y, Z, alpha=0.0, beta=0.0)
+    for T, rebuilt, filled, pair in zip(
+        (Y, Z),
+        fit.reconstruct()[1:],
+        quietly(fit.impute, None, Y, Z)[1:],
+        ((fit.a, fit.h), (fit.w, fit.b)),
+        strict=True,
+    ):
+        product = np.outer(*pair)
+        assert np.isnan(rebuilt[np.isnan(product)]).all()
+        known = ~np.isnan(rebuilt)
+        hole = np.isnan(T)
+        np.testing.assert_array_equal(rebuilt[hole], filled[hole])
+        same = np.isclose(rebuilt[known], product[known]) | (rebuilt[known] == 0.0)
+        assert same.all()

@@ -5,14 +5,26 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import a1gm
 from a1gm import RankOneNMMF
-from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    DimensionError,
+    EmptyLineWarning,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    ParameterError,
+    UndeterminedWarning,
+)
 
 EXTRA = [
     checks.check_dataframe_column_names_consistency,
@@ -77,7 +89,7 @@ def test_transform_gives_the_factors_of_the_fitted_rows_and_of_new_ones():
     )
     side = np.array([[4.0, np.nan, 1.0]])
     np.testing.assert_allclose(model.transform(new, Z=side), [[with_z]])
-    with pytest.warns(EmptyLineWarning, match="1 rows"):
+    with pytest.warns(EmptyLineWarning, match="1 row has"):
         assert np.isnan(model.transform(new * np.nan))
 
 
@@ -94,7 +106,9 @@ def test_faults():
     model.fit(X, Z=Z)
     with pytest.raises(DimensionError, match="Z has 2 columns, but 3"):
         model.transform(X, Z=Z[:, :2])
-    with pytest.raises(DimensionError, match="Z has 39 rows, but 40"):
+    with pytest.raises(DimensionError, match="Z has 0 columns, but 3"):
+        model.transform(X, Z=Z[:, :0])
+    with pytest.raises(DimensionError, match="Z has 39 rows, but X has 40"):
         model.transform(X, Z=Z[:39])
     before = model.row_factor_
     with pytest.raises(DimensionError, match="Y has 5 columns"):
@@ -109,3 +123,127 @@ def test_clone_and_pickle():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     assert again.divergence_ == model.divergence_
+
+
+# --------------------------------------------------------- Z in transform, and weights
+def named_model():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], columns=["a", "b"])
+    Z = pd.DataFrame([[1.0, 100.0], [2.0, 200.0], [3.0, 300.0]], columns=["p", "q"])
+    return pd, RankOneNMMF().fit(X, Z=Z)
+
+
+def test_transform_checks_the_names_of_z():
+    pd, model = named_model()
+    rows = pd.DataFrame([[1.0, 2.0], [2.0, np.nan]], ["r", "s"], ["a", "b"])
+    side = pd.DataFrame([[5.0, 500.0], [np.nan, 9.0]], ["r", "s"], ["p", "q"])
+    expected = model.transform(rows, Z=side.to_numpy())
+    np.testing.assert_array_equal(model.transform(rows, Z=side), expected)
+    with pytest.raises(LabelError, match=r"column 0 is 'q' in Z and 'p' in the fit"):
+        model.transform(rows, Z=side[["q", "p"]])
+    with pytest.raises(LabelError, match=r"column 1 is 'z' in Z"):
+        model.transform(rows, Z=side.rename(columns={"q": "z"}))
+    with pytest.raises(LabelError, match=r"row 0 is 's' in Z and 'r' in X"):
+        model.transform(rows, Z=side.iloc[::-1])
+    again = pickle.loads(pickle.dumps(model))
+    with pytest.raises(LabelError, match="column 0"):
+        again.transform(rows, Z=side[["q", "p"]])
+
+
+def test_a_side_table_of_weight_zero_says_nothing_of_a_row():
+    X, Z = np.array([[np.nan, np.nan], [1.0, 2.0]]), np.array([[3.0], [1.0]])
+    with pytest.warns(EmptyLineWarning):
+        model = RankOneNMMF(beta=0.0).fit(X, Z=Z)
+    assert np.isnan(model.row_factor_[0])
+    with pytest.warns(EmptyLineWarning):
+        factors = model.transform(X, Z=Z)
+    np.testing.assert_allclose(factors[:, 0], model.row_factor_)
+    with pytest.raises(NegativeValuesError, match=r"Z\[1, 0\]"):  # but it is checked
+        model.transform(X, Z=[[3.0], [-1.0]])
+
+
+def test_bad_cells_in_transform_are_named_by_their_table():
+    model = RankOneNMMF().fit([[1.0, 1.0]], Z=[[1.0]])
+    with pytest.raises(NegativeValuesError, match=r"data: Z\[0, 0\] = -1") as caught:
+        model.transform([[1.0, 3.0]], Z=[[-1.0]])
+    assert "negatives=" not in str(caught.value)
+    assert "missing_values=" not in str(caught.value)
+    with pytest.raises(InfiniteValuesError, match=r"Z contains infinity: Z\[0, 0\]"):
+        model.transform([[1.0, 3.0]], Z=[[np.inf]])
+    with pytest.raises(NegativeValuesError, match=r"data: X\[0, 1\] = -3"):
+        model.transform([[1.0, -3.0]])
+
+
+def test_transform_uses_the_weights_of_fit():
+    X, Y, Z = made(4)
+    model = RankOneNMMF(beta=2.0).fit(X, Y=Y, Z=Z)
+    before = model.transform(X, Z=Z)
+    model.set_params(alpha=9.0, beta=0.5)
+    np.testing.assert_array_equal(model.transform(X, Z=Z), before)
+
+
+def test_a_side_table_without_entities_is_as_good_as_none():
+    X, _, _ = made(5)
+    factors = RankOneNMMF().fit_transform(X, Y=np.ones((0, 6)), Z=np.ones((40, 0)))
+    np.testing.assert_array_equal(factors, RankOneNMMF().fit_transform(X))
+
+
+# ------------------------------------------------------------- where warnings point at
+def test_warnings_point_at_the_line_of_the_user():
+    nan = np.nan
+    X, Z = np.array([[1.0, nan], [nan, 2.0], [nan, nan]]), [[nan], [3.0], [nan]]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = RankOneNMMF(max_iter=1).fit(X, Z=Z)
+        model.transform(X)
+        RankOneNMMF().fit_transform(X, Z=Z)
+        make_pipeline(RankOneNMMF()).fit_transform(X)
+        fit = a1gm.fit_nmmf(X, None, Z)
+        fit.impute(X, on_undetermined="warn")
+        chain = a1gm.fit_relations({("u", "i"): X, ("u", "t"): Z})
+        chain.impute({("u", "i"): X}, on_undetermined="warn")
+        rng = np.random.default_rng(0)
+        hard = np.where(rng.random((9, 9)) < 0.4, nan, rng.random((9, 9)))
+        a1gm.fit_nmmf(hard, max_iter=1, tol=1e-15)
+    assert {w.category for w in said} == {
+        EmptyLineWarning,
+        UndeterminedWarning,
+        ConvergenceWarning,
+    }
+    assert {w.filename for w in said} == {__file__}
+    assert len({w.lineno for w in said}) == 9
+
+
+# ---------------------------------------------------------------- Y, y and pipelines
+def test_side_tables_reach_a_step_of_a_pipeline():
+    X, Y, Z = made(6)
+    expected = RankOneNMMF().fit(X, Y=Y, Z=Z)
+    pipe = Pipeline([("n", RankOneNMMF()), ("rest", "passthrough")])
+    pipe.fit(X, n__Y=Y, n__Z=Z)
+    np.testing.assert_array_equal(pipe["n"].col_factor_, expected.col_factor_)
+    with config_context(enable_metadata_routing=True):
+        step = RankOneNMMF().set_fit_request(Y=True, Z=True)
+        step.set_transform_request(Z=True)
+        for rest in ("passthrough", StandardScaler()):
+            pipe = Pipeline([("n", step), ("rest", rest)]).fit(X, Y=Y, Z=Z)
+            np.testing.assert_array_equal(pipe["n"].col_factor_, expected.col_factor_)
+        last = Pipeline([("first", "passthrough"), ("n", clone(step))])
+        last.fit(X, Y=Y, Z=Z)
+        np.testing.assert_array_equal(last["n"].a_, expected.a_)
+        np.testing.assert_array_equal(
+            last.transform(X, Z=Z), expected.transform(X, Z=Z)
+        )
+        with pytest.raises(UnsetMetadataPassedError):
+            Pipeline([("n", RankOneNMMF())]).fit(X, Y=Y)
+
+
+def test_y_that_is_a_table_is_refused():
+    X, Y, Z = made(7)
+    for mistaken in (Y, Y.tolist(), Y[:, :1], X[::-1]):
+        with pytest.raises(ParameterError, match=r"fit\(X, Y=\.\.\.\)"):
+            RankOneNMMF().fit(X, mistaken)
+        with pytest.raises(ParameterError, match=r"fit\(X, Y=\.\.\.\)"):
+            RankOneNMMF().fit_transform(X, mistaken)
+    labels, column, targets = Z[:, 0], Z[:, :1], Z
+    for target in (None, labels, column, targets, ["a"] * 40, [None] * 40):
+        RankOneNMMF().fit(X, target)

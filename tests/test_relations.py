@@ -16,7 +16,10 @@ from a1gm.exceptions import (
     LabelError,
     NegativeValuesError,
     NothingObservedError,
+    NotNumericError,
     ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
     WeightsError,
 )
 from a1gm.nmmf import _observe
@@ -197,6 +200,37 @@ def test_a_circle_of_odd_length_is_refused(keys):
         a1gm.fit_relations(tables)
 
 
+def test_a_table_between_a_set_and_itself_is_refused_as_such():
+    for shape in ((3, 3), (2, 3)):
+        with pytest.raises(ParameterError, match="relates 'u' to itself") as caught:
+            a1gm.fit_relations({("u", "u"): np.ones(shape)})
+        assert "before it" not in str(caught.value)
+
+
+def test_a_chain_of_tables_of_weight_zero_is_named_by_what_is_unknown():
+    tables = {("u", "i"): np.ones((2, 3)), ("i", "s"): np.ones((3, 2))}
+    tables["s", "t"] = np.ones((2, 4))
+    passive = {("i", "s"): 0.0, ("s", "t"): 0.0}
+    with pytest.raises(
+        WeightsError, match=r"\('s', 't'\) has weight 0.*factors of 't'.*'s'"
+    ):
+        a1gm.fit_relations(tables, passive)
+    del tables["s", "t"], passive["s", "t"]
+    assert np.isfinite(a1gm.fit_relations(tables, passive).factors["s"]).all()
+
+
+def test_arguments_of_another_kind_are_refused_in_our_words():
+    A = np.ones((2, 2))
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*list"):
+        a1gm.fit_relations([A])
+    with pytest.raises(WeightsError, match=r"weights must be a mapping.*float"):
+        a1gm.fit_relations({("a", "b"): A}, weights=2.0)
+    with pytest.raises(WeightsError, match=r"weight of \('a', 'b'\).*True"):
+        a1gm.fit_relations({("a", "b"): A}, weights={("a", "b"): True})
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
+        a1gm.fit_relations({("a", "b"): A}).impute(A)
+
+
 def test_sizes_must_agree():
     tables = made(CHAIN)
     tables["group", "item"] = np.ones((4, 5))
@@ -262,3 +296,126 @@ def test_bad_cells_are_named_as_their_owner_does():
     tables["item", "store"][:] = np.nan
     with pytest.raises(NothingObservedError, match=r"\('item', 'store'\).*6 x 5"):
         a1gm.fit_relations(tables)
+
+
+def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
+    tables = {
+        ("u", "i"): np.array([[1.0, 2], [3, 4], [5, 6]]),
+        ("s", "t"): np.ones((2, 2)),
+        ("u", "t"): np.ones((3, 2)),
+    }
+    passive = {("u", "t"): 0.0}
+    with pytest.warns(
+        UndeterminedWarning,
+        match=r"6 observed cells of \('u', 't'\).*weight 0.*\('u', 't'\)\[0, 0\]",
+    ):
+        fit = a1gm.fit_relations(tables, passive)
+    assert np.isnan(fit.reconstruct()["u", "t"]).all()
+    assert np.isnan(fit.divergences["u", "t"])
+    assert np.isfinite(fit.divergence)
+    with pytest.raises(UndeterminedError, match="6 observed cells"):
+        a1gm.fit_relations(tables, passive, on_undetermined="raise")
+    # The same with the table turned.
+    turned = {**tables, ("t", "u"): np.ones((2, 3))}
+    del turned["u", "t"]
+    with pytest.warns(UndeterminedWarning, match=r"\('t', 'u'\)\[0, 0\]"):
+        fit = a1gm.fit_relations(turned, {("t", "u"): 0.0})
+    assert fit.reconstruct()["t", "u"].shape == (2, 3)
+    assert np.isnan(fit.reconstruct()["t", "u"]).all()
+
+
+# ------------------------------------------------------- filling, as its owner sees it
+def holed():
+    return np.array([[1.0, np.nan], [np.nan, 2.0]])
+
+
+def test_what_stays_missing_is_named_by_its_table():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(holed(), [[1.0, np.nan]], [[np.nan], [3.0]])
+        chain = a1gm.fit_relations({("u", "i"): holed(), ("c", "u"): holed()})
+    Z = [[np.nan], [3.0]]
+    with pytest.warns(UndeterminedWarning, match=r", at Z\[0, 0\]"):
+        fit.impute(None, None, Z, on_undetermined="warn")
+    with pytest.raises(UndeterminedError, match=r", at Z\[0, 0\]"):
+        fit.impute(None, None, Z, on_undetermined="raise")
+    for key in (("u", "i"), ("c", "u")):
+        with pytest.warns(
+            UndeterminedWarning, match=rf"\('{key[0]}', '{key[1]}'\)\[0, 1\]"
+        ):
+            chain.impute({key: holed()}, on_undetermined="warn")
+        with pytest.raises(
+            DimensionError, match=rf"^\('{key[0]}', '{key[1]}'\) has shape \(3, 2\)"
+        ):
+            chain.impute({key: np.ones((3, 2))})
+    with pytest.raises(NotNumericError, match=r"^\('c', 'u'\) holds text"):
+        chain.impute({("c", "u"): np.array([["a", "b"], ["c", "d"]])})
+
+
+def test_names_of_a_table_to_fill_must_be_those_of_the_fit():
+    pd = pytest.importorskip("pandas")
+    Z = pd.DataFrame(np.ones((3, 2)), columns=["p", "q"])
+    fit = a1gm.fit_nmmf(np.ones((3, 2)), None, Z)
+    with pytest.raises(LabelError, match=r"columns of Z are not those of the fit"):
+        fit.impute(Z=Z[["q", "p"]])
+
+
+def turned_tables(make):
+    """A table of columns c x users, with a column of whole numbers."""
+    return {
+        ("u", "i"): np.ones((3, 2)),
+        ("c", "u"): make({"a": [1.0, None], "b": [1, 2], "d": [1.0, 3.0]}),
+    }
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_turned_frame_is_filled_as_one_that_is_not(library):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    tables = turned_tables(make)
+    given = tables["c", "u"]
+    filled = a1gm.fit_relations(tables).impute(tables)["c", "u"]
+    upright = {("c", "u"): given, ("u", "i"): tables["u", "i"]}  # not turned
+    expected = a1gm.fit_relations(upright).impute(upright)["c", "u"]
+    assert type(filled) is type(given) is type(expected)
+    assert filled.shape == given.shape
+    if library == "pyarrow":
+        assert filled.schema == expected.schema
+        return
+    assert list(filled.columns) == ["a", "b", "d"]
+    assert list(filled.dtypes) == list(expected.dtypes) == list(given.dtypes)
+    np.testing.assert_allclose(filled.to_numpy(), expected.to_numpy())
+
+
+def test_a_turned_table_keeps_its_kind_and_order():
+    masked = np.ma.masked_invalid([[1.0, np.nan, 1.0], [1.0, 2.0, 3.0]])
+    single = np.float32([[1.0, np.nan, 1.0], [1.0, 2.0, 3.0]])
+    for table in (masked, single, single.tolist()):
+        tables = {("u", "i"): np.ones((3, 2)), ("c", "u"): table}
+        fit = a1gm.fit_relations(tables)
+        filled = fit.impute(tables)["c", "u"]
+        fitted = fit.reconstruct()["c", "u"]
+        assert filled[0, 1] == pytest.approx(fitted[0, 1])
+        assert isinstance(filled, np.ma.MaskedArray) == (table is masked)
+    assert filled.dtype == np.float64
+    tables["c", "u"] = single
+    assert fit.impute(tables)["c", "u"].dtype == np.float32
+    assert fit.divergence == pytest.approx(a1gm.fit_relations(tables).divergence)
+
+
+def test_an_index_that_only_counts_from_zero_is_no_names():
+    pd = pytest.importorskip("pandas")
+    d = pd.DataFrame(np.ones((30, 3)))
+    X, Z = d.iloc[0:6], d.iloc[10:16]
+    a1gm.fit_nmmf(X, None, Z)
+    a1gm.fit_nmmf(Z, None, X)
+    a1gm.fit_nmmf(Z, None, d.iloc[10:16])
+    # Any other numbers are names, and so are the same ones in another order.
+    with pytest.raises(LabelError, match=r"number 0 is 20 in Z and 10 in X"):
+        a1gm.fit_nmmf(Z, None, d.iloc[20:26])
+    with pytest.raises(LabelError, match=r"number 0 is 5 in Z and 0 in X"):
+        a1gm.fit_nmmf(X, None, X.iloc[::-1])
+    model = a1gm.RankOneNMMF().fit(X, Z=Z)
+    model.transform(X, Z=Z)
+    with pytest.raises(LabelError, match=r"row 0 is 20 in Z and 10 in X"):
+        model.transform(Z, Z=d.iloc[20:26])

@@ -15,6 +15,7 @@ from support.tables import make_table, tables
 import a1gm
 from a1gm.exceptions import (
     DimensionError,
+    NoSuchCellError,
     ParameterError,
     UndeterminedError,
     UndeterminedWarning,
@@ -114,14 +115,98 @@ def test_on_undetermined_is_remembered_by_impute(how):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         fit.impute(SPLIT)
+        assert not said  # the fit has said it
+        fit.impute(SPLIT * 2.0)
     assert [w.category for w in said] == ([UndeterminedWarning] * (how == "warn"))
+
+
+def listen(action):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        action()
+    return [w.category for w in said]
+
+
+HALF_EMPTY = np.array([[1.0, 2.0, 3.0], [nan, nan, nan], [2.0, nan, 6.0]])
+
+
+@pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
+@pytest.mark.parametrize("kind", ["array", "fortran", "list", "pandas", "polars"])
+def test_cells_that_cannot_be_known_are_told_once(X, kind):
+    import pandas as pd
+    import polars as pl
+
+    make = {
+        "array": np.array,
+        "fortran": np.asfortranarray,
+        "list": lambda X: X.tolist(),
+        "pandas": pd.DataFrame,
+        "polars": lambda X: pl.DataFrame(X, schema=list("abc")[: X.shape[1]]),
+    }[kind]
+    assert len(listen(lambda: a1gm.fit(make(X)).impute(make(X)))) == 1
+
+
+@ignore_unknown
+@ignore_empty
+@pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
+def test_asking_for_the_warning_gets_it_again(X):
+    fit = a1gm.fit(X)
+    for _ in range(2):
+        said = listen(lambda: fit.impute(X, on_undetermined="warn"))
+        assert said == [UndeterminedWarning]
+    assert listen(lambda: fit.impute(X)) == []
+    with pytest.raises(UndeterminedError):
+        fit.impute(X, on_undetermined="raise")
+
+
+@ignore_unknown
+def test_another_table_is_warned_of():
+    fit = a1gm.fit(SPLIT)
+    fewer_holes = SPLIT.copy()
+    fewer_holes[0, 2] = 7.0
+    for other in (SPLIT + 1.0, fewer_holes):
+        assert listen(lambda: fit.impute(other)) == [UndeterminedWarning]  # noqa: B023
+    with pytest.warns(UndeterminedWarning, match=r"3 missing .* X\[1, 2\]: the data"):
+        fit.impute(fewer_holes)
+
+
+@ignore_unknown
+def test_an_array_that_was_changed_since_is_another_table():
+    X = SPLIT.copy()
+    fit = a1gm.fit(X)
+    X[0, 2] = 7.0
+    assert listen(lambda: fit.impute(X)) == [UndeterminedWarning]
+
+
+@ignore_unknown
+def test_a_fit_that_has_travelled_warns_again():
+    fit = pickle.loads(pickle.dumps(a1gm.fit(SPLIT)))
+    assert listen(lambda: fit.impute(SPLIT)) == [UndeterminedWarning]
+
+
+def test_sparse_tables_are_told_once():
+    import scipy.sparse as sp
+
+    X = sp.csr_array(np.array([[0.0, 5.0], [5.0, nan]]))
+    said = listen(lambda: a1gm.fit(X, absent="zero").impute(X))
+    assert said == [UndeterminedWarning]
+
+
+def test_several_tables_are_told_once():
+    X, Y = np.array([[1.0, nan], [nan, 2.0]]), np.array([[1.0, nan]])
+    said = listen(lambda: a1gm.fit_nmmf(X, Y).impute(X, Y))
+    assert said == [UndeterminedWarning]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(X, Y)
+    assert len(listen(lambda: fit.impute(X * 2.0, Y * 2.0))) == 2
 
 
 @ignore_unknown
 def test_impute_warns_at_the_caller():
     fit = a1gm.fit(SPLIT)
     with pytest.warns(UndeterminedWarning, match=r"X\[0, 2\]") as said:
-        fit.impute(SPLIT)
+        fit.impute(SPLIT, on_undetermined="warn")
     assert said[0].filename == __file__
 
 
@@ -137,9 +222,89 @@ def test_fates_of_observed_cells_and_from_the_end():
 @ignore_unknown
 def test_fate_outside_the_table_is_an_error(X):
     fit = a1gm.fit(X)
-    for place in ((2, 0), (0, 2), (-3, 0)):
-        with pytest.raises(IndexError):
+    for place, told in (
+        ((2, 0), "no row 2: the fit has 2 rows. Give a whole number from 0 to 1"),
+        ((0, 2), "no column 2: the fit has 2 columns"),
+        ((-3, 0), "no row -3: the fit has 2 rows.* or from -2 to -1"),
+        (([0, 1, 5], 0), "no row 5"),
+        (("a", 0), "no row 'a': the rows of this fit have no names"),
+        ((0, 1.5), "no column 1.5: the columns of this fit have no names"),
+        ((0, True), "no column True"),
+        ((None, 0), "no row None"),
+    ):
+        with pytest.raises(ParameterError, match=told) as error:
             fit.fate(*place)
+        assert isinstance(error.value, IndexError)
+        assert isinstance(error.value, NoSuchCellError)
+    with pytest.raises(ParameterError, match=r"shape \(2,\).* shape \(3,\)"):
+        fit.fate([0, 1], [0, 1, 1])
+
+
+@ignore_unknown
+@ignore_empty
+@given(tables(max_rows=6, max_cols=6, zeros=0.3))
+def test_fates_of_many_cells_are_those_of_each(X):
+    fit = a1gm.fit(X)
+    n, m = X.shape
+    whole = fit.fate(np.arange(n)[:, None], np.arange(m))
+    np.testing.assert_array_equal(whole, oracles.fates(X))
+    np.testing.assert_array_equal(fit.fate(np.arange(-n, 0)[:, None], range(m)), whole)
+    assert fit.fate(np.int64(-1), np.uint8(0)) == whole[-1, 0]
+    assert isinstance(fit.fate(0, 0), str)
+    assert fit.fate([], 0).shape == (0,)
+
+
+@ignore_unknown
+def test_fates_by_label():
+    import pandas as pd
+
+    frame = pd.DataFrame(RUNAWAY, index=["north", "south"], columns=["x", "y"])
+    fit = a1gm.fit(frame)
+    assert fit.fate("south", "y") == "unbounded"
+    assert fit.fate(-1, "x") == "finite"
+    assert fit.fate(["north", "south"], "y").tolist() == ["finite", "unbounded"]
+    assert fit.fate(frame.index, 0).tolist() == ["zero", "finite"]
+    with pytest.raises(NoSuchCellError, match=r"No row is called 'west'.*row_labels"):
+        fit.fate("west", "y")
+    with pytest.raises(NoSuchCellError, match=r"No column is called 'z'.*col_labels"):
+        fit.fate(0, "z")
+
+
+@ignore_unknown
+def test_fates_by_labels_that_are_dates_tuples_or_repeated():
+    import pandas as pd
+
+    days = pd.DataFrame(RUNAWAY, index=pd.to_datetime(["2024-01-01", "2024-01-02"]))
+    assert a1gm.fit(days).fate(pd.Timestamp("2024-01-02"), 1) == "unbounded"
+    pairs = pd.DataFrame(RUNAWAY, index=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
+    assert a1gm.fit(pairs).fate(("a", 2), 1) == "unbounded"
+    twice = pd.DataFrame(RUNAWAY, index=["a", "a"])
+    with pytest.raises(NoSuchCellError, match=r"2 rows are called 'a' \(0, 1\)"):
+        a1gm.fit(twice).fate("a", 1)
+
+
+@ignore_unknown
+def test_whole_numbers_are_places_whatever_the_labels():
+    import pandas as pd
+
+    fit = a1gm.fit(pd.DataFrame(RUNAWAY, index=[2019, 2020]))
+    assert fit.fate(1, 1) == "unbounded"
+    with pytest.raises(NoSuchCellError, match="no row 2019"):
+        fit.fate(2019, 0)
+
+
+@ignore_unknown
+def test_fates_of_a_streamed_fit(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n0,5\n5,\n")
+    fit = a1gm.fit_file(path)
+    assert fit.fate(-1, "y") == "unbounded"
+    assert fit.fate([0, 1], [0, 1]).tolist() == ["zero", "unbounded"]
+    with pytest.raises(NoSuchCellError, match="no row 2"):
+        fit.fate(2, 0)
+    without_rows = a1gm.PatternTable(keep_rows=False).update(RUNAWAY).solve()
+    with pytest.raises(ParameterError, match="without keeping its rows"):
+        without_rows.fate(0, 0)
 
 
 @ignore_unknown

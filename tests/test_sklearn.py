@@ -17,6 +17,7 @@ ESTIMATORS = [
     RankOneImputer(),
     RankOneImputer(add_indicator=True, keep_empty_features=True),
     RankOneImputer(missing_values=-7),
+    RankOneImputer(fallback="column"),
 ]
 EXTRA = [
     checks.check_dataframe_column_names_consistency,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -13,6 +16,7 @@ import a1gm
 from a1gm.exceptions import (
     NegativeValuesError,
     NothingObservedError,
+    ParameterError,
     UndeterminedWarning,
     WeightsError,
 )
@@ -229,3 +233,119 @@ def test_junk_under_weight_0_does_not_matter():
     fit, expected = a1gm.fit(X, weights=V), a1gm.fit(clean)
     np.testing.assert_allclose(fit.col_factor, expected.col_factor, rtol=1e-12)
     np.testing.assert_allclose(fit.row_factor, expected.row_factor, rtol=1e-12)
+
+
+# ------------------------------------------------------------------ sparse tables
+def stored(X: np.ndarray, values: np.ndarray, kind: type = sp.csr_array) -> sp.sparray:
+    """A sparse table of some values, in the cells where X has a number."""
+    rows, cols = np.nonzero(~np.isnan(X))
+    return kind((values[rows, cols], (rows, cols)), shape=X.shape)
+
+
+def same_fit(one: a1gm.RankOneFit, other: a1gm.RankOneFit) -> None:
+    np.testing.assert_allclose(one.row_factor, other.row_factor, rtol=1e-8)
+    np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-8)
+    assert one.certificate <= 1e-10
+    assert one.divergence == pytest.approx(other.divergence, rel=1e-7, abs=1e-10)
+    assert one.n_undetermined == other.n_undetermined
+    assert one.attained == other.attained
+    np.testing.assert_array_equal(one.row_block, other.row_block)
+    np.testing.assert_array_equal(one.col_block, other.col_block)
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+@given(tables(max_rows=9, max_cols=8, zeros=0.2), st.integers(0, 2**31))
+def test_sparse_tables_take_weights(as_array, X, seed):
+    V = random_weights(X.shape, seed)
+    V[np.random.default_rng(seed).random(X.shape) < 0.2] = 0.0
+    V[np.unravel_index(np.nanargmax(X), X.shape)] = 1.0
+    S = stored(X, X)
+    weights = V if as_array else stored(X, V)
+    fit = a1gm.fit(S, weights=weights, absent="missing")
+    dense = a1gm.fit(X, weights=V)
+    same_fit(fit, dense)
+    assert gap(X, V, fit) <= 1e-10
+    np.testing.assert_allclose(fit.reconstruct(), dense.reconstruct(), rtol=1e-8)
+    for table in (S, X):
+        found = fit.divergence_of(table)
+        assert found == pytest.approx(fit.divergence, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_matrix])
+def test_sparse_weights_of_any_format(kind):
+    X = make_table("at random", 30, 12, seed=3, zeros=0.1)
+    V = random_weights(X.shape, 4)
+    S, W = stored(X, X, kind), stored(X, V, kind)
+    before = W.toarray().tobytes()
+    fit = a1gm.fit(S, weights=W, absent="missing")
+    same_fit(fit, a1gm.fit(X, weights=V))
+    assert W.toarray().tobytes() == before
+
+
+def test_sparse_weights_may_store_more_cells_than_the_table():
+    X = make_table("at random", 20, 10, seed=5)
+    V = random_weights(X.shape, 6)
+    fit = a1gm.fit(stored(X, X), weights=sp.csr_array(V), absent="missing")
+    same_fit(fit, a1gm.fit(X, weights=V))
+
+
+def test_a_stored_nan_needs_no_weight():
+    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 5.0]])
+    V = np.array([[1.0, 2.0, 1.0], [1.0, 0.0, 3.0]])
+    fit = a1gm.fit(sp.csr_array(X), weights=sp.csr_array(V), absent="missing")
+    same_fit(fit, a1gm.fit(X, weights=V))
+
+
+def test_junk_under_weight_0_does_not_matter_in_a_sparse_table():
+    X = np.array([[1.0, 2.0], [3.0, -np.inf], [5.0, -7.0]])
+    V = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    fit = a1gm.fit(sp.csr_array(X), weights=V, absent="missing")
+    same_fit(fit, a1gm.fit(np.where(V > 0.0, X, nan)))
+
+
+@pytest.mark.parametrize("k", [1e-300, 1e300])
+def test_extreme_sparse_data_and_weights(k):
+    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 5.0], [4.0, 4.0, 4.0]])
+    V = np.array([[1.0, 2.0, 1.0], [1.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
+    plain = a1gm.fit(X, weights=V)
+    S, W = stored(X, X), stored(X, V)
+    for data, weights in ((k * S, W), (S, k * W), (k * S, k * W)):
+        fit = a1gm.fit(data, weights=weights, absent="missing")
+        size = k if data is not S else 1.0
+        np.testing.assert_allclose(fit.row_factor / size, plain.row_factor, rtol=1e-9)
+        np.testing.assert_allclose(fit.col_factor, plain.col_factor, rtol=1e-9)
+
+
+def test_bad_weights_of_sparse_tables_are_refused():
+    X = np.array([[1.0, nan, 3.0], [4.0, 5.0, nan]])
+    S, V = stored(X, X), np.ones(X.shape)
+    few = sp.csr_array(([1.0, 1.0], ([0, 1], [0, 1])), shape=X.shape)
+    with pytest.raises(WeightsError, match=r"X\[0, 2\] is stored.*absent \(2 in all\)"):
+        a1gm.fit(S, weights=few, absent="missing")
+    negative = stored(X, np.where(X == 5.0, -1.0, 1.0))
+    with pytest.raises(WeightsError, match=r"weights\[1, 1\] = -1.0 is negative"):
+        a1gm.fit(S, weights=negative, absent="missing")
+    with pytest.raises(WeightsError, match=r"shape \(3, 2\).*shape \(2, 3\)"):
+        a1gm.fit(S, weights=sp.csr_array(V.T), absent="missing")
+    with pytest.raises(WeightsError, match="All weights are zero"):
+        a1gm.fit(S, weights=0.0 * negative, absent="missing")
+    with pytest.raises(NothingObservedError):
+        a1gm.fit(S, weights=np.isnan(X).astype(float), absent="missing")
+    with pytest.raises(NegativeValuesError, match=r"X\[1, 1\]"):
+        a1gm.fit(stored(X, np.where(X == 5.0, -5.0, X)), weights=V, absent="missing")
+    with pytest.raises(ParameterError, match=r"X\.toarray\(\)"):
+        a1gm.fit(S, weights=V, absent="zero")
+    with pytest.raises(WeightsError, match=r"weights\.toarray\(\)"):
+        a1gm.fit(np.nan_to_num(X), weights=S)
+
+
+def test_weighted_sparse_fits_travel(tmp_path):
+    X = make_table("at random", 20, 10, seed=5)
+    V = random_weights(X.shape, 6)
+    fit = a1gm.fit(stored(X, X), weights=V, absent="missing")
+    again = pickle.loads(pickle.dumps(fit))
+    assert again.divergence == fit.divergence
+    fit.save(tmp_path / "fit.npz")
+    loaded = a1gm.load(tmp_path / "fit.npz")
+    np.testing.assert_array_equal(loaded.row_factor, fit.row_factor)
+    assert loaded.certificate == fit.certificate

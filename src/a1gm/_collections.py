@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._words import counted
 from a1gm.exceptions import (
     DimensionError,
     LabelError,
@@ -84,8 +85,9 @@ def _check_frame(frame: Any) -> None:
         name, dtype = bad[0]
         listed = [name for name, _ in bad]
         msg = (
-            f"Column {name!r} holds {dtype}, not numbers ({len(bad)} such columns). "
-            f"Leave them out with ddf.drop(columns={listed!r}), or convert them."
+            f"Column {name!r} holds {dtype}, not numbers "
+            f"({counted(len(bad), 'such column')}). Leave out such columns with "
+            f"ddf.drop(columns={listed!r}), or convert them."
         )
         raise NotNumericError(msg)
     if not names:

@@ -54,11 +54,13 @@ def divergence_of_stored(
     col_factor: Floats,
     row_block: SmallInts,
     col_block: SmallInts,
+    weights: Floats | None = None,
 ) -> float:
     """Sum the divergence of a sparse table over its stored and its absent cells.
 
-    The fit is 0 between blocks. An absent cell that counts as zero adds its fitted
-    value, and those add up to the margins of the fit less the stored cells.
+    ``weights`` are those of the stored cells. The fit is 0 between blocks. An absent
+    cell that counts as zero adds its fitted value, and those add up to the margins of
+    the fit less the stored cells.
     """
     w, h = np.nan_to_num(row_factor), np.nan_to_num(col_factor)
     missing, total, stored = source.missing, 0.0, 0.0
@@ -67,8 +69,10 @@ def divergence_of_stored(
         j = source.cols[cells]
         fitted = np.where(row_block[i] == col_block[j], w[i] * h[j], 0.0)
         seen = ~missing[cells]
-        x = source.values[cells][seen]
-        total += float(divergence_of_cells(x, fitted[seen]).sum())
+        if weights is not None:
+            seen &= weights[cells] > 0.0
+        parts = divergence_of_cells(source.values[cells][seen], fitted[seen])
+        total += float(parts.sum() if weights is None else parts @ weights[cells][seen])
         stored += float(fitted.sum())
     if source.absent == "zero":
         total += _total_inside_blocks(w, h, row_block, col_block) - stored

@@ -80,6 +80,8 @@ def fit_file(
     ------
     FileFormatError
         A file cannot be read as a table, or changes while it is read.
+    MissingFileError
+        There is no such file; it is a ``FileNotFoundError`` as well.
     LabelError
         A file lacks a column that the first one has.
     NegativeValuesError, InfiniteValuesError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -16,7 +15,7 @@ from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._input import AnySource, Source, SparseSource, read_input
 from a1gm._kernel import kernel, threads_for
-from a1gm._labels import Names
+from a1gm._names import Names
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_margins, reduce_statistics
 from a1gm._statistics import (
@@ -26,6 +25,8 @@ from a1gm._statistics import (
     WideStatistics,
 )
 from a1gm._types import Absent, Floats, Negatives, OnUndetermined
+from a1gm._warn import warn_user
+from a1gm._words import counted
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -68,8 +69,10 @@ def fit(
     X : table of shape (n_rows, n_cols)
         Non-negative numbers; NaN (or the container's own mark) is a missing cell.
         The input is never modified.
-    weights : array of shape (n_rows, n_cols), optional
-        Non-negative weight of each cell; 0 means that the cell is ignored.
+    weights : array or sparse table of shape (n_rows, n_cols), optional
+        Non-negative weight of each cell; 0 means that the cell is ignored. A SciPy
+        sparse table of weights goes with a sparse X and stores a weight for every cell
+        that X stores; ``absent`` must then be ``"missing"``.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is. It must be said.
     negatives : {"raise", "allow"}, default="raise"
@@ -136,12 +139,6 @@ def fit(
     else:
         from a1gm._weights import observe_weighted
 
-        if isinstance(source, SparseSource):
-            msg = (
-                "weights are for dense tables. With a sparse table and "
-                'absent="missing", leave out the cells of weight 0.'
-            )
-            raise ParameterError(msg)
         if negatives == "allow":
             msg = 'negatives="allow" and weights cannot be combined; leave one out.'
             raise ParameterError(msg)
@@ -170,7 +167,7 @@ def fit_observation(
     row_labels: Any = None,
     col_labels: Any = None,
     has_rows: bool = True,
-    weights: Floats | None = None,
+    weights: Floats | SparseSource | None = None,
     quiet: bool = False,
     names: Names | None = None,
     make_fit: Callable[..., RankOneFit] = RankOneFit,
@@ -413,13 +410,13 @@ def _check_margin_fit(factors: Factors, fit: RankOneFit) -> None:
         raise DataError(NO_MARGIN_FIT)
 
 
-def warn_of_gap(factors: Factors, tol: float, *, stacklevel: int = 4) -> None:
+def warn_of_gap(factors: Factors, tol: float) -> None:
     """Say that the budget ended before the certificate was reached."""
-    warnings.warn(
-        f"The fit stopped after {factors.n_iter} iterations with a certificate of "
-        f"{factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or tol).",
+    warn_user(
+        f"The fit stopped after {counted(factors.n_iter, 'iteration')} with a "
+        f"certificate of {factors.gap:.2g}, above tol={tol:g}. Raise max_iter (or "
+        "tol).",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )
 
 

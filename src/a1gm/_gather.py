@@ -15,8 +15,8 @@ import numpy as np
 
 from a1gm._bits import pack_bits, unpack_bits
 from a1gm._input import Source
-from a1gm._labels import Names
 from a1gm._mask_fit import fit_masks
+from a1gm._names import Names
 from a1gm._observe import Observation, observe
 from a1gm._pattern_sums import PatternSums
 from a1gm._pattern_table import DEFAULT_MAX_BYTES, PatternTable

@@ -15,6 +15,7 @@ from a1gm._files import fit_files
 from a1gm._fill_rows import RowRule
 from a1gm._streamed import StreamedFit
 from a1gm._types import Floats, Ints, OnUndetermined
+from a1gm._unknown import text_of_left_cells
 from a1gm.exceptions import (
     LabelError,
     ParameterError,
@@ -49,7 +50,7 @@ def impute_file(
     batch_rows: int | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
-    on_undetermined: OnUndetermined = "warn",
+    on_undetermined: OnUndetermined | None = None,
 ) -> RankOneFit:
     r"""Write a table file with its missing cells filled.
 
@@ -73,8 +74,10 @@ def impute_file(
         Called with the rows done in this pass and the fraction of the file read.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
-    on_undetermined : {"warn", "raise", "ignore"}, default="warn"
-        What to do about cells that the data do not determine; they stay missing.
+    on_undetermined : {"warn", "raise", "ignore"}, optional
+        What to do about cells that the data do not determine; they stay missing. By
+        default a warning, unless ``fit_file`` has given it for these files; with
+        ``fit``, as said there.
 
     Returns
     -------
@@ -111,13 +114,16 @@ def impute_file(
         encoding=encoding,
         batch_rows=batch_rows,
     )
+    how = on_undetermined
     if fit is None:
         files = TableFiles.find(paths, options)
         fit = fit_files(files, progress=progress, on_undetermined="ignore")
+        how = how or "warn"
     else:
         files = _files_of(fit, paths, options)
+        how = how or _as_said_in(fit, files)
     run = _Run(fit, files, overwrite=overwrite, progress=progress)
-    run.write(paths, dst, on_undetermined)
+    run.write(paths, dst, how)
     return fit
 
 
@@ -160,6 +166,13 @@ def _files_of(fit: RankOneFit, paths: list[str], options: TableOptions) -> Table
     while files.open_next() is not None:
         pass
     return files
+
+
+def _as_said_in(fit: RankOneFit, files: TableFiles) -> OnUndetermined:
+    """What the fit was told, without its warning when it has given that already."""
+    how = fit._on_undetermined
+    is_own = isinstance(fit, StreamedFit) and fit._tables is files
+    return "ignore" if is_own and how == "warn" else how
 
 
 def _same_files(some: list[str], others: list[str]) -> bool:
@@ -236,10 +249,7 @@ class _Run:
         return fill
 
     def _left_over(self) -> str:
-        return (
-            f"{self.n_left} missing cells stay missing: the data do not determine "
-            "them. See fit.undetermined."
-        )
+        return text_of_left_cells(self.n_left) + " See fit.undetermined."
 
 
 def _holes_of_fit(fit: RankOneFit) -> Ints:

@@ -2,69 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Number
-from typing import Any, Protocol
+from numbers import Integral, Number
+from typing import Any
 
 import numpy as np
 
-from a1gm.exceptions import LabelError
+from a1gm._types import Ints
+from a1gm._words import counted, listed
+from a1gm.exceptions import LabelError, NoSuchCellError
 
-__all__ = [
-    "LabelNames",
-    "Names",
-    "check_same_labels",
-    "first_difference",
-    "text_of_label",
-]
-
-
-class Names(Protocol):
-    """What messages call the rows, columns and cells of a table."""
-
-    @property
-    def see(self) -> str:
-        """Where the cells are listed that cannot be known."""
-
-    def rows(self, places: Sequence[int]) -> str:
-        """Name some rows."""
-
-    def columns(self, places: Sequence[int]) -> str:
-        """Name some columns."""
-
-    def cell(self, row: int, col: int) -> str:
-        """Name a cell."""
-
-
-@dataclass(frozen=True)
-class LabelNames:
-    """Names as the user of the library knows them: labels, or places from 0."""
-
-    row_labels: Any = None
-    col_labels: Any = None
-    see: str = "see fit.undetermined"
-
-    def rows(self, places: Sequence[int]) -> str:
-        """Name some rows."""
-        return _listed("row", self.row_labels, places)
-
-    def columns(self, places: Sequence[int]) -> str:
-        """Name some columns."""
-        return _listed("column", self.col_labels, places)
-
-    def cell(self, row: int, col: int) -> str:
-        """Name a cell."""
-        return f"({_text(self.row_labels, row)}, {_text(self.col_labels, col)})"
-
-
-def _listed(noun: str, labels: Any, places: Sequence[int]) -> str:
-    names = ", ".join(_text(labels, place) for place in places)
-    return f"{noun}{'s' if len(places) > 1 else ''} {names}"
-
-
-def _text(labels: Any, place: int) -> str:
-    return str(place) if labels is None else text_of_label(labels[place])
+__all__ = ["check_same_labels", "find_places", "first_difference", "text_of_label"]
 
 
 def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -> None:
@@ -115,6 +62,87 @@ def _only_count(labels: list[Any], others: list[Any]) -> bool:
     if not np.array_equal(np.array(labels, dtype=object), numbers):
         return False
     return {str(label) for label in others} != {str(number) for number in numbers}
+
+
+def find_places(side: str, given: Any, labels: Any, n: int) -> Ints:
+    """Places of the rows or columns that a user names, counted from 0.
+
+    Parameters
+    ----------
+    side : {"row", "column"}
+        What is asked for.
+    given : int, name, or array of these
+        Whole numbers are places, from the end when negative; anything else is a name.
+    labels : sequence or None
+        The names; None is no names.
+    n : int
+        How many rows or columns there are.
+
+    Returns
+    -------
+    ndarray of int
+        Of the shape of ``given``.
+
+    Raises
+    ------
+    NoSuchCellError
+        There is no such row or column, or more than one.
+    """
+    if not _is_many(given):
+        return np.array(_find_place(side, given, labels, n), np.int64)
+    places = np.asarray(given)
+    if places.dtype.kind not in "iu":
+        names = np.array(given, dtype=object)
+        found = [_find_place(side, name, labels, n) for name in names.ravel()]
+        return np.array(found, np.int64).reshape(names.shape)
+    outside = (places >= n) | (places < -n)
+    if outside.any():
+        _refuse_number(side, places[outside].flat[0], n)
+    inside = places.astype(np.int64)  # small integers cannot hold the sum below
+    return np.where(inside < 0, inside + n, inside)
+
+
+def _is_many(given: Any) -> bool:
+    # A tuple is the name of a row of a pandas MultiIndex, not an array.
+    is_array = hasattr(given, "__array__") and np.ndim(given) > 0
+    return is_array or isinstance(given, list | range)
+
+
+def _find_place(side: str, given: Any, labels: Any, n: int) -> int:
+    is_bool = isinstance(given, bool)
+    if isinstance(given, Integral) and not is_bool:
+        if not -n <= int(given) < n:
+            _refuse_number(side, given, n)
+        return int(given) % n
+    name = text_of_label(given)
+    if labels is None:
+        msg = (
+            f"There is no {side} {name}: the {side}s of this fit have no names. Give a "
+            f"whole number from 0 to {n - 1}."
+        )
+        raise NoSuchCellError(msg)
+    # A saved fit keeps the text of a name that is no number.
+    found = [k for k, label in enumerate(labels) if str(label) == str(given)]
+    if len(found) != 1:
+        what = f"{len(found):,} {side}s are" if found else f"No {side} is"
+        which = f" ({listed(found)})" if found else ""
+        msg = (
+            f"{what} called {name}{which}. Give a name that fit.{_ATTRIBUTE[side]} has "
+            f"once, or a whole number from 0 to {n - 1}."
+        )
+        raise NoSuchCellError(msg)
+    return found[0]
+
+
+_ATTRIBUTE = {"row": "row_labels", "column": "col_labels"}
+
+
+def _refuse_number(side: str, number: Any, n: int) -> None:
+    msg = (
+        f"There is no {side} {int(number)}: the fit has {counted(n, side)}. Give a "
+        f"whole number from 0 to {n - 1}, or from {-n} to -1 to count from the end."
+    )
+    raise NoSuchCellError(msg)
 
 
 def text_of_label(label: Any) -> str:

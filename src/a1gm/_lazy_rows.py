@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from a1gm._types import Floats, Ints
+from a1gm._words import counted
 
 __all__ = ["LazyRows"]
 
@@ -57,7 +58,7 @@ class LazyRows:
         if isinstance(at, int | np.integer):
             row = int(at) + self._n if at < 0 else int(at)
             if not 0 <= row < self._n:
-                msg = f"Row {int(at)} is outside the {self._n} rows."
+                msg = f"Row {int(at)} is outside the {counted(self._n, 'row')}."
                 raise IndexError(msg)
             return float(self._compute(row, row + 1)[0])
         places = np.asarray(at)
@@ -82,7 +83,7 @@ class LazyRows:
         if places.size == 0:
             return out
         if places.min() < 0 or places.max() >= self._n:
-            msg = f"Rows outside the {self._n} rows were asked for."
+            msg = f"Rows outside the {counted(self._n, 'row')} were asked for."
             raise IndexError(msg)
         piece = places // ROWS_AT_ONCE
         for k in np.unique(piece):
@@ -112,4 +113,4 @@ class LazyRows:
     def __repr__(self) -> str:
         shown = ", ".join(f"{x:.6g}" for x in self[:4])
         more = ", ..." if self._n > 4 else ""
-        return f"LazyRows([{shown}{more}], {self._n} rows)"
+        return f"LazyRows([{shown}{more}], {counted(self._n, 'row')})"

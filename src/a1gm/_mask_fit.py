@@ -9,14 +9,15 @@ import numpy as np
 
 from a1gm._column_graph import ColumnGraph
 from a1gm._expand import Factors
-from a1gm._labels import Names
 from a1gm._mask_graph import find_graph
 from a1gm._mask_solver import MaskSolution, solve_mask
+from a1gm._names import Names
 from a1gm._row_log import MaskLog
 from a1gm._statistics import weighted_counts
 from a1gm._stream import MaskStream
 from a1gm._streamed import StreamedFit
 from a1gm._types import Bools, Floats, OnUndetermined
+from a1gm._words import counted
 from a1gm.exceptions import ConvergenceWarning, NothingObservedError
 
 __all__ = ["fit_masks"]
@@ -74,9 +75,9 @@ def fit_masks(
     )
     if solution.gap > tol:
         warnings.warn(
-            f"The fit stopped after {solution.n_iter} sweeps over the mask with a "
-            f"certificate of {solution.gap:.2g}, above tol={tol:g}. Raise max_iter (or "
-            "tol).",
+            f"The fit stopped after {counted(solution.n_iter, 'sweep')} over the mask "
+            f"with a certificate of {solution.gap:.2g}, above tol={tol:g}. Raise "
+            "max_iter (or tol).",
             ConvergenceWarning,
             stacklevel=4,
         )

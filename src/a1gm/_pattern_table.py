@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._input import read_input
-from a1gm._labels import Names, check_same_labels
+from a1gm._labels import check_same_labels
+from a1gm._names import Names
 from a1gm._observe import Observation, observe
 from a1gm._pattern_sums import PatternSums, bytes_needed
 from a1gm._statistics import TableStatistics
 from a1gm._types import Floats, Negatives, OnUndetermined, SmallInts
+from a1gm._words import counted
 from a1gm.exceptions import (
     DataError,
     DimensionError,
@@ -119,10 +121,12 @@ class PatternTable:
         return bytes_needed(self.n_patterns, width) + kept
 
     def __repr__(self) -> str:
-        width = "?" if self.n_columns is None else self.n_columns
+        n = self.n_columns
+        columns = "? columns" if n is None else counted(n, "column")
         return (
-            f"PatternTable({self.n_rows} rows x {width} columns in "
-            f"{len(self._blocks)} blocks, {self.n_patterns} patterns)"
+            f"PatternTable({counted(self.n_rows, 'row')} x {columns} in "
+            f"{counted(len(self._blocks), 'block')}, "
+            f"{counted(self.n_patterns, 'pattern')})"
         )
 
     def update(self, block: Any, key: Hashable = None) -> PatternTable:
@@ -321,7 +325,7 @@ class PatternTable:
         >>> import numpy as np, a1gm
         >>> table = a1gm.PatternTable().update(np.array([[1.0, 2.0]]), key="part 0")
         >>> a1gm.PatternTable.from_bytes(table.to_bytes())
-        PatternTable(1 rows x 2 columns in 1 blocks, 1 patterns)
+        PatternTable(1 row x 2 columns in 1 block, 1 pattern)
         """
         from a1gm._table_bytes import write_table
 
@@ -352,8 +356,8 @@ class PatternTable:
     def _check_columns(self, n_cols: int, labels: Any) -> None:
         if self._n_columns is not None and n_cols != self._n_columns:
             msg = (
-                f"This block has {n_cols} columns, the table has {self._n_columns}. "
-                "Every block must have the same columns."
+                f"This block has {counted(n_cols, 'column')}, the table has "
+                f"{self._n_columns}. Every block must have the same columns."
             )
             raise DimensionError(msg)
         if self._n_columns is not None:
@@ -380,9 +384,10 @@ class PatternTable:
             need += 12 * (self.n_rows + n_rows)
         if need > self.max_bytes:
             raise TableTooLargeError(
-                f"The pattern table would need {need:,} bytes for {n_patterns:,} "
-                f"patterns of {n_cols} columns in {self.n_rows + n_rows:,} rows, more "
-                f"than max_bytes={self.max_bytes:,}. Raise max_bytes, leave out "
+                f"The pattern table would need {need:,} bytes for "
+                f"{counted(n_patterns, 'pattern')} of {counted(n_cols, 'column')} in "
+                f"{counted(self.n_rows + n_rows, 'row')}, more than "
+                f" max_bytes={self.max_bytes:,}. Raise max_bytes, leave out "
                 "columns, or pass keep_rows=False; or use a1gm.fit (in memory) or "
                 "a1gm.fit_file (from files), which need no sum per pattern."
             )

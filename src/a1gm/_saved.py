@@ -56,6 +56,8 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     ------
     ModelFileError
         The file is damaged, hostile, of something else, or of a newer release.
+    MissingFileError
+        There is no such file; it is a ``FileNotFoundError`` as well.
 
     Examples
     --------

@@ -49,8 +49,7 @@ def _fault(source: SparseSource, bad: Bools) -> tuple[int, int, int, float]:
     if count == 0:
         return 0, -1, -1, 0.0
     at = int(bad.argmax())
-    row = int(np.searchsorted(source.ptr, at, side="right")) - 1
-    return count, row, int(source.cols[at]), float(source.values[at])
+    return count, *source.place(at), float(source.values[at])
 
 
 def _better_exponent(seen: Observation, source: SparseSource) -> int:

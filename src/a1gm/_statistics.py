@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,10 @@ class TableStatistics:
         """Observed cells of some lines."""
         return unpack_bits(self.keys[lines], self.n_cols)
 
+    def without_values(self) -> TableStatistics:
+        """The same holes without the data, for what asks of holes only."""
+        return replace(self, sums=np.zeros((0, self.n_cols)))
+
     def has_observed(self) -> tuple[Bools, Bools]:
         """Lines and columns with at least one observed cell."""
         return _lines_and_columns(self.keys, self.n_cols)
@@ -90,6 +94,11 @@ class WideStatistics:
     def observed_lines(self, lines: slice) -> Bools:
         """Observed cells of some lines."""
         return unpack_bits(self.bits[lines], self.n_cols)
+
+    def without_values(self) -> WideStatistics:
+        """The same holes without the data, for what asks of holes only."""
+        none, columns = np.zeros(0), np.zeros(self.n_cols)
+        return replace(self, positive=None, row_sums=none, col_sums=columns)
 
     def has_observed(self) -> tuple[Bools, Bools]:
         """Lines and columns with at least one observed cell."""
@@ -123,6 +132,10 @@ class PairStatistics:
         within = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         cells[within, self.cols[ptr[0] : ptr[-1]]] = True
         return cells
+
+    def without_values(self) -> PairStatistics:
+        """The same holes without the data, for what asks of holes only."""
+        return replace(self, sums=np.zeros(0), weights=None)
 
     def has_observed(self) -> tuple[Bools, Bools]:
         """Lines and columns with at least one observed cell."""

@@ -15,6 +15,7 @@ from a1gm._statistics import TableStatistics, WideStatistics
 from a1gm._stream import CELLS_AT_ONCE, Stream, row_blocks
 from a1gm._streamed_knowledge import StreamedKnowledge, StreamedZeros
 from a1gm._types import Bools, Floats, SmallInts
+from a1gm._unknown import MOST_LINES
 from a1gm.exceptions import NotRepresentableError
 from a1gm.result import RankOneFit
 
@@ -143,16 +144,16 @@ class StreamedFit(RankOneFit):
         rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
         return rename[rows], rename[graph.label]
 
-    def _empty_rows(self, most: int) -> tuple[list[int], int]:
+    def _empty_rows(self) -> tuple[list[int], int]:
         """The first rows without an observed cell, where rows are kept."""
         if not (self._has_empty_rows and self._stream.keeps_rows):
             return [], 0
         empty: list[int] = []
         for start, _, observed, _ in row_blocks(self._stream, len(self.col_factor)):
             empty += (start + np.flatnonzero(~observed.any(axis=1))).tolist()
-            if len(empty) >= most:
+            if len(empty) >= MOST_LINES:
                 break
-        return empty[:most], self.n_empty_rows
+        return empty, self.n_empty_rows
 
     # ---------------------------------------------------------------- divergence
     @cached_property

@@ -9,7 +9,9 @@ from a1gm._observe import check_faults
 from a1gm._sparse import check_cells
 from a1gm._types import AnyArray, Bools, Floats, Negatives
 
-__all__ = ["row_factors"]
+__all__ = ["find_faults", "refuse_bad_cells", "row_factors"]
+
+Fault = tuple[int, int, int, float]
 
 
 def row_factors(
@@ -66,11 +68,20 @@ def refuse_bad_cells(
     row_offset: int = 0,
 ) -> None:
     """Raise for negative and infinite cells of a block of rows."""
-    faults = []
+    negative, infinite = find_faults(block, start)
+    check_faults(source, negative, infinite, negatives, row_offset)
+
+
+def find_faults(block: Floats, start: int) -> tuple[Fault, Fault]:
+    """Negative and infinite cells of a block: how many, and the first with its value.
+
+    ``start`` is the place of the block's first row in the table.
+    """
+    faults: list[Fault] = []
     for bad in ((block < 0.0) & ~np.isinf(block), np.isinf(block)):
         n = int(bad.sum())
         row, col = divmod(int(bad.argmax()), block.shape[1])
         faults.append(
             (n, row + start, col, float(block[row, col])) if n else (0, 0, 0, 0.0)
         )
-    check_faults(source, faults[0], faults[1], negatives, row_offset)
+    return faults[0], faults[1]

@@ -8,17 +8,20 @@ columns with proportional weights are twins, and the core keeps its weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from a1gm._input import Source, read_input
+from a1gm._input import AnySource, SparseSource, read_input
+from a1gm._input.door import is_sparse
 from a1gm._labels import check_same_labels
 from a1gm._observe import Observation, observe
+from a1gm._sparse import check_cells
 from a1gm._statistics import PairStatistics
 from a1gm._types import Floats, SmallInts
-from a1gm.exceptions import WeightsError
+from a1gm.exceptions import ParameterError, WeightsError
 
 __all__ = ["observe_weighted"]
 
@@ -26,32 +29,78 @@ SAFE_BITS = 900  # powers of two within which no sum or product leaves the float
 DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 
 
-def observe_weighted(source: Source, weights: Any) -> tuple[Observation, Floats]:
+def observe_weighted(
+    source: AnySource, weights: Any
+) -> tuple[Observation, Floats | SparseSource]:
     """Observe a table whose cells have weights; 0 means that a cell is ignored."""
+    if isinstance(source, SparseSource):
+        stored = read_stored_weights(weights, source)
+        return _observe_stored(source, stored), stored
+    if is_sparse(weights):
+        msg = "weights are sparse, but X is dense. Pass weights.toarray()."
+        raise WeightsError(msg)
     V = read_weights(weights, source)
     X = np.where(V > 0.0, source.rows(slice(0, source.n_rows)), np.nan)
     observe(replace(source, parts=[(X, None, None, 0, 0)]))  # no bad cell that counts
     return _observe_weighted(X, V), V
 
 
-def read_weights(weights: Any, source: Source) -> Floats:
+def read_weights(weights: Any, source: AnySource) -> Floats:
     """Check that the weights are non-negative numbers, one per cell."""
     given = read_input(weights, name="weights")
+    _check_shape(given, source)
+    check_same_labels("row", given.row_labels, source.row_labels, "weights", "X")
+    check_same_labels("column", given.col_labels, source.col_labels, "weights", "X")
+    V: Floats = given.rows(slice(0, given.n_rows))
+    _check_values(V, lambda at: divmod(at, given.n_cols))
+    return V
+
+
+def read_stored_weights(weights: Any, source: SparseSource) -> SparseSource:
+    """Weights of the cells that a sparse table stores; each must have one."""
+    if source.absent == "zero":
+        msg = (
+            'weights with absent="zero" would be needed for the absent cells as well. '
+            'Pass X.toarray() and an array of weights, or say absent="missing".'
+        )
+        raise ParameterError(msg)
+    if not is_sparse(weights):
+        V = read_weights(weights, source)
+        return source.with_values(V[source.lines, source.cols])
+    given: SparseSource = read_input(weights, absent="missing", name="weights")
+    _check_shape(given, source)
+    _check_values(given.values, given.place)
+    stored = given.values_at(source)
+    without = np.isnan(stored) & ~source.missing
+    if without.any():
+        row, col = source.place(int(without.argmax()))
+        msg = (
+            f"X[{row}, {col}] is stored, but weights[{row}, {col}] is absent "
+            f"({int(without.sum())} in all). Store a weight for every stored cell of "
+            "X; use 0 for a cell to be ignored."
+        )
+        raise WeightsError(msg)
+    return source.with_values(stored)
+
+
+def _check_shape(given: AnySource, source: AnySource) -> None:
     if (given.n_rows, given.n_cols) != (source.n_rows, source.n_cols):
         msg = (
             f"weights have shape ({given.n_rows}, {given.n_cols}), but X has shape "
             f"({source.n_rows}, {source.n_cols}). Give one weight per cell."
         )
         raise WeightsError(msg)
-    check_same_labels("row", given.row_labels, source.row_labels, "weights", "X")
-    check_same_labels("column", given.col_labels, source.col_labels, "weights", "X")
-    V: Floats = given.rows(slice(0, given.n_rows))
+
+
+def _check_values(V: Floats, place: Callable[[int], tuple[int, int]]) -> None:
+    """Refuse weights that are none; ``place`` names the cell of a weight."""
     faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
     for what, bad in faults.items():
         if bad.any():
-            row, col = divmod(int(bad.argmax()), V.shape[1])
+            at = int(bad.argmax())
+            row, col = place(at)
             msg = (
-                f"weights[{row}, {col}] = {V[row, col]} is {what} "
+                f"weights[{row}, {col}] = {V.flat[at]} is {what} "
                 f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
                 "for a cell to be ignored."
             )
@@ -59,7 +108,16 @@ def read_weights(weights: Any, source: Source) -> Floats:
     if not V.any():
         msg = "All weights are zero: nothing is left to fit."
         raise WeightsError(msg)
-    return V
+
+
+def _observe_stored(source: SparseSource, weights: SparseSource) -> Observation:
+    """Pairs of the stored cells that count, every row a line of its own."""
+    used = ~source.missing & (weights.values > 0.0)
+    cells = source.with_cells(used)
+    check_cells(cells, "raise", 0)
+    x, v, exponent = _in_range(cells.values, weights.values[used])
+    pairs = PairStatistics(cells.ptr, cells.cols, x * v, v, cells.n_cols)
+    return Observation(pairs.row_sums, None, pairs, exponent, 0)
 
 
 def _observe_weighted(X: Floats, V: Floats) -> Observation:
@@ -90,8 +148,8 @@ def _observe_weighted(X: Floats, V: Floats) -> Observation:
 
 def _in_range(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
     """Data times 2**-exponent and weights on a scale where products stay finite."""
-    of_data = int(np.frexp(np.nan_to_num(X).max())[1])
-    of_weights = int(np.frexp(V.max())[1])
+    of_data = int(np.frexp(np.nan_to_num(X).max(initial=0.0))[1])
+    of_weights = int(np.frexp(V.max(initial=0.0))[1])
     if max(abs(of_data), abs(of_weights), abs(of_data + of_weights)) < SAFE_BITS:
         return X, V, 0
     return np.ldexp(X, -of_data), np.ldexp(V, -of_weights), of_data

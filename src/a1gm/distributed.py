@@ -24,6 +24,7 @@ from a1gm._partitions import (
     partition_factors,
 )
 from a1gm._pattern_table import DEFAULT_MAX_BYTES, PatternTable
+from a1gm._shown import one_line
 from a1gm._streamed import StreamedFit
 from a1gm._types import Floats, Negatives, OnUndetermined, Solver
 from a1gm.exceptions import DimensionError, EmptyLineWarning
@@ -215,7 +216,7 @@ class DistributedFit:
     def __repr__(self) -> str:
         lines = {"table": f"{self.n_rows} x {len(self.col_factor)}"}
         lines |= {k: v for k, v in self.local.summary().items() if k != "table"}
-        return f"DistributedFit({', '.join(f'{k}: {v}' for k, v in lines.items())})"
+        return one_line("DistributedFit", lines)
 
 
 def _series_of_factors(block: Any, rule: RowRule) -> Any:

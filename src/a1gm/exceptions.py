@@ -16,9 +16,13 @@ The tree, with the builtin each one also is::
     │   └── NotRepresentableError       the true answer is no float64
     ├── WeightsError (ValueError)       weights of another shape, negative, NaN
     ├── ParameterError (ValueError)     an option outside its allowed values
+    │   └── NoSuchCellError             a row or column that the table does not have
+    │                                   (also an IndexError)
     ├── TableTooLargeError (MemoryError) statistics would not fit in memory
     ├── FileFormatError (ValueError)    a file that cannot be read as a table
-    │   └── ModelFileError              a saved model that is refused
+    │   ├── ModelFileError              a saved model that is refused
+    │   └── MissingFileError            a file that does not exist
+    │                                   (also a FileNotFoundError)
     ├── OutputError (OSError)           a place that cannot be written to
     ├── ClusterError (RuntimeError)     workers lost for good
     └── MissingExtraError (ImportError) an optional package is not installed
@@ -44,8 +48,10 @@ __all__ = [
     "InfiniteValuesError",
     "LabelError",
     "MissingExtraError",
+    "MissingFileError",
     "ModelFileError",
     "NegativeValuesError",
+    "NoSuchCellError",
     "NotNumericError",
     "NotRepresentableError",
     "NothingObservedError",
@@ -107,6 +113,10 @@ class ParameterError(A1gmError, ValueError):
     """An option is outside its allowed values."""
 
 
+class NoSuchCellError(ParameterError, IndexError):
+    """A row or a column was asked for that the table does not have."""
+
+
 # The builtin first: otherwise MemoryError.__new__, which Dask calls to bring an error
 # home from a worker, refuses the class.
 class TableTooLargeError(MemoryError, A1gmError):
@@ -119,6 +129,11 @@ class FileFormatError(A1gmError, ValueError):
 
 class ModelFileError(FileFormatError):
     """A saved model is damaged, hostile or from a newer release."""
+
+
+# The builtin first, for the reason given above.
+class MissingFileError(FileNotFoundError, FileFormatError):
+    """A file that was to be read does not exist."""
 
 
 class OutputError(A1gmError, OSError):

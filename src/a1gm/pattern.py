@@ -14,9 +14,10 @@ from a1gm._kernel import kernel
 from a1gm._observe import observe
 from a1gm._statistics import PairStatistics, Statistics, TableStatistics
 from a1gm._types import Absent, Bools, Ints
+from a1gm._words import counted
 
 if TYPE_CHECKING:
-    from a1gm.result import RankOneFit
+    from a1gm._solved import SolvedTable
 
 __all__ = ["MissingPattern", "make_pattern"]
 
@@ -38,7 +39,7 @@ class MissingPattern:
         self,
         statistics: Statistics,
         rows_per_line: Ints,
-        make_fit: Callable[[], RankOneFit],
+        make_fit: Callable[[], SolvedTable],
     ) -> None:
         self._statistics = statistics
         self._rows_per_line = rows_per_line
@@ -73,7 +74,7 @@ class MissingPattern:
         )
 
     @cached_property
-    def _fit(self) -> RankOneFit:
+    def _fit(self) -> SolvedTable:
         return self._make_fit()
 
     # ------------------------------------------------------------------ counting
@@ -186,12 +187,12 @@ class MissingPattern:
         return int(rows + roots), int(cols + roots)
 
     # -------------------------------------------------------------- what is known
-    @property
+    @cached_property
     def n_blocks(self) -> int:
         """Blocks with data of their own."""
         return self._fit.n_blocks if self._has_observed else 0
 
-    @property
+    @cached_property
     def n_undetermined(self) -> int:
         """Missing cells that the data do not determine."""
         return self._fit.n_undetermined if self._has_observed else self.n_missing
@@ -210,18 +211,28 @@ class MissingPattern:
         rows, cols = self.core_shape
         return f"core of {rows} x {cols}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: what a fit says of them travels."""
+        return {
+            "_statistics": self._statistics.without_values(),
+            "_rows_per_line": self._rows_per_line,
+            "n_blocks": self.n_blocks,
+            "n_undetermined": self.n_undetermined,
+        }
+
     def __repr__(self) -> str:
         unknown = self.n_undetermined
-        known = f", {unknown} cells cannot be known" if unknown else ""
-        blocks = "1 block" if self.n_blocks == 1 else f"{self.n_blocks} blocks"
+        known = f", {counted(unknown, 'cell')} cannot be known" if unknown else ""
         return (
-            f"MissingPattern({self.n_rows} x {self.n_cols}, {self.n_missing} missing, "
-            f"{self.n_row_patterns} row patterns, {self.shape_name}, {blocks}{known})"
+            f"MissingPattern({self.n_rows:,} x {self.n_cols:,}, "
+            f"{self.n_missing:,} missing, "
+            f"{counted(self.n_row_patterns, 'row pattern')}, {self.shape_name}, "
+            f"{counted(self.n_blocks, 'block')}{known})"
         )
 
 
 def make_pattern(
-    statistics: Statistics, rows_per_line: Ints, make_fit: Callable[[], RankOneFit]
+    statistics: Statistics, rows_per_line: Ints, make_fit: Callable[[], SolvedTable]
 ) -> MissingPattern:
     """Describe the holes, by the observed cells alone where those are listed."""
     if isinstance(statistics, PairStatistics):

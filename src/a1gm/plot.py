@@ -14,6 +14,7 @@ import numpy as np
 
 from a1gm._input import read_input
 from a1gm._types import Bools, Floats, Ints, SmallInts
+from a1gm._words import counted
 from a1gm.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def pattern(X: Any, *, reorder: bool = False, ax: Axes | None = None) -> Axes:
             interpolation="nearest",
             extent=(0, missing.shape[1], missing.shape[0], 0),
         )
-        axes.set_xlabel(f"{missing.shape[1]:,} columns" + ", reordered" * reorder)
-        axes.set_ylabel(f"{missing.shape[0]:,} rows" + ", reordered" * reorder)
+        axes.set_xlabel(counted(missing.shape[1], "column") + ", reordered" * reorder)
+        axes.set_ylabel(counted(missing.shape[0], "row") + ", reordered" * reorder)
         axes.set_xticks([])
         axes.set_yticks([])
         axes.spines[:].set_visible(True)

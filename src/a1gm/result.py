@@ -5,46 +5,30 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._blocks import Components
-from a1gm._certificate import margin_mismatch
 from a1gm._divergence import divergence_of_blocks, divergence_of_stored
-from a1gm._expand import Factors
 from a1gm._fill import fill_table
-from a1gm._given_up import GivenUpZeros
-from a1gm._input import AnySource, SparseSource, read_input
+from a1gm._input import AnySource, SparseSource, read_input, same_cells
 from a1gm._input.door import is_sparse
-from a1gm._knowledge import (
-    CELLS_AT_ONCE,
-    EMPTY,
-    FATES,
-    UNBOUNDED,
-    UNDETERMINED,
-    ZERO,
-    Knowledge,
-    UndeterminedCells,
+from a1gm._knowledge import CELLS_AT_ONCE, EMPTY, UNBOUNDED, UNDETERMINED, ZERO
+from a1gm._labels import check_same_labels
+from a1gm._names import LabelNames, Names
+from a1gm._shown import html_table, one_line, solver_in_words
+from a1gm._solved import SolvedTable
+from a1gm._types import Bools, Floats, Ints, Negatives, OnUndetermined
+from a1gm._unknown import (
+    MOST_LINES,
+    text_of_empty_lines,
+    text_of_left_cells,
+    text_of_unknown_cells,
+    text_of_zeros,
 )
-from a1gm._labels import LabelNames, Names, check_same_labels
-from a1gm._statistics import (
-    Statistics,
-)
-from a1gm._types import (
-    Absent,
-    AnyArray,
-    Bools,
-    Fate,
-    Floats,
-    Ints,
-    Negatives,
-    OnUndetermined,
-    SmallInts,
-    Solver,
-)
+from a1gm._words import counted
 from a1gm.exceptions import (
     DimensionError,
     EmptyLineWarning,
@@ -55,14 +39,11 @@ from a1gm.exceptions import (
 
 if TYPE_CHECKING:
     from a1gm._factor_frames import FactorFrames
-    from a1gm.pattern import MissingPattern
 
 __all__ = ["RankOneFit"]
 
-MOST_NAMED = 5  # rows or columns that a warning names
 
-
-class RankOneFit:
+class RankOneFit(SolvedTable):
     """The best rank-1 explanation of a table, ``X[i, j] ≈ w[i] h[j]``.
 
     Made by ``a1gm.fit``; not meant to be constructed by hand.
@@ -78,103 +59,6 @@ class RankOneFit:
     row_labels, col_labels
         The table's own row and column names, or None.
     """
-
-    def __init__(
-        self,
-        *,
-        row_factor: Floats,
-        col_factor: Floats,
-        factors: Factors,
-        statistics: Statistics,
-        line_of_row: AnyArray | None,
-        components: Components | None,
-        source: AnySource | None,
-        exponent: int,
-        has_negatives: bool,
-        tol: float,
-        row_labels: Any,
-        col_labels: Any,
-        on_undetermined: OnUndetermined,
-        has_rows: bool,
-        weights: Floats | None = None,
-    ) -> None:
-        self._row_factor = row_factor
-        self.col_factor = col_factor
-        self.row_labels = row_labels
-        self.col_labels = col_labels
-        self.tol = tol
-        self._factors = factors
-        self._statistics = statistics
-        self._line_of_row = line_of_row
-        self._components = components
-        self._source = source
-        self._exponent = exponent
-        self._has_negatives = has_negatives
-        self._on_undetermined = on_undetermined
-        self._has_rows = has_rows
-        self._weights = weights
-        self._absent: Absent | None = getattr(source, "absent", None)
-        self._backend: str | None = getattr(source, "backend", None)
-
-    # ------------------------------------------------------------- the factors
-    @property
-    def row_factor(self) -> Floats:
-        """Row factors, one per row of the table."""
-        if not self._has_rows:
-            msg = (
-                "This fit was made without keeping its rows. Use fit.transform(block) "
-                "for the row factors of any rows, or PatternTable(keep_rows=True)."
-            )
-            raise ParameterError(msg)
-        return self._row_factor
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the table."""
-        return len(self.row_factor), len(self.col_factor)
-
-    @property
-    def solver(self) -> Solver:
-        """How it was solved: "closed form", "scaling" or "newton"."""
-        return self._factors.solver
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations used; 0 for the closed form."""
-        return self._factors.n_iter
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks with data of their own; scales between blocks are not determined."""
-        return self._factors.n_blocks
-
-    @property
-    def attained(self) -> bool:
-        """Whether a minimiser exists; False when observed zeros had to be given up."""
-        return self._given_up.n == 0
-
-    @cached_property
-    def _given_up(self) -> GivenUpZeros:
-        return GivenUpZeros(
-            self._statistics,
-            None if self._has_negatives else self._components,
-            self._line_of_row,
-            self._row_factor if self._has_rows else None,
-        )
-
-    @cached_property
-    def certificate(self) -> float:
-        """Largest relative mismatch between the margins of the fit and of the data.
-
-        At the optimum the fitted table has the row and column sums of the observed
-        cells, so 0 proves optimality.
-        """
-        return margin_mismatch(self._factors, self._statistics)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the certificate is within the tolerance asked for."""
-        return self.certificate <= self.tol
 
     @cached_property
     def divergence(self) -> float:
@@ -211,28 +95,27 @@ class RankOneFit:
     def _divergence_of(self, source: AnySource) -> float:
         if self._has_negatives:
             return math.nan
+        weights = self._weights
         if isinstance(source, SparseSource):
+            assert weights is None or isinstance(weights, SparseSource)
             block = self._factors.line_block
             rows = block if self._line_of_row is None else block[self._line_of_row]
             return divergence_of_stored(
-                source, self.row_factor, self.col_factor, rows, self._factors.col_block
+                source,
+                self.row_factor,
+                self.col_factor,
+                rows,
+                self._factors.col_block,
+                weights.values_at(source) if weights is not None else None,
             )
         same: Callable[[slice], Bools] | None = None
         if self.n_blocks != 1 or self._components is not None:
             same = self._same_block
+        if isinstance(weights, SparseSource):
+            weights = np.nan_to_num(weights.rows(slice(0, weights.n_rows)))
         return divergence_of_blocks(
-            source, self.row_factor, self.col_factor, same, self._weights
+            source, self.row_factor, self.col_factor, same, weights
         )
-
-    def _same_block(self, rows: slice) -> Bools:
-        line = self._factors.line_block
-        block = (
-            line[rows] if self._line_of_row is None else line[self._line_of_row[rows]]
-        )
-        inside: Bools = (block[:, None] == self._factors.col_block) & (block >= 0)[
-            :, None
-        ]
-        return inside
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self) -> Floats:
@@ -266,7 +149,9 @@ class RankOneFit:
             The table that was fitted. It is not modified.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
-            By default as said in ``fit``.
+            By default as said in ``fit``, except that a warning is not given twice:
+            the fit has warned of the cells of the table that was fitted. Another table,
+            or a fit that was loaded or unpickled, gets its warning here.
 
         Returns
         -------
@@ -282,7 +167,9 @@ class RankOneFit:
         source = self._read(X)
         self._check_shape(source)
         filled = fill_table(X, source, self._values)
-        if filled.first_left is not None:
+        if filled.first_left is None:
+            return filled.table
+        if on_undetermined is not None or not self._has_warned(filled.n_left, source):
             how = on_undetermined or self._on_undetermined
             self._say_left(filled.n_left, filled.first_left, source, how)
         return filled.table
@@ -301,7 +188,10 @@ class RankOneFit:
         """
         source = self._read(X)
         if source.n_cols != len(self.col_factor):
-            msg = f"X has {source.n_cols} columns, the fit has {len(self.col_factor)}."
+            msg = (
+                f"X has {counted(source.n_cols, 'column')}, the fit has "
+                f"{len(self.col_factor):,}."
+            )
             raise DimensionError(msg)
         self._check_columns(source)
         from a1gm._transform import row_factors
@@ -365,102 +255,6 @@ class RankOneFit:
 
         save_fit(self, path, overwrite=overwrite)
 
-    # ------------------------------------------------- what is known, and what not
-    @cached_property
-    def pattern(self) -> MissingPattern:
-        """The shape of the holes."""
-        from a1gm.pattern import make_pattern
-
-        n_lines = self._statistics.n_lines
-        if self._line_of_row is None:
-            rows_per_line = np.ones(n_lines, np.int64)
-        else:
-            rows_per_line = np.bincount(self._line_of_row, minlength=n_lines)
-        return make_pattern(self._statistics, rows_per_line, lambda: self)
-
-    @cached_property
-    def row_block(self) -> SmallInts:
-        """Component of each row, 0-based by first row; -1 if nothing is observed."""
-        return self._blocks[0]
-
-    @cached_property
-    def col_block(self) -> SmallInts:
-        """Component of each column, numbered as those of the rows."""
-        return self._blocks[1]
-
-    @cached_property
-    def _blocks(self) -> tuple[SmallInts, SmallInts]:
-        line_block, col_block = self._factors.line_block, self._factors.col_block
-        rows = (
-            line_block.copy()
-            if self._line_of_row is None
-            else line_block[self._line_of_row]
-        )
-        # Rows and columns of zeros are components of their own.
-        zero_rows = self.row_factor == 0.0
-        rows = np.where(zero_rows, self.n_blocks + np.cumsum(zero_rows) - 1, rows)
-        rows[np.isnan(self.row_factor)] = -1
-        n = self.n_blocks + int(zero_rows.sum())
-        zero_cols = (col_block < 0) & ~np.isnan(self.col_factor)
-        cols = np.where(zero_cols, n + np.cumsum(zero_cols) - 1, col_block)
-        n += int(zero_cols.sum())
-        labels, first = np.unique(rows[rows >= 0], return_index=True)
-        rename = np.full(n + 1, -1, np.int32)
-        rename[labels[np.argsort(first)]] = np.arange(len(labels))
-        rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
-        return rename[rows], rename[cols]
-
-    @property
-    def _all_finite(self) -> bool:
-        """Whether every missing cell has a finite value: the usual case."""
-        return self._components is None and self._factors.all_inside
-
-    @cached_property
-    def _knowledge(self) -> Knowledge:
-        components = self._components
-        if components is None:
-            components = Components(self._factors.line_block, self._factors.col_block)
-        is_zero_row = self._row_factor == 0.0
-        return Knowledge(
-            self._statistics,
-            components,
-            self._line_of_row,
-            is_zero_row,
-            none_between=self._components is None,
-        )
-
-    def fate(self, i: int, j: int) -> Fate:
-        """What the data say of cell (i, j), were it missing.
-
-        Parameters
-        ----------
-        i, j : int
-            Row and column, counted from 0.
-
-        Returns
-        -------
-        {"finite", "zero", "unbounded", "undetermined"}
-            Finite: ``row_factor[i] * col_factor[j]``. Zero: 0. Unbounded: the fit
-            improves as the cell grows without end. Undetermined: any value is as good.
-        """
-        if self._all_finite:  # but for rows of zeros
-            row, _ = self.row_factor[i], self.col_factor[j]  # both must exist
-            return "finite" if row else "zero"
-        return FATES[int(self._knowledge.fates(np.array([i]), np.array([j]))[0])]
-
-    @cached_property
-    def undetermined(self) -> UndeterminedCells:
-        """Missing cells without a value: row, column and kind, row by row."""
-        if self._all_finite:
-            none = np.zeros(0, np.int64)
-            return UndeterminedCells(none, none, none)
-        return self._knowledge.undetermined
-
-    @property
-    def n_undetermined(self) -> int:
-        """Missing cells that cannot be known (unbounded and undetermined)."""
-        return 0 if self._all_finite else int(self._knowledge.counts[UNBOUNDED:].sum())
-
     def say_what_is_unknown(self, names: Names | None = None) -> None:
         """Warn of empty rows and columns and of cells that cannot be known.
 
@@ -469,7 +263,9 @@ class RankOneFit:
         if self._all_finite:
             return
         names = names or LabelNames(self.row_labels, self.col_labels)
-        self._warn_of_empty_lines(names)
+        empty = self._text_of_empty_lines(names)
+        if empty:
+            warnings.warn(empty, EmptyLineWarning, stacklevel=4)
         counts = self._knowledge.counts
         n = int(counts[UNBOUNDED] + counts[UNDETERMINED])
         if (n or not self.attained) and self._on_undetermined != "ignore":
@@ -478,49 +274,39 @@ class RankOneFit:
                 raise UndeterminedError(text)
             warnings.warn(text, UndeterminedWarning, stacklevel=4)
 
-    def _warn_of_empty_lines(self, names: Names) -> None:
-        columns = np.flatnonzero(np.isnan(self.col_factor))
-        texts = []
-        for name, (first, n) in (
-            (names.rows, self._empty_rows(MOST_NAMED)),
-            (names.columns, (columns[:MOST_NAMED], len(columns))),
-        ):
-            if len(first):
-                more = f" and {n - len(first)} more" if n > len(first) else ""
-                texts.append(name([int(k) for k in first]) + more)
-        if texts:
-            warnings.warn(
-                f"Nothing is observed in {' and '.join(texts)}: the factors there are "
-                "NaN and the cells stay missing.",
-                EmptyLineWarning,
-                stacklevel=5,
-            )
+    def _text_of_empty_lines(self, names: Names) -> str:
+        rows, n_rows = self._empty_rows()
+        columns = np.flatnonzero(np.isnan(self.col_factor)).tolist()
+        return text_of_empty_lines(
+            names.rows(rows, n_rows), names.columns(columns, len(columns))
+        )
 
-    def _empty_rows(self, most: int) -> tuple[Sequence[int] | Ints, int]:
+    def _empty_rows(self) -> tuple[list[int], int]:
         """The first rows without an observed cell, and how many there are."""
         empty = np.flatnonzero(np.isnan(self._row_factor))
-        return empty[:most], len(empty)
+        return empty[:MOST_LINES].tolist(), len(empty)
 
     def _describe_unknown(self, counts: Ints, names: Names) -> str:
         parts = []
         if self.n_blocks > 1:
-            parts.append(f"The table falls into {self.n_blocks} blocks.")
+            parts.append(f"The table falls into {self.n_blocks:,} blocks.")
         if self._given_up.n:
-            place = names.cell(*self._given_up.first()) if self._has_rows else ""
-            where = f", the first at {place}" if place else ""
-            parts.append(
-                f"{self._given_up.n} observed zeros can only be approached, not fitted "
-                f"(no minimiser exists){where}; they are fitted by 0."
-            )
-        if counts[UNBOUNDED] or counts[UNDETERMINED]:
-            first = self._knowledge.first_unknown()
-            where = f", the first at {names.cell(*first)}" if first[0] >= 0 else ""
-            parts.append(
-                f"{counts[UNBOUNDED]} missing cells are unbounded and "
-                f"{counts[UNDETERMINED]} undetermined{where}. They stay missing; "
-                f"{names.see}."
-            )
+            first = names.cell(*self._given_up.first()) if self._has_rows else None
+            parts.append(text_of_zeros(self._given_up.n, first))
+        n_unbounded, n_open = counts[UNBOUNDED], counts[UNDETERMINED]
+        if n_unbounded or n_open:
+            row, col = self._knowledge.first_unknown()
+            first = names.cell(row, col) if row >= 0 else None
+            text = text_of_unknown_cells(n_unbounded, n_open, first, see=names.see)
+            parts.append(text)
         return " ".join(parts)
+
+    def _has_warned(self, n_left: int, source: AnySource) -> bool:
+        """Whether the fit has warned of the cells that stay missing in this table."""
+        if self._on_undetermined != "warn" or self._source is None:
+            return False
+        # The count first: an array may have got more holes since it was fitted.
+        return n_left == self.n_undetermined and same_cells(source, self._source)
 
     def _say_left(
         self, n: int, first: tuple[int, int], source: AnySource, how: OnUndetermined
@@ -528,11 +314,11 @@ class RankOneFit:
         if how == "ignore":
             return
         counts = self._knowledge.counts
-        text = (
-            f"{n} missing cells stay missing: {counts[UNBOUNDED]} are unbounded and "
-            f"{counts[UNDETERMINED] + counts[EMPTY]} undetermined by the data, the "
-            f"first at {source.where(*first)}. See fit.undetermined."
-        )
+        kinds = counts[UNBOUNDED], counts[UNDETERMINED] + counts[EMPTY]
+        # A table with other holes than the fitted one leaves other cells.
+        kinds_of_these = kinds if sum(kinds) == n else None
+        text = text_of_left_cells(n, source.where(*first), kinds_of_these)
+        text += " See fit.undetermined."
         if how == "raise":
             raise UndeterminedError(text)
         warnings.warn(text, UndeterminedWarning, stacklevel=3)
@@ -543,34 +329,22 @@ class RankOneFit:
         n, m = self.shape if self._has_rows else ("streamed", len(self.col_factor))
         lines = {
             "table": f"{n} x {m}",
-            "solver": self.solver
-            + (f", {self.n_iter} iterations" if self.n_iter else ""),
+            "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "blocks": str(self.n_blocks),
         }
         unknown = self.n_undetermined if self._has_rows else 0
         if unknown:
-            cells = "cell" if unknown == 1 else "cells"
-            lines["cannot be known"] = f"{unknown} missing {cells}"
+            lines["cannot be known"] = counted(unknown, "missing cell")
         if self._given_up.n:
             lines["zeros given up"] = str(self._given_up.n)
         return lines
 
     def __repr__(self) -> str:
-        return (
-            "RankOneFit("
-            + ", ".join(f"{k}: {v}" for k, v in self.summary().items())
-            + ")"
-        )
+        return one_line("RankOneFit", self.summary())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
-            for k, v in self.summary().items()
-        )
-        return f"<table><caption>RankOneFit</caption>{rows}</table>"
+        return html_table("RankOneFit", self.summary())
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: only its divergence travels."""

@@ -13,7 +13,7 @@ from a1gm._input.sparse import SparseSource, read_sparse
 from a1gm._types import Absent
 from a1gm.exceptions import NotNumericError, ParameterError
 
-__all__ = ["AnySource", "read_input"]
+__all__ = ["AnySource", "read_input", "same_cells"]
 
 AnySource: TypeAlias = Source | SparseSource
 FRAME_MODULES = frozenset(
@@ -75,6 +75,23 @@ def is_sparse(X: Any) -> bool:
     """Tell a SciPy sparse table, without loading SciPy for it."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
+
+
+def same_cells(one: AnySource, other: AnySource) -> bool:
+    """Whether two tables of one shape have the same cells, missing ones included."""
+    if isinstance(one, SparseSource) and isinstance(other, SparseSource):
+        return (
+            one.absent == other.absent
+            and np.array_equal(one.ptr, other.ptr)
+            and np.array_equal(one.cols, other.cols)
+            and np.array_equal(one.values, other.values, equal_nan=True)
+        )
+    if isinstance(one, Source) and isinstance(other, Source):
+        return all(
+            np.array_equal(block, other.rows(rows), equal_nan=True)
+            for rows, block in one.blocks()
+        )
+    return False
 
 
 def check_absent(absent: str | None) -> None:

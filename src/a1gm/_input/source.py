@@ -26,7 +26,8 @@ class Source:
     A table in one piece has its ``parts`` side by side. One whose columns are cut into
     chunks, or cannot be read where they lie, has ``cut``, which makes the rows from
     one place to another a table in one piece, and ``steps``, the rows where the pieces
-    begin and end. ``backend`` names the frame library it came from.
+    begin and end. ``backend`` names the frame library it came from, ``name`` is what
+    messages call the table.
     """
 
     parts: list[Part]
@@ -37,6 +38,7 @@ class Source:
     backend: str | None = None
     cut: Callable[[int, int], list[Part]] | None = None
     steps: tuple[int, ...] = ()
+    name: str = "X"
 
     def pieces(self) -> Iterator[tuple[int, Source]]:
         """Yield (first row, table in one piece)."""
@@ -46,17 +48,19 @@ class Source:
         for start, stop in zip(self.steps[:-1], self.steps[1:], strict=True):
             names = None if self.row_labels is None else self.row_labels[start:stop]
             parts = self.cut(start, stop)
-            yield (
-                start,
-                Source(parts, stop - start, self.n_cols, names, self.col_labels),
-            )
+            yield start, self._with(parts, stop - start, names)
 
     def in_one_piece(self) -> Source:
         """The same table with its pieces joined, at the price of a copy."""
         if self.cut is None:
             return self
-        parts = self.cut(0, self.n_rows)
-        return Source(parts, self.n_rows, self.n_cols, self.row_labels, self.col_labels)
+        return self._with(self.cut(0, self.n_rows), self.n_rows, self.row_labels)
+
+    def _with(self, parts: list[Part], n_rows: int, row_labels: Any) -> Source:
+        """Some rows of this table, in one piece."""
+        return Source(
+            parts, n_rows, self.n_cols, row_labels, self.col_labels, name=self.name
+        )
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows in blocks of float64 with NaN for the missing cells."""
@@ -80,16 +84,23 @@ class Source:
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
-        return name_cell(self.row_labels, self.col_labels, row, col, row_offset)
+        labels = self.row_labels, self.col_labels
+        return name_cell(*labels, row, col, row_offset, name=self.name)
 
 
 def name_cell(
-    row_labels: Any, col_labels: Any, row: int, col: int, row_offset: int = 0
+    row_labels: Any,
+    col_labels: Any,
+    row: int,
+    col: int,
+    row_offset: int = 0,
+    *,
+    name: str = "X",
 ) -> str:
     """Name a cell by its labels, or by its place in the whole table."""
     i = row + row_offset if row_labels is None else _text(row_labels[row])
     j = col if col_labels is None else _text(col_labels[col])
-    return f"X[{i}, {j}]"
+    return f"{name}[{i}, {j}]"
 
 
 def _text(label: Any) -> str:

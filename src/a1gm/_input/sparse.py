@@ -38,6 +38,11 @@ class SparseSource:
         """Row of each stored cell."""
         return np.repeat(np.arange(self.n_rows), np.diff(self.ptr))
 
+    def place(self, cell: int) -> tuple[int, int]:
+        """Row and column of a stored cell."""
+        row = int(np.searchsorted(self.ptr, cell, side="right")) - 1
+        return row, int(self.cols[cell])
+
     def rows_of_cells(self, cells: slice) -> Ints:
         """Row of some of the stored cells."""
         return lines_of_pairs(self.ptr, cells)
@@ -50,14 +55,35 @@ class SparseSource:
     def without_missing(self) -> SparseSource:
         """The stored cells that hold a number."""
         missing = self.missing
-        if not missing.any():
-            return self
-        counts = np.bincount(self.lines[~missing], minlength=self.n_rows)
+        return self.with_cells(~missing) if missing.any() else self
+
+    def with_cells(self, chosen: Bools) -> SparseSource:
+        """Some of the stored cells."""
+        counts = np.bincount(self.lines[chosen], minlength=self.n_rows)
         return self._with(
             np.concatenate(([0], np.cumsum(counts))),
-            self.cols[~missing],
-            self.values[~missing],
+            self.cols[chosen],
+            self.values[chosen],
         )
+
+    def with_values(self, values: Floats) -> SparseSource:
+        """The same stored cells with other values."""
+        return self._with(self.ptr, self.cols, values)
+
+    def values_at(self, other: SparseSource) -> Floats:
+        """Values of the cells that another table stores; NaN where this has none."""
+        if np.array_equal(self.ptr, other.ptr) and np.array_equal(
+            self.cols, other.cols
+        ):
+            return self.values
+        mine, theirs = (t.lines * t.n_cols + t.cols for t in (self, other))
+        place = np.searchsorted(mine, theirs)
+        found = np.zeros(len(theirs), bool)
+        inside = place < len(mine)
+        found[inside] = mine[place[inside]] == theirs[inside]
+        values = np.full(len(theirs), np.nan)
+        values[found] = self.values[place[found]]
+        return values
 
     def rows(self, rows: slice) -> Floats:
         """Read some rows as a dense table, NaN for the missing cells."""
@@ -83,7 +109,7 @@ class SparseSource:
     def observed_as_ones(self) -> SparseSource:
         """The same holes, with 1 in every stored cell that is not one."""
         ones = np.where(self.missing, np.nan, 1.0)
-        return self._with(self.ptr, self.cols, ones)
+        return self.with_values(ones)
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""

@@ -8,6 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from a1gm._words import counted, listed
+
+__all__ = ["counted", "listed", "progress_bar", "say", "warn"]
+
 _SHOW_AFTER_SECONDS = 1.0
 
 
@@ -20,17 +24,6 @@ def say(words: str) -> None:
 def warn(words: str) -> None:
     """Print a warning."""
     say(f"warning: {words}")
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: 1 row, 2,000 rows."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def listed(names: tuple[str, ...] | list[str], most: int = 8) -> str:
-    """Write some names, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 @contextlib.contextmanager

@@ -79,7 +79,7 @@ def impute_file(
     ):
         for block in fitted.table.blocks(progress=progress, known=fitted.kept):
             writer.write(filler.fill(block))
-    _say_result(out, filler, common)
+    _say_result(out, filler, common, has_warned=model is None)
 
 
 def _fitted(
@@ -155,7 +155,8 @@ def _writer(
             yield writer
 
 
-def _say_result(out: str, filler: Filler, common: Common) -> None:
+def _say_result(out: str, filler: Filler, common: Common, *, has_warned: bool) -> None:
+    """Tell what was done; ``has_warned`` is whether the fit told what stays missing."""
     if common.json:
         summary = {
             "out": out,
@@ -174,7 +175,8 @@ def _say_result(out: str, filler: Filler, common: Common) -> None:
     say(f"Filled {cells} in {columns}{where}.")
     if filler.n_left:
         cells = counted(filler.n_left, "cell stays", "cells stay")
-        warn(f"{cells} missing: the data determine no value.")
+        tell = say if has_warned else warn
+        tell(f"{cells} missing: the data determine no value.")
 
 
 def register(app: typer.Typer) -> None:

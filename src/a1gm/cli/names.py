@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from a1gm._unknown import MOST_LINES, named_lines
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -24,19 +26,19 @@ class FileNames:
     table: TableReader
     see: str = "a1gm report lists them"
 
-    def rows(self, places: Sequence[int]) -> str:
-        """Name some rows."""
-        noun, names = self._rows(places)
-        return f"{noun}{'s' if len(places) > 1 else ''} {', '.join(names)}"
+    def rows(self, places: Sequence[int], total: int) -> str:
+        """Name the first of some rows."""
+        noun, names = self._rows(places[:MOST_LINES])
+        return named_lines(noun, names, total)
 
-    def columns(self, places: Sequence[int]) -> str:
-        """Name some columns."""
-        names = ", ".join(repr(self.table.names[place]) for place in places)
-        return f"column{'s' if len(places) > 1 else ''} {names}"
+    def columns(self, places: Sequence[int], total: int) -> str:
+        """Name the first of some columns."""
+        names = [repr(self.table.names[place]) for place in places[:MOST_LINES]]
+        return named_lines("column", names, total)
 
     def cell(self, row: int, col: int) -> str:
         """Name a cell."""
-        return f"{self.rows([row])}, {self.columns([col])}"
+        return f"{self.rows([row], 1)}, {self.columns([col], 1)}"
 
     def all_rows(self) -> list[str]:
         """Name every row; the table must have been read."""
@@ -46,6 +48,8 @@ class FileNames:
     def _rows(self, places: Sequence[int]) -> tuple[str, list[str]]:
         from a1gm.io.csv_source import CsvSource
 
+        if not places:
+            return "row", []
         if self.table.options.id:
             return "row", [repr(name) for name in _ids_of(self.table, places)]
         if isinstance(self.table.source, CsvSource):

@@ -163,8 +163,8 @@ def say_table(table: TableReader, common: Common) -> None:
     if common.quiet:
         return
     size = counted(table.source.n_rows or 0, "row")
-    columns = f"{counted(len(table.names), 'numeric column')} ({listed(table.names, 5)})"
-    say(f"{table.name}: {size}, {columns}.")
+    columns = counted(len(table.names), "numeric column")
+    say(f"{table.name}: {size}, {columns} ({listed(table.names, 5)}).")
     _say_if_no_header(table)
     if table.passed_through:
         names = [_passed_name(table, name) for name in table.passed_through]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -14,17 +13,19 @@ from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted
 
 from a1gm._by_block import values_for_rows
-from a1gm._fill import fill_table
+from a1gm._fill import Values, fill_table
 from a1gm._fit import fit_observation, warn_of_gap
 from a1gm._input import AnySource, SparseSource
 from a1gm._observe import observe
-from a1gm._types import AnyArray, Bools, Floats, SmallInts
+from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._unknown import text_of_left_cells
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,
     read_features,
     read_table,
 )
+from a1gm.estimators._fallback import check_fallback, fallback_values
 from a1gm.estimators._marker import check_marker, is_nan_like, mark_missing
 from a1gm.exceptions import EmptyLineWarning, ParameterError, UndeterminedWarning
 
@@ -44,7 +45,12 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     add_indicator : bool, default=False
         Append columns that say which cells were missing.
     keep_empty_features : bool, default=False
-        Keep columns without any observed cell in ``fit``, filled with 0.
+        Keep columns without any observed cell in ``fit``, filled with 0, or with
+        ``fallback`` where that is a number.
+    fallback : None, "column" or number, default=None
+        What a cell gets that the data do not determine: nothing (it stays NaN, and a
+        warning counts such cells), the mean of its column's observed cells in ``fit``,
+        or this number, which must be finite and >= 0.
     copy : bool, default=True
         With ``False``, fill an array of floats in place.
     tol : float, default=1e-10
@@ -56,6 +62,9 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     col_factor_ : ndarray of shape (n_features_in_,)
         Column factors; NaN for columns without any observed cell.
+    fallback_ : ndarray of shape (n_features_in_,)
+        The value of each column for cells that the data do not determine; NaN where
+        they stay missing.
     n_iter_ : int
         Iterations of the fit; 1 for the closed form, which takes none.
     indicator_ : MissingIndicator
@@ -70,7 +79,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Rows at ``transform`` may be new and have other missing cells: the row's factor is
     its sum over the sum of its observed columns' factors. A cell that the data do not
     determine (a row without any observed cell, or columns never observed together with
-    the others) stays NaN, with one warning that counts them.
+    the others) stays NaN, with one warning that counts them, unless ``fallback`` says
+    what to put there. A next step that takes no NaN needs a fallback.
 
     Absent cells of a sparse table are zeros; its stored missing cells are filled.
 
@@ -82,12 +92,20 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([[ 1.,  2.,  3.],
            [ 2.,  4.,  6.],
            [ 4.,  8., 12.]])
+
+    A row without any observed cell has no level of its own:
+
+    >>> imputer = RankOneImputer(fallback="column").fit([[1, 2], [2, 4], [6, np.nan]])
+    >>> imputer.transform([[np.nan, np.nan], [4, np.nan]])
+    array([[3., 3.],
+           [4., 8.]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing_values": [MissingValues()],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
+        "fallback": "no_validation",  # checked by check_fallback, in our words
         "copy": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -99,6 +117,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         missing_values: Any = np.nan,
         add_indicator: bool = False,
         keep_empty_features: bool = False,
+        fallback: Literal["column"] | float | None = None,
         copy: bool = True,
         tol: float = 1e-10,
         max_iter: int = 1000,
@@ -106,6 +125,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.missing_values = missing_values
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
+        self.fallback = fallback
         self.copy = copy
         self.tol = tol
         self.max_iter = max_iter
@@ -126,6 +146,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             This estimator.
         """
         self._validate_params()
+        check_fallback(self.fallback)
         check_marker(self.missing_values, X)
         source, features = read_features(self, X, "zero")
         source = mark_missing(source, self.missing_values)
@@ -139,10 +160,11 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             quiet=True,
         )
         if fit._factors.gap > self.tol:
-            warn_of_gap(fit._factors, self.tol, stacklevel=3)
+            warn_of_gap(fit._factors, self.tol)
         indicator: Any = self._new_indicator(source) if self.add_indicator else None
         self.col_factor_: Floats = fit.col_factor
         self._col_block: SmallInts = fit._factors.col_block
+        self.fallback_: Floats = fallback_values(self.fallback, fit)
         self.n_iter_ = max(1, fit.n_iter)
         self.indicator_ = indicator
         features.set_on(self)
@@ -202,7 +224,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _filled(self, X: Any, source: AnySource) -> Any:
         known = values_for_rows(source, self.col_factor_, self._col_block)
-        values = self._with_empty_columns(known)
+        values = self._with_fallback(known)
         in_place = not self.copy
         dtype = output_dtype(X, source)
         if isinstance(source, SparseSource):
@@ -218,25 +240,22 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             table = table[:, np.flatnonzero(kept)]
         if n_left > 0:
             warnings.warn(
-                f"{n_left} missing cells stay missing: the data do not determine them "
-                "(their row observes nothing that was fitted together with their "
-                "column).",
+                text_of_left_cells(n_left) + " A row must observe something that was "
+                "fitted together with the column of the hole.",
                 UndeterminedWarning,
                 stacklevel=3,
             )
         return table
 
-    def _with_empty_columns(
-        self, known: Callable[[Any, Any], Floats]
-    ) -> Callable[[Any, Any], Floats]:
-        if not self.keep_empty_features:
-            return known
-        empty = np.isnan(self.col_factor_)
+    def _with_fallback(self, known: Values) -> Values:
+        fallback = self.fallback_
+        if self.keep_empty_features:
+            without_any = np.isnan(self.col_factor_) & np.isnan(fallback)
+            fallback = np.where(without_any, 0.0, fallback)
 
-        def values(i: Any, j: Any) -> Floats:
+        def values(i: Ints, j: Ints) -> Floats:
             found = known(i, j)
-            found[empty[j]] = 0.0
-            return found
+            return np.where(np.isnan(found), fallback[j], found)
 
         return values
 

@@ -22,6 +22,7 @@ from a1gm._observe import observe
 from a1gm._pattern_table import PatternTable
 from a1gm._transform import row_factors
 from a1gm._types import Absent, AnyArray, Floats, Negatives, Solver
+from a1gm._unknown import text_of_unknown_rows
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,
@@ -242,10 +243,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
             warnings.warn(
-                f"{len(unknown)} rows have no observed cell with a known factor, the "
-                f"first is row {unknown[0]}; their factor is NaN.",
-                EmptyLineWarning,
-                stacklevel=2,
+                text_of_unknown_rows(unknown.tolist()), EmptyLineWarning, stacklevel=2
             )
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,10 +15,16 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from a1gm._input import Source
+from a1gm._labels import check_same_labels
 from a1gm._types import AnyArray, Floats, Solver
+from a1gm._unknown import text_of_unknown_rows
+from a1gm._warn import warn_user
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
-from a1gm.nmmf._fit import fit_nmmf, read_table
+from a1gm.nmmf._fit import fit_nmmf
+from a1gm.nmmf._layout import SharedTable
+from a1gm.nmmf._read import read_side, read_table
 from a1gm.nmmf._transform import shared_row_factors
 from a1gm.nmmf.result import NMMFFit
 
@@ -67,6 +73,17 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, when X has names that are all text.
 
+    Notes
+    -----
+    In a pipeline, pass the side tables to the step: ``pipe.fit(X, nmmf__Y=Y)``, or with
+    scikit-learn's metadata routing, after ``set_fit_request(Y=True, Z=True)`` and
+    ``set_transform_request(Z=True)``, to the pipeline: ``pipe.fit(X, Y=Y, Z=Z)``.
+
+    Cross-validation (``GridSearchCV``, ``cross_validate``) cuts whatever has
+    ``n_samples`` rows to the rows of each fold. That is right for Z, but Y shares the
+    columns of X, not its rows: if it happens to have as many rows, it is cut as well.
+    Add a row of NaN to Y then, or choose the weights with ``a1gm.tune_nmmf``.
+
     See Also
     --------
     a1gm.fit_nmmf : The function behind this class.
@@ -90,6 +107,8 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
+    # scikit-learn takes "Y" for another name of the target and would not route it.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"Y": None}
     _fit: NMMFFit
 
     def __init__(
@@ -117,6 +136,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X : table of shape (n_samples, n_features)
             Non-negative numbers; NaN (or the container's own mark) is missing.
         y : ignored
+            The target of a pipeline. What can only be a table Y is refused here.
         Y : table of shape (any, n_features), optional
             Shares the columns of X.
         Z : table of shape (n_samples, any), optional
@@ -128,6 +148,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             This estimator.
         """
         self._validate_params()
+        _refuse_table_as_target(y, X)
         fit = fit_nmmf(
             X,
             Y,
@@ -168,43 +189,54 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X : table of shape (n_samples, n_features)
             Rows, which may be new and have other missing cells.
         Z : table of shape (n_samples, columns of Z), optional
-            The same rows of Z. Without it the rows of X decide alone.
+            The same rows of Z. Without it the rows of X decide alone. It counts with
+            the weight that ``beta`` had in ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, 1)
-            NaN for a row that observes nothing.
+            NaN for a row that observes nothing (in X alone, when Z has weight 0).
+
+        Raises
+        ------
+        LabelError
+            Z has other columns than in ``fit``, or other rows than X.
         """
         check_is_fitted(self)
         source = read_table(X, "X")
         check_same_features(self, X)
-        tables = [(source, self._fit.h, 1.0)]
-        if Z is not None:
-            tables.append((self._read_side(Z, source.n_rows), self._fit.b, self.beta))
+        x, z = self._fit._table("X"), self._read_z(Z, source)
+        assert x is not None
+        tables = [(replace(x, source=source), self._fit.h)]
+        if z is not None:
+            tables.append((z, self._fit.b))
         factors = shared_row_factors(tables)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
-            warnings.warn(
-                f"{len(unknown)} rows have no observed cell with a known factor, the "
-                f"first is row {unknown[0]}; their factor is NaN.",
-                EmptyLineWarning,
-                stacklevel=2,
-            )
+            warn_user(text_of_unknown_rows(unknown.tolist()), EmptyLineWarning)
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 
-    def _read_side(self, Z: Any, n_rows: int) -> Any:
-        if len(self._fit.b) == 0:
+    def _read_z(self, Z: Any, x: Source) -> SharedTable | None:
+        """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
+        if Z is None:
+            return None
+        source, fitted = read_side(Z, "Z", 0, x), self._fit._table("Z")
+        if fitted is None:
+            if source is None:  # no columns here, and none in fit
+                return None
             msg = "Z was not given to fit: its columns have no factors. Leave it out."
             raise ParameterError(msg)
-        z = read_table(Z, "Z")
-        for axis, size, expected in (
-            ("columns", z.n_cols, len(self._fit.b)),
-            ("rows", z.n_rows, n_rows),
-        ):
-            if size != expected:
-                msg = f"Z has {size} {axis}, but {expected} are expected."
-                raise DimensionError(msg)
-        return z
+        n_cols, expected = 0 if source is None else source.n_cols, len(self._fit.b)
+        if source is None or n_cols != expected:
+            msg = (
+                f"Z has {n_cols} columns, but {expected} are expected: those that it "
+                "had in fit, in the same order."
+            )
+            raise DimensionError(msg)
+        names, known = source.col_labels, fitted.source.col_labels
+        check_same_labels("column", names, known, "Z", "the fit")
+        check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
+        return replace(fitted, source=source)
 
     # -------------------------------------------------------------- fitted attributes
     def _solution(self) -> NMMFFit:
@@ -275,3 +307,32 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_table_as_target(y: Any, X: Any) -> None:
+    """Refuse a table in the place of y, where it would be ignored without a word.
+
+    A pipeline may hand over targets of several columns: these have the rows of X.
+    """
+    shape, of_x = _shape_of(y), _shape_of(X)
+    if shape is None or of_x is None:
+        return
+    has_columns_of_x = shape[1] == of_x[1] > 1
+    if shape[0] != of_x[0] or has_columns_of_x:
+        msg = (
+            f"y is a table of shape {shape}, but the second argument of fit is the "
+            "place of a target, which is ignored. Pass tables that share factors with "
+            "X by name, as in fit(X, Y=...) or fit(X, Z=...)."
+        )
+        raise ParameterError(msg)
+
+
+def _shape_of(table: Any) -> tuple[int, int] | None:
+    """Rows and columns; None for what is no table."""
+    shape = getattr(table, "shape", None)
+    if isinstance(table, list | tuple):
+        try:
+            shape = np.shape(table)
+        except ValueError:  # rows of different lengths
+            return None
+    return shape if isinstance(shape, tuple) and len(shape) == 2 else None

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from a1gm._words import counted
 from a1gm.exceptions import FileFormatError
 from a1gm.io.number_marks import marks_remedy
 from a1gm.io.options import TableOptions, hint
@@ -81,8 +82,9 @@ def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
         header = header or record
         if len(record) != n_columns:
             return FileFormatError(
-                f"{table.name}, line {line}: {len(record)} cells, but the header has "
-                f"{n_columns}: {_shortened(table.delimiter.join(record))!r}. "
+                f"{table.name}, line {line}: {counted(len(record), 'cell')}, but the "
+                f"header has {n_columns}: "
+                f"{_shortened(table.delimiter.join(record))!r}. "
                 f"{_ragged_remedy(table, header, record)}"
             )
     return FileFormatError(f"{table.name} has rows of different lengths.")
@@ -183,8 +185,8 @@ def not_a_number(
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
-        f"({n_others:,} such {'cell' if n_others == 1 else 'cells'} beside "
-        f"{n_numbers:,} {'number' if n_numbers == 1 else 'numbers'}{more}). "
+        f"({counted(n_others, 'such cell')} beside "
+        f"{counted(n_numbers, 'number')}{more}). "
         f"{remedy} If the column is not part of the table, {leave_out}."
     )
 

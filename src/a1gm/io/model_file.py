@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._types import AnyArray
-from a1gm.exceptions import ModelFileError
+from a1gm.exceptions import MissingFileError, ModelFileError
 from a1gm.io.atomic import atomic_write
 
 __all__ = ["FORMAT_VERSION", "read_model", "write_model"]
@@ -88,6 +88,8 @@ def read_model(
     ------
     ModelFileError
         The file is damaged, hostile, of something else, or of a newer release.
+    MissingFileError
+        There is no such file.
     """
     place = Path(path)
     try:
@@ -100,7 +102,13 @@ def read_model(
     except ModelFileError:
         raise
     except FileNotFoundError:
-        raise
+        msg = f"{place} does not exist. Check the path; save() of a fit writes a model."
+        raise MissingFileError(msg) from None
+    except IsADirectoryError:
+        raise _refusal(place, "it is a folder", "Name a file in it.") from None
+    except OSError as error:
+        why = f"it cannot be read ({error.strerror or error})"
+        raise _refusal(place, why, "Check the file and its permissions.") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
         raise _refusal(place, f"it is damaged or not a model file ({error})") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
-from a1gm.exceptions import FileFormatError, OutputError
+from a1gm.exceptions import FileFormatError, MissingFileError, OutputError
 
 Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream"]
 
@@ -127,7 +127,7 @@ def _open(path: Path, name: str) -> IO[bytes]:
     except IsADirectoryError:
         raise FileFormatError(f"{name} is a folder; name a file in it.") from None
     except FileNotFoundError:
-        raise FileFormatError(f"{name} does not exist.") from None
+        raise MissingFileError(f"{name} does not exist. Check the path.") from None
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {error.strerror}.") from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from a1gm._types import Floats
+from a1gm._words import counted
 from a1gm.exceptions import (
     FileFormatError,
     InfiniteValuesError,
@@ -184,7 +185,9 @@ class TableReader:
             rows += self._advance(batch, rows, progress)
         self.source.origin.check_unchanged()
         if self.source.n_rows not in (None, rows):
-            raise self._changed(f"had {self.source.n_rows:,} rows and now {rows:,}")
+            raise self._changed(
+                f"had {counted(self.source.n_rows, 'row')} and now {rows:,}"
+            )
         self.source.n_rows = rows
         self._settle()
 

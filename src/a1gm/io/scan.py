@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from a1gm._input import Source
+from a1gm._words import counted
 from a1gm.exceptions import DataError, FileFormatError
 from a1gm.io.csv_source import CsvSource
 from a1gm.io.parts import Part, part_of_column, stacked_parts
@@ -104,8 +105,8 @@ def _pieces(table: TableReader) -> Iterator[Piece]:
     table.source.origin.check_unchanged()
     if table.source.n_rows not in (None, rows):
         raise FileFormatError(
-            f"{table.name} had {table.source.n_rows:,} rows and now has {rows:,}: it "
-            "changed while it was being read."
+            f"{table.name} had {counted(table.source.n_rows, 'row')} and now has "
+            f"{rows:,}: it changed while it was being read."
         )
     table.source.n_rows = rows
 

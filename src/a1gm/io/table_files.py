@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from a1gm._types import Floats
-from a1gm.exceptions import FileFormatError, LabelError, ParameterError
+from a1gm.exceptions import (
+    FileFormatError,
+    LabelError,
+    MissingFileError,
+    ParameterError,
+)
 from a1gm.io.options import TableOptions
 from a1gm.io.read_ahead import read_ahead
 from a1gm.io.reader import TableReader, open_table
@@ -64,7 +69,7 @@ def _expanded(path: str) -> list[str]:
     if not place.exists() and glob.has_magic(path):
         found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a text
         if not found:
-            raise FileFormatError(f"No file matches {path!r}.")
+            raise MissingFileError(f"No file matches {path!r}. Check the pattern.")
         return found
     return [path]
 

@@ -8,17 +8,17 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._input import Source, read_input
-from a1gm._input.door import is_sparse
+from a1gm._input import Source
 from a1gm._types import OnUndetermined
-from a1gm.exceptions import DimensionError, ParameterError, WeightsError
+from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf._join import join
-from a1gm.nmmf._layout import Layout, lay_out
+from a1gm.nmmf._layout import Layout, check_passive_sets, lay_out
 from a1gm.nmmf._observe import observe_row_sets
 from a1gm.nmmf._passive import share_factors
+from a1gm.nmmf._read import read_side, read_table
 from a1gm.nmmf._shared_fit import SharedFit
 from a1gm.nmmf._solve import row_factors_of_sets, solve_joint
-from a1gm.nmmf.result import NMMFFit, RelationsFit
+from a1gm.nmmf.result import NMMFFit, RelationsFit, check_mapping
 
 __all__ = ["fit_nmmf", "fit_relations"]
 
@@ -70,7 +70,8 @@ def fit_nmmf(
     Raises
     ------
     DimensionError, LabelError
-        Y has other columns, or Z other rows, than X.
+        Y has other columns, or Z other rows, than X. Names that only count from 0, like
+        the default index of a frame, are no names.
     NegativeValuesError, InfiniteValuesError, NothingObservedError
         A table cannot be fitted; the message names the table and the cell.
     ParameterError
@@ -115,48 +116,19 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     declared: list[tuple[Hashable, str, Hashable, Hashable, Source, float]] = [
         ("X", "X", "w", "h", x, 1.0)
     ]
-    if not _is_absent(Y, axis=0):
-        y = read_table(Y, "Y")
-        _check_shared("Y", "columns", y.n_cols, x.n_cols)
+    y = read_side(Y, "Y", 1, x)
+    if y is not None:
         declared.append(("Y", "Y", "a", "h", y, float(alpha)))
-    if not _is_absent(Z, axis=1):
-        z = read_table(Z, "Z")
-        _check_shared("Z", "rows", z.n_rows, x.n_rows)
+    z = read_side(Z, "Z", 0, x)
+    if z is not None:
         declared.append(("Z", "Z", "w", "b", z, float(beta)))
     return lay_out(declared)
 
 
-def read_table(table: Any, name: str) -> Source:
-    """Read a table into one piece; sparse ones are refused."""
-    if is_sparse(table):
-        msg = (
-            f"{name} is a SciPy sparse table, which a joint fit does not read. Pass "
-            f"{name}.toarray(), with NaN for the cells that are missing."
-        )
-        raise ParameterError(msg)
-    source: Source = read_input(table, name=name)
-    return source.in_one_piece()
-
-
-def _is_absent(table: Any, *, axis: int) -> bool:
-    """Whether there is no table, or one without entities of its own."""
-    shape = getattr(table, "shape", None)
-    return table is None or (
-        isinstance(shape, tuple) and len(shape) == 2 and shape[axis] == 0
-    )
-
-
-def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
-    if size != size_of_x:
-        msg = (
-            f"{name} has {size} {axis}, but X has {size_of_x}: it "
-            f"shares the {axis} of X and needs the same ones in the same order."
-        )
-        raise DimensionError(msg)
-
-
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:
-    if not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
+    """Refuse what is no usable weight; True and False are answers, not weights."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and 0.0 <= float(value) < math.inf):
         msg = f"{name} must be a finite number of at least 0, got {value!r}."
         raise error(msg)
     # Weighted sums and their quotients must stay well inside float64.
@@ -227,6 +199,9 @@ def fit_relations(
     >>> (fit.factors["store"] / fit.factors["store"][1]).round(12)
     array([5., 1.])
     """
+    check_mapping(tables, "tables", ParameterError)
+    if weights is not None:
+        check_mapping(weights, "weights", WeightsError)
     layout = lay_out(_declared(tables, weights or {}))
     return fit_layout(
         layout,
@@ -281,6 +256,7 @@ def fit_layout(
     if all(table.is_passive for table in layout.tables):
         msg = "All weights are zero: no table is left to steer the factors."
         raise WeightsError(msg)
+    check_passive_sets(layout)
     seen = observe_row_sets(layout, n_threads=n_threads)
     solution = solve_joint(join(layout, seen), tol=tol, max_iter=max_iter)
     rows = row_factors_of_sets(solution, n_threads)

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from a1gm._labels import first_difference, text_of_label
+from a1gm._words import counted
 from a1gm.exceptions import DimensionError, LabelError
 
 __all__ = ["Axis", "check_same_entities"]
@@ -20,9 +21,9 @@ def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
     other_name, other_side, other_size, other_labels = other
     if size != other_size:
         msg = (
-            f"{name} has {size} {side}, but {other_name} has {other_size} "
-            f"{other_side}: both are the entities {entities!r} and must have the same "
-            "number, in the same order."
+            f"{name} has {_counted(size, side)}, but {other_name} has "
+            f"{_counted(other_size, other_side)}: both are the entities "
+            f"{entities!r} and must have the same number, in the same order."
         )
         raise DimensionError(msg)
     at = first_difference(labels, other_labels)
@@ -34,3 +35,7 @@ def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
             "order, or pass arrays without names."
         )
         raise LabelError(msg)
+
+
+def _counted(size: int, side: str) -> str:
+    return counted(size, side.removesuffix("s"))

@@ -14,12 +14,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from a1gm._input import Source
-from a1gm._input.source import Part
+from a1gm._input.source import Part, name_cell
 from a1gm._types import Floats
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf._labels import Axis, check_same_entities
 
-__all__ = ["EntitySet", "Layout", "SharedTable", "lay_out", "transpose"]
+__all__ = [
+    "EntitySet",
+    "Layout",
+    "SharedTable",
+    "check_passive_sets",
+    "lay_out",
+    "transpose",
+]
 
 PROPORTIONAL = 1e-12  # weights are a product a_r b_c when they agree to within this
 
@@ -49,14 +56,10 @@ class SharedTable:
 
     def where(self, row: int, col: int) -> str:
         """Name a cell the way its owner does."""
-        labels = self.source.row_labels, self.source.col_labels
-        place = [
-            str(k) if names is None else repr(names[k])
-            for k, names in zip((row, col), labels, strict=True)
-        ]
+        rows, cols = self.source.row_labels, self.source.col_labels
         if self.transposed:
-            place.reverse()
-        return f"{self.name}[{', '.join(place)}]"
+            return name_cell(cols, rows, col, row, name=self.name)
+        return name_cell(rows, cols, row, col, name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,9 @@ class Layout:
         tables = []
         for table in self.tables:
             s = table.source
-            empty = Source([], s.n_rows, s.n_cols, s.row_labels, s.col_labels)
+            empty = Source(
+                [], s.n_rows, s.n_cols, s.row_labels, s.col_labels, name=s.name
+            )
             tables.append(replace(table, source=empty))
         return replace(self, tables=tuple(tables))
 
@@ -129,6 +134,7 @@ def lay_out(
     ``declared`` yields (key, name, row entities, column entities, table, weight).
     """
     entries = list(declared)
+    _refuse_self_relations([(name, row, col) for _, name, row, col, _, _ in entries])
     _check_shared_sets(entries)
     side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
     numbers: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
@@ -151,6 +157,52 @@ def lay_out(
         for n, c in numbers[1].items()
     )
     return Layout(row_sets, col_sets, tuple(tables))
+
+
+def check_passive_sets(layout: Layout) -> None:
+    """Refuse entities that only tables of weight 0 know, and only from one another.
+
+    A table of weight 0 gives factors to its entities from those on its other side, so
+    these must be in a table that steers.
+    """
+    sides = (layout.row_sets, layout.col_sets)
+    for own, other in (sides, sides[::-1]):
+        for entities in own:
+            if not layout.is_passive_set(entities):
+                continue
+            tables = [layout.tables[t] for t in entities.tables]
+            across = [
+                other[t.col_set if own is layout.row_sets else t.row_set]
+                for t in tables
+            ]
+            if all(layout.is_passive_set(s) for s in across):
+                _refuse_passive_set(entities, tables, across)
+
+
+def _refuse_passive_set(
+    entities: EntitySet, tables: list[SharedTable], across: list[EntitySet]
+) -> None:
+    names = " and ".join(t.name for t in tables)
+    others = " and ".join(repr(s.name) for s in across)
+    has, its = ("have", "their") if len(tables) > 1 else ("has", "its")
+    msg = (
+        f"{names} {has} weight 0, and {others} on {its} other side is in no table of "
+        f"positive weight, so nothing determines the factors of {entities.name!r}. "
+        f"Give a table of {entities.name!r} or {others} a positive weight, or leave "
+        f"{names} out."
+    )
+    raise WeightsError(msg)
+
+
+def _refuse_self_relations(edges: list[tuple[str, Hashable, Hashable]]) -> None:
+    for name, row, col in edges:
+        if row == col:
+            msg = (
+                f"Table {name} relates {row!r} to itself: entities are either row "
+                "entities or column entities, and cannot be both. Leave this table "
+                "out, or give one of its two axes a name of its own."
+            )
+            raise ParameterError(msg)
 
 
 def _check_shared_sets(
@@ -202,5 +254,10 @@ def transpose(source: Source) -> Source:
     else:  # column frames do not lie in one piece
         parts = [(source.rows(slice(0, source.n_rows)).T, None, None, 0, 0)]
     return Source(
-        parts, source.n_cols, source.n_rows, source.col_labels, source.row_labels
+        parts,
+        source.n_cols,
+        source.n_rows,
+        source.col_labels,
+        source.row_labels,
+        name=source.name,
     )

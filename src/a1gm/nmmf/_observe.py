@@ -148,10 +148,10 @@ def check_something_observed(tables: list[SharedTable], columns: Bools) -> None:
     for table in tables:
         stop = start + table.source.n_cols
         if not columns[start:stop].any():
+            give = "Give" if table.key == "X" else "Leave the table out, or give"
             msg = (
                 f"Nothing is observed in {table.name}: all of its {table.shape_text} "
-                "cells are missing. Leave the table out, or give it at least one "
-                "number."
+                f"cells are missing. {give} it at least one number."
             )
             raise NothingObservedError(msg)
         start = stop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -10,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._fit import warn_of_gap
 from a1gm._knowledge import UNBOUNDED, UNDETERMINED, UndeterminedCells
 from a1gm._labels import text_of_label
+from a1gm._shown import html_table, one_line, solver_in_words
 from a1gm._types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._unknown import MOST_LINES, text_of_unknown_cells, text_of_zeros
+from a1gm._warn import warn_user
+from a1gm._words import counted, listed
 from a1gm.exceptions import (
-    ConvergenceWarning,
     EmptyLineWarning,
     UndeterminedError,
     UndeterminedWarning,
@@ -131,12 +134,20 @@ class SharedFit:
     # ------------------------------------------------------------------ by table
     @cached_property
     def divergences(self) -> dict[Any, float]:
-        """Divergence of each table on its observed cells, without its weight."""
+        """Divergence of each table on its observed cells, without its weight.
+
+        Computed when first asked for, from the tables where they lie: an array that was
+        changed since the fit gives the divergence of the changed one. NaN for a table
+        of weight 0 with observed cells whose value is not determined.
+        """
         return {t.key: self._views[t.key].divergence for t in self._layout.tables}
 
     @property
     def divergence(self) -> float:
-        """The cost that was minimised: the divergences times their weights, summed."""
+        """The cost that was minimised: the divergences times their weights, summed.
+
+        Like ``divergences``, computed from the tables as they are when first asked for.
+        """
         return sum(
             table.weight * self.divergences[table.key]
             for table in self._layout.tables
@@ -167,11 +178,7 @@ class SharedFit:
         return fitted.T if table.transposed else fitted
 
     def _impute(self, table: SharedTable, X: Any, how: OnUndetermined | None) -> Any:
-        view = self._views[table.key]
-        if not table.transposed:
-            return view.impute(X, on_undetermined=how)
-        turned = X if hasattr(X, "T") else np.asarray(X)
-        return view.impute(turned.T, on_undetermined=how).T
+        return self._views[table.key].impute(X, on_undetermined=how)
 
     # ------------------------------------------------------------------ by entity
     def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:
@@ -199,11 +206,7 @@ class SharedFit:
         """Warn of a poor certificate, empty entities and cells that cannot be known."""
         raw = self._solution.raw
         if raw.gap > self.tol:
-            text = (
-                f"The fit stopped after {raw.n_iter} iterations with a certificate of "
-                f"{raw.gap:.2g}, above tol={self.tol:g}. Raise max_iter (or tol)."
-            )
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            warn_of_gap(raw, self.tol)
         self._warn_of_empty_entities()
         if raw.n_blocks == 1 and self._solution.components is None:
             return
@@ -212,25 +215,23 @@ class SharedFit:
         if text and self._on_undetermined == "raise":
             raise UndeterminedError(text)
         if text and self._on_undetermined == "warn":
-            warnings.warn(text, UndeterminedWarning, stacklevel=4)
+            warn_user(text, UndeterminedWarning)
 
     def _warn_of_empty_entities(self) -> None:
         texts = []
         for name, factor, labels in self._factors_by_name():
-            empty = np.flatnonzero(np.isnan(factor))
-            if len(empty):
-                shown = ", ".join(
-                    str(k) if labels is None else text_of_label(labels[k])
-                    for k in empty[:5]
-                )
-                more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
-                texts.append(f"{name}[{shown}{more}]")
+            names = [
+                str(k) if labels is None else text_of_label(labels[k])
+                for k in np.flatnonzero(np.isnan(factor)).tolist()
+            ]
+            if names:
+                texts.append(f"{name}[{listed(names, MOST_LINES)}]")
         if texts:
             text = (
                 f"Nothing determines {' and '.join(texts)}: these factors are NaN, and "
                 "the cells that need them stay missing."
             )
-            warnings.warn(text, EmptyLineWarning, stacklevel=5)
+            warn_user(text, EmptyLineWarning)
 
     def _factors_by_name(self) -> list[tuple[str, Floats, Any]]:
         """Name, factor and labels of each set of entities."""
@@ -250,17 +251,20 @@ class SharedFit:
         counts = view._knowledge.counts
         parts = []
         if not table.is_passive and view._n_between:
+            parts.append(text_of_zeros(view._n_between, of=table.name))
+        _, n_apart, first_apart = view.observed_unknown
+        if n_apart:
             parts.append(
-                f"{view._n_between} observed zeros of {table.name} can only be "
-                "approached, not fitted (no minimiser exists); they are fitted by 0."
+                f"For {counted(n_apart, 'observed cell')} of {table.name} there is no "
+                "fitted value (NaN in fit.reconstruct()): a table of weight 0 does not "
+                "relate the scales of its entities, and no other table does. The first "
+                f"is {table.where(*first_apart)}."
             )
         n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
         if n_unbounded or n_open:
             first = table.where(*view._knowledge.first_unknown())
             parts.append(
-                f"Of the missing cells of {table.name}, {n_unbounded} are unbounded "
-                f"and {n_open} undetermined, the first at {first}. They stay missing; "
-                "see fit.undetermined."
+                text_of_unknown_cells(n_unbounded, n_open, first, of=table.name)
             )
         return " ".join(parts)
 
@@ -268,24 +272,23 @@ class SharedFit:
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
         sizes = [
-            f"{t.name} {t.shape_text}" + ("" if t.weight == 1.0 else f" × {t.weight:g}")
+            f"{t.name} {t.shape_text}"
+            + ("" if t.weight == 1.0 else f" (weight {t.weight:g})")
             for t in self._layout.tables
         ]
         lines = {
             "tables": ", ".join(sizes),
-            "solver": self.solver
-            + (f", {self.n_iter} iterations" if self.n_iter else ""),
+            "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "blocks": str(self.n_blocks),
         }
         unknown = self.n_undetermined
         if unknown:
-            lines["cannot be known"] = f"{unknown} missing cells"
+            lines["cannot be known"] = counted(unknown, "missing cell")
         return lines
 
     def __repr__(self) -> str:
-        text = "; ".join(f"{k}: {v}" for k, v in self.summary().items())
-        return f"{type(self).__name__}({text})"
+        return one_line(type(self).__name__, self.summary(), "; ")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: only their divergences travel."""
@@ -298,13 +301,7 @@ class SharedFit:
         return state
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
-            for k, v in self.summary().items()
-        )
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        return html_table(type(self).__name__, self.summary())
 
 
 def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:

@@ -17,6 +17,7 @@ from a1gm._kernel import kernel, threads_for
 from a1gm._peel import reduce_statistics
 from a1gm._statistics import WideStatistics
 from a1gm._types import Floats
+from a1gm._words import counted
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf._fit import check_weight, lay_out_nmmf
 from a1gm.nmmf._held_out import hide_cells
@@ -76,7 +77,7 @@ class NMMFTuning:
         return (
             f"NMMFTuning({n} x {m} weights; best alpha={alpha:g}, beta={beta:g}: "
             f"{self.best_score:.6g} against {self.alone:.6g} for X alone, on "
-            f"{self.n_cells} hidden cells)"
+            f"{counted(self.n_cells, 'hidden cell')})"
         )
 
 

@@ -1,11 +1,15 @@
 """Each table of a joint fit, seen as a fit of its own.
 
 `SharedTableFit` has the factors of one table and asks the joint table what can be known
-of its cells; filling, reconstruction and divergence are those of `RankOneFit`.
+of its cells; filling, reconstruction and divergence are those of `RankOneFit`. Its
+factors stand on the sides of the joint table; the tables and labels that come from the
+user stay as their owner has them, which may be the other way round.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,13 +18,16 @@ import numpy as np
 
 from a1gm._bits import pack_bits
 from a1gm._blocks import Components
-from a1gm._input import AnySource
-from a1gm._knowledge import EMPTY, ZERO, Knowledge
+from a1gm._input import AnySource, Source
+from a1gm._knowledge import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
+from a1gm._labels import check_same_labels
 from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
-from a1gm._types import AnyArray, Bools, Floats, SmallInts
-from a1gm.exceptions import DimensionError
-from a1gm.nmmf._layout import SharedTable
+from a1gm._types import AnyArray, Bools, Floats, Ints, OnUndetermined, SmallInts
+from a1gm._warn import warn_user
+from a1gm.exceptions import DimensionError, UndeterminedError, UndeterminedWarning
+from a1gm.nmmf._layout import SharedTable, transpose
 from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf._read import open_table
 from a1gm.result import RankOneFit
 
 __all__ = ["SharedTableFit", "view_table"]
@@ -74,10 +81,19 @@ class SharedTableFit(RankOneFit):
     """One table of a joint fit."""
 
     def __init__(
-        self, *, name: str, joint: RankOneFit, first_line: int | None, **given: Any
+        self,
+        *,
+        name: str,
+        is_passive: bool,
+        is_turned: bool,
+        joint: RankOneFit,
+        first_line: int | None,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
         self.name = name
+        self._is_passive = is_passive
+        self._is_turned = is_turned
         self._joint = joint
         self._first_line = first_line
 
@@ -86,13 +102,95 @@ class SharedTableFit(RankOneFit):
         """Certificate of the joint fit: shared margins belong to all tables."""
         return self._joint.certificate
 
+    # ------------------------------------------------------- tables of the user's
+    def _read(self, X: Any) -> Source:
+        return open_table(X, self.name)
+
     def _check_shape(self, source: AnySource) -> None:
-        if (source.n_rows, source.n_cols) != self.shape:
+        fitted = self.shape[::-1] if self._is_turned else self.shape
+        if (source.n_rows, source.n_cols) != fitted:
             msg = (
                 f"{self.name} has shape ({source.n_rows}, {source.n_cols}), but the "
-                f"table that was fitted has shape {self.shape}. Pass the fitted table."
+                f"table that was fitted has shape {fitted}. Pass the fitted table."
             )
             raise DimensionError(msg)
+        for side, labels, known in (
+            ("row", source.row_labels, self.row_labels),
+            ("column", source.col_labels, self.col_labels),
+        ):
+            check_same_labels(side, labels, known, self.name, "the fit")
+
+    def _values(self, i: Ints, j: Ints) -> Floats:
+        return super()._values(j, i) if self._is_turned else super()._values(i, j)
+
+    def _say_left(
+        self, n: int, first: tuple[int, int], source: AnySource, how: OnUndetermined
+    ) -> None:
+        if how == "ignore":
+            return
+        try:  # the words are those of the error
+            super()._say_left(n, first, source, "raise")
+        except UndeterminedError as error:
+            if how == "raise":
+                raise
+            warn_user(str(error), UndeterminedWarning)
+
+    # ---------------------------------------------------------- tables of weight 0
+    # Their cells do not relate their entities: what is known of an observed cell is
+    # what would be known of it, were it missing.
+    def _fates_by_rows(self) -> Iterator[tuple[slice, SmallInts, Bools]]:
+        """Yield rows, the fates of their cells, and which are observed."""
+        n_rows, n_cols = self.shape
+        step = max(1, CELLS_AT_ONCE // n_cols)
+        no_col = self.col_factor == 0.0
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            places = np.arange(rows.start, rows.stop)
+            fates = self._knowledge.fates_of_rows(places).copy()
+            observed = self._knowledge.observed_rows(places)
+            # Zero times whatever is 0, even where nothing else is known of the row.
+            no_row = self._row_factor[rows] == 0.0
+            nothing = no_row[:, None] & ~np.isnan(self.col_factor)
+            nothing |= no_col & ~np.isnan(self._row_factor[rows])[:, None]
+            fates[observed & nothing] = ZERO
+            yield rows, fates, observed
+
+    def reconstruct(self) -> Floats:
+        """Return the fitted table; NaN where the data do not determine a value."""
+        if not self._is_passive or self._all_finite:
+            return super().reconstruct()
+        table = np.outer(self.row_factor, self.col_factor)
+        for rows, fates, _ in self._fates_by_rows():
+            table[rows][fates == ZERO] = 0.0
+            table[rows][fates >= UNBOUNDED] = np.nan
+        return table
+
+    @cached_property
+    def observed_unknown(self) -> tuple[int, int, tuple[int, int]]:
+        """Observed cells of a passive table without a fitted value.
+
+        How many there are, how many of them have both factors, and the first of these.
+        """
+        n_all, n_open, first = 0, 0, (-1, -1)
+        if not self._is_passive or self._all_finite:
+            return n_all, n_open, first
+        for rows, fates, observed in self._fates_by_rows():
+            unknown = observed & (fates >= UNBOUNDED)
+            n_all += int(unknown.sum())
+            has_factors = unknown & (fates < EMPTY)
+            if has_factors.any() and not n_open:
+                row, col = divmod(int(has_factors.argmax()), has_factors.shape[1])
+                first = row + rows.start, col
+            n_open += int(has_factors.sum())
+        return n_all, n_open, first
+
+    def _divergence_of(self, source: AnySource) -> float:
+        if self.observed_unknown[0]:
+            return math.nan
+        if self._is_turned:
+            assert isinstance(source, Source)
+            source = transpose(source)
+        return super()._divergence_of(source)
 
     @cached_property
     def _n_between(self) -> int:
@@ -148,8 +246,11 @@ def view_table(
     row_factor, col_factor = factors
     raw = joint._factors
     nothing = np.zeros(0)
+    own_source = transpose(table.source) if table.transposed else table.source
     return SharedTableFit(
         name=table.name,
+        is_passive=table.is_passive,
+        is_turned=table.transposed,
         joint=joint,
         first_line=first_line,
         row_factor=row_factor,
@@ -165,12 +266,12 @@ def view_table(
         statistics=_statistics_of(seen, own),
         line_of_row=seen.line_of_row,
         components=PartComponents(*components),
-        source=table.source,
+        source=own_source,
         exponent=seen.exponent,
         has_negatives=False,
         tol=joint.tol,
-        row_labels=table.source.row_labels,
-        col_labels=table.source.col_labels,
+        row_labels=own_source.row_labels,
+        col_labels=own_source.col_labels,
         on_undetermined=joint._on_undetermined,
         has_rows=True,
     )

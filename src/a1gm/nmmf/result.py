@@ -13,7 +13,17 @@ from a1gm.exceptions import ParameterError
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._shared_fit import SharedFit
 
-__all__ = ["NMMFFit", "RelationsFit"]
+__all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
+
+
+def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
+    """Refuse anything but a mapping of pairs of entity sets."""
+    if not isinstance(given, Mapping):
+        msg = (
+            f"{name} must be a mapping whose keys name the entities of the rows and of "
+            f'the columns, as in {{("user", "item"): ...}}, got {type(given).__name__}.'
+        )
+        raise error(msg)
 
 
 class NMMFFit(SharedFit):
@@ -99,7 +109,7 @@ class NMMFFit(SharedFit):
             The tables that were fitted, or those of them to be filled.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
-            By default as said in ``fit_nmmf``.
+            By default as said in ``fit_nmmf``, whose warning is not repeated.
 
         Returns
         -------
@@ -155,12 +165,14 @@ class RelationsFit(SharedFit):
             The fitted tables, or some of them, by the same keys.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
+            By default as said in ``fit_relations``, whose warning is not repeated.
 
         Returns
         -------
         dict
             Filled copies by key.
         """
+        check_mapping(tables, "tables", ParameterError)
         known = {t.key: t for t in self._layout.tables}
         for key in tables:
             if key not in known:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from a1gm._types import Bools, Floats
+from a1gm._words import counted
 from a1gm.exceptions import (
     DataError,
     DimensionError,
@@ -37,7 +38,8 @@ def as_floats(X: npt.ArrayLike, name: str) -> Floats:
         ) from error
     if table.ndim != 2:
         raise DimensionError(
-            f"{name} has {table.ndim} dimension(s); a table has 2: rows × columns."
+            f"{name} has {counted(table.ndim, 'dimension')}; a table has 2: rows × "
+            "columns."
         )
     return table
 
@@ -77,7 +79,8 @@ def as_mask(mask: npt.ArrayLike) -> Bools:
         )
     if holes.ndim != 2:
         raise DimensionError(
-            f"The mask has {holes.ndim} dimension(s); a table has 2: rows × columns."
+            f"The mask has {counted(holes.ndim, 'dimension')}; a table has 2: rows × "
+            "columns."
         )
     return holes
 

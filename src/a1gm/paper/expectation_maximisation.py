@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from a1gm._types import Floats
+from a1gm._words import counted
 from a1gm.exceptions import ConvergenceWarning
 from a1gm.paper._checks import (
     as_table,
@@ -90,8 +91,8 @@ def em(
         if (abs(after - before) <= tol * after).all():
             return w, h
     warnings.warn(
-        f"em stopped after {max_iter} repetitions before the filled cells settled to "
-        f"{tol:g}. Raise max_iter, or use a1gm.fit, which is exact.",
+        f"em stopped after {counted(max_iter, 'repetition')} before the filled cells "
+        f"settled to {tol:g}. Raise max_iter, or use a1gm.fit, which is exact.",
         ConvergenceWarning,
         stacklevel=2,
     )

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from a1gm._types import Floats
+from a1gm._words import counted
 from a1gm.exceptions import DataError, DimensionError
 from a1gm.paper._checks import as_complete_table, check_not_negative
 from a1gm.paper.divergence import kl_divergence
@@ -162,12 +163,13 @@ def as_triple(
     z = np.empty((n_rows, 0)) if Z is None else as_complete_table(Z, "Z")
     if y.shape[1] != n_columns:
         raise DimensionError(
-            f"Y has {y.shape[1]} columns and X has {n_columns}; Y shares the columns "
-            "of X."
+            f"Y has {counted(y.shape[1], 'column')} and X has {n_columns}; Y shares "
+            "the columns of X."
         )
     if z.shape[0] != n_rows:
         raise DimensionError(
-            f"Z has {z.shape[0]} rows and X has {n_rows}; Z shares the rows of X."
+            f"Z has {counted(z.shape[0], 'row')} and X has {n_rows}; Z shares the rows "
+            "of X."
         )
     return x, y, z
 

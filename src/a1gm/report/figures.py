@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm import plot
+from a1gm._words import counted
 from a1gm.io._require import require
 from a1gm.report.findings import Findings
 
@@ -29,7 +30,7 @@ def pattern_figures(findings: Findings) -> tuple[str, str]:
     fit = findings.fit
     rows, columns = plot.structure_order(findings.missing, fit.row_block, fit.col_block)
     n_rows, n_cols = findings.X.shape
-    size = f"{n_rows:,} rows by {n_cols:,} columns"
+    size = f"{counted(n_rows, 'row')} by {counted(n_cols, 'column')}"
     as_found = _drawn(
         lambda axes: plot.pattern(findings.X, ax=axes),
         f"Holes of the table in the order of the file, {size}.",

@@ -10,6 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._input import read_input
+from a1gm._words import counted
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings
@@ -139,23 +140,23 @@ def _steps(findings: Findings) -> str:
     n_iter = int(findings.fit.n_iter)
     if n_iter == 0:
         return "no iteration"
-    return f"{n_iter:,} steps" if n_iter > 1 else "1 step"
+    return counted(n_iter, "step")
 
 
 def _lead(findings: Findings) -> str:
     n_rows, n_cols = findings.X.shape
     what = (
-        f"Each of the {n_rows:,} rows gets one number and each of the {n_cols:,} "
-        "columns gets one; their product explains"
+        f"The table has {counted(n_rows, 'row')} and {counted(n_cols, 'column')}. Each "
+        "of them gets one number, and a cell is explained by the product of its two."
     )
     if findings.fit.n_blocks <= 1:
         return (
-            f"{what} every cell. The column numbers sum to 1, so the number of a row "
-            "is its estimated total, in the units of the data."
+            f"{what} The column numbers sum to 1, so the number of a row is its "
+            "estimated total, in the units of the data."
         )
     return (
-        f"{what} the cells where they meet. The table falls into "
-        f"{findings.fit.n_blocks:,} blocks, each on a scale of its own: numbers can be "
+        f"{what} It falls into {findings.fit.n_blocks:,} blocks, each on a scale of "
+        "its own: numbers can be "
         "compared, and products mean something, only within a block. The column "
         "numbers of a block sum to its share of the observed total; the number of a "
         "row times that share is the row's estimated total over the columns of its "
@@ -176,8 +177,8 @@ def _shape(findings: Findings) -> str:
     if pattern.is_complete:
         return "Nothing is missing."
     kinds = (
-        f"{pattern.n_row_patterns:,} different patterns of holes among the rows and "
-        f"{pattern.n_col_patterns:,} among the columns"
+        f"{counted(pattern.n_row_patterns, 'kind of row', 'kinds of rows')} and "
+        f"{counted(pattern.n_col_patterns, 'kind of column', 'kinds of columns')}"
     )
     if pattern.is_grid_like:
         what = "The holes form a grid: some rows × some columns"
@@ -191,7 +192,7 @@ def _shape(findings: Findings) -> str:
             f"The holes have no closed form: a core of {rows:,} × {columns:,} is left "
             "to iterate on"
         )
-    return f"{what}. There are {kinds}."
+    return f"{what}. By its holes the table has {kinds}."
 
 
 def _unknown(findings: Findings) -> str:

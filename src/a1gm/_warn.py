@@ -1,0 +1,26 @@
+"""Warnings that point at the line of the user that led to them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+__all__ = ["warn_user"]
+
+# scikit-learn wraps the methods of estimators, and calls them from pipelines.
+NOT_THE_USER = frozenset(("a1gm", "sklearn"))
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn at the innermost line outside this package and scikit-learn."""
+    # Not skip_file_prefixes: that needs Python 3.12.
+    level, frame = 2, sys._getframe(1)
+    while _is_inside(frame) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def _is_inside(frame: FrameType) -> bool:
+    package, _, _ = str(frame.f_globals.get("__name__")).partition(".")
+    return package in NOT_THE_USER

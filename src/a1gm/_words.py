@@ -1,0 +1,44 @@
+"""Words around a number that read right for one and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import SupportsInt
+
+__all__ = ["counted", "first_place", "listed"]
+
+
+def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun, and its verb if that is part of the noun.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(1, "cell is", "cells are")
+    ('1 row', '2,000 rows', '1 cell is')
+    """
+    n = int(number)
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[object], most: int = 8, total: int | None = None) -> str:
+    """Write some names, and how many more there are, if ``total`` are not all given.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(range(9), most=2), listed([4, 7], total=3)
+    ('a, b', '0, 1 and 7 more', '4, 7 and 1 more')
+    """
+    shown = ", ".join(str(name) for name in names[:most])
+    left = (len(names) if total is None else total) - min(most, len(names))
+    return shown if left <= 0 else f"{shown} and {left:,} more"
+
+
+def first_place(number: SupportsInt, place: object) -> str:
+    """Say where something is, or the first of several.
+
+    Examples
+    --------
+    >>> first_place(1, (0, 2)), first_place(4, (0, 2))
+    ('at (0, 2)', 'the first at (0, 2)')
+    """
+    return f"at {place}" if int(number) == 1 else f"the first at {place}"

@@ -1,0 +1,43 @@
+"""What an imputer puts into cells that the data do not determine."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from a1gm._types import Floats
+from a1gm.exceptions import ParameterError
+from a1gm.result import RankOneFit
+
+__all__ = ["check_fallback", "fallback_values"]
+
+
+def check_fallback(fallback: Any) -> None:
+    """Refuse anything but None, "column" and numbers that a table may hold."""
+    if fallback is None or (isinstance(fallback, str) and fallback == "column"):
+        return
+    is_number = isinstance(fallback, Real) and not isinstance(fallback, bool | np.bool)
+    if not is_number or not 0.0 <= float(fallback) < math.inf:
+        msg = (
+            'fallback must be None, "column" or a finite number >= 0, got '
+            f"{fallback!r}."
+        )
+        raise ParameterError(msg)
+
+
+def fallback_values(fallback: Any, fit: RankOneFit) -> Floats:
+    """The fallback of each column; NaN where its cells stay missing."""
+    if fallback == "column":
+        return _column_means(fit)
+    return np.full(len(fit.col_factor), math.nan if fallback is None else fallback)
+
+
+def _column_means(fit: RankOneFit) -> Floats:
+    """Means of the observed cells; NaN for a column without any."""
+    n_observed = fit.shape[0] - fit.pattern.missing_per_col
+    with np.errstate(invalid="ignore"):
+        means = fit._statistics.col_sums / n_observed
+    return np.ldexp(means, fit._exponent)
