@@ -17,7 +17,7 @@ ROOT = Path(a1gm.__file__).parent
 # From what users touch down to what touches the data. A module may import, when it is
 # loaded, only modules of its own layer or of layers further down.
 LAYERS = [
-    {"exceptions", "_types", "_words"},
+    {"exceptions", "_types", "_words", "_warn"},
     {"_bits", "_kernel", "_labels"},
     {"_input", "_statistics", "_shown", "_unknown", "_names"},
     {"_blocks", "_observe", "_divergence", "_sparse", "_pattern_sums"},
