@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from a1gm._bits import unpack_bits
+from a1gm._bits import pack_bits, unpack_bits
 from a1gm._blocks import find_components
 from a1gm._input import Source
 from a1gm._input.source import Part
@@ -38,7 +38,7 @@ N_HIDING = 5  # groups that hide cells, about
 LEAST_COL_SHARE = 0.2  # of the columns, hidden in each of those groups
 SMALL_PRODUCT = 1 << 17  # multiplications of a product that BLAS does on one thread
 DEALT_CELLS = 1 << 20  # rows of larger tables are dealt in runs
-CELLS_WORTH_A_RUN, MOST_RUNS = 1 << 21, 50  # for each of the groups
+CELLS_WORTH_A_RUN, MOST_RUNS = 1 << 22, 50  # for each of the groups
 
 
 Plan = list[tuple[slice, Bools]]  # rows of each group, and the columns it hides
@@ -329,7 +329,8 @@ def _gather(groups: list[Group], plain: list[KeptLines], n_cols: int) -> HeldOut
     kept_sums = sums.copy()
     observed[:, :n_cols] &= ~hidden
     kept_sums[:, :n_cols][hidden] = 0.0
-    kept = join_lines([KeptLines.of_cells(observed, kept_sums, n_cols), *plain])
+    of_groups = KeptLines.of_cells(pack_bits(observed), kept_sums, n_cols)
+    kept = join_lines([of_groups, *plain])
     scored = hidden & _determined(kept, len(observed), n_cols)
     hidden_sums = np.where(scored, sums[:, :n_cols], 0.0)
     pieces = [

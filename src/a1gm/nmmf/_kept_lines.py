@@ -27,10 +27,10 @@ class KeptLines:
     col_sums: Floats
 
     @classmethod
-    def of_cells(cls, observed: Bools, sums: Floats, n_cols: int) -> KeptLines:
+    def of_cells(cls, bits: Words, sums: Floats, n_cols: int) -> KeptLines:
         """Lines whose cells are known, the first ``n_cols`` columns those of X."""
         return cls(
-            pack_bits(observed),
+            bits,
             pack_bits(sums > 0.0),
             np.stack([sums[:, :n_cols].sum(axis=1), sums[:, n_cols:].sum(axis=1)], 1),
             sums.sum(axis=0),
@@ -60,7 +60,7 @@ def lines_of(
 ) -> KeptLines:
     """Lines of observed tables; ``row_sums`` has one line for X, and one for Z."""
     if isinstance(statistics, TableStatistics):
-        return KeptLines.of_cells(statistics.observed, statistics.sums, n_cols)
+        return KeptLines.of_cells(statistics.keys, statistics.sums, n_cols)
     sums = np.zeros((statistics.n_lines, 2))
     sums[:, : len(row_sums)] = row_sums.T
     positive = statistics.bits if statistics.positive is None else statistics.positive

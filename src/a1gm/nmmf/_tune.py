@@ -30,7 +30,7 @@ __all__ = ["NMMFTuning", "tune_nmmf"]
 DEFAULT_GRID = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 DEFAULT_SHARE = 0.1
 MAX_SWEEPS = 60  # more are needed by few tables, which are then solved one by one
-ENOUGH_CELLS = 50_000  # hidden cells that tell weights apart as well as more would
+ENOUGH_CELLS = 25_000  # hidden cells that tell weights apart as well as more would
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +105,7 @@ def tune_nmmf(
         a table that is not given are (0,).
     share : float, optional
         Share of the cells of X to hide, within a cell or so; by default a tenth, or
-        less in a large table, where 50,000 hidden cells are enough.
+        less in a large table, where 25,000 hidden cells are enough.
     random_state : int, Generator or None, default=0
         Decides which cells are hidden.
     tol : float, default=1e-5
