@@ -8,6 +8,7 @@ from hypothesis import given
 from support import oracles
 from support.tables import tables
 
+import a1gm
 from a1gm._bits import pack_bits
 from a1gm._blocks import Components, find_components, separate_zero_lines
 from a1gm._input import read_input
@@ -99,10 +100,27 @@ def test_empty_lines_belong_to_no_component():
         assert found.line[1] == found.col[1] == -1
 
 
+def test_blocks_beside_a_zero_line_stay_apart():
+    X = np.array(
+        [[10, 5, 0, nan], [20, -1, 0, nan], [0, nan, nan, nan], [nan, nan, nan, 2]]
+    )
+    for form in (pairs_of, wide_of):
+        found = separate_zero_lines(form(X))
+        assert found.line[0] == found.line[1] == found.col[0] == found.col[1]
+        assert found.line[3] == found.col[3] != found.line[0]
+    fit = a1gm.fit(X, negatives="allow", on_undetermined="ignore")
+    assert fit.n_blocks == 2
+    assert fit.fate(0, 3) == fit.fate(3, 0) == "undetermined"
+    assert np.isnan(fit.impute(X)[3, :3]).all()
+
+
 def test_zero_lines_are_set_apart_whatever_their_cells():
     X = np.array([[1.0, -1.0, nan], [3.0, 4.0, -4.0], [nan, nan, 4.0], [nan] * 3])
     found = separate_zero_lines(pairs_of(X))
-    assert found.line.tolist() == [1, 0, 0, -1]
-    assert found.col.tolist() == [0, 0, 2]
+    together = {found.line[1], found.col[0], found.col[1]}
+    assert len(together) == 1
+    alone = {found.line[0], found.line[2], found.col[2]} - together
+    assert len(alone) == 3
+    assert found.line[3] == -1
     assert separate_zero_lines(pairs_of(X[1:3])) is not None
     assert separate_zero_lines(pairs_of(np.ones((2, 2)))) is None

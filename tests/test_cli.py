@@ -72,6 +72,12 @@ def test_every_option_is_documented():
             assert option in page or option in ("--help", "--out", "--title"), option
 
 
+def test_python_runs_the_package():
+    command = [sys.executable, "-m", "a1gm", "--version"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert a1gm.__version__ in done.stdout
+
+
 def test_help_answers_at_once():
     def seconds(*command):
         started = time.perf_counter()

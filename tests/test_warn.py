@@ -2,8 +2,10 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
+import a1gm
 from a1gm._warn import warn_user
 
 CALLS_ON = "def call(function, *given):\n    return function(*given)\n"
@@ -35,3 +37,20 @@ def test_it_points_at_the_innermost_line_outside(through, where):
         call(*given)
     assert [w.filename for w in said] == [where]
     assert str(said[0].message) == "careful"
+
+
+def test_every_warning_of_the_package_points_here(tmp_path):
+    """Files, blocks of rows and estimators: however deep it is found."""
+    X = np.array([[1.0, np.nan], [np.nan, 2.0], [np.nan, np.nan]])
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,\n,2\n,\n")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        a1gm.fit(X)
+        a1gm.fit(X, on_undetermined="ignore").impute(X, on_undetermined="warn")
+        a1gm.fit_file(path)
+        a1gm.PatternTable().add(X).solve()
+        a1gm.RankOneNMF().fit(X).transform(X)
+        a1gm.RankOneImputer().fit(X).transform(X)
+    assert len(said) >= 6
+    assert {w.filename for w in said} == {__file__}

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._bits import unpack_bits
-from a1gm._statistics import Statistics, TableStatistics, WideStatistics
+from a1gm._statistics import (
+    Statistics,
+    TableStatistics,
+    WideStatistics,
+    observed_pairs,
+)
 from a1gm._types import Bools, Ints, SmallInts, Words
 
 __all__ = ["Components", "find_components", "separate_zero_lines"]
@@ -63,15 +68,23 @@ def separate_zero_lines(statistics: Statistics) -> Components | None:
     For ``negatives="allow"``, where cells of either sign make the sums.
     """
     observed_line, observed_col = statistics.has_observed()
-    zero_line = (statistics.row_sums == 0.0) & observed_line
-    zero_col = (statistics.col_sums == 0.0) & observed_col
-    if not zero_line.any() and not zero_col.any():
+    has_line = (statistics.row_sums != 0.0) & observed_line
+    has_col = (statistics.col_sums != 0.0) & observed_col
+    if (has_line == observed_line).all() and (has_col == observed_col).all():
         return None
-    line = np.where(observed_line, 0, -1).astype(np.int32)
-    col = np.where(observed_col, 0, -1).astype(np.int32)
-    line[zero_line] = 1 + np.arange(zero_line.sum())
-    col[zero_col] = 1 + zero_line.sum() + np.arange(zero_col.sum())
-    return Components(line, col)
+    pairs = [(i, j) for i, j, _ in observed_pairs(statistics)]
+    lines = np.concatenate([i for i, _ in pairs]).astype(np.int64)
+    cols = np.concatenate([j for _, j in pairs]).astype(np.int64)
+    inside = has_line[lines] & has_col[cols]
+    lines, cols = lines[inside], cols[inside]
+    shape = (statistics.n_lines, statistics.n_cols)
+    found = _components_of_pairs(lines, cols, np.ones(len(lines), bool), shape)
+    n = found.n
+    for label, observed in ((found.line, observed_line), (found.col, observed_col)):
+        alone = np.flatnonzero(observed & (label < 0))
+        label[alone] = n + np.arange(len(alone))
+        n += len(alone)
+    return found
 
 
 def _components_of_pairs(

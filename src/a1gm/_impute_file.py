@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +15,7 @@ from a1gm._fill_rows import RowRule
 from a1gm._streamed import StreamedFit
 from a1gm._types import Floats, Ints, OnUndetermined
 from a1gm._unknown import text_of_left_cells
+from a1gm._warn import warn_user
 from a1gm.exceptions import (
     LabelError,
     ParameterError,
@@ -212,7 +212,7 @@ class _Run:
                     name = Path(table.source.origin.path).name
                     self._write_file(table, place(name), how)
         if self.n_left and how == "warn":
-            warnings.warn(self._left_over(), UndeterminedWarning, stacklevel=3)
+            warn_user(self._left_over(), UndeterminedWarning)
 
     def _write_file(
         self, table: TableReader, dst: str | os.PathLike[str], how: OnUndetermined

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from a1gm._statistics import weighted_counts
 from a1gm._stream import MaskStream
 from a1gm._streamed import StreamedFit
 from a1gm._types import Bools, Floats, OnUndetermined
+from a1gm._warn import warn_user
 from a1gm._words import counted
 from a1gm.exceptions import ConvergenceWarning, NothingObservedError
 
@@ -74,12 +74,11 @@ def fit_masks(
         has_rows=True,
     )
     if solution.gap > tol:
-        warnings.warn(
+        warn_user(
             f"The fit stopped after {counted(solution.n_iter, 'sweep')} over the mask "
             f"with a certificate of {solution.gap:.2g}, above tol={tol:g}. Raise "
             "max_iter (or tol).",
             ConvergenceWarning,
-            stacklevel=4,
         )
     fit.say_what_is_unknown(names)
     return fit

@@ -6,7 +6,6 @@ reaches this process: patterns × columns × 16 bytes, whatever the number of ro
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from a1gm._pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._shown import one_line
 from a1gm._streamed import StreamedFit
 from a1gm._types import Floats, Negatives, OnUndetermined, Solver
+from a1gm._warn import warn_user
 from a1gm.exceptions import DimensionError, EmptyLineWarning
 from a1gm.result import RankOneFit
 
@@ -115,11 +115,10 @@ def _warn_of_empty_rows(solved: RankOneFit) -> None:
     # Which rows these are only the partitions know.
     n_empty = solved.n_empty_rows if isinstance(solved, StreamedFit) else 0
     if n_empty:
-        warnings.warn(
+        warn_user(
             f"Nothing is observed in {n_empty} of the rows: their factors are NaN and "
             "their cells stay missing.",
             EmptyLineWarning,
-            stacklevel=3,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from a1gm._unknown import (
     text_of_unknown_cells,
     text_of_zeros,
 )
+from a1gm._warn import warn_user
 from a1gm._words import counted
 from a1gm.exceptions import (
     DimensionError,
@@ -265,14 +265,14 @@ class RankOneFit(SolvedTable):
         names = names or LabelNames(self.row_labels, self.col_labels)
         empty = self._text_of_empty_lines(names)
         if empty:
-            warnings.warn(empty, EmptyLineWarning, stacklevel=4)
+            warn_user(empty, EmptyLineWarning)
         counts = self._knowledge.counts
         n = int(counts[UNBOUNDED] + counts[UNDETERMINED])
         if (n or not self.attained) and self._on_undetermined != "ignore":
             text = self._describe_unknown(counts, names)
             if self._on_undetermined == "raise":
                 raise UndeterminedError(text)
-            warnings.warn(text, UndeterminedWarning, stacklevel=4)
+            warn_user(text, UndeterminedWarning)
 
     def _text_of_empty_lines(self, names: Names) -> str:
         rows, n_rows = self._empty_rows()
@@ -321,7 +321,7 @@ class RankOneFit(SolvedTable):
         text += " See fit.undetermined."
         if how == "raise":
             raise UndeterminedError(text)
-        warnings.warn(text, UndeterminedWarning, stacklevel=3)
+        warn_user(text, UndeterminedWarning)
 
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:

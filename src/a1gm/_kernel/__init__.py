@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from a1gm._warn import warn_user
 from a1gm.exceptions import SlowKernelWarning
 
 __all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]
@@ -39,12 +39,11 @@ def say_if_slow() -> None:
     global _why_slow
     if _why_slow:
         reason, _why_slow = _why_slow, ""
-        warnings.warn(
+        warn_user(
             "The compiled kernel of a1gm is not available, so the slower NumPy one is "
             f"used; results are the same ({reason}). Install a C++ compiler and "
             "reinstall a1gm, or set A1GM_KERNEL=numpy to choose it on purpose.",
             SlowKernelWarning,
-            stacklevel=3,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -19,6 +18,7 @@ from a1gm._input import AnySource, SparseSource
 from a1gm._observe import observe
 from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm._unknown import text_of_left_cells
+from a1gm._warn import warn_user
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,
@@ -191,12 +191,11 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         empty = np.flatnonzero(np.isnan(self.col_factor_))
         if len(empty) and not self.keep_empty_features:
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-            warnings.warn(
+            warn_user(
                 "Skipping features without any observed values: "
                 f"{names[empty].tolist()}. At least one non-missing value is needed; "
                 "keep_empty_features=True keeps them, filled with 0.",
                 EmptyLineWarning,
-                stacklevel=3,
             )
 
     # -------------------------------------------------------------------- transforming
@@ -239,11 +238,10 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             n_left -= _holes_of(source, ~kept)
             table = table[:, np.flatnonzero(kept)]
         if n_left > 0:
-            warnings.warn(
+            warn_user(
                 text_of_left_cells(n_left) + " A row must observe something that was "
                 "fitted together with the column of the hole.",
                 UndeterminedWarning,
-                stacklevel=3,
             )
         return table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -23,6 +22,7 @@ from a1gm._pattern_table import PatternTable
 from a1gm._transform import row_factors
 from a1gm._types import Absent, AnyArray, Floats, Negatives, Solver
 from a1gm._unknown import text_of_unknown_rows
+from a1gm._warn import warn_user
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,
@@ -242,9 +242,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         factors = row_factors(source, self.col_factor_, self.negatives)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
-            warnings.warn(
-                text_of_unknown_rows(unknown.tolist()), EmptyLineWarning, stacklevel=2
-            )
+            warn_user(text_of_unknown_rows(unknown.tolist()), EmptyLineWarning)
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 
     def inverse_transform(self, X: Any) -> AnyArray:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import numpy.typing as npt
 
 from a1gm._types import Floats
+from a1gm._warn import warn_user
 from a1gm._words import counted
 from a1gm.exceptions import ConvergenceWarning
 from a1gm.paper._checks import (
@@ -90,10 +89,9 @@ def em(
         filled[rows, columns] = after
         if (abs(after - before) <= tol * after).all():
             return w, h
-    warnings.warn(
+    warn_user(
         f"em stopped after {counted(max_iter, 'repetition')} before the filled cells "
         f"settled to {tol:g}. Raise max_iter, or use a1gm.fit, which is exact.",
         ConvergenceWarning,
-        stacklevel=2,
     )
     return w, h
