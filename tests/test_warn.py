@@ -49,7 +49,7 @@ def test_every_warning_of_the_package_points_here(tmp_path):
         a1gm.fit(X)
         a1gm.fit(X, on_undetermined="ignore").impute(X, on_undetermined="warn")
         a1gm.fit_file(path)
-        a1gm.PatternTable().add(X).solve()
+        a1gm.PatternTable().update(X).solve()
         a1gm.RankOneNMF().fit(X).transform(X)
         a1gm.RankOneImputer().fit(X).transform(X)
     assert len(said) >= 6
