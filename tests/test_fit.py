@@ -214,3 +214,9 @@ def test_the_suite_passes_on_the_numpy_kernel():
         check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:]
+
+
+def test_a_total_above_the_largest_float_whose_row_factors_are_below():
+    fit = a1gm.fit(np.full((2, 2), 6e307))
+    np.testing.assert_allclose(fit.row_factor, 1.2e308, rtol=1e-12)
+    np.testing.assert_allclose(fit.col_factor, 0.5, rtol=1e-12)

@@ -18,7 +18,7 @@ ROOT = Path(a1gm.__file__).parent
 # loaded, only modules of its own layer or of layers further down.
 LAYERS = [
     {"exceptions", "_types", "_words", "_warn"},
-    {"_bits", "_kernel", "_labels"},
+    {"_bits", "_kernel", "_labels", "_range"},
     {"_input", "_statistics", "_shown", "_unknown", "_names"},
     {"_blocks", "_observe", "_divergence", "_sparse", "_pattern_sums"},
     {"_knowledge", "_peel", "_core", "_transform", "_fill", "_fill_frames"},

@@ -10,6 +10,7 @@ from support.tables import tables
 import a1gm
 from a1gm._input import read_input
 from a1gm._transform import row_factors
+from a1gm.exceptions import NotRepresentableError
 
 nan = np.nan
 
@@ -86,3 +87,21 @@ def test_a_fit_that_allowed_negatives_allows_them_in_transform():
     X = np.array([[100.0, 50.0, 8.0], [110.0, -4.0, np.nan], [120.0, np.nan, np.nan]])
     fit = a1gm.fit(X, negatives="allow")
     np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-10)
+
+
+def test_a_row_whose_sum_is_above_the_largest_float():
+    h = np.array([1.0, 2.0])
+    got = row_factors(read_input(np.array([[1e308, 1.5e308], [1.0, nan]])), h)
+    np.testing.assert_allclose(got, [8.333333333333333e307, 1.0])
+
+
+def test_a_row_whose_factor_is_no_float_is_named_in_a_table_of_several_blocks():
+    X = np.ones((300_000, 8))
+    X[250_000] = 1e200
+    with pytest.raises(NotRepresentableError, match="row 250000 "):
+        row_factors(read_input(X), np.full(8, 1e-200))
+
+
+def test_a_row_whose_factor_is_no_float_is_refused():
+    with pytest.raises(NotRepresentableError, match="row 1"):
+        row_factors(read_input(np.array([[1.0], [1e200]])), np.array([1e-200]))

@@ -78,7 +78,8 @@ def observe(
             keep_table,
         )
         check_faults(source, negative, infinite, negatives, row_offset)
-        if overflow and exponent <= 0:
+        # Sums that are finite still overflow when their total does: it divides them.
+        if (overflow or not math.isfinite(total)) and exponent <= 0:
             exponent = 2 + int(math.log2(source.n_rows * source.n_cols))
         elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))

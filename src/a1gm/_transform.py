@@ -6,10 +6,12 @@ import numpy as np
 
 from a1gm._input import AnySource, SparseSource
 from a1gm._observe import check_faults
+from a1gm._range import product, row_sums
 from a1gm._sparse import check_cells
 from a1gm._types import AnyArray, Bools, Floats, Negatives
+from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["find_faults", "refuse_bad_cells", "row_factors"]
+__all__ = ["checked_factors", "find_faults", "refuse_bad_cells", "row_factors"]
 
 Fault = tuple[int, int, int, float]
 
@@ -26,13 +28,16 @@ def row_factors(
     if isinstance(source, SparseSource):
         check_cells(source, negatives, 0)
         return _sparse_row_factors(source, h, known)
-    out = np.empty(source.n_rows)
+    n = source.n_rows
+    sums, exponents = np.empty(n), np.empty(n, np.int32)
+    fitted, observes = np.empty(n), np.empty(n, bool)
     for rows, block in source.blocks():
         refuse_bad_cells(source, block, rows.start, negatives)
         observed = ~np.isnan(block) & known
-        sums = np.where(observed, block, 0.0).sum(axis=1)
-        out[rows] = _ratio(sums, observed @ h, observed.any(axis=1))
-    return out
+        sums[rows], exponents[rows] = row_sums(np.where(observed, block, 0.0))
+        fitted[rows] = observed @ h
+        observes[rows] = observed.any(axis=1)
+    return _ratio(sums, fitted, observes, exponents)
 
 
 def _sparse_row_factors(source: SparseSource, h: Floats, known: Bools) -> Floats:
@@ -52,11 +57,34 @@ def _sparse_row_factors(source: SparseSource, h: Floats, known: Bools) -> Floats
     return _ratio(sums, fitted, holes < int(known.sum()))
 
 
-def _ratio(sums: AnyArray, fitted: AnyArray, observes: AnyArray | np.bool) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factors: Floats = np.asarray(sums / fitted, np.float64)
-    factors[(sums == 0.0) & observes] = 0.0
-    factors[~np.isfinite(factors)] = np.nan
+def _ratio(
+    sums: AnyArray,
+    fitted: AnyArray,
+    observes: AnyArray | np.bool,
+    exponent: AnyArray | int = 0,
+) -> Floats:
+    factors = product(sums, over=fitted, exponent=exponent)
+    return checked_factors(factors, sums != 0.0, observes, fitted)
+
+
+def checked_factors(
+    factors: Floats, has_data: Bools, observes: AnyArray | np.bool, fitted: AnyArray
+) -> Floats:
+    """Factor 0 for rows of zeros, NaN for unknown ones; no other may be 0 or infinite.
+
+    ``fitted`` is what the sum of a row's data was divided by.
+    """
+    known = has_data & (fitted != 0.0)
+    out = factors[known]
+    if not (np.isfinite(out).all() and out.all()):
+        row = int(np.flatnonzero(known)[np.argmin(np.isfinite(out) & (out != 0.0))])
+        msg = (
+            f"The factor of row {row} is outside the range of float64 (about 1e-308 to "
+            "1e308). Multiply the rows by a power of ten first."
+        )
+        raise NotRepresentableError(msg)
+    factors[~known] = np.nan
+    factors[~has_data & observes] = 0.0
     return factors
 
 
