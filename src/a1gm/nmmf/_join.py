@@ -20,6 +20,8 @@ from a1gm._statistics import (
     line_blocks,
 )
 from a1gm._types import Bools, Floats, Ints, Words
+from a1gm.exceptions import NotRepresentableError
+from a1gm.nmmf._exponent import TOO_FAR_APART, common_exponent
 from a1gm.nmmf._layout import Layout, SharedTable
 from a1gm.nmmf._observe import SideBySide
 
@@ -75,7 +77,7 @@ class JointTable:
                 place = self.columns[table.col_set]
                 own.append(np.arange(start, stop))
                 joint.append(np.arange(place.start, place.stop))
-                weight.append(np.full(stop - start, self._weight(table, r)))
+                weight.append(np.full(stop - start, self.weight_of(table)))
             start = stop
         return np.concatenate(own), np.concatenate(joint), np.concatenate(weight)
 
@@ -146,26 +148,49 @@ class JointTable:
     def table_weights(self, r: int) -> Floats:
         """Weight of each table of a row set in the sums of its rows."""
         tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-        return np.array([self._weight(table, r) for table in tables])
+        return np.array([self.weight_of(table) for table in tables])
 
-    def _weight(self, table: SharedTable, r: int) -> float:
+    def largest_weight(self, r: int) -> float:
+        """Largest of the weights of a row set's tables in the sums of its rows."""
+        tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
+        return max(self.weight_of(table) for table in tables)
+
+    def columns_of(self, table: SharedTable) -> slice:
+        """Columns of a table among those of its row set."""
+        start = 0
+        for t in self.layout.row_sets[table.row_set].tables:
+            if self.layout.tables[t] is table:
+                break
+            start += self.layout.tables[t].source.n_cols
+        return slice(start, start + table.source.n_cols)
+
+    def weight_of(self, table: SharedTable) -> float:
         """Weight of a table's sums, the power of two of its row set included."""
-        scale = math.ldexp(1.0, self.seen[r].exponent - self.exponent)
+        power = self.seen[table.row_set].exponent - self.exponent
+        return math.ldexp(self._cell_weight(table), power)
+
+    def _cell_weight(self, table: SharedTable) -> float:
+        """Weight of a table's cells, as the product of those of its two sets."""
         if table.is_passive or not self.is_plain:
-            return table.weight * scale
-        return float(self.row_weight[r] * self.col_weight[table.col_set]) * scale
+            return table.weight
+        weight = self.row_weight[table.row_set] * self.col_weight[table.col_set]
+        return float(weight)
 
     def pairs(self) -> PairStatistics:
         """Every observed (line, column) with its weighted sum, and its weight."""
         lines, cols, sums, weights = [], [], [], []
         for r, place in self.lines.items():
             own, joint, weight = self.own_columns(r)
+            # Sums carry a power of two; the fitted cells, all in one unit, do not.
+            unit = math.ldexp(1.0, self.exponent - self.seen[r].exponent)
             for start, observed, values in self._cells(r, own):
                 i, j = np.nonzero(observed)
                 lines.append(i + (place.start + start))
                 cols.append(joint[j])
                 sums.append(values[i, j] * weight[j])
-                weights.append(weight[j])
+                weights.append(weight[j] * unit)
+                if ((sums[-1] == 0.0) & (values[i, j] > 0.0)).any():
+                    raise NotRepresentableError(TOO_FAR_APART)
         return _pairs_of(
             np.concatenate(lines),
             np.concatenate(cols),
@@ -242,6 +267,6 @@ def join(layout: Layout, seen: list[SideBySide]) -> JointTable:
         columns,
         row_weight,
         col_weight,
-        exponent=max(seen[r].exponent for r in lines),  # at which no sum overflows
+        exponent=common_exponent(layout, seen, list(lines)),
         is_plain=split is not None,
     )

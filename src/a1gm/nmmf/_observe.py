@@ -36,13 +36,14 @@ class SideBySide:
 
     ``statistics`` has the columns of all its tables, one table after the other;
     ``row_sums`` one line per table, or a single one when the tables count alike. Sums
-    are those of the data times 2**-exponent.
+    are those of the data times 2**-exponent, and ``total`` is that of all tables.
     """
 
     row_sums: Floats
     line_of_row: AnyArray | None
     statistics: TableStatistics | WideStatistics
     exponent: int
+    total: float
 
     @property
     def n_rows(self) -> int:
@@ -93,7 +94,7 @@ def observe_row_set(
             keep_table,
         )
         check_faults(tables, negative, infinite)
-        if overflow and exponent <= 0:
+        if (overflow or not math.isfinite(total)) and exponent <= 0:
             exponent = 2 + int(math.log2(n_cells))
         elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))
@@ -111,7 +112,7 @@ def observe_row_set(
         ids, keys, counts, sums = found
         statistics = TableStatistics(keys, counts, sums)
     check_something_observed(tables, statistics.has_observed()[1])
-    return SideBySide(row_sums, ids, statistics, exponent)
+    return SideBySide(row_sums, ids, statistics, exponent, total)
 
 
 def _table_of_column(tables: list[SharedTable], col: int) -> tuple[SharedTable, int]:

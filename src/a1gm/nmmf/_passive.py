@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from a1gm._blocks import Components
+from a1gm._range import product
 from a1gm._statistics import TableStatistics, line_blocks, weighted_counts
 from a1gm._types import Bools, Floats, SmallInts
-from a1gm.exceptions import WeightsError
+from a1gm.exceptions import NotRepresentableError, WeightsError
+from a1gm.nmmf._exponent import OUT_OF_RANGE
+from a1gm.nmmf._join import JointTable
 from a1gm.nmmf._layout import EntitySet, Layout, SharedTable
 from a1gm.nmmf._observe import SideBySide
 from a1gm.nmmf._solve import Solution
@@ -61,7 +64,7 @@ def share_factors(
             _passive_rows(layout, seen[r], r, entities, shares, steering_cols)
     for c, entities in enumerate(layout.col_sets):
         if c not in steering_cols:
-            _passive_columns(layout, seen, c, entities, shares, steering_rows)
+            _passive_columns(layout, joint, c, entities, shares, steering_rows)
     return shares
 
 
@@ -99,14 +102,17 @@ def _passive_rows(
     tables = _known_tables(layout, entities, steering, by_columns=True)
     sums, divisors = np.zeros(entities.size), np.zeros(entities.size)
     some = np.zeros(entities.size, bool)
+    unit = math.ldexp(1.0, -seen.exponent)
     for table in tables:
         h = shares.col_factor[table.col_set]
         known = ~np.isnan(h)
         factor = np.where(known, h, 0.0)
         for rows, block in table.source.blocks():
             observed = ~np.isnan(block) & known
-            sums[rows] += np.where(observed, block, 0.0).sum(axis=1)
-            divisors[rows] += observed @ factor
+            cells = np.where(observed, block, 0.0)
+            sums[rows] += (cells * unit if seen.exponent else cells).sum(axis=1)
+            with np.errstate(over="ignore"):  # an infinite one is refused below
+                divisors[rows] += observed @ factor
             some[rows] |= observed.any(axis=1)
     h_component, h_block, positive = _own_columns(layout, entities, shares, steering)
     n_lines = seen.statistics.n_lines
@@ -117,7 +123,9 @@ def _passive_rows(
         block[lines] = _common_label(observed & positive, h_block)
     line_of_row = seen.line_of_row
     per_row = component if line_of_row is None else component[line_of_row]
-    shares.row_factor[r] = _quotient(sums, divisors, some & (per_row != SEVERAL))
+    shares.row_factor[r] = _quotient(
+        sums, divisors, some & (per_row != SEVERAL), seen.exponent
+    )
     shares.line_component[r] = np.maximum(component, -1)
     shares.line_block[r] = np.maximum(block, -1)
 
@@ -149,18 +157,27 @@ def _common_label(chosen: Bools, label: SmallInts) -> SmallInts:
     return np.where(chosen.any(axis=1), common, -1).astype(np.int32)
 
 
-def _quotient(sums: Floats, divisors: Floats, known: Bools) -> Floats:
-    """Divide where something is known; 0 of nothing is 0, more of nothing is NaN."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factor = sums / divisors
+def _quotient(sums: Floats, divisors: Floats, known: Bools, exponent: int) -> Floats:
+    """Divide where something is known; 0 of nothing is 0, more of nothing is NaN.
+
+    ``sums`` are those of the data times 2**-exponent.
+    """
+    if exponent:
+        factor = product(sums, over=divisors, exponent=exponent)
+    else:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            factor = sums / divisors
+    has_data = known & (sums > 0.0)
     factor[known & (sums == 0.0)] = 0.0
-    factor[~known | ~np.isfinite(factor)] = np.nan
+    factor[~known | (has_data & (divisors == 0.0))] = np.nan
+    if np.isinf(factor).any() or not factor[has_data].all():
+        raise NotRepresentableError(OUT_OF_RANGE)
     return factor
 
 
 def _passive_columns(
     layout: Layout,
-    seen: list[SideBySide],
+    joint: JointTable,
     c: int,
     entities: EntitySet,
     shares: Shares,
@@ -169,14 +186,15 @@ def _passive_columns(
     tables = _known_tables(layout, entities, steering, by_columns=False)
     size = entities.size
     sums, divisors, some = np.zeros(size), np.zeros(size), np.zeros(size, bool)
+    exponent = max(joint.seen[table.row_set].exponent for table in tables)
     top = np.iinfo(np.int32).max
     low = {"component": np.full(size, top), "block": np.full(size, top)}
     high = {"component": np.full(size, -1), "block": np.full(size, -1)}
     for table in tables:
         r = table.row_set
         w = shares.row_factor[r]
-        side_by_side = seen[r]
-        own = _columns_of(layout, table)
+        side_by_side = joint.seen[r]
+        own = joint.columns_of(table)
         known = ~np.isnan(w)
         line_known, line_positive, line_total = _lines_of_rows(side_by_side, w)
         labels = {
@@ -185,32 +203,24 @@ def _passive_columns(
         }
         for lines, cells in line_blocks(side_by_side.statistics):
             observed = cells[:, own]
-            divisors += line_total[lines] @ observed
+            with np.errstate(over="ignore"):  # an infinite one is refused below
+                divisors += line_total[lines] @ observed
             some |= (observed & line_known[lines, None]).any(axis=0)
             counts = observed & line_positive[lines, None]
             for name, label in labels.items():
                 column = label[lines, None]
                 low[name] = np.minimum(low[name], np.where(counts, column, top).min(0))
                 high[name] = np.maximum(high[name], np.where(counts, column, -1).max(0))
-        sums += _column_sums(table, side_by_side, own, known)
+        unit = math.ldexp(1.0, side_by_side.exponent - exponent)
+        sums += _column_sums(table, side_by_side, own, known) * unit
     several = (low["component"] < high["component"]) & (high["component"] >= 0)
-    shares.col_factor[c] = _quotient(sums, divisors, some & ~several)
+    shares.col_factor[c] = _quotient(sums, divisors, some & ~several, exponent)
     for name, target in (
         ("component", shares.col_component),
         ("block", shares.col_block),
     ):
         label = np.where(low[name] == high[name], high[name], -1)
         target[c] = label.astype(np.int32)
-
-
-def _columns_of(layout: Layout, table: SharedTable) -> slice:
-    """Columns of a table among those of its row set."""
-    start = 0
-    for t in layout.row_sets[table.row_set].tables:
-        if layout.tables[t] is table:
-            break
-        start += layout.tables[t].source.n_cols
-    return slice(start, start + table.source.n_cols)
 
 
 def _lines_of_rows(seen: SideBySide, w: Floats) -> tuple[Bools, Bools, Floats]:
@@ -228,16 +238,14 @@ def _lines_of_rows(seen: SideBySide, w: Floats) -> tuple[Bools, Bools, Floats]:
 def _column_sums(
     table: SharedTable, seen: SideBySide, own: slice, known: Bools
 ) -> Floats:
-    """Sum of each column over the rows whose factor is known."""
+    """Sum of each column over the rows whose factor is known, times 2**-exponent."""
     if known.all():
         statistics = seen.statistics
-        sums = (
-            statistics.sums[:, own].sum(axis=0)
-            if isinstance(statistics, TableStatistics)
-            else statistics.col_sums[own]
-        )
-        return sums * math.ldexp(1.0, seen.exponent)
+        if isinstance(statistics, TableStatistics):
+            return np.asarray(statistics.sums[:, own].sum(axis=0))
+        return statistics.col_sums[own]
+    unit = math.ldexp(1.0, -seen.exponent)
     total = np.zeros(table.source.n_cols)
     for rows, block in table.source.blocks():
-        total += np.nan_to_num(block[known[rows]]).sum(axis=0)
+        total += np.nan_to_num(block[known[rows]] * unit).sum(axis=0)
     return total

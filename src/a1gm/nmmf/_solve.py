@@ -8,18 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._blocks import Components, find_components
+from a1gm._certificate import margin_mismatch
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
 from a1gm._fit import solve_plain_table
 from a1gm._kernel import kernel, threads_for
 from a1gm._peel import reduce_statistics
+from a1gm._range import LEAST, product
 from a1gm._statistics import Statistics, TableStatistics, weighted_counts
-from a1gm._types import Floats, SmallInts
+from a1gm._types import AnyArray, Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError
+from a1gm.nmmf._exponent import OUT_OF_RANGE
 from a1gm.nmmf._join import JointTable
+from a1gm.nmmf._layout import SharedTable
+from a1gm.nmmf._level import may_be_off_level, set_levels
 from a1gm.nmmf._observe import weighted_row_sums
 
 __all__ = ["Solution", "row_factors_of_sets", "solve_joint"]
+
+MODERATE, LARGEST = 2.0**400, 2.0**980
+STEEP = 2.0**-60
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +48,26 @@ class Solution:
 
 
 def solve_joint(joint: JointTable, *, tol: float, max_iter: int) -> Solution:
-    """Reduce, solve and expand the joint table."""
+    """Reduce, solve and expand the joint table, and share its factors out."""
+    statistics, components, raw = _solve(joint, tol, max_iter)
+    # A fit that has not reached tol says so itself, and closed forms have no gap.
+    if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
+        raw = set_levels(joint, raw, statistics, tol)
+    shared = _share_out_one_block(joint, raw)
+    if shared is None:
+        check_digits(raw, statistics, tol)
+        shared = _share_out(joint, raw, statistics.row_sums)
+    return Solution(joint, statistics, components, raw, *shared)
+
+
+def _solve(
+    joint: JointTable, tol: float, max_iter: int
+) -> tuple[Statistics, Components | None, Factors]:
     statistics = joint.statistics()
     if isinstance(statistics, TableStatistics):
         plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
         if plain is not None:
-            return Solution(joint, statistics, None, plain, *_share_out(joint, plain))
+            return statistics, None, plain
     components = find_components(statistics)
     reduced = reduce_statistics(statistics, components)
     if reduced is None:  # leaves among as many patterns as rows: the cells are needed
@@ -56,60 +78,128 @@ def solve_joint(joint: JointTable, *, tol: float, max_iter: int) -> Solution:
     raw = expand_factors(
         reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
     )
-    return Solution(joint, statistics, components, raw, *_share_out(joint, raw))
+    return statistics, components, raw
 
 
-def _share_out(joint: JointTable, raw: Factors) -> tuple[Floats, Floats, Floats]:
-    """Undo the weights and put every block on the scale of Theorem 1."""
-    line_unit, col_unit = _units(joint)
-    line_factor, col_factor = raw.line_factor * line_unit, raw.col_factor * col_unit
-    if raw.n_blocks == 0:  # zeros everywhere
-        col_factor = np.where(np.isnan(col_factor), np.nan, 0.0)
-        return line_factor, raw.line_scale * line_unit, col_factor
-    balance = _balance(joint, raw, line_factor, col_factor)
-    by_line = np.append(balance, 1.0)[raw.line_block]
-    col_factor = col_factor / np.append(balance, 1.0)[raw.col_block]
-    line_factor = line_factor * by_line
-    if np.isinf(line_factor).any() or np.isinf(col_factor).any():
-        msg = (
-            "The shared factors of these tables are outside the range of float64. "
-            "Divide the tables by a power of ten first."
-        )
-        raise NotRepresentableError(msg)
-    # The row sums from which rows are expanded still carry the weights.
-    return line_factor, raw.line_scale * line_unit * by_line, col_factor
+def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
+    """Refuse factors so small, or so large, that the margins cannot be had of them."""
+    factors = _inside(raw, raw.line_factor, raw.col_factor)
+    if all(f.size == 0 or (f.min() >= LEAST and f.max() < LARGEST) for f in factors):
+        return
+    with np.errstate(all="ignore"):
+        gap = margin_mismatch(raw, statistics)
+    if not gap <= max(tol, 2.0 * raw.gap):  # nor is NaN
+        raise NotRepresentableError(OUT_OF_RANGE)
 
 
-def _units(joint: JointTable) -> tuple[Floats, Floats]:
-    """What turns factors of the weighted sums into factors of the data."""
-    line_unit, col_unit = np.empty(joint.n_lines), np.empty(joint.n_cols)
-    # Half of the power of two to each side: neither overflows alone.
-    half = joint.exponent // 2
+def _inside(raw: Factors, lines: Floats, cols: Floats) -> tuple[Floats, Floats]:
+    """Leave out the lines and columns without data of their own."""
+    if raw.all_inside:
+        return lines, cols
+    return lines[raw.line_block >= 0], cols[raw.col_block >= 0]
+
+
+def _share_out_one_block(
+    joint: JointTable, raw: Factors
+) -> tuple[Floats, Floats, Floats] | None:
+    """Do as ``_share_out`` for the usual tables; None for extremes and several blocks.
+
+    Small tables spend more time between the steps than in them.
+    """
+    if not (raw.all_inside and joint.exponent == 0):
+        return None
+    if not (_is_moderate(raw.line_factor) and _is_moderate(raw.col_factor)):
+        return None
+    first = next(t for t in joint.layout.tables if not t.is_passive)
+    left = raw.line_factor[joint.lines[first.row_set]].sum()
+    right = raw.col_factor[joint.columns[first.col_set]].sum()
+    balance = math.sqrt(right / left) * _root_of_weights(joint, first)
+    line_factor, col_factor = raw.line_factor.copy(), raw.col_factor.copy()
+    line_scale = raw.line_scale.copy()
+    used = []
     for r, place in joint.lines.items():
-        line_unit[place] = math.ldexp(1.0, joint.exponent - half) / joint.row_weight[r]
+        unit = balance / float(joint.row_weight[r])
+        line_factor[place] *= unit
+        line_scale[place] *= unit * joint.largest_weight(r)
+        used.append(unit)
     for c, place in joint.columns.items():
-        col_unit[place] = math.ldexp(1.0, half) / joint.col_weight[c]
-    return line_unit, col_unit
+        unit = 1.0 / balance / float(joint.col_weight[c])
+        col_factor[place] *= unit
+        used.append(unit)
+    if not (min(used) > 1.0 / MODERATE and max(used) < MODERATE):
+        return None
+    return line_factor, line_scale, col_factor
 
 
-def _balance(
-    joint: JointTable, raw: Factors, line_factor: Floats, col_factor: Floats
-) -> Floats:
+def _is_moderate(values: Floats) -> bool:
+    return bool(values.min() > 1.0 / MODERATE and values.max() < MODERATE)
+
+
+def _root_of_weights(joint: JointTable, table: SharedTable) -> float:
+    row, col = joint.row_weight[table.row_set], joint.col_weight[table.col_set]
+    return math.sqrt(row) / math.sqrt(col)
+
+
+def _share_out(
+    joint: JointTable, raw: Factors, sums: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Undo the weights and put every block on the scale of Theorem 1.
+
+    The scale of the lines is for row sums whose largest weight is 1.
+    """
+    if raw.n_blocks == 0:  # zeros everywhere
+        col_factor = np.where(np.isnan(raw.col_factor), np.nan, 0.0)
+        return raw.line_factor, np.zeros(joint.n_lines), col_factor
+    line_unit, col_unit, sum_unit = _units(joint)
+    balance = np.append(_balance(joint, raw), 1.0)
+    by_line, by_col = balance[raw.line_block], 1.0 / balance[raw.col_block]
+    half = joint.exponent // 2  # of the power of two to each side
+    line_factor = product(raw.line_factor, by_line, line_unit, exponent=half)
+    col_factor = product(raw.col_factor, by_col, col_unit, exponent=half)
+    line_scale = product(
+        *(raw.line_factor, by_line, line_unit, sum_unit),
+        over=np.where(sums > 0.0, sums, np.inf),
+        exponent=half,
+    )
+    lines, cols = _inside(raw, line_factor, col_factor)
+    for factor in (lines, cols, _inside(raw, line_scale, col_factor)[0]):
+        if not (factor.all() and np.isfinite(factor).all()):
+            raise NotRepresentableError(OUT_OF_RANGE)
+    return line_factor, line_scale, col_factor
+
+
+def _units(joint: JointTable) -> tuple[Floats, Floats, Floats]:
+    """What turns factors of the weighted sums into factors of the data.
+
+    The third is the weight of the row sums from which rows are expanded.
+    """
+    line_unit, col_unit = np.empty(joint.n_lines), np.empty(joint.n_cols)
+    sum_unit = np.empty(joint.n_lines)
+    for r, place in joint.lines.items():
+        line_unit[place] = 1.0 / joint.row_weight[r]
+        sum_unit[place] = joint.largest_weight(r)
+    for c, place in joint.columns.items():
+        col_unit[place] = 1.0 / joint.col_weight[c]
+    return line_unit, col_unit, sum_unit
+
+
+def _balance(joint: JointTable, raw: Factors) -> Floats:
     """Factor for the lines of each block that makes both sides of a table equal.
 
     Theorem 1 gives the factors of X the same sum. A block without entities of X on
     both sides is balanced by the first table that has entities in it on both.
     """
     balance = np.full(raw.n_blocks, np.nan)
-    line_block, col_block = raw.line_block, raw.col_block
     for table in joint.layout.tables:
         if table.is_passive:
             continue
         rows, cols = joint.lines[table.row_set], joint.columns[table.col_set]
-        left = _totals(line_block[rows], line_factor[rows], raw.n_blocks)
-        right = _totals(col_block[cols], col_factor[cols], raw.n_blocks)
+        left = _totals(raw.line_block[rows], raw.line_factor[rows], raw.n_blocks)
+        right = _totals(raw.col_block[cols], raw.col_factor[cols], raw.n_blocks)
         usable = np.isnan(balance) & (left > 0.0) & (right > 0.0)
-        balance[usable] = np.sqrt(right[usable] / left[usable])
+        # Roots before quotients: these are in range wherever the sums are.
+        root = np.sqrt(right[usable]) / np.sqrt(left[usable])
+        balance[usable] = root * _root_of_weights(joint, table)
         if not np.isnan(balance).any():
             break
     balance[np.isnan(balance)] = 1.0
@@ -137,11 +227,21 @@ def row_factors_of_sets(
             factors[r] = solution.line_factor[place].copy()
             factors[r][empty[place]] = np.nan
             continue
-        rows = weighted_row_sums(seen, joint.table_weights(r))
-        scale = solution.line_scale[place]
-        threads = threads_for(len(rows), n_threads)
-        kernel.expand_rows(rows, seen.line_of_row, scale, threads)
+        weights = joint.table_weights(r) / joint.largest_weight(r)
+        rows = weighted_row_sums(seen, weights)
+        _expand_rows(rows, seen.line_of_row, solution.line_scale[place], n_threads)
         if empty[place].any():
             rows[empty[place][seen.line_of_row]] = np.nan
         factors[r] = rows
     return factors
+
+
+def _expand_rows(
+    rows: Floats, line_of_row: AnyArray, scale: Floats, n_threads: int | None
+) -> None:
+    """Turn row sums into row factors in place; none may become 0."""
+    is_steep = bool(scale.min() < STEEP)  # elsewhere only what is nearly 0 can
+    n_positive = np.count_nonzero(rows) if is_steep else 0
+    kernel.expand_rows(rows, line_of_row, scale, threads_for(len(rows), n_threads))
+    if is_steep and np.count_nonzero(rows) < n_positive:
+        raise NotRepresentableError(OUT_OF_RANGE)

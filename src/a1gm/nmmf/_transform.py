@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from a1gm._transform import find_faults
-from a1gm._types import Floats
+from a1gm._range import product, row_sums
+from a1gm._transform import checked_factors, find_faults
+from a1gm._types import Bools, Floats, SmallInts
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._observe import check_faults
 
@@ -21,24 +22,40 @@ def shared_row_factors(tables: list[tuple[SharedTable, Floats]]) -> Floats:
     over the weighted sum of their factors; NaN where nothing is observed. A table of
     weight 0 is checked, but says nothing of the rows.
     """
-    n_rows = tables[0][0].source.n_rows
-    sums, fitted = np.zeros(n_rows), np.zeros(n_rows)
-    seen = np.zeros(n_rows, bool)
-    for table, factor in tables:
-        known = ~np.isnan(factor)
-        h = np.where(known, factor, 0.0)
-        for start in range(0, n_rows, ROWS_AT_ONCE):
-            rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
-            block = table.source.rows(rows)
-            check_faults([table], *find_faults(block, start))
-            if table.is_passive:
-                continue
-            observed = ~np.isnan(block) & known
-            sums[rows] += table.weight * np.where(observed, block, 0.0).sum(axis=1)
-            fitted[rows] += table.weight * (observed @ h)
-            seen[rows] |= observed.any(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factors = sums / fitted
-    factors[(sums == 0.0) & seen] = 0.0
-    factors[~np.isfinite(factors)] = np.nan
-    return factors
+    read = [(table.weight, _sums(table, factor)) for table, factor in tables]
+    found = [part for weight, part in read if weight > 0.0]
+    weights = np.array([[weight] for weight, _ in read if weight > 0.0])
+    fitted = np.array([part[2] for part in found])
+    # Only ratios of weights count: to the largest of those that a row meets.
+    largest = np.where(fitted > 0.0, weights, 0.0).max(axis=0)
+    ratio = weights / np.where(largest > 0.0, largest, 1.0)
+    divisor = (ratio * fitted).sum(axis=0)
+    factors: Floats = sum(  # type: ignore[assignment]
+        product(sums, of_table, over=divisor, exponent=exponent)
+        for (sums, exponent, _, _), of_table in zip(found, ratio, strict=True)
+    )
+    has_data = np.any([part[0] > 0.0 for part in found], axis=0)
+    observes = np.any([part[3] for part in found], axis=0)
+    return checked_factors(factors, has_data, observes, divisor)
+
+
+def _sums(
+    table: SharedTable, factor: Floats
+) -> tuple[Floats, SmallInts, Floats, Bools]:
+    """Sum and exponent of each row, the sum of its factors, and if there is any."""
+    known = ~np.isnan(factor)
+    h = np.where(known, factor, 0.0)
+    n = table.source.n_rows
+    sums, exponents = np.zeros(n), np.zeros(n, np.int32)
+    fitted, seen = np.zeros(n), np.zeros(n, bool)
+    for start in range(0, n, ROWS_AT_ONCE):
+        rows = slice(start, min(start + ROWS_AT_ONCE, n))
+        block = table.source.rows(rows)
+        check_faults([table], *find_faults(block, start))
+        if table.is_passive:
+            continue
+        observed = ~np.isnan(block) & known
+        sums[rows], exponents[rows] = row_sums(np.where(observed, block, 0.0))
+        fitted[rows] = observed @ h
+        seen[rows] = observed.any(axis=1)
+    return sums, exponents, fitted, seen
