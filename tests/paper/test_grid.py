@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from a1gm import paper
+from a1gm import fit, paper
 from a1gm.exceptions import DataError
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8)
@@ -151,8 +151,22 @@ def test_a_complete_table_is_rank1_nmf() -> None:
     )
 
 
-def test_zeros_outside_the_holes() -> None:
-    X = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, np.nan]])
-    with pytest.raises(DataError, match="no minimum exists"):
-        paper.a1gm(X)
-    assert not np.outer(*paper.a1gm(np.where(X > 0, 0.0, X))).any()
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[0.0, 5.0], [0.0, np.nan]],
+        [[0.0, 0.0], [5.0, np.nan]],
+        [[0.0, 0.0, 2.0], [0.0, 0.0, np.nan]],
+        [[0.0, 0.0], [0.0, np.nan]],
+    ],
+)
+def test_zeros_where_complete_rows_and_columns_meet(X) -> None:
+    fitted = np.outer(*paper.a1gm(X))
+    assert paper.kl_divergence(X, fitted) == 0.0
+    assert fit(X, on_undetermined="ignore").divergence == 0.0
+
+
+def test_zeros_where_no_minimum_exists() -> None:
+    with pytest.raises(DataError, match=r"no minimum exists.*a1gm\.fit\(X\)") as error:
+        paper.a1gm([[0.0, 5.0], [5.0, np.nan]])
+    assert "Y" not in str(error.value)

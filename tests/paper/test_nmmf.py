@@ -117,9 +117,69 @@ def test_all_zero_tables_give_zero_factors() -> None:
         assert (factor == 0).all()
 
 
-def test_a_zero_x_beside_a_positive_y_has_no_minimum() -> None:
+def parts(n_y=2, n_z=3):
+    rng = np.random.default_rng(5)
+    return np.zeros((2, 4)), rng.random((n_y, 4)), rng.random((2, n_z))
+
+
+@pytest.mark.parametrize("other", [None, 0.0, 1.0])
+def test_a_zero_x_beside_y_alone_is_y_alone(other) -> None:
+    """Z is absent, zero, or has weight 0."""
+    X, Y, Z = parts()
+    Z = None if other is None else other * Z
+    beta = 0.0 if other == 1.0 else 1.0
+    w, h, a, b = rank1_nmmf(X, Y, Z, 0.7, beta)
+    assert not w.any()
+    assert h.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(np.outer(a, h), np.outer(*rank1_nmf(Y)), rtol=1e-13)
+    assert b.shape == (0 if Z is None else 3,)
+    least = nmmf_cost((Y, None, None), (*rank1_nmf(Y), [], []))
+    cost = nmmf_cost((X, Y, Z), (w, h, a, b), 0.7, beta)
+    assert cost == pytest.approx(0.7 * least, rel=1e-12)
+
+
+@pytest.mark.parametrize("other", [None, 0.0, 1.0])
+def test_a_zero_x_beside_z_alone_is_z_alone(other) -> None:
+    X, Y, Z = parts()
+    Y = None if other is None else other * Y
+    alpha = 0.0 if other == 1.0 else 1.0
+    w, h, a, b = rank1_nmmf(X, Y, Z, alpha, 0.7)
+    assert not h.any()
+    assert not a.any()
+    assert w.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(np.outer(w, b), np.outer(*rank1_nmf(Z)), rtol=1e-13)
+    least = nmmf_cost((Z, None, None), (*rank1_nmf(Z), [], []))
+    cost = nmmf_cost((X, Y, Z), (w, h, a, b), alpha, 0.7)
+    assert cost == pytest.approx(0.7 * least, rel=1e-12)
+
+
+def test_a_zero_x_beside_tables_of_weight_zero() -> None:
+    X, Y, Z = parts()
+    w, h, a, b = rank1_nmmf(X, Y, alpha=0)
+    assert not w.any()
+    np.testing.assert_allclose(h, 0.25)
+    np.testing.assert_allclose(a, Y.sum(axis=1))
+    w, h, a, b = rank1_nmmf(X, None, Z, beta=0)
+    assert not h.any()
+    np.testing.assert_allclose(w, 0.5)
+    np.testing.assert_allclose(b, Z.sum(axis=0))
+    factors = rank1_nmmf(X, Y, Z, alpha=0, beta=0)
+    assert nmmf_cost((X, Y, Z), factors, 0, 0) == 0.0
+    np.testing.assert_allclose(factors[2], Y.sum(axis=1))
+
+
+def test_a_zero_x_beside_both_has_an_infimum_but_no_minimum() -> None:
+    X, Y, Z = parts()
     with pytest.raises(DataError, match=r"no minimum exists.*a1gm\.fit_nmmf"):
-        rank1_nmmf(np.zeros((2, 2)), np.ones((1, 2)))
+        rank1_nmmf(X, Y, Z)
+    (a, h), (w, b) = rank1_nmf(Y), rank1_nmf(Z)
+    least = nmmf_cost((Y, None, None), (a, h, [], []))
+    least += nmmf_cost((Z, None, None), (w, b, [], []))
+    costs = [
+        nmmf_cost((X, Y, Z), (t * w, t * h, a / t, b / t)) for t in (1.0, 1e-3, 1e-6)
+    ]
+    assert costs[0] > costs[1] > costs[2] > least
+    assert costs[2] == pytest.approx(least, rel=1e-9)
 
 
 def test_shapes_must_fit() -> None:

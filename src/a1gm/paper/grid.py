@@ -11,7 +11,7 @@ import numpy.typing as npt
 from a1gm._types import Bools, Floats, Ints
 from a1gm.exceptions import DataError
 from a1gm.paper._checks import as_mask, as_table
-from a1gm.paper.nmmf import theorem1, theorem1_from_sums
+from a1gm.paper.nmmf import factors_of_zero_x, theorem1_from_sums
 
 __all__ = ["Grid", "a1gm", "complete_to_grid", "grid_like", "permutations"]
 
@@ -169,7 +169,9 @@ def a1gm(X: npt.ArrayLike) -> tuple[Floats, Floats]:
     ------
     DataError
         If every row or every column holds a hole: nothing is left to solve from.
-        `a1gm.fit` solves these tables, and every other one, exactly.
+        Or if the complete rows and columns meet in zeros only while both have a
+        positive cell elsewhere: no minimum exists then. `a1gm.fit` solves these
+        tables, and every other one, exactly, or gives the limit.
 
     See Also
     --------
@@ -235,7 +237,7 @@ def _solve_corner(
     x_columns = (rows.astype(np.float64) @ table)[columns]
     xz_rows = table.sum(axis=1)[rows]
     if not x_columns.any():
-        return theorem1(table[np.ix_(rows, columns)], y, z)  # zeros, or an error
+        return _solve_zero_corner(y, z)
     return theorem1_from_sums(
         float(x_columns.sum()),
         xz_rows,
@@ -243,3 +245,17 @@ def _solve_corner(
         y.sum(axis=1),
         z.sum(axis=0),
     )
+
+
+def _solve_zero_corner(y: Floats, z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Do as `_solve_corner` when complete rows and columns meet in zeros only."""
+    factors = factors_of_zero_x(y, z)
+    if factors is None:
+        raise DataError(
+            "Where the complete rows of X cross its complete columns every cell is "
+            "zero, but both have a positive cell elsewhere: no minimum exists, for "
+            "their factors fit those cells ever better the smaller their product is, "
+            "but it cannot be 0. Use a1gm.fit(X): it gives the limit and says which "
+            "cells have none."
+        )
+    return factors

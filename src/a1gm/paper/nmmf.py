@@ -42,14 +42,15 @@ def rank1_nmmf(
     h : ndarray of shape (J,)
     a : ndarray of shape (N,)
     b : ndarray of shape (M,)
-        The global minimum of `nmmf_cost`. ``w`` and ``h`` have the same sum.
+        The global minimum of `nmmf_cost`. ``w`` and ``h`` have the same sum,
+        unless ``X`` is zero in every cell (see Notes).
 
     Raises
     ------
     DataError
-        If a table has a missing, negative or infinite cell, or if ``X`` is all
-        zero while ``Y`` or ``Z`` is not: no minimum exists then. Use
-        `a1gm.fit_nmmf` for tables with missing cells.
+        If a table has a missing, negative or infinite cell, or if ``X`` is zero in
+        every cell while both ``alpha * Y`` and ``beta * Z`` are not: no minimum
+        exists then. Use `a1gm.fit_nmmf` for tables with missing cells.
     DimensionError
         If ``Y`` has other columns, or ``Z`` other rows, than ``X``.
     ParameterError
@@ -66,6 +67,23 @@ def rank1_nmmf(
         h_j &= \frac{\sqrt{S(X)}}{S(X) + \alpha S(Y)}
                \Big(\sum_i X_{ij} + \alpha \sum_n Y_{nj}\Big), &
         b_m &= \frac{\sum_i Z_{im}}{\sqrt{S(X)}}.
+
+    The formula needs :math:`S(X) > 0`. When ``X`` is zero in every cell it costs
+    ``sum(w) sum(h)``, and a minimum exists if and only if :math:`\alpha S(Y) = 0` or
+    :math:`\beta S(Z) = 0`:
+
+    - With :math:`\alpha S(Y) > 0` alone, ``w = 0`` and ``a``, ``h`` are the best
+      factors of ``Y``; ``h`` sums to 1. With :math:`\beta S(Z) > 0` alone, likewise
+      ``h = 0``, and ``w`` sums to 1.
+    - With neither, the cost is 0. All factors are 0, but for a table of weight 0 (the
+      first, if there are two): the factor it shares is uniform with sum 1, and its own
+      is the best for that.
+    - With both, the cost comes as close as one likes to the sum of the two least
+      costs, by making ``w``, ``h`` smaller and ``a``, ``b`` larger, and never there:
+      ``w = 0`` or ``h = 0`` would make the cost of ``Z`` or ``Y`` infinite.
+
+    A table whose shared factor is 0 and whose weight is 0 has no best factor of its
+    own; it gets 0.
 
     Examples
     --------
@@ -91,7 +109,15 @@ def theorem1(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Compute the formula of `rank1_nmmf` on checked tables."""
     if not x.any():
-        return _all_zero_factors(x, y, z)
+        factors = factors_of_zero_x(y, z, alpha, beta)
+        if factors is None:
+            raise DataError(
+                "X is zero in every cell, while Y and Z are not and have positive "
+                "weights: no minimum exists, for w and h fit Y and Z ever better the "
+                "smaller they are, but neither may be 0. Factorise Y and Z each alone "
+                "with rank1_nmf, or use a1gm.fit_nmmf."
+            )
+        return factors
     return theorem1_from_sums(
         float(x.sum()),
         x.sum(axis=1) + beta * z.sum(axis=1),
@@ -141,6 +167,8 @@ def nmmf_cost(
     True
     """
     x, y, z = as_triple(*tables)
+    check_not_negative(alpha, "alpha")
+    check_not_negative(beta, "beta")
     w, h, a, b = (np.asarray(factor, dtype=np.float64) for factor in factors)
     parts = ((1.0, x, w, h), (alpha, y, a, h), (beta, z, w, b))
     # a weight of 0 must silence an infinite divergence, so it is not computed
@@ -174,20 +202,35 @@ def as_triple(
     return x, y, z
 
 
-def _all_zero_factors(
-    x: Floats, y: Floats, z: Floats
+def factors_of_zero_x(
+    y: Floats, z: Floats, alpha: float = 1.0, beta: float = 1.0
+) -> tuple[Floats, Floats, Floats, Floats] | None:
+    """Minimise the cost when ``X`` is zero; None when no minimum exists.
+
+    The notes of `rank1_nmmf` say why. The cost of ``X``, sum(w) sum(h), must be 0.
+    """
+    steers_y, steers_z = alpha > 0 and bool(y.any()), beta > 0 and bool(z.any())
+    if steers_y and steers_z:
+        return None
+    if steers_z or (z.any() and not y.any()):
+        b, w, a, h = _factors_beside_zero(z.T, y.T, steers=steers_z)
+    else:
+        a, h, b, w = _factors_beside_zero(y, z, steers=steers_y)
+    return w, h, a, b
+
+
+def _factors_beside_zero(
+    table: Floats, other: Floats, *, steers: bool
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return zeros when every table is zero; refuse when only ``X`` is."""
-    if y.any() or z.any():
-        raise DataError(
-            "X is zero in every cell but Y or Z is not: the shared factors would have "
-            "to be both zero and positive, so no minimum exists. Factorise Y and Z "
-            "each alone with rank1_nmf, or use a1gm.fit_nmmf."
-        )
-    n_rows, n_columns = x.shape
-    return (
-        np.zeros(n_rows),
-        np.zeros(n_columns),
-        np.zeros(y.shape[0]),
-        np.zeros(z.shape[1]),
+    """Factors of a table that has its shared factor for itself, and 0 for the other.
+
+    Both are given as ``Y``: the shared factor is that of the columns.
+    """
+    zeros = np.zeros(other.shape[1]), np.zeros(other.shape[0])
+    n_rows, n_shared = table.shape
+    if not table.any():
+        return np.zeros(n_rows), np.zeros(n_shared), *zeros
+    shared = (
+        table.sum(axis=0) / table.sum() if steers else np.full(n_shared, 1 / n_shared)
     )
+    return table.sum(axis=1), shared, *zeros
