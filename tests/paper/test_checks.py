@@ -68,6 +68,14 @@ def test_a_line_without_observed_cell_is_named(function, axis, line) -> None:
         (paper.em, "max_iter", 0),
         (paper.rank1_nmmf, "alpha", -1.0),
         (paper.rank1_nmmf, "beta", np.inf),
+        (paper.rank1_nmmf, "alpha", "1"),
+        (paper.rank1_nmmf, "alpha", None),
+        (paper.kl_wnmf, "rank", 2.0),
+        (paper.kl_wnmf, "rank", np.inf),
+        (paper.kl_wnmf, "rank", None),
+        (paper.kl_wnmf, "tol", "a"),
+        (paper.em, "tol", None),
+        (paper.em, "max_iter", 5.0),
     ],
 )
 def test_options_outside_their_range_are_refused(function, option, value) -> None:
@@ -105,3 +113,18 @@ def test_the_input_is_not_modified(function) -> None:
     X.flags.writeable = False
     function(X)
     np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("weight", ["1", None, -1.0, np.nan])
+def test_the_cost_refuses_bad_weights(weight) -> None:
+    tables = [[1.0, 2.0]], [[2.0, 4.0]], None
+    with pytest.raises(ParameterError, match="alpha"):
+        paper.nmmf_cost(tables, paper.rank1_nmmf(*tables), alpha=weight)
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.float32(0.5), 1])
+def test_numbers_of_any_type_are_weights(number) -> None:
+    X, Y = [[1.0, 2.0]], [[2.0, 4.0]]
+    want = paper.rank1_nmmf(X, Y, alpha=float(number))
+    for left, right in zip(paper.rank1_nmmf(X, Y, alpha=number), want, strict=True):
+        np.testing.assert_array_equal(left, right)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a1gm.exceptions import DataError, DimensionError
+from a1gm.exceptions import DataError, DimensionError, ParameterError
 from a1gm.paper import geometry, kl_divergence, nmmf_cost, rank1_nmmf
 
 SIZES = st.tuples(
@@ -202,7 +202,39 @@ def test_a_zero_triple_is_no_distribution() -> None:
         geometry.expectation(np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (0, 1)])
+@pytest.mark.parametrize("where", ["above", "below"])
+def test_a_small_row_breaks_both_conditions_wherever_it_is(where) -> None:
+    small, ones = np.array([[1e-10, 5e-10]]), np.ones((2, 2))
+    triple = (np.vstack((small, ones)), None) if where == "above" else (ones, small)
+    shape = triple[0].shape
+    assert not geometry.has_rank_one_theta(geometry.natural(*triple))
+    assert not geometry.has_rank_one_eta(geometry.expectation(*triple), shape)
+
+
+@given(SIZES, SEEDS)
+def test_small_lines_of_rank_one_keep_both_conditions(sizes, seed) -> None:
+    rng = np.random.default_rng(seed)
+    w, h, a, b = (10.0 ** rng.uniform(-8, 0, n) for n in sizes)
+    triple = np.outer(w, h), np.outer(a, h), np.outer(w, b)
+    assert geometry.has_rank_one_theta(geometry.natural(*triple))
+    assert geometry.has_rank_one_eta(geometry.expectation(*triple), triple[0].shape)
+
+
+@pytest.mark.parametrize("tol", ["a", None, -1.0])
+def test_a_tolerance_must_be_a_number(tol) -> None:
+    with pytest.raises(ParameterError, match="tol"):
+        geometry.has_rank_one_theta(np.zeros((2, 2)), tol)
+    with pytest.raises(ParameterError, match="tol"):
+        geometry.has_rank_one_eta(np.ones((2, 2)), (2, 2), tol)
+
+
+@pytest.mark.parametrize("function", [geometry.one_body, geometry.two_body])
+def test_coordinates_are_a_table(function) -> None:
+    with pytest.raises(DimensionError, match="The table of coordinates has 1"):
+        function([1.0, 2.0])
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (0, 1), (1, 1, 1), (1,), 2, None, (1.5, 1)])
 def test_x_must_fit_into_the_coordinates(shape) -> None:
     with pytest.raises(DimensionError, match="must fit"):
         geometry.from_natural(np.zeros((2, 2)), shape)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -115,15 +119,15 @@ def check_no_empty_line(missing: Bools) -> None:
             )
 
 
-def check_positive_int(value: int, name: str) -> None:
-    """Refuse a count below 1."""
-    if isinstance(value, bool) or value != int(value) or value < 1:
+def check_positive_int(value: Any, name: str) -> None:
+    """Refuse what is no integer, and a count below 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ParameterError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
-def check_not_negative(value: float, name: str) -> None:
-    """Refuse NaN, infinity and numbers below 0."""
-    if not (np.isfinite(value) and value >= 0):
+def check_not_negative(value: Any, name: str) -> None:
+    """Refuse what is no number, NaN, infinity and numbers below 0."""
+    if not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
         raise ParameterError(f"{name} must be a finite number >= 0, got {value!r}.")
 
 

@@ -39,13 +39,15 @@ With weights α and β, use ``alpha * Y`` and ``beta * Z`` here: the weighted co
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from numbers import Integral
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from a1gm._types import Bools, Floats
 from a1gm.exceptions import DataError, DimensionError
+from a1gm.paper._checks import as_floats, check_not_negative
 from a1gm.paper.nmmf import as_triple, theorem1
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
 ]
 
 Triple: TypeAlias = tuple[Floats, Floats, Floats]
+COORDINATES = "The table of coordinates"
 
 
 def natural(
@@ -208,7 +211,7 @@ def one_body(coordinates: npt.ArrayLike) -> tuple[Floats, Floats]:
     >>> geometry.one_body([[1.0, 0.6], [0.7, 0.4]])
     (array([1. , 0.7]), array([1. , 0.6]))
     """
-    table = np.asarray(coordinates, dtype=np.float64)
+    table = as_floats(coordinates, COORDINATES)
     return table[:, 0].copy(), table[0, :].copy()
 
 
@@ -231,7 +234,7 @@ def two_body(coordinates: npt.ArrayLike) -> Floats:
     >>> geometry.two_body([[1.0, 0.6], [0.7, 0.4]])
     array([0.4])
     """
-    inner = np.asarray(coordinates, dtype=np.float64)[1:, 1:]
+    inner = as_floats(coordinates, COORDINATES)[1:, 1:]
     return np.asarray(inner[~np.isnan(inner)])
 
 
@@ -257,6 +260,7 @@ def has_rank_one_theta(theta: npt.ArrayLike, tol: float = 1e-9) -> bool:
     >>> geometry.has_rank_one_theta(geometry.natural([[1.0, 2.0], [3.0, 7.0]]))
     False
     """
+    check_not_negative(tol, "tol")
     return bool((np.abs(two_body(theta)) <= tol).all())
 
 
@@ -272,12 +276,21 @@ def has_rank_one_eta(
     shape : tuple (I, J)
         Shape of ``X``.
     tol : float, default 1e-9
-        Largest absolute error of the two products taken for 0.
+        Largest difference between a cell and the one that its row and column would
+        have at rank 1, as a share of the latter.
 
     Returns
     -------
     bool
         Statement 3 of this module; without a corner it is ``η_ij = η_i1 η_1j``.
+
+    Notes
+    -----
+    The differences of ``e_ij e_11 − e_i1 e_1j`` from one cell to the next are
+    ``p_ij S − r_i c_j``, with ``r``, ``c`` and ``S`` the sums of the rows, the columns
+    and all cells of ``[X; Y]``, and so for ``[X Z]``. These are compared cell by cell,
+    for η itself would hide a small cell among large ones. A cell that is small beside
+    the rounding of η, which sums to 1, is not judged.
 
     Examples
     --------
@@ -286,15 +299,21 @@ def has_rank_one_eta(
     >>> geometry.has_rank_one_eta(geometry.expectation(*triple), (2, 2))
     True
     """
-    values = _zero_corner(eta, shape)
-    n_rows, n_columns = shape
-    outside = np.pad(values, ((0, 1), (0, 1)))  # η outside Ω is 0
-    left = values[:, :n_columns] - outside[:-1, n_columns, None]
-    upper = values[:n_rows, :] - outside[n_rows, :-1]
+    check_not_negative(tol, "tol")
+    x, y, z = from_expectation(eta, shape)
     return all(
-        bool((np.abs(e * e[0, 0] - np.outer(e[:, 0], e[0, :])) <= tol).all())
-        for e in (left, upper)
+        _is_product(cells, float(tol))
+        for cells in (np.vstack((x, y)), np.hstack((x, z)))
     )
+
+
+def _is_product(cells: Floats, tol: float) -> bool:
+    """Tell whether each cell is its row's sum times its column's over that of all."""
+    total = cells.sum()
+    product = np.outer(cells.sum(axis=1), cells.sum(axis=0))
+    # Each cell is a difference of sums, and has their rounding.
+    rounding = 4 * sum(cells.shape) * np.finfo(np.float64).eps * total
+    return bool((np.abs(cells * total - product) <= tol * product + rounding).all())
 
 
 def project(
@@ -305,7 +324,8 @@ def project(
     Parameters
     ----------
     X, Y, Z : array_like of shape (I, J), (N, J), (I, M)
-        Non-negative tables, ``X`` not all zero; ``Y`` and ``Z`` may be absent.
+        Non-negative tables; ``Y`` and ``Z`` may be absent. When ``X`` is zero in
+        every cell, so must ``Y`` or ``Z`` be: else there is no nearest one.
 
     Returns
     -------
@@ -374,12 +394,20 @@ def _blank_corner(block: Floats, shape: tuple[int, ...]) -> Floats:
 
 def _zero_corner(coordinates: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
     """Check a table of coordinates and make its corner 0."""
-    block = np.asarray(coordinates, dtype=np.float64)
-    if block.ndim != 2 or not all(
-        1 <= inner <= outer for inner, outer in zip(shape, block.shape, strict=True)
-    ):
+    block = as_floats(coordinates, COORDINATES)
+    if not _is_shape(shape) or shape[0] > block.shape[0] or shape[1] > block.shape[1]:
         raise DimensionError(
-            f"The coordinates have shape {block.shape} and X has shape {shape}; X must "
-            "fit into the top left of a 2-D table of coordinates."
+            f"The coordinates have shape {block.shape} and X has shape {shape!r}; pass "
+            "the (rows, columns) of X, two integers >= 1: X must fit into the top left "
+            "of the table of coordinates."
         )
     return np.where(_corner(block.shape, shape), 0.0, block)
+
+
+def _is_shape(shape: Any) -> bool:
+    """Whether it is two integers of at least 1."""
+    return (
+        isinstance(shape, tuple | list)
+        and len(shape) == 2
+        and all(isinstance(n, Integral) and int(n) >= 1 for n in shape)
+    )
