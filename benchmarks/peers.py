@@ -1,6 +1,6 @@
 """The same problem solved by what a user would pick instead: time and excess error.
 
-    pip install --group peers                     # whatever is absent is skipped
+    python -m pip install --group peers           # pip >= 25.1; the absent are skipped
     python benchmarks/peers.py                    # writes benchmarks/results/peers.csv
 
 The excess is how far a rival's divergence on the observed cells is above that of
@@ -24,6 +24,7 @@ from a1gm import paper
 
 RESULTS = Path(__file__).parent / "results" / "peers.csv"
 EXACT = 1e-9  # relative excess below which an answer counts as the optimum
+SHOWN = {"failed": "failed", "skipped": "not installed"}  # by how the note begins
 RIVALS = (
     "a1gm_fit",
     "numpy_scaling",
@@ -120,7 +121,7 @@ def pivot(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def _cell(row: dict[str, str]) -> str:
     if not row["seconds"]:
-        return "failed" if row["note"].startswith("failed") else "–"
+        return SHOWN.get(row["note"].partition(":")[0], "–")
     excess = float(row["excess"])
     shown = f", +{excess:.0e}" if excess > EXACT else ""
     return duration(float(row["seconds"])) + shown

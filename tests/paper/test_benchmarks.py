@@ -67,3 +67,18 @@ def test_peers_names_what_is_skipped_and_beats_no_optimum(tmp_path) -> None:
         assert row["note"] or float(row["excess"]) >= -1e-9
     by_name = {row["rival"]: row for row in rows}
     assert by_name["scikit-learn NMF (mu, KL)"]["note"] == "complete tables only"
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        ("skipped: glum is not installed", "not installed"),
+        ("failed: ValueError", "failed"),
+        ("complete tables only", "–"),
+    ],
+)
+def test_peers_tells_the_absent_from_the_unfit(note, shown, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    peers = pytest.importorskip("peers")
+    row = {"rival": "glum", "table": "grid", "seconds": "", "note": note}
+    assert peers.pivot([row]) == [{"": "glum", "grid": shown}]

@@ -1,6 +1,7 @@
 """docs/paper.md says what the code does and what was measured."""
 
 import contextlib
+import csv
 import io
 import re
 from pathlib import Path
@@ -23,6 +24,27 @@ def test_its_tables_are_those_of_the_results(monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     page = pytest.importorskip("page")
     assert page.with_tables(PAGE) == PAGE
+
+
+def results(name: str) -> list[dict[str, str]]:
+    path = ROOT / "benchmarks" / "results" / name
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_its_ratios_of_time_are_those_of_the_results() -> None:
+    ratios = [
+        float(row["a1gm_seconds"]) / float(row["fit_seconds"])
+        for row in results("table1.csv")
+    ]
+    assert f"on all {len(ratios)} tables, up to {max(ratios):.0f} times" in PAGE
+    poisson = [
+        float(row["times_fit"])
+        for row in results("peers.csv")
+        if "oisson" in row["rival"] or "fepois" in row["rival"]
+    ]
+    low, high = round(min(poisson), -2), round(max(poisson), -3)
+    assert f"at {low:.0f} to {high:,.0f} times the time" in PAGE
 
 
 def test_its_pictures_exist() -> None:
