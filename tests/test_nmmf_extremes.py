@@ -125,6 +125,14 @@ def test_the_level_of_a_drowned_table_in_each_block():
         np.testing.assert_allclose(whole.h[cols], alone.h, rtol=1e-7)
 
 
+def test_the_level_when_most_entities_are_of_the_drowned_table_only():
+    X, Y, Z = (with_holes(s, k) for k, s in enumerate(((30, 20), (4, 20), (30, 5))))
+    Y[:, 2:], Z[2:] = nan, nan
+    fit = a1gm.fit_nmmf(X, Y, Z, alpha=1e9, beta=1e11)
+    assert largest_error(fit, X, Y, Z, 1e9, 1e11) < CLOSE
+    assert fit.is_exact
+
+
 def test_the_level_of_a_drowned_table_with_as_many_patterns_as_rows():
     X, Y, Z = (
         with_holes(s, k, 0.1) for k, s in enumerate(((400, 200), (9, 200), (400, 70)))

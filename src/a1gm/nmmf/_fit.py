@@ -74,6 +74,8 @@ def fit_nmmf(
         the default index of a frame, are no names.
     NegativeValuesError, InfiniteValuesError, NothingObservedError
         A table cannot be fitted; the message names the table and the cell.
+    NotRepresentableError
+        A factor, or the spread of the weighted cells, is beyond float64.
     ParameterError
         A weight is negative or not finite, or an option is out of range.
 
@@ -176,6 +178,8 @@ def fit_relations(
         the same side; the message names it.
     DimensionError, LabelError
         An entity set has different sizes, or names, in two tables.
+    NotRepresentableError
+        A factor, or the spread of the weighted cells, is beyond float64.
     WeightsError
         A weight is negative or not finite, or a table of weight 0 shares its entities
         with no table that steers.

@@ -82,6 +82,8 @@ def set_levels(
             raw = _swept(raw, statistics)
             raw = replace(raw, gap=margin_mismatch(raw, statistics))
         _check_range(raw)
+    else:  # a level that is off counts as margins that are
+        raw = replace(raw, gap=max(raw.gap, furthest))
     if before is None:
         return raw
     sums = statistics.row_sums
@@ -103,7 +105,8 @@ def _extrapolated(off: Bits, before: Bits) -> Bits:
     """The sum of all further steps, if each is to the last as that is to its last."""
     steps = {}
     for key, bits in off.items():
-        rate = np.divide(bits, before[key], out=np.zeros_like(bits), where=bits != 0.0)
+        some = before[key] != 0.0
+        rate = np.divide(bits, before[key], out=np.zeros_like(bits), where=some)
         steps[key] = bits / (1.0 - np.clip(rate, 0.0, MOST_RATE))
     return steps
 
