@@ -545,6 +545,44 @@ def test_scale_many_margins_together(n, m, n_problems, holes, n_threads, seed):
     )
 
 
+@pytest.mark.parametrize("m", [5, 8, 23, 64, 65, 256, 257])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_solve_wide_tables(m, n_threads):
+    X = make_table("at random", 300, m, seed=m)
+    X[:, 0] = X[0] = 1.0
+    X[1:, 1] = 2.0  # no row of one cell
+    bits, sums = reference.pack_bits(~np.isnan(X)), np.nan_to_num(X)
+    margins = sums.sum(axis=1), sums.sum(axis=0)
+    found = native.solve_wide(bits, *margins, 1e-10, 60, n_threads)
+    if m > 256:
+        assert found is None
+        return
+    w, scale, h, n_iter, gap = found
+    fitted = np.where(np.isnan(X), 0.0, np.outer(w, h))
+    np.testing.assert_allclose(fitted.sum(axis=1), margins[0], rtol=1e-10)
+    np.testing.assert_allclose(fitted.sum(axis=0), margins[1], rtol=1e-9)
+    np.testing.assert_allclose(scale * margins[0], w)
+    assert h.sum() == pytest.approx(1.0)
+    assert 0 < n_iter <= 60
+    assert gap <= 1e-10
+
+
+def test_solve_wide_leaves_other_tables_alone():
+    full = np.ones((6, 4), bool)
+    halves, leaf = full.copy(), full.copy()
+    halves[:3, :2] = halves[3:, 2:] = False
+    leaf[2, 1:] = False
+    for mask in (halves, leaf):
+        margins = mask.sum(axis=1).astype(float), mask.sum(axis=0).astype(float)
+        bits = reference.pack_bits(mask)
+        assert native.solve_wide(bits, *margins, 1e-10, 60, 1) is None
+    # Nor tables that sweeps would take too long for, or with an empty line.
+    margins = [full.sum(axis=axis).astype(float) for axis in (1, 0)]
+    assert native.solve_wide(reference.pack_bits(full), *margins, 1e-10, 60, 1)
+    margins[0][0] = 0.0
+    assert native.solve_wide(reference.pack_bits(full), *margins, 1e-10, 60, 1) is None
+
+
 def test_scale_together_does_not_subtract_what_would_cancel():
     """One column holds nearly all; a line that misses it must keep its digits."""
     mask = np.ones((4, 3), bool)

@@ -235,6 +235,11 @@ def solve_statistics(
         nested = solve_nested_table(statistics, dense, seen.exponent, n_threads)
         if nested is not None:
             return nested, None, statistics
+        wide = solve_wide_table(
+            statistics, tol=tol, max_iter=max_iter, n_threads=n_threads
+        )
+        if wide is not None:
+            return wide, None, statistics
     components, reduced = _reduce(statistics, seen, force=dense is None)
     if reduced is None and dense is not None:
         # Leaves among as many patterns as rows: read the table again, with the sums.
@@ -283,9 +288,29 @@ def solve_plain_table(
     """
     budget = min(PLAIN_SWEEPS, max_iter // 2)
     found = kernel.solve_plain(table.keys, table.sums, tol, budget)
-    if found is None:
+    return None if found is None else _one_block(*found)
+
+
+def solve_wide_table(
+    wide: Statistics, *, tol: float, max_iter: int, n_threads: int | None
+) -> Factors | None:
+    """Do the same for a table of as many patterns as rows."""
+    if not isinstance(wide, WideStatistics) or wide.positive is not None:
         return None
-    line_factor, line_scale, col_factor, n_iter, gap = found
+    found = kernel.solve_wide(
+        wide.bits,
+        wide.row_sums,
+        wide.col_sums,
+        tol,
+        min(PLAIN_SWEEPS, max_iter // 2),
+        threads_for(wide.n_lines * wide.n_cols, n_threads),
+    )
+    return None if found is None else _one_block(*found)
+
+
+def _one_block(
+    line_factor: Floats, line_scale: Floats, col_factor: Floats, n_iter: int, gap: float
+) -> Factors:
     return Factors(
         line_factor=line_factor,
         line_scale=line_scale,

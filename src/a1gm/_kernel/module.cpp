@@ -242,6 +242,12 @@ nb::object solve_nested(In2<uint64_t> bits, const nb::list& entries,
   return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));
 }
 
+nb::object tuple_of(Plain&& plain) {
+  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
+                        to_numpy(std::move(plain.line_scale)),
+                        to_numpy(std::move(plain.col_factor)), plain.n_iter, plain.gap);
+}
+
 nb::object solve_table(In2<uint64_t> keys, In2<double> sums, double tol,
                        int64_t max_sweeps) {
   Plain plain;
@@ -252,10 +258,24 @@ nb::object solve_table(In2<uint64_t> keys, In2<double> sums, double tol,
                          static_cast<int64_t>(sums.shape(1)),
                          static_cast<int64_t>(keys.shape(1)), tol, max_sweeps, plain);
   }
-  if (!solved) return nb::none();
-  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
-                        to_numpy(std::move(plain.line_scale)),
-                        to_numpy(std::move(plain.col_factor)), plain.n_iter, plain.gap);
+  return solved ? tuple_of(std::move(plain)) : nb::none();
+}
+
+nb::object solve_mask(In2<uint64_t> bits, In<double> row_sums, In<double> col_sums,
+                      double tol, int64_t max_sweeps, int n_threads) {
+  if (row_sums.shape(0) != bits.shape(0))
+    throw std::invalid_argument("one sum per row");
+  Plain plain;
+  bool solved = false;
+  {
+    nb::gil_scoped_release release;
+    const BitMask mask{bits.data(), static_cast<int64_t>(bits.shape(0)),
+                       static_cast<int64_t>(col_sums.shape(0)),
+                       static_cast<int64_t>(bits.shape(1))};
+    solved = solve_wide(mask, row_sums.data(), col_sums.data(), tol, max_sweeps,
+                        n_threads, plain);
+  }
+  return solved ? tuple_of(std::move(plain)) : nb::none();
 }
 
 Reduced reduce_pairs(In<int64_t> ptr, In<int32_t> cols, In<double> sums,
@@ -352,6 +372,8 @@ NB_MODULE(_native, m) {
         nb::arg("col_sums"), nb::arg("scale"), nb::arg("n_threads"));
   m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
         nb::arg("max_sweeps"));
+  m.def("solve_wide", &solve_mask, nb::arg("bits"), nb::arg("row_sums"),
+        nb::arg("col_sums"), nb::arg("tol"), nb::arg("max_sweeps"), nb::arg("n_threads"));
   m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
         nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
   m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));

@@ -23,6 +23,7 @@ __all__ = [
     "scale_together",
     "solve_nested",
     "solve_plain",
+    "solve_wide",
 ]
 
 Part = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
@@ -158,6 +159,18 @@ def expand_rows(
 def solve_plain(keys: Words, sums: Floats, tol: float, max_sweeps: int) -> None:
     """Decline: the short cut is the compiled kernel's, the answer the general one's."""
     del keys, sums, tol, max_sweeps
+
+
+def solve_wide(
+    bits: Words,
+    row_sums: Floats,
+    col_sums: Floats,
+    tol: float,
+    max_sweeps: int,
+    n_threads: int,
+) -> None:
+    """Decline, as ``solve_plain`` does."""
+    del bits, row_sums, col_sums, tol, max_sweeps, n_threads
 
 
 def scale_together(

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "words.hpp"
+
 namespace a1gm {
 
 struct Plain {
@@ -17,5 +19,10 @@ struct Plain {
 // those take the general way.
 bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
                  int64_t words, double tol, int64_t max_sweeps, Plain& out);
+
+// The same for a table of as many patterns as rows, whose observed cells are positive.
+// False also for tables that lists of their holes solve faster.
+bool solve_wide(const BitMask& mask, const double* R, const double* C, double tol,
+                int64_t max_sweeps, int n_threads, Plain& out);
 
 }  // namespace a1gm

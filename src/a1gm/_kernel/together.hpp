@@ -3,13 +3,9 @@
 
 #include <cstdint>
 
-namespace a1gm {
+#include "words.hpp"
 
-// The mask as bits, row by row.
-struct BitMask {
-  const uint64_t* bits;
-  int64_t n, m, words;
-};
+namespace a1gm {
 
 // Row margins of every problem p, from two sums of each row and coefficients: rows
 // before `second` have coef[0][p] * sums[i][0] + coef[1][p] * sums[i][1], the others

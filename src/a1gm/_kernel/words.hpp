@@ -5,6 +5,12 @@
 
 namespace a1gm {
 
+// A 0/1 table as bits, row by row.
+struct BitMask {
+  const uint64_t* bits;
+  int64_t n, m, words;
+};
+
 inline int count_bits(uint64_t x) {
 #if defined(__GNUC__) || defined(__clang__)
   return __builtin_popcountll(x);

@@ -262,7 +262,9 @@ def fit_layout(
         raise WeightsError(msg)
     check_passive_sets(layout)
     seen = observe_row_sets(layout, n_threads=n_threads)
-    solution = solve_joint(join(layout, seen), tol=tol, max_iter=max_iter)
+    solution = solve_joint(
+        join(layout, seen), tol=tol, max_iter=max_iter, n_threads=n_threads
+    )
     rows = row_factors_of_sets(solution, n_threads)
     shares = share_factors(layout, seen, solution, rows)
     fit = kind(layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined)

@@ -11,7 +11,7 @@ from a1gm._blocks import Components, find_components
 from a1gm._certificate import margin_mismatch
 from a1gm._core import solve_core
 from a1gm._expand import Factors, expand_factors
-from a1gm._fit import solve_plain_table
+from a1gm._fit import solve_plain_table, solve_wide_table
 from a1gm._kernel import kernel, threads_for
 from a1gm._peel import reduce_statistics
 from a1gm._range import LEAST, product
@@ -47,9 +47,11 @@ class Solution:
     col_factor: Floats
 
 
-def solve_joint(joint: JointTable, *, tol: float, max_iter: int) -> Solution:
+def solve_joint(
+    joint: JointTable, *, tol: float, max_iter: int, n_threads: int | None = None
+) -> Solution:
     """Reduce, solve and expand the joint table, and share its factors out."""
-    statistics, components, raw = _solve(joint, tol, max_iter)
+    statistics, components, raw = _solve(joint, tol, max_iter, n_threads)
     # A fit that has not reached tol says so itself, and closed forms have no gap.
     if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
         raw = set_levels(joint, raw, statistics, tol)
@@ -61,13 +63,17 @@ def solve_joint(joint: JointTable, *, tol: float, max_iter: int) -> Solution:
 
 
 def _solve(
-    joint: JointTable, tol: float, max_iter: int
+    joint: JointTable, tol: float, max_iter: int, n_threads: int | None
 ) -> tuple[Statistics, Components | None, Factors]:
     statistics = joint.statistics()
     if isinstance(statistics, TableStatistics):
         plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
-        if plain is not None:
-            return statistics, None, plain
+    else:
+        plain = solve_wide_table(
+            statistics, tol=tol, max_iter=max_iter, n_threads=n_threads
+        )
+    if plain is not None:
+        return statistics, None, plain
     components = find_components(statistics)
     reduced = reduce_statistics(statistics, components)
     if reduced is None:  # leaves among as many patterns as rows: the cells are needed
