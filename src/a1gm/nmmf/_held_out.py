@@ -36,7 +36,7 @@ __all__ = ["HeldOut", "hide_cells"]
 
 N_HIDING = 5  # groups that hide cells, about
 LEAST_COL_SHARE = 0.2  # of the columns, hidden in each of those groups
-SMALL_PRODUCT = 1 << 17  # multiplications of a product that BLAS does on one thread
+SMALL_PRODUCT = 1 << 18  # multiplications of a product that BLAS does on one thread
 DEALT_CELLS = 1 << 20  # rows of larger tables are dealt in runs
 CELLS_WORTH_A_RUN, MOST_RUNS = 1 << 22, 50  # for each of the groups
 
@@ -361,7 +361,6 @@ def _determined(kept: KeptLines, n_lines: int, n_cols: int) -> Bools:
 
     Their line and column have a positive sum and are in one block.
     """
-    bits = first_columns(kept.bits, n_cols)
     positive = first_columns(kept.positive, n_cols)
     has_line: Bools = kept.sums[:, 0] > 0.0
     has_col: Bools = kept.col_sums[:n_cols] > 0.0
@@ -371,6 +370,7 @@ def _determined(kept: KeptLines, n_lines: int, n_cols: int) -> Bools:
     meets = (positive & positive[fullest]).any(axis=1)
     if (meets | ~has_line).all():
         return both
+    bits = first_columns(kept.bits, n_cols)
     no_sums = np.zeros(0), np.zeros(n_cols)
     blocks = find_components(WideStatistics(bits, positive, *no_sums))
     assert blocks is not None

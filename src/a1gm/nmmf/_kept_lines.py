@@ -69,9 +69,14 @@ def lines_of(
 
 def join_lines(some: Sequence[KeptLines]) -> KeptLines:
     """Put lines of the same columns one below the other."""
+    bits = np.concatenate([lines.bits for lines in some])
+    no_zero = all(
+        lines.positive is lines.bits or np.array_equal(lines.positive, lines.bits)
+        for lines in some
+    )
     return KeptLines(
-        np.concatenate([lines.bits for lines in some]),
-        np.concatenate([lines.positive for lines in some]),
+        bits,
+        bits if no_zero else np.concatenate([lines.positive for lines in some]),
         np.concatenate([lines.sums for lines in some]),
         np.sum([lines.col_sums for lines in some], axis=0),
     )
