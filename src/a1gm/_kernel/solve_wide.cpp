@@ -133,8 +133,10 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
     double gap = 0.0;
     for (size_t j = 0; j < m; ++j)
       gap = std::max(gap, std::abs(h[j] * columns[j] - C[j]) / C[j]);
-    if (rule.stops(k, gap, sweeps)) break;
+    // Also after the last sweep: its sums are there, and the columns are then exact.
+    const bool stops = rule.stops(k, gap, sweeps);
     for (size_t j = 0; j < m; ++j) h[j] = C[j] / columns[j];
+    if (stops) break;
   }
   if (!sweeps.done) return false;
   out.n_iter = sweeps.n;
