@@ -14,6 +14,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from support.tables import gamma_table
 
 import a1gm
 from a1gm.exceptions import (
@@ -32,16 +33,8 @@ SAME = 1e-11
 pytestmark = pytest.mark.timeout(60)
 
 
-def make_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(n, m))
-    X[rng.random((n, m)) < 0.3] = np.nan
-    X[:, 0] = rng.gamma(2.0, size=n)
-    return X
-
-
 def make_frame(n: int = 400) -> pd.DataFrame:
-    X = make_table(n)
+    X = gamma_table(n)
     frame = pd.DataFrame(X, columns=list("abcdef"), index=3 * np.arange(n))
     frame["single"] = frame["b"].astype("float32")
     frame["whole"] = np.arange(n) + 1
@@ -53,7 +46,7 @@ def make_frame(n: int = 400) -> pd.DataFrame:
 
 @pytest.mark.parametrize("rows", [1, 7, 400])
 def test_arrays(rows: int) -> None:
-    X = make_table()
+    X = gamma_table()
     fit, whole = a1gm.distributed.fit(da.from_array(X, chunks=(rows, 6))), a1gm.fit(X)
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
     assert fit.certificate <= 1e-10
@@ -69,7 +62,7 @@ def test_arrays(rows: int) -> None:
 
 
 def test_single_floats_stay_single() -> None:
-    X = make_table().astype(np.float32)
+    X = gamma_table().astype(np.float32)
     filled = a1gm.distributed.fit(da.from_array(X, chunks=(90, 6))).impute()
     assert filled.dtype == filled.compute().dtype == np.float32
 
@@ -79,7 +72,7 @@ def test_integers_and_masks() -> None:
     fit = a1gm.distributed.fit(da.from_array(X, chunks=(2, 3)))
     np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor)
     assert fit.impute().compute().dtype == X.dtype
-    Y = make_table()
+    Y = gamma_table()
     masked = da.ma.masked_invalid(da.from_array(Y, chunks=(90, 6)))
     fit = a1gm.distributed.fit(masked)
     np.testing.assert_allclose(fit.col_factor, a1gm.fit(Y).col_factor, rtol=SAME)
@@ -140,7 +133,7 @@ def test_negative_cells_where_they_are_allowed() -> None:
 
 
 def test_bad_cells_have_their_row_in_the_whole() -> None:
-    X = make_table()
+    X = gamma_table()
     X[345, 2] = np.inf
     with pytest.raises(InfiniteValuesError, match=r"Partition 3: .*X\[345, 2\] = inf"):
         a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
@@ -176,7 +169,7 @@ def test_what_is_no_table_is_refused() -> None:
 
 
 def test_estimators_and_fit_point_here() -> None:
-    lazy = da.from_array(make_table(), chunks=(100, 6))
+    lazy = da.from_array(gamma_table(), chunks=(100, 6))
     with pytest.raises(TypeError, match=r"a1gm\.distributed"):
         a1gm.fit(lazy)
 
@@ -209,7 +202,7 @@ def client() -> Iterator[Any]:
 
 @pytest.mark.cluster
 def test_separate_processes_give_the_same(client: Any) -> None:
-    X = make_table()
+    X = gamma_table()
     lazy = da.from_array(X, chunks=(37, 6))
     whole = a1gm.fit(X)
     fit = a1gm.distributed.fit(lazy)
@@ -222,7 +215,7 @@ def test_separate_processes_give_the_same(client: Any) -> None:
 
 @pytest.mark.cluster
 def test_errors_cross_the_wire(client: Any) -> None:
-    X = make_table()
+    X = gamma_table()
     X[150, 1] = -1.0
     with pytest.raises(NegativeValuesError, match=r"X\[150, 1\]"):
         a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))

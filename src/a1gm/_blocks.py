@@ -20,7 +20,12 @@ from a1gm._statistics import (
 )
 from a1gm._types import Bools, Ints, SmallInts, Words
 
-__all__ = ["Components", "find_components", "separate_zero_lines"]
+__all__ = [
+    "Components",
+    "find_components",
+    "number_by_rows",
+    "separate_zero_lines",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,17 @@ def separate_zero_lines(statistics: Statistics) -> Components | None:
         label[alone] = n + np.arange(len(alone))
         n += len(alone)
     return found
+
+
+def number_by_rows(
+    rows: SmallInts, cols: SmallInts, n: int
+) -> tuple[SmallInts, SmallInts]:
+    """Number components in the order of their first rows; -1 stays as it is."""
+    labels, first = np.unique(rows[rows >= 0], return_index=True)
+    rename = np.full(n + 1, -1, np.int32)
+    rename[labels[np.argsort(first)]] = np.arange(len(labels))
+    rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
+    return rename[rows], rename[cols]
 
 
 def _components_of_pairs(

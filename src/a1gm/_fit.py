@@ -18,6 +18,7 @@ from a1gm._kernel import kernel, threads_for
 from a1gm._names import Names
 from a1gm._observe import Observation, observe
 from a1gm._peel import reduce_margins, reduce_statistics
+from a1gm._range import raise_rows
 from a1gm._statistics import (
     PairStatistics,
     Statistics,
@@ -395,15 +396,7 @@ def _row_factor(
         row_factor = seen.row_sums
         threads = threads_for(len(row_factor), n_threads)
         kernel.expand_rows(row_factor, seen.line_of_row, factors.line_scale, threads)
-    if seen.exponent:
-        with np.errstate(over="ignore"):
-            row_factor = np.ldexp(row_factor, seen.exponent)
-        if np.isinf(row_factor).any():
-            msg = (
-                "The total of a row of the fitted table is above the largest float64 "
-                "(1.8e308). Divide the data by a power of ten first."
-            )
-            raise NotRepresentableError(msg)
+    row_factor = raise_rows(row_factor, seen.exponent)
     if factors.all_inside:
         return row_factor
     if isinstance(statistics, PairStatistics):  # its columns would take a pass

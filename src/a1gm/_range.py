@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from a1gm._types import Floats, SmallInts
+from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["LEAST", "product", "row_sums"]
+__all__ = ["LEAST", "product", "raise_rows", "row_sums"]
 
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
 FURTHEST = 1 << 14  # no sum of a few exponents of float64 is further from 0
@@ -44,3 +45,18 @@ def row_sums(cells: Floats) -> tuple[Floats, SmallInts]:
         exponents[above] = cells.shape[1].bit_length()
         sums[above] = np.ldexp(cells[above], -exponents[above, None]).sum(axis=1)
     return sums, exponents
+
+
+def raise_rows(row_factor: Floats, exponent: int) -> Floats:
+    """Undo the power of two that an observation was scaled by."""
+    if not exponent:
+        return row_factor
+    with np.errstate(over="ignore"):
+        raised: Floats = np.ldexp(row_factor, exponent)
+    if np.isinf(raised).any():
+        msg = (
+            "The total of a row of the fitted table is above the largest float64 "
+            "(1.8e308). Divide the data by a power of ten first."
+        )
+        raise NotRepresentableError(msg)
+    return raised

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from a1gm._blocks import Components
+from a1gm._blocks import Components, number_by_rows
 from a1gm._certificate import margin_mismatch
 from a1gm._expand import Factors
 from a1gm._given_up import GivenUpZeros
@@ -181,11 +181,7 @@ class SolvedTable:
         zero_cols = (col_block < 0) & ~np.isnan(self.col_factor)
         cols = np.where(zero_cols, n + np.cumsum(zero_cols) - 1, col_block)
         n += int(zero_cols.sum())
-        labels, first = np.unique(rows[rows >= 0], return_index=True)
-        rename = np.full(n + 1, -1, np.int32)
-        rename[labels[np.argsort(first)]] = np.arange(len(labels))
-        rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
-        return rename[rows], rename[cols]
+        return number_by_rows(rows, cols, n)
 
     @property
     def _all_finite(self) -> bool:

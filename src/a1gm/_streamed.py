@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from a1gm._blocks import number_by_rows
 from a1gm._divergence import divergence_of_cells
 from a1gm._lazy_rows import LazyRows
+from a1gm._range import raise_rows
 from a1gm._statistics import TableStatistics, WideStatistics
 from a1gm._stream import CELLS_AT_ONCE, Stream, row_blocks
 from a1gm._streamed_knowledge import StreamedKnowledge, StreamedZeros
 from a1gm._types import Bools, Floats, SmallInts
 from a1gm._unknown import MOST_LINES
-from a1gm.exceptions import NotRepresentableError
 from a1gm.result import RankOneFit
 
 if TYPE_CHECKING:
@@ -49,16 +50,7 @@ class StreamedFit(RankOneFit):
 
     def _row_factors(self, start: int, stop: int) -> Floats:
         factors = self._stream.factors(start, stop, self._factors)
-        if self._exponent:
-            with np.errstate(over="ignore"):
-                factors = np.ldexp(factors, self._exponent)
-            if np.isinf(factors).any():
-                msg = (
-                    "The total of a row of the fitted table is above the largest "
-                    "float64 (1.8e308). Divide the data by a power of ten first."
-                )
-                raise NotRepresentableError(msg)
-        return factors
+        return raise_rows(factors, self._exponent)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -138,11 +130,7 @@ class StreamedFit(RankOneFit):
         zeros = rows == -2  # each row of zeros is a component of its own
         rows = np.where(zeros, n + np.cumsum(zeros) - 1, rows)
         n += int(zeros.sum())
-        labels, first = np.unique(rows[rows >= 0], return_index=True)
-        rename = np.full(n + 1, -1, np.int32)
-        rename[labels[np.argsort(first)]] = np.arange(len(labels))
-        rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
-        return rename[rows], rename[graph.label]
+        return number_by_rows(rows, graph.label, n)
 
     def _empty_rows(self) -> tuple[list[int], int]:
         """The first rows without an observed cell, where rows are kept."""

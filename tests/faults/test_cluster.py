@@ -23,6 +23,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from support.tables import gamma_table
 
 import a1gm
 from a1gm._partitions import count_partition, merge_tables
@@ -30,14 +31,6 @@ from a1gm.exceptions import ClusterError, DimensionError, TableTooLargeError
 
 SAME = 1e-12
 pytestmark = pytest.mark.timeout(90)
-
-
-def make_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(n, m))
-    X[rng.random((n, m)) < 0.3] = np.nan
-    X[:, 0] = rng.gamma(2.0, size=n)
-    return X
 
 
 @contextlib.contextmanager
@@ -81,7 +74,7 @@ def kill_always(block: np.ndarray) -> np.ndarray:
 
 @pytest.mark.cluster
 def test_row_53_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
-    X = make_table()
+    X = gamma_table()
     lazy = da.from_array(X, chunks=(20, 6))
     with local_cluster(2) as client:
         pids = client.run(os.getpid)
@@ -105,7 +98,7 @@ def test_row_53_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_row_53_work_that_kills_every_worker_is_given_up() -> None:
-    lazy = da.from_array(make_table(), chunks=(200, 6))
+    lazy = da.from_array(gamma_table(), chunks=(200, 6))
     deadly = lazy.map_blocks(kill_always, dtype=float, meta=np.zeros((0, 0)))
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
@@ -117,7 +110,7 @@ def test_row_53_work_that_kills_every_worker_is_given_up() -> None:
 
 @pytest.mark.cluster
 def test_row_53_the_only_worker_gone_for_good_is_said() -> None:
-    lazy = da.from_array(make_table(), chunks=(20, 6))
+    lazy = da.from_array(gamma_table(), chunks=(20, 6))
     slow = lazy.map_blocks(slow_copy, dtype=float, meta=np.zeros((0, 0)))
     with local_cluster(0) as client:
         worker = _lonely_worker(client.scheduler.address)
@@ -150,7 +143,7 @@ def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
 
 
 def test_row_54_a_partition_counted_twice_counts_once() -> None:
-    X = make_table()
+    X = gamma_table()
     pieces = [
         count_partition(rows, k, 0, "raise", 1 << 30)
         for k, rows in enumerate(np.array_split(X, 5))
@@ -164,7 +157,7 @@ def test_row_54_a_partition_counted_twice_counts_once() -> None:
 
 
 def test_row_55_unknown_lengths_are_handled() -> None:
-    X = make_table()
+    X = gamma_table()
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=4)
     lazy = frame[frame[0] > 1.0].to_dask_array()
     assert np.isnan(lazy.shape[0])
@@ -176,7 +169,7 @@ def test_row_55_unknown_lengths_are_handled() -> None:
 
 
 def test_row_55_empty_partitions_are_handled() -> None:
-    X = make_table()
+    X = gamma_table()
     frame = pd.DataFrame(X, columns=list("abcdef"))
     lazy = dd.from_pandas(frame, npartitions=8)
     some = lazy.map_partitions(lambda part: part[part.index > 120])
@@ -189,7 +182,7 @@ def test_row_55_empty_partitions_are_handled() -> None:
 
 
 def test_row_55_column_chunks_are_refused_with_the_call_that_helps() -> None:
-    X = make_table()
+    X = gamma_table()
     lazy = da.from_array(X, chunks=(100, 2))
     with pytest.raises(DimensionError, match=r"x = x\.rechunk\(\{1: -1\}\)"):
         a1gm.distributed.fit(lazy)
@@ -198,7 +191,7 @@ def test_row_55_column_chunks_are_refused_with_the_call_that_helps() -> None:
 
 
 def test_row_56_number_and_order_of_partitions_do_not_matter() -> None:
-    X = make_table()
+    X = gamma_table()
     whole = a1gm.fit(X).col_factor
     for rows in (3, 50, 399):
         lazy = da.from_array(X, chunks=(rows, 6))
@@ -211,7 +204,7 @@ def test_row_56_number_and_order_of_partitions_do_not_matter() -> None:
 
 
 def test_row_57_tables_too_large_are_refused_with_an_estimate() -> None:
-    lazy = da.from_array(make_table(m=20), chunks=(100, 20))
+    lazy = da.from_array(gamma_table(m=20), chunks=(100, 20))
     with pytest.raises(TableTooLargeError, match=r"would need [\d,]+ bytes"):
         a1gm.distributed.fit(lazy, max_bytes=10_000)
     with pytest.raises(TableTooLargeError, match=r"would need [\d,]+ bytes"):

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.tables import gamma_table
 
 import a1gm
 from a1gm import _gather
@@ -28,14 +29,6 @@ from a1gm.exceptions import (
 )
 
 pytestmark = pytest.mark.timeout(90)
-
-
-def make_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(n, m))
-    X[rng.random((n, m)) < 0.3] = np.nan
-    X[:, 0] = rng.gamma(2.0, size=n)
-    return X
 
 
 def write(X: np.ndarray, path: Path, names: str = "abcdefgh") -> Path:
@@ -63,7 +56,7 @@ def damage(kind: str, data: bytes) -> bytes:
     "kind", ["truncated", "empty", "not parquet", "footer", "corrupt page"]
 )
 def test_row_43_damaged_parquet_is_refused_by_name(tmp_path: Path, kind: str) -> None:
-    path = write(make_table(), tmp_path / "t.parquet")
+    path = write(gamma_table(), tmp_path / "t.parquet")
     path.write_bytes(damage(kind, path.read_bytes()))
     says = r"t\.parquet.*row group \d" if kind == "corrupt page" else r"t\.parquet"
     with pytest.raises(FileFormatError, match=says):
@@ -74,7 +67,7 @@ def test_row_43_damaged_parquet_is_refused_by_name(tmp_path: Path, kind: str) ->
 
 
 def test_row_43_damage_between_the_passes(tmp_path: Path) -> None:
-    path = write(make_table(), tmp_path / "t.parquet")
+    path = write(gamma_table(), tmp_path / "t.parquet")
     fit = a1gm.fit_file(path)
     path.write_bytes(damage("corrupt page", path.read_bytes()))
     with pytest.raises(FileFormatError, match="changed while it was being read"):
@@ -83,7 +76,7 @@ def test_row_43_damage_between_the_passes(tmp_path: Path) -> None:
 
 
 def test_row_44_schemas_that_drift(tmp_path: Path) -> None:
-    X = make_table()
+    X = gamma_table()
     write(X[:200], tmp_path / "1.parquet")
     # The same names in another order are the same table.
     write(X[200:, ::-1], tmp_path / "2.parquet", names="fedcba")
@@ -166,7 +159,7 @@ SLOW_WRITE = """
 def test_row_49_an_interrupted_write_leaves_the_old_file(
     tmp_path: Path, how: signal.Signals
 ) -> None:
-    path = write(make_table(), tmp_path / "t.parquet")
+    path = write(gamma_table(), tmp_path / "t.parquet")
     target = tmp_path / "o.parquet"
     target.write_text("old")
     process = run(SLOW_WRITE, path, target)
@@ -199,7 +192,7 @@ FULL = """
 
 
 def test_row_49_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    path = write(make_table(3000), tmp_path / "t.parquet")
+    path = write(gamma_table(3000), tmp_path / "t.parquet")
     target = tmp_path / "o.parquet"
     target.write_text("old")
     out, errors = run(FULL, path, target).communicate()
@@ -210,7 +203,7 @@ def test_row_49_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_row_49_a_killed_fit_leaves_no_rows_behind(tmp_path: Path) -> None:
-    path = write(make_table(), tmp_path / "t.parquet")
+    path = write(gamma_table(), tmp_path / "t.parquet")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     code = """
@@ -232,7 +225,7 @@ def test_row_49_a_killed_fit_leaves_no_rows_behind(tmp_path: Path) -> None:
 def test_row_51_a_file_that_changes_between_the_passes(
     tmp_path: Path, name: str
 ) -> None:
-    X = make_table()
+    X = gamma_table()
     path = tmp_path / name
     if name == "t.csv":
         rows = "\n".join(",".join(map(str, row)) for row in np.nan_to_num(X, nan=1.0))
@@ -253,7 +246,7 @@ def test_row_51_a_file_that_changes_between_the_passes(
 
 
 def test_row_51_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    X = make_table()
+    X = gamma_table()
     path = write(X, tmp_path / "t.parquet")
 
     def grow(rows: int, part: float) -> None:
@@ -269,7 +262,7 @@ def test_row_51_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
 def test_row_57_masks_that_would_not_fit_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(make_table(), tmp_path / "t.parquet")
+    path = write(gamma_table(), tmp_path / "t.parquet")
     defaults = _gather.Gatherer.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "table_bytes", 1)
     little = type("Usage", (), {"free": 1000})()

@@ -130,3 +130,12 @@ def without_empty_lines(X: Table) -> Table:
     """The table without rows and columns that observe nothing."""
     seen = ~np.isnan(X)
     return X[seen.any(axis=1)][:, seen.any(axis=0)]
+
+
+def gamma_table(n: int = 400, m: int = 6, seed: int = 0) -> np.ndarray:
+    """A table with a third of its cells missing, its first column complete."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m))
+    X[rng.random((n, m)) < 0.3] = np.nan
+    X[:, 0] = rng.gamma(2.0, size=n)
+    return X

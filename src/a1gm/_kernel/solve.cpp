@@ -62,12 +62,23 @@ void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_
   }
 }
 
-bool all_in_range(const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(),
+}  // namespace
+
+bool all_in_range(const double* values, int64_t n) {
+  return std::all_of(values, values + n,
                      [](double v) { return v > 0.0 && std::isfinite(v); });
 }
 
-}  // namespace
+void start_factors(std::vector<double>& h) {
+  const double largest = *std::max_element(h.begin(), h.end());
+  for (double& value : h) value = std::max(value / largest, kSmallestStart);
+}
+
+bool Plain::in_range() const {
+  for (const std::vector<double>* factor : {&col_factor, &line_scale, &line_factor})
+    if (!all_in_range(factor->data(), static_cast<int64_t>(factor->size()))) return false;
+  return true;
+}
 
 bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
                  int64_t words, double tol, int64_t max_sweeps, Plain& out) {
@@ -76,8 +87,7 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
   Nesting nesting;
   if (find_nesting(keys, n, m, words, nesting)) {
     solve_nesting(nesting, sums, n, m, R, C, out);
-    return all_in_range(out.col_factor) && all_in_range(out.line_scale) &&
-           all_in_range(out.line_factor);
+    return out.in_range();
   }
   Reduced reduced;
   if (!merge_twins(keys, n, m, words, R.data(), C.data(), true, false, reduced))
@@ -90,8 +100,7 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
   out.col_factor.resize(static_cast<size_t>(m));
   if (!reduced.core_rows.empty()) {
     std::vector<double> w(reduced.R.size()), h(reduced.C);
-    const double largest = *std::max_element(h.begin(), h.end());
-    for (double& value : h) value = std::max(value / largest, kSmallestStart);
+    start_factors(h);
     const double *R0 = reduced.R.data(), *C0 = reduced.C.data();
     const Sweeps sweeps =
         sweeps_by_rows(reduced.rows)
@@ -117,8 +126,7 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
     out.line_factor[i] *= total;
     out.line_scale[i] = out.line_factor[i] / R[i];
   }
-  return all_in_range(out.col_factor) && all_in_range(out.line_scale) &&
-         all_in_range(out.line_factor);
+  return out.in_range();
 }
 
 }  // namespace a1gm

@@ -12,7 +12,12 @@ struct Plain {
   std::vector<double> line_factor, line_scale, col_factor;
   int64_t n_iter = 0;  // 0: closed form
   double gap = 0.0;
+  bool in_range() const;  // every factor positive and finite
 };
+
+// What both ways below begin and end with.
+bool all_in_range(const double* values, int64_t n);
+void start_factors(std::vector<double>& h);  // column sums in, at most 1 out
 
 // Solves a pattern table of positive sums and one block. False when it has zeros,
 // empty lines or several blocks, or when scaling would need more than `max_sweeps`:

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "choices.hpp"
 #include "lines.hpp"
 #include "solve.hpp"
 #include "threads.hpp"
@@ -14,7 +15,6 @@ namespace {
 constexpr int64_t kMostCols = 256;  // wider tables are quicker by lists of their holes
 constexpr int64_t kCellsPerThread = 1 << 19;
 constexpr int64_t kGroup = 8, kChoices = 1 << kGroup, kPerWord = 64 / kGroup;
-constexpr double kSmallestStart = 1e-290;
 
 // Whether every row shares a column with the one that observes most: then all are one
 // block, if every column is observed. False also for rows of one cell, which are better
@@ -37,33 +37,6 @@ bool meet_the_fullest(const BitMask& mask) {
     if (common == 0) return false;
   }
   return true;
-}
-
-// The sums of h over every choice of the eight columns of a group.
-void fill_choices(const std::vector<double>& h, std::vector<double>& sums) {
-  for (size_t g = 0; g * kChoices < sums.size(); ++g) {
-    double* sum = sums.data() + g * kChoices;
-    sum[0] = 0.0;
-    for (size_t bit = 0; bit < kGroup; ++bit) {
-      const size_t j = g * kGroup + bit, half = size_t{1} << bit;
-      const double own = j < h.size() ? h[j] : 0.0;
-      for (size_t c = 0; c < half; ++c) sum[half + c] = sum[c] + own;
-    }
-  }
-}
-
-// Adds what the choices have collected to their columns; leaves them useless.
-void share_out(std::vector<double>& collected, std::vector<double>& columns) {
-  for (size_t g = 0; g * kChoices < collected.size(); ++g) {
-    double* sum = collected.data() + g * kChoices;
-    for (size_t bit = kGroup; bit-- > 0;) {
-      const size_t j = g * kGroup + bit, half = size_t{1} << bit;
-      for (size_t c = 0; c < half; ++c) {
-        if (j < columns.size()) columns[j] += sum[half + c];
-        sum[c] += sum[half + c];
-      }
-    }
-  }
 }
 
 // w = R / (P h) for some rows, added to the choices that they make.
@@ -95,11 +68,6 @@ void sweep_rows(const BitMask& mask, int64_t begin, int64_t end, const double* R
   }
 }
 
-bool all_in_range(const double* values, int64_t n) {
-  return std::all_of(values, values + n,
-                     [](double v) { return v > 0.0 && std::isfinite(v); });
-}
-
 }  // namespace
 
 bool solve_wide(const BitMask& mask, const double* R, const double* C, double tol,
@@ -110,17 +78,16 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
   const int threads = static_cast<int>(std::clamp<int64_t>(
       n_threads, 1, std::max<int64_t>(1, mask.n * mask.m / kCellsPerThread)));
   const auto m = static_cast<size_t>(mask.m);
-  const size_t n_choices = (m + kGroup - 1) / kGroup * kChoices;
+  const size_t n_choices = groups_of(m, kGroup) * kChoices;
   std::vector<double> h(C, C + m), columns(m), sums(n_choices);
-  const double largest = *std::max_element(h.begin(), h.end());
-  for (double& value : h) value = std::max(value / largest, kSmallestStart);
+  start_factors(h);
   std::vector<std::vector<double>> collected(static_cast<size_t>(threads));
   out.line_factor.resize(static_cast<size_t>(mask.n));
   double* const w = out.line_factor.data();
   Sweeps sweeps;
   Patience rule{tol, max_sweeps, max_sweeps};
   for (int64_t k = 1;; ++k) {
-    fill_choices(h, sums);
+    fill_choices<kGroup>(h.data(), m, sums.data());
     run_on_threads(threads, [&](int t) {
       std::vector<double>& own = collected[static_cast<size_t>(t)];
       own.assign(n_choices, 0.0);
@@ -128,7 +95,7 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
                  w, own.data());
     });
     std::fill(columns.begin(), columns.end(), 0.0);
-    for (std::vector<double>& own : collected) share_out(own, columns);
+    for (std::vector<double>& own : collected) share_out<kGroup>(own.data(), columns.data(), m);
     // Row margins hold exactly: the certificate is the mismatch of the column margins.
     double gap = 0.0;
     for (size_t j = 0; j < m; ++j)
@@ -150,9 +117,7 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
     out.line_factor[i] *= total;
     out.line_scale[i] = out.line_factor[i] / R[i];
   }
-  return all_in_range(out.col_factor.data(), mask.m) &&
-         all_in_range(out.line_scale.data(), mask.n) &&
-         all_in_range(out.line_factor.data(), mask.n);
+  return out.in_range();
 }
 
 }  // namespace a1gm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "sums.hpp"
 
@@ -93,6 +94,21 @@ A1GM_INLINE __m256i head_mask(int64_t n) {
 
 A1GM_INLINE uint64_t bits_of(__m256d mask) {
   return static_cast<uint64_t>(_mm256_movemask_pd(mask));
+}
+
+// Calls f with the number of vectors that hold at most kNarrow columns, as a constant.
+template <typename F>
+void with_vectors(int64_t cols, F&& f) {
+  switch ((cols + 3) / 4) {
+    case 1: return f(std::integral_constant<int, 1>{});
+    case 2: return f(std::integral_constant<int, 2>{});
+    case 3: return f(std::integral_constant<int, 3>{});
+    case 4: return f(std::integral_constant<int, 4>{});
+    case 5: return f(std::integral_constant<int, 5>{});
+    case 6: return f(std::integral_constant<int, 6>{});
+    case 7: return f(std::integral_constant<int, 7>{});
+    default: return f(std::integral_constant<int, 8>{});
+  }
 }
 
 // One row of at most 4 * V columns; the last vector is read under `tail`.
@@ -205,16 +221,7 @@ A1GM_TARGET void scan_and_add_rows(const double* x, int64_t stride, int64_t rows
 
 void scan_and_add_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
                        TileScan& out, RowSink& sink) {
-  switch ((cols + 3) / 4) {
-    case 1: return scan_and_add_rows<1>(x, stride, rows, cols, out, sink);
-    case 2: return scan_and_add_rows<2>(x, stride, rows, cols, out, sink);
-    case 3: return scan_and_add_rows<3>(x, stride, rows, cols, out, sink);
-    case 4: return scan_and_add_rows<4>(x, stride, rows, cols, out, sink);
-    case 5: return scan_and_add_rows<5>(x, stride, rows, cols, out, sink);
-    case 6: return scan_and_add_rows<6>(x, stride, rows, cols, out, sink);
-    case 7: return scan_and_add_rows<7>(x, stride, rows, cols, out, sink);
-    default: return scan_and_add_rows<8>(x, stride, rows, cols, out, sink);
-  }
+  with_vectors(cols, [&](auto v) { scan_and_add_rows<v>(x, stride, rows, cols, out, sink); });
 }
 
 // Rows without holes need no masks. A hole, or an infinite cell, makes the sum of all
@@ -366,22 +373,14 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
 
 void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
                     int64_t words, TileScan& out) {
-  switch ((cols + 3) / 4) {
-    case 1: return scan_short_rows<1>(x, stride, rows, cols, out);
-    case 2: return scan_short_rows<2>(x, stride, rows, cols, out);
-    case 3: return scan_short_rows<3>(x, stride, rows, cols, out);
-    case 4: return scan_short_rows<4>(x, stride, rows, cols, out);
-    case 5: return scan_short_rows<5>(x, stride, rows, cols, out);
-    case 6: return scan_short_rows<6>(x, stride, rows, cols, out);
-    case 7: return scan_short_rows<7>(x, stride, rows, cols, out);
-    case 8: return scan_short_rows<8>(x, stride, rows, cols, out);
-    default:
-      if (out.positive == nullptr)
-        return scan_long_rows<false, false>(x, stride, rows, cols, words, out);
-      return out.run == nullptr
-                 ? scan_long_rows<true, false>(x, stride, rows, cols, words, out)
-                 : scan_long_rows<true, true>(x, stride, rows, cols, words, out);
-  }
+  if (cols <= kNarrow)
+    return with_vectors(cols, [&](auto v) { scan_short_rows<v>(x, stride, rows, cols, out); });
+  if (out.positive == nullptr)
+    scan_long_rows<false, false>(x, stride, rows, cols, words, out);
+  else if (out.run == nullptr)
+    scan_long_rows<true, false>(x, stride, rows, cols, words, out);
+  else
+    scan_long_rows<true, true>(x, stride, rows, cols, words, out);
 }
 
 template <int V>
@@ -428,17 +427,8 @@ A1GM_TARGET void add_long_rows(const double* x, int64_t stride, int64_t rows,
 
 void add_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
                    double* const* acc) {
-  switch ((cols + 3) / 4) {
-    case 1: return add_short_rows<1>(x, stride, rows, cols, acc);
-    case 2: return add_short_rows<2>(x, stride, rows, cols, acc);
-    case 3: return add_short_rows<3>(x, stride, rows, cols, acc);
-    case 4: return add_short_rows<4>(x, stride, rows, cols, acc);
-    case 5: return add_short_rows<5>(x, stride, rows, cols, acc);
-    case 6: return add_short_rows<6>(x, stride, rows, cols, acc);
-    case 7: return add_short_rows<7>(x, stride, rows, cols, acc);
-    case 8: return add_short_rows<8>(x, stride, rows, cols, acc);
-    default: return add_long_rows(x, stride, rows, cols, acc);
-  }
+  if (cols > kNarrow) return add_long_rows(x, stride, rows, cols, acc);
+  with_vectors(cols, [&](auto v) { add_short_rows<v>(x, stride, rows, cols, acc); });
 }
 
 // At most 4 * V columns; the last vector is read under `tail`.
@@ -463,16 +453,7 @@ void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
                   double* acc) {
   for (; cols > 32; cols -= 32, x += 32, acc += 32)
     add_run_columns<8>(x, stride, rows, 32, acc);
-  switch ((cols + 3) / 4) {
-    case 1: return add_run_columns<1>(x, stride, rows, cols, acc);
-    case 2: return add_run_columns<2>(x, stride, rows, cols, acc);
-    case 3: return add_run_columns<3>(x, stride, rows, cols, acc);
-    case 4: return add_run_columns<4>(x, stride, rows, cols, acc);
-    case 5: return add_run_columns<5>(x, stride, rows, cols, acc);
-    case 6: return add_run_columns<6>(x, stride, rows, cols, acc);
-    case 7: return add_run_columns<7>(x, stride, rows, cols, acc);
-    default: return add_run_columns<8>(x, stride, rows, cols, acc);
-  }
+  with_vectors(cols, [&](auto v) { add_run_columns<v>(x, stride, rows, cols, acc); });
 }
 #endif
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "choices.hpp"
 #include "threads.hpp"
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -57,8 +58,9 @@ inline double& part(Quad& v, int k) { return v.v[k]; }
 template <int Q>
 struct Lanes {
   Quad q[Q];
-  A1GM_INLINE void add(const Lanes& o) {
+  A1GM_INLINE Lanes& operator+=(const Lanes& o) {
     for (int k = 0; k < Q; ++k) q[k] += o.q[k];
+    return *this;
   }
   double& at(int l) { return part(q[l / 4], l % 4); }
 };
@@ -85,47 +87,6 @@ class Row {
   Lanes<Q>* at_;
 };
 
-// The sums of h over every choice of the columns of a group: a row then needs one of
-// them per group instead of a cell at a time. And the other way round, w is added to
-// the choice that the row makes, and shared out among its columns at the end.
-template <int Q, int kGroup>
-struct Choices {
-  static constexpr size_t kChoices = size_t{1} << kGroup;
-  Row<Q> at;
-
-  explicit Choices(int64_t m)
-      : at(static_cast<size_t>((m + kGroup - 1) / kGroup) * kChoices) {}
-
-  void fill(Row<Q>& h) {
-    for (size_t g = 0; g * kChoices < at.size(); ++g) {
-      Lanes<Q>* sum = at.data() + g * kChoices;
-      sum[0] = Lanes<Q>{};
-      for (size_t bit = 0; bit < kGroup; ++bit) {
-        const size_t j = g * kGroup + bit, half = size_t{1} << bit;
-        const Lanes<Q> own = j < h.size() ? h[j] : Lanes<Q>{};
-        for (size_t c = 0; c < half; ++c) {
-          sum[half + c] = sum[c];
-          sum[half + c].add(own);
-        }
-      }
-    }
-  }
-
-  // Adds what the choices have collected to their columns; leaves them useless.
-  void share_out(Row<Q>& columns) {
-    for (size_t g = 0; g * kChoices < at.size(); ++g) {
-      Lanes<Q>* sum = at.data() + g * kChoices;
-      for (size_t bit = kGroup; bit-- > 0;) {
-        const size_t j = g * kGroup + bit, half = size_t{1} << bit;
-        for (size_t c = 0; c < half; ++c) {
-          if (j < columns.size()) columns[j].add(sum[half + c]);
-          sum[c].add(sum[half + c]);
-        }
-      }
-    }
-  }
-};
-
 // One thread's part of a sweep: w = R / (P h), added to the choices of its rows.
 template <int Q, int kGroup>
 A1GM_INLINE void sweep(const BitMask& mask, const ManyMargins& margins, int64_t begin,
@@ -142,7 +103,7 @@ A1GM_INLINE void sweep(const BitMask& mask, const ManyMargins& margins, int64_t 
       const Lanes<Q>* from = reads + (w * kPerWord << kGroup);
       if (word == 0) continue;
       const int64_t n = std::min(kPerWord, n_groups - w * kPerWord);
-      for (int64_t g = 0; g < n; ++g, word >>= kGroup) t.add(from[(g << kGroup) + (word & kAll)]);
+      for (int64_t g = 0; g < n; ++g, word >>= kGroup) t += from[(g << kGroup) + (word & kAll)];
     }
     const Lanes<Q>* coef = all_coef + (i < margins.second ? 0 : 2);
     const double one = margins.sums[2 * i], two = margins.sums[2 * i + 1];
@@ -154,7 +115,7 @@ A1GM_INLINE void sweep(const BitMask& mask, const ManyMargins& margins, int64_t 
       Lanes<Q>* to = adds + (w * kPerWord << kGroup);
       if (word == 0) continue;
       const int64_t n = std::min(kPerWord, n_groups - w * kPerWord);
-      for (int64_t g = 0; g < n; ++g, word >>= kGroup) to[(g << kGroup) + (word & kAll)].add(v);
+      for (int64_t g = 0; g < n; ++g, word >>= kGroup) to[(g << kGroup) + (word & kAll)] += v;
     }
   }
 }
@@ -200,8 +161,8 @@ class Bundle {
         C_(static_cast<size_t>(mask.m)),
         h_(C_.size()),
         sums_(C_.size()),
-        reads_(mask.m) {
-    for (int t = 0; t < threads; ++t) adds_.emplace_back(mask.m);
+        reads_(groups_of(C_.size(), kGroup) << kGroup) {
+    for (int t = 0; t < threads; ++t) adds_.emplace_back(reads_.size());
     for (int l = 0; l < 4 * Q; ++l) {  // lanes past the last problem repeat it
       const int64_t p = first + std::min<int64_t>(l, n_ - 1);
       for (int k = 0; k < 4; ++k) coef_[k].at(l) = margins.coef[k * n_problems + p];
@@ -241,15 +202,15 @@ class Bundle {
   void sweep_rows() {
     static const Sweep<Q, kGroup> sweep_some = choose_sweep<Q, kGroup>();
     const auto threads = static_cast<int64_t>(adds_.size());
-    reads_.fill(h_);
+    fill_choices<kGroup>(h_.data(), h_.size(), reads_.data());
     run_on_threads(static_cast<int>(threads), [&](int t) {
-      Choices<Q, kGroup>& adds = adds_[static_cast<size_t>(t)];
-      adds.at.clear();
+      Row<Q>& adds = adds_[static_cast<size_t>(t)];
+      adds.clear();
       sweep_some(mask_, margins_, mask_.n * t / threads, mask_.n * (t + 1) / threads,
-                 coef_, reads_.at.data(), adds.at.data());
+                 coef_, reads_.data(), adds.data());
     });
     sums_.clear();
-    for (Choices<Q, kGroup>& adds : adds_) adds.share_out(sums_);
+    for (Row<Q>& adds : adds_) share_out<kGroup>(adds.data(), sums_.data(), sums_.size());
   }
 
   // The largest relative mismatch of a column margin.
@@ -284,9 +245,8 @@ class Bundle {
   const ManyMargins& margins_;
   int64_t n_;
   double* to_;
-  Row<Q> C_, h_, sums_;
-  Choices<Q, kGroup> reads_;
-  std::vector<Choices<Q, kGroup>> adds_;
+  Row<Q> C_, h_, sums_, reads_;
+  std::vector<Row<Q>> adds_;
   Lanes<Q> coef_[4];
 };
 
