@@ -13,11 +13,11 @@ from a1gm import _kernel as _kernel  # its import is paid here, not at the first
 
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot
-    from a1gm._files import fit_file
-    from a1gm._fit import fit
-    from a1gm._impute_file import impute_file
-    from a1gm._pattern_table import PatternTable
-    from a1gm._saved import load
+    from a1gm._api.fit_file import fit_file
+    from a1gm._api.fit import fit
+    from a1gm._api.impute_file import impute_file
+    from a1gm._api.pattern_table import PatternTable
+    from a1gm._result.save import load
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
         NMMFFit,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         fit_relations,
         tune_nmmf,
     )
-    from a1gm.pattern import MissingPattern
-    from a1gm.result import RankOneFit
+    from a1gm._result.pattern import MissingPattern
+    from a1gm._result.fit import RankOneFit
 
 __all__ = [
     "MissingPattern",
@@ -57,24 +57,24 @@ __version__ = "0.1.0"
 
 # Loaded on first use: name -> module that holds it (None = the module itself).
 _LAZY: dict[str, str | None] = {
-    "MissingPattern": "a1gm.pattern",
+    "MissingPattern": "a1gm._result.pattern",
     "NMMFFit": "a1gm.nmmf",
     "NMMFTuning": "a1gm.nmmf",
-    "PatternTable": "a1gm._pattern_table",
-    "RankOneFit": "a1gm.result",
+    "PatternTable": "a1gm._api.pattern_table",
+    "RankOneFit": "a1gm._result.fit",
     "RelationsFit": "a1gm.nmmf",
     "exceptions": None,
-    "fit": "a1gm._fit",
+    "fit": "a1gm._api.fit",
     "fit_nmmf": "a1gm.nmmf",
     "fit_relations": "a1gm.nmmf",
-    "load": "a1gm._saved",
+    "load": "a1gm._result.save",
     "tune_nmmf": "a1gm.nmmf",
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",
     "RankOneNMMF": "a1gm.estimators",
     "distributed": None,
-    "fit_file": "a1gm._files",
-    "impute_file": "a1gm._impute_file",
+    "fit_file": "a1gm._api.fit_file",
+    "impute_file": "a1gm._api.impute_file",
     "paper": None,
     "plot": None,
 }

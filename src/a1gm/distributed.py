@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._cluster import compute_safely
-from a1gm._collections import check_collection, is_array
-from a1gm._fill_rows import RowRule
-from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._partitions import (
+from a1gm.engines.cluster import compute_safely
+from a1gm.engines.collections import check_collection, is_array
+from a1gm._result.fill_rows import RowRule
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm.engines.partitions import (
     common_dtypes,
     count_partition,
     fill_partition,
     merge_tables,
     partition_factors,
 )
-from a1gm._pattern_table import DEFAULT_MAX_BYTES, PatternTable
-from a1gm._shown import one_line
-from a1gm._streamed import StreamedFit
-from a1gm._types import Floats, Negatives, OnUndetermined, Solver
-from a1gm._warn import warn_user
+from a1gm._api.pattern_table import DEFAULT_MAX_BYTES, PatternTable
+from a1gm._result.show import one_line
+from a1gm._result.streamed import StreamedFit
+from a1gm._base.types import Floats, Negatives, OnUndetermined, Solver
+from a1gm._base.warn import warn_user
 from a1gm.exceptions import DimensionError, EmptyLineWarning
-from a1gm.result import RankOneFit
+from a1gm._result.fit import RankOneFit
 
 if TYPE_CHECKING:
-    from a1gm.pattern import MissingPattern
+    from a1gm._result.pattern import MissingPattern
 
 __all__ = ["DistributedFit", "fit"]
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._input import read_input
-from a1gm._types import Bools, Floats, Ints, SmallInts
-from a1gm._words import counted
+from a1gm._sources import read_input
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._base.words import counted
 from a1gm.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from a1gm.result import RankOneFit
+    from a1gm._result.fit import RankOneFit
 
 __all__ = ["factors", "fit", "pattern", "structure_order"]
 

@@ -26,7 +26,7 @@ import pytest
 from support.tables import gamma_table
 
 import a1gm
-from a1gm._partitions import count_partition, merge_tables
+from a1gm.engines.partitions import count_partition, merge_tables
 from a1gm.exceptions import ClusterError, DimensionError, TableTooLargeError
 
 SAME = 1e-12

@@ -146,7 +146,7 @@ def _rounded(text):
 RUN_AND_MEASURE = """
 import re
 from a1gm.cli import gather, main
-from a1gm.io import csv_source
+from a1gm._sources.files import csv as csv_source
 gather.MOST_CELLS_KEPT = 100_000
 csv_source._BLOCK_BYTES = 1 << 17  # pyarrow reads 32 of them ahead
 try:
@@ -438,7 +438,7 @@ def test_a_named_copy_of_standard_input_is_removed_on_errors(scratch):
     """Where nameless files cannot be opened again."""
     code = (
         "import sys, pathlib\n"
-        "from a1gm.io import origin\n"
+        "from a1gm._sources.files import origin\n"
         "origin._OPEN_FILES = pathlib.Path('/nowhere')\n"
         "sys.argv = ['a1gm', 'inspect', '-']\n"
         "from a1gm.cli import main\n"

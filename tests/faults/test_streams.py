@@ -20,7 +20,7 @@ import pytest
 from support.tables import gamma_table
 
 import a1gm
-from a1gm import _gather
+from a1gm._api import gather as _gather
 from a1gm.exceptions import (
     FileFormatError,
     LabelError,
@@ -144,7 +144,7 @@ def test_row_48_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
 
 SLOW_WRITE = """
     import sys, time, a1gm
-    from a1gm.io import writers
+    from a1gm._write import writers
     write = writers._Batches.write
     def slow(self, batch):
         write(self, batch)
@@ -274,7 +274,7 @@ def test_row_57_masks_that_would_not_fit_on_the_disk(
 
 
 def test_reading_ahead_stops_with_the_reader(tmp_path: Path) -> None:
-    from a1gm.io.read_ahead import read_ahead
+    from a1gm._sources.files.read_ahead import read_ahead
 
     closed = []
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from a1gm._warn import warn_user
+from a1gm._base.warn import warn_user
 from a1gm.exceptions import SlowKernelWarning
 
 __all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._bits import pack_bits, unpack_bits
-from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts, Words
+from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 
 __all__ = [
     "Reduced",

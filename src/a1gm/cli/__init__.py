@@ -48,7 +48,7 @@ def _leave(code: int) -> NoReturn:
 
     They would otherwise meet an interpreter that is being taken down.
     """
-    origin = sys.modules.get("a1gm.io.origin")
+    origin = sys.modules.get("a1gm._sources.files.origin")
     if origin is not None:
         origin.remove_spools()
     sys.stdout.flush()

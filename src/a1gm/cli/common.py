@@ -191,7 +191,7 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
 
 
 def _set_up_pyarrow(common: Common) -> None:
-    from a1gm.io._require import require_pyarrow
+    from a1gm._base.optional import require_pyarrow
 
     pyarrow = require_pyarrow()
     # Its own handling of Ctrl-C loses the signal that comes between two reads.
@@ -219,7 +219,7 @@ class UsageError(A1gmError):
 
 def check_output(path: str, *, common: Common, source: str | None = None) -> None:
     """Refuse a place that cannot be written to, before the data are read."""
-    from a1gm.io import check_target
+    from a1gm._base.atomic import check_target
 
     if path == "-":
         return

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from a1gm._words import counted, listed
+from a1gm._base.words import counted, listed
 
 __all__ = ["counted", "listed", "progress_bar", "say", "warn"]
 

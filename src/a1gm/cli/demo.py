@@ -12,7 +12,7 @@ from a1gm.cli.common import Common, UsageError, command
 from a1gm.cli.console import say
 
 if TYPE_CHECKING:
-    from a1gm._types import Floats
+    from a1gm._base.types import Floats
 
 _CITIES = ("Aarhus", "Bergen", "Cork", "Delft", "Espoo", "Faro", "Ghent", "Huelva")
 

@@ -14,9 +14,9 @@ from a1gm.cli.common import Common, UsageError, check_output, command
 from a1gm.cli.console import counted, say
 
 if TYPE_CHECKING:
-    from a1gm._types import Floats
+    from a1gm._base.types import Floats
     from a1gm.cli.tables import FittedTable
-    from a1gm.result import RankOneFit
+    from a1gm._result.fit import RankOneFit
 
 _FORMATS = ("csv", "parquet")
 
@@ -51,8 +51,8 @@ def fit_command(
     """
     from a1gm.cli.saved import save_model
     from a1gm.cli.tables import fit_table, open_file
-    from a1gm.io import atomic_folder, atomic_write
-    from a1gm.io.fill import HoleCount
+    from a1gm._base.atomic import atomic_folder, atomic_write
+    from a1gm._write.fill import HoleCount
 
     if format not in _FORMATS:
         raise UsageError(f"--format is csv or parquet, not {format!r}.")
@@ -123,7 +123,7 @@ def _write_row_factor(path: Path, fitted: FittedTable[Any], common: Common) -> f
     """Write the factor of every row beside its id; return the divergence."""
     import pyarrow as pa
 
-    from a1gm.io import open_writer
+    from a1gm._write.writers import open_writer
 
     table, fit = fitted.table, fitted.fit
     ids = [table.source.schema.field(name) for name in table.options.id]
@@ -166,7 +166,7 @@ def _divergence(values: Floats, fit: RankOneFit, rows: slice) -> float:
 def _write_col_factor(path: Path, fitted: FittedTable[Any], common: Common) -> None:
     import pyarrow as pa
 
-    from a1gm.io import open_writer
+    from a1gm._write.writers import open_writer
 
     fit = fitted.fit
     batch = pa.RecordBatch.from_arrays(

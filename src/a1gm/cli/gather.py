@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from a1gm._types import Floats, Negatives
+from a1gm._base.types import Floats, Negatives
 from a1gm.exceptions import DataError, NothingObservedError
-from a1gm.io.options import hint
+from a1gm._sources.files.options import hint
 
 if TYPE_CHECKING:
     from a1gm.cli.common import Common
     from a1gm.cli.names import FileNames
-    from a1gm.result import RankOneFit
+    from a1gm._result.fit import RankOneFit
 
 #: Blocks of tables up to this many cells (256 MB) are kept: a second pass need not cast
 #: their text again.
@@ -51,7 +51,7 @@ class Gathered:
     _col_sums: Any = 0.0
 
     def __post_init__(self) -> None:
-        from a1gm._gather import Gatherer
+        from a1gm._api.gather import Gatherer
 
         self._gatherer = Gatherer(
             len(self.names.table.names),
@@ -93,7 +93,7 @@ class Gathered:
             return self._fit()
 
     def _fit(self) -> RankOneFit:
-        from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL
+        from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL
 
         _check_col_sums(self._col_sums, self.names)
         not_gathered = len(self._blocks) > self._n_gathered
@@ -116,8 +116,8 @@ def fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
 
 
 def _fit_values(values: Floats, names: FileNames, common: Common) -> RankOneFit:
-    from a1gm._fit import fit_observation
-    from a1gm._observe import observe
+    from a1gm._api.fit import fit_observation
+    from a1gm._observe.one_pass import observe
 
     source = _source(values)
     if common.negatives == "allow":
@@ -146,7 +146,7 @@ def _naming(names: FileNames) -> Iterator[None]:
 
 def check_values(values: Floats, common: Common) -> None:
     """Refuse infinite cells, and negative ones unless they are allowed."""
-    from a1gm._observe import observe
+    from a1gm._observe.one_pass import observe
 
     observe(_source(values), n_threads=common.threads, negatives=_negatives(common))
 
@@ -156,7 +156,7 @@ def _negatives(common: Common) -> Negatives:
 
 
 def _source(values: Floats) -> Any:
-    from a1gm._input import Source
+    from a1gm._sources import Source
 
     return Source([(values, None, None, 0, 0)], *values.shape)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from a1gm._types import Floats
+from a1gm._base.types import Floats
 
 _MOST_LINES = 4096
 

@@ -16,11 +16,11 @@ from a1gm.cli.common import Common, UsageError, check_output, command
 from a1gm.cli.console import counted, progress_bar, say, warn
 
 if TYPE_CHECKING:
-    from a1gm._types import Floats
+    from a1gm._base.types import Floats
     from a1gm.cli.tables import FittedTable
-    from a1gm.io.fill import Filler, HoleCount, RowFill
-    from a1gm.io.writers import TableWriter
-    from a1gm.result import RankOneFit
+    from a1gm._write.fill import Filler, HoleCount, RowFill
+    from a1gm._write.writers import TableWriter
+    from a1gm._result.fit import RankOneFit
 
 
 @command
@@ -59,7 +59,7 @@ def impute_file(
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
-    from a1gm.io.fill import Filler, HoleCount
+    from a1gm._write.fill import Filler, HoleCount
 
     _check_place(out, common, file)
     # A text file does not say which columns are integers; a typed one must know.
@@ -92,7 +92,7 @@ def _fitted(
     from a1gm.cli.tables import fit_table, open_file
 
     if model is not None:
-        from a1gm._fill_rows import RowRule
+        from a1gm._result.fill_rows import RowRule
         from a1gm.cli.saved import open_with_model
 
         loaded = open_with_model(file, model, common, watch)
@@ -104,7 +104,7 @@ def _fitted(
 
 def _fill_of(fit: RankOneFit) -> RowFill:
     """Tell how to fill the rows of the table that was fitted."""
-    from a1gm._fill_rows import RowRule
+    from a1gm._result.fill_rows import RowRule
 
     rule, factors = RowRule.of(fit), fit.row_factor
 
@@ -123,8 +123,8 @@ def _check_place(out: str, common: Common, source: str) -> None:
 
 def _kind_of(out: str, source_kind: str) -> str:
     """Tell the format to write; a stream or a device gets the one that was read."""
-    from a1gm.io.atomic import is_special
-    from a1gm.io.writers import format_of
+    from a1gm._base.atomic import is_special
+    from a1gm._write.writers import format_of
 
     if out == "-" or is_special(Path(out)):
         return "feather" if source_kind == "arrow stream" else source_kind
@@ -135,8 +135,8 @@ def _kind_of(out: str, source_kind: str) -> str:
 def _writer(
     out: str, kind: str, filler: Filler, common: Common
 ) -> Iterator[TableWriter]:
-    from a1gm.io import open_writer
-    from a1gm.io.writers import write_to
+    from a1gm._write.writers import open_writer
+    from a1gm._write.writers import write_to
 
     dialect = getattr(filler.table.source, "dialect", None)
     if out == "-":

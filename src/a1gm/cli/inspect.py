@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from a1gm.cli.holes import HolePicture
     from a1gm.cli.tables import FittedTable
-    from a1gm.pattern import MissingPattern
+    from a1gm._result.pattern import MissingPattern
 
 #: The keys ``--json`` prints, each an attribute of :class:`a1gm.MissingPattern`.
 JSON_KEYS = (

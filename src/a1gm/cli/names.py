@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from a1gm._unknown import MOST_LINES, named_lines
+from a1gm._result.messages import MOST_LINES, named_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from a1gm.io import TableReader
+    from a1gm._sources.files import TableReader
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class FileNames:
         return names if self.table.options.id else [f"{noun} {name}" for name in names]
 
     def _rows(self, places: Sequence[int]) -> tuple[str, list[str]]:
-        from a1gm.io.csv_source import CsvSource
+        from a1gm._sources.files.csv import CsvSource
 
         if not places:
             return "row", []

@@ -15,8 +15,8 @@ from a1gm.cli.common import Common, UsageError, check_output, command, split_nam
 from a1gm.cli.console import counted, say, warn
 
 if TYPE_CHECKING:
-    from a1gm._input import Source
-    from a1gm._types import Floats, SmallInts
+    from a1gm._sources import Source
+    from a1gm._base.types import Floats, SmallInts
     from a1gm.nmmf import NMMFFit
 
 
@@ -51,7 +51,7 @@ def nmmf_command(
       a1gm nmmf X.csv --y Y.csv --z Z.csv --alpha 0.5 --beta 2 -o results
     """
     from a1gm import fit_nmmf
-    from a1gm.io import atomic_folder, atomic_write
+    from a1gm._base.atomic import atomic_folder, atomic_write
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
@@ -103,7 +103,7 @@ class _Table:
 
     def source(self) -> Source:
         """The table with the names that messages use."""
-        from a1gm._input import Source
+        from a1gm._sources import Source
 
         n_rows, n_cols = self.values.shape
         names = self.rows if self.has_ids else self.places
@@ -169,7 +169,7 @@ def _write(
 ) -> None:
     import pyarrow as pa
 
-    from a1gm.io import open_writer
+    from a1gm._write.writers import open_writer
 
     batch = pa.RecordBatch.from_arrays(
         [

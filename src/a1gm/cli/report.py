@@ -37,7 +37,7 @@ def report_file(
     from a1gm.cli.gather import fit_values
     from a1gm.cli.names import FileNames
     from a1gm.cli.tables import open_file, read_whole
-    from a1gm.io._require import require
+    from a1gm._base.optional import require
     from a1gm.report import write_report
 
     require("matplotlib", "plot", "A report")

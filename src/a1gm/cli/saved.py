@@ -10,8 +10,8 @@ from a1gm.cli.common import Common, UsageError
 
 if TYPE_CHECKING:
     from a1gm.cli.tables import FittedTable
-    from a1gm.io import Block
-    from a1gm.io.fill import HoleCount
+    from a1gm._sources.files import Block
+    from a1gm._write.fill import HoleCount
 
 
 def save_model(path: Path, fitted: FittedTable[Any], common: Common) -> None:

@@ -11,9 +11,9 @@ from a1gm.cli.common import Common, UsageError, split_names
 from a1gm.cli.console import counted, listed, progress_bar, say, warn
 
 if TYPE_CHECKING:
-    from a1gm._types import Floats
-    from a1gm.io import Block, TableReader
-    from a1gm.result import RankOneFit
+    from a1gm._base.types import Floats
+    from a1gm._sources.files import Block, TableReader
+    from a1gm._result.fit import RankOneFit
 
 
 _State = TypeVar("_State")
@@ -50,7 +50,7 @@ class FittedTable(Generic[_Watch]):
 
 def open_file(path: str, common: Common) -> TableReader:
     """Open a table file with the options of the command line."""
-    from a1gm.io import TableOptions, TableReader, open_table
+    from a1gm._sources.files import TableOptions, TableReader, open_table
 
     if path != "-":
         _check_exists(path)
@@ -77,7 +77,7 @@ def open_file(path: str, common: Common) -> TableReader:
 
 def with_columns(table: TableReader, columns: Sequence[str], whose: str) -> TableReader:
     """Take the columns of something else; ``whose`` says what has them."""
-    from a1gm.io import TableReader
+    from a1gm._sources.files import TableReader
 
     known = table.source.schema.names
     absent = [column for column in columns if column not in known]
@@ -128,7 +128,7 @@ def read_once(
     step: Callable[[_State, Block], _State],
 ) -> _State:
     """Go through a table under a progress bar, and say what it is."""
-    from a1gm.io import fold_blocks
+    from a1gm._sources.files import fold_blocks
 
     with progress_bar(f"Reading {table.name}", quiet=common.quiet) as progress:
         state = fold_blocks(table, begin, step, progress=progress)
@@ -173,7 +173,7 @@ def say_table(table: TableReader, common: Common) -> None:
 
 def _say_if_no_header(table: TableReader) -> None:
     """Names that are numbers count something, as years do; others are data."""
-    from a1gm.io.csv_source import CsvSource, are_numbers
+    from a1gm._sources.files.csv import CsvSource, are_numbers
 
     names = table.source.schema.names
     if not (isinstance(table.source, CsvSource) and are_numbers(names)):

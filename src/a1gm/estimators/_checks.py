@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from a1gm._input import AnySource, SparseSource, read_input
-from a1gm._input.door import is_sparse
-from a1gm._types import Absent, Floats
+from a1gm._sources import AnySource, SparseSource, read_input
+from a1gm._sources.read import is_sparse
+from a1gm._base.types import Absent, Floats
 from a1gm.exceptions import WeightsError
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._types import Floats
+from a1gm._base.types import Floats
 from a1gm.exceptions import ParameterError
-from a1gm.result import RankOneFit
+from a1gm._result.fit import RankOneFit
 
 __all__ = ["check_fallback", "fallback_values"]
 

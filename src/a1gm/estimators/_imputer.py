@@ -11,14 +11,14 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted
 
-from a1gm._by_block import values_for_rows
-from a1gm._fill import Values, fill_table
-from a1gm._fit import fit_observation, warn_of_gap
-from a1gm._input import AnySource, SparseSource
-from a1gm._observe import observe
-from a1gm._types import AnyArray, Bools, Floats, Ints, SmallInts
-from a1gm._unknown import text_of_left_cells
-from a1gm._warn import warn_user
+from a1gm._result.by_block import values_for_rows
+from a1gm._result.fill import Values, fill_table
+from a1gm._api.fit import fit_observation, warn_of_gap
+from a1gm._sources import AnySource, SparseSource
+from a1gm._observe.one_pass import observe
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._result.messages import text_of_left_cells
+from a1gm._base.warn import warn_user
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,

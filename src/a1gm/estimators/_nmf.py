@@ -14,15 +14,15 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from a1gm._divergence import divergence_of_blocks
-from a1gm._fit import fit_observation
-from a1gm._input import AnySource, SparseSource
-from a1gm._observe import observe
-from a1gm._pattern_table import PatternTable
-from a1gm._transform import row_factors
-from a1gm._types import Absent, AnyArray, Floats, Negatives, Solver
-from a1gm._unknown import text_of_unknown_rows
-from a1gm._warn import warn_user
+from a1gm._result.divergence import divergence_of_blocks
+from a1gm._api.fit import fit_observation
+from a1gm._sources import AnySource, SparseSource
+from a1gm._observe.one_pass import observe
+from a1gm._api.pattern_table import PatternTable
+from a1gm._result.new_rows import row_factors
+from a1gm._base.types import Absent, AnyArray, Floats, Negatives, Solver
+from a1gm._result.messages import text_of_unknown_rows
+from a1gm._base.warn import warn_user
 from a1gm.estimators._checks import (
     check_same_features,
     output_dtype,
@@ -32,7 +32,7 @@ from a1gm.estimators._checks import (
 )
 from a1gm.estimators._weighted import collect_rows, observe_weighted_sparse
 from a1gm.exceptions import DimensionError, EmptyLineWarning
-from a1gm.result import RankOneFit
+from a1gm._result.fit import RankOneFit
 
 __all__ = ["RankOneNMF"]
 

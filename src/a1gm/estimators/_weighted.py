@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from a1gm._input import AnySource, SparseSource
-from a1gm._observe import Observation, observe
-from a1gm._pattern_table import PatternTable
-from a1gm._transform import refuse_bad_cells
-from a1gm._types import Floats, Negatives
+from a1gm._sources import AnySource, SparseSource
+from a1gm._observe.one_pass import Observation, observe
+from a1gm._api.pattern_table import PatternTable
+from a1gm._result.new_rows import refuse_bad_cells
+from a1gm._base.types import Floats, Negatives
 
 __all__ = ["collect_rows", "observe_weighted_sparse"]
 

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from a1gm._statistics import TableStatistics
-from a1gm._types import Floats
+from a1gm._observe.statistics import TableStatistics
+from a1gm._base.types import Floats
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf._layout import Layout
 from a1gm.nmmf._observe import SideBySide

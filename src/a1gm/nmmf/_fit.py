@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
-from a1gm._fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._input import Source
-from a1gm._types import OnUndetermined
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._sources import Source
+from a1gm._base.types import OnUndetermined
 from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf._join import join
 from a1gm.nmmf._layout import Layout, check_passive_sets, lay_out

@@ -19,14 +19,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from a1gm._bits import pack_bits, unpack_bits
-from a1gm._blocks import find_components
-from a1gm._input import Source
-from a1gm._input.source import Part
+from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._solve.components import find_components
+from a1gm._sources import Source
+from a1gm._sources.dense import Part
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._observe import TABLE_CELLS
-from a1gm._statistics import TableStatistics, WideStatistics, weighted_counts
-from a1gm._types import AnyArray, Bools, Floats, Ints
+from a1gm._observe.one_pass import TABLE_CELLS
+from a1gm._observe.statistics import TableStatistics, WideStatistics, weighted_counts
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
 from a1gm.nmmf._kept_lines import KeptLines, first_columns, join_lines, lines_of
 from a1gm.nmmf._layout import SharedTable

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._bits import pack_bits
-from a1gm._statistics import (
+from a1gm._base.bits import pack_bits
+from a1gm._observe.statistics import (
     PairStatistics,
     Statistics,
     TableStatistics,
     WideStatistics,
     line_blocks,
 )
-from a1gm._types import Bools, Floats, Ints, Words
+from a1gm._base.types import Bools, Floats, Ints, Words
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf._exponent import TOO_FAR_APART, common_exponent
 from a1gm.nmmf._layout import Layout, SharedTable

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._bits import pack_bits, unpack_bits
-from a1gm._statistics import TableStatistics, WideStatistics
-from a1gm._types import Bools, Floats, Words
+from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._observe.statistics import TableStatistics, WideStatistics
+from a1gm._base.types import Bools, Floats, Words
 
 __all__ = ["KeptLines", "first_columns", "join_lines", "lines_of"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from a1gm._input import Source
-from a1gm._input.source import Part, name_cell
-from a1gm._types import Floats
+from a1gm._sources import Source
+from a1gm._sources.dense import Part, name_cell
+from a1gm._base.types import Floats
 from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf._labels import Axis, check_same_entities
 

@@ -13,17 +13,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from a1gm._certificate import margin_mismatch
-from a1gm._expand import Factors
-from a1gm._range import product
-from a1gm._statistics import (
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.expand import Factors
+from a1gm._base.float_range import product
+from a1gm._observe.statistics import (
     Statistics,
     TableStatistics,
     WideStatistics,
     line_blocks,
     weighted_counts,
 )
-from a1gm._types import Bools, Floats
+from a1gm._base.types import Bools, Floats
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf._exponent import OUT_OF_RANGE
 from a1gm.nmmf._join import JointTable

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._observe import LIFT, TABLE_CELLS, TINY
-from a1gm._statistics import TableStatistics, WideStatistics
-from a1gm._types import AnyArray, Bools, Floats
+from a1gm._observe.one_pass import LIFT, TABLE_CELLS, TINY
+from a1gm._observe.statistics import TableStatistics, WideStatistics
+from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm.exceptions import (
     InfiniteValuesError,
     NegativeValuesError,

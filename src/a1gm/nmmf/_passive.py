@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from a1gm._blocks import Components
-from a1gm._range import product
-from a1gm._statistics import TableStatistics, line_blocks, weighted_counts
-from a1gm._types import Bools, Floats, SmallInts
+from a1gm._solve.components import Components
+from a1gm._base.float_range import product
+from a1gm._observe.statistics import TableStatistics, line_blocks, weighted_counts
+from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError, WeightsError
 from a1gm.nmmf._exponent import OUT_OF_RANGE
 from a1gm.nmmf._join import JointTable

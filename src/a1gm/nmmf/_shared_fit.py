@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._fit import warn_of_gap
-from a1gm._knowledge import UNBOUNDED, UNDETERMINED, UndeterminedCells
-from a1gm._labels import text_of_label
-from a1gm._shown import html_table, one_line, solver_in_words
-from a1gm._types import Floats, OnUndetermined, SmallInts, Solver
-from a1gm._unknown import MOST_LINES, text_of_unknown_cells, text_of_zeros
-from a1gm._warn import warn_user
-from a1gm._words import counted, listed
+from a1gm._api.fit import warn_of_gap
+from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells
+from a1gm._sources.labels import text_of_label
+from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._result.messages import MOST_LINES, text_of_unknown_cells, text_of_zeros
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted, listed
 from a1gm.exceptions import (
     EmptyLineWarning,
     UndeterminedError,
@@ -27,7 +27,7 @@ from a1gm.nmmf._observe import SideBySide
 from a1gm.nmmf._passive import Shares, joint_components
 from a1gm.nmmf._solve import Solution
 from a1gm.nmmf._view import SharedTableFit, view_table
-from a1gm.result import RankOneFit
+from a1gm._result.fit import RankOneFit
 
 __all__ = ["SharedFit"]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._blocks import Components, find_components
-from a1gm._certificate import margin_mismatch
-from a1gm._core import solve_core
-from a1gm._expand import Factors, expand_factors
-from a1gm._fit import solve_plain_table, solve_wide_table
+from a1gm._solve.components import Components, find_components
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.core import solve_core
+from a1gm._solve.expand import Factors, expand_factors
+from a1gm._api.fit import solve_plain_table, solve_wide_table
 from a1gm._kernel import kernel, threads_for
-from a1gm._peel import reduce_statistics
-from a1gm._range import LEAST, product
-from a1gm._statistics import Statistics, TableStatistics, weighted_counts
-from a1gm._types import AnyArray, Floats, SmallInts
+from a1gm._solve.reduce import reduce_statistics
+from a1gm._base.float_range import LEAST, product
+from a1gm._observe.statistics import Statistics, TableStatistics, weighted_counts
+from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf._exponent import OUT_OF_RANGE
 from a1gm.nmmf._join import JointTable

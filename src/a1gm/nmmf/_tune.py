@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._blocks import find_components
-from a1gm._core import solve_core
-from a1gm._expand import Factors, expand_factors
-from a1gm._fit import DEFAULT_MAX_ITER, check_options
+from a1gm._solve.components import find_components
+from a1gm._solve.core import solve_core
+from a1gm._solve.expand import Factors, expand_factors
+from a1gm._api.fit import DEFAULT_MAX_ITER, check_options
 from a1gm._kernel import kernel, threads_for
-from a1gm._peel import reduce_statistics
-from a1gm._statistics import WideStatistics
-from a1gm._types import Floats
-from a1gm._words import counted
+from a1gm._solve.reduce import reduce_statistics
+from a1gm._observe.statistics import WideStatistics
+from a1gm._base.types import Floats
+from a1gm._base.words import counted
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf._fit import check_weight, lay_out_nmmf
 from a1gm.nmmf._held_out import hide_cells

@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._bits import pack_bits
-from a1gm._blocks import Components
-from a1gm._input import AnySource, Source
-from a1gm._knowledge import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
-from a1gm._labels import check_same_labels
-from a1gm._statistics import TableStatistics, WideStatistics, line_blocks
-from a1gm._types import AnyArray, Bools, Floats, Ints, OnUndetermined, SmallInts
-from a1gm._warn import warn_user
+from a1gm._base.bits import pack_bits
+from a1gm._solve.components import Components
+from a1gm._sources import AnySource, Source
+from a1gm._result.fates import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
+from a1gm._sources.labels import check_same_labels
+from a1gm._observe.statistics import TableStatistics, WideStatistics, line_blocks
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, OnUndetermined, SmallInts
+from a1gm._base.warn import warn_user
 from a1gm.exceptions import DimensionError, UndeterminedError, UndeterminedWarning
 from a1gm.nmmf._layout import SharedTable, transpose
 from a1gm.nmmf._observe import SideBySide
 from a1gm.nmmf._read import open_table
-from a1gm.result import RankOneFit
+from a1gm._result.fit import RankOneFit
 
 __all__ = ["SharedTableFit", "view_table"]
 

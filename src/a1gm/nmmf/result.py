@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._types import Floats, OnUndetermined, SmallInts
+from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf._layout import SharedTable
 from a1gm.nmmf._shared_fit import SharedFit

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Bools, Floats
-from a1gm._words import counted
+from a1gm._base.types import Bools, Floats
+from a1gm._base.words import counted
 from a1gm.exceptions import (
     DataError,
     DimensionError,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Floats
-from a1gm._warn import warn_user
-from a1gm._words import counted
+from a1gm._base.types import Floats
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted
 from a1gm.exceptions import ConvergenceWarning
 from a1gm.paper._checks import (
     as_table,

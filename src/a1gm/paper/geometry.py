@@ -45,7 +45,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Bools, Floats
+from a1gm._base.types import Bools, Floats
 from a1gm.exceptions import DataError, DimensionError
 from a1gm.paper._checks import as_floats, check_not_negative
 from a1gm.paper.nmmf import as_triple, theorem1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Bools, Floats, Ints
+from a1gm._base.types import Bools, Floats, Ints
 from a1gm.exceptions import DataError
 from a1gm.paper._checks import as_mask, as_table
 from a1gm.paper.nmmf import factors_of_zero_x, theorem1_from_sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Floats
+from a1gm._base.types import Floats
 from a1gm.exceptions import DimensionError
 from a1gm.paper._checks import as_complete_table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Floats
-from a1gm._words import counted
+from a1gm._base.types import Floats
+from a1gm._base.words import counted
 from a1gm.exceptions import DataError, DimensionError
 from a1gm.paper._checks import as_complete_table, check_not_negative
 from a1gm.paper.divergence import kl_divergence

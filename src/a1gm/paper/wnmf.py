@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._types import Bools, Floats
+from a1gm._base.types import Bools, Floats
 from a1gm.paper._checks import (
     as_table,
     check_no_empty_line,

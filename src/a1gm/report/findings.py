@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import kl_div
 
-from a1gm._types import Floats, Ints
+from a1gm._base.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from a1gm.result import RankOneFit
+    from a1gm._result.fit import RankOneFit
 
 MOST_CELLS = 200
 _ROWS_AT_ONCE = 1 << 12

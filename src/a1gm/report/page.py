@@ -9,14 +9,14 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from a1gm._input import read_input
-from a1gm._words import counted
+from a1gm._sources import read_input
+from a1gm._base.words import counted
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings
 
 if TYPE_CHECKING:
-    from a1gm.result import RankOneFit
+    from a1gm._result.fit import RankOneFit
 
 
 def report_html(
@@ -105,7 +105,7 @@ def write_report(
     overwrite : bool
         Whether a file that is already there may be replaced.
     """
-    from a1gm.io.atomic import atomic_write
+    from a1gm._base.atomic import atomic_write
 
     page = report_html(X, fit, title=title, row_names=row_names, col_names=col_names)
     with atomic_write(path, overwrite=overwrite) as file:

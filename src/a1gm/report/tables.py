@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from a1gm._types import Floats, SmallInts
+from a1gm._base.types import Floats, SmallInts
 from a1gm.report.findings import MOST_CELLS, Findings
 
 _MOST_LINES = 200

@@ -1,0 +1,1 @@
+"""The public functions, one to a file."""

@@ -1,0 +1,24 @@
+"""Boolean tables packed into 64-bit words, column 0 in the lowest bit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from a1gm._base.types import Bools, Words
+
+__all__ = ["pack_bits", "unpack_bits"]
+
+
+def pack_bits(observed: Bools) -> Words:
+    """Pack the columns of a boolean table into 64-bit words."""
+    n, m = observed.shape
+    padded = np.zeros((n, -(-m // 64) * 64), dtype=bool)
+    padded[:, :m] = observed
+    packed = np.packbits(padded, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
+
+
+def unpack_bits(bits: Words, n_cols: int) -> Bools:
+    """Undo `pack_bits`."""
+    as_bytes = np.ascontiguousarray(bits, dtype="<u8").view(np.uint8)
+    return np.unpackbits(as_bytes, axis=1, bitorder="little", count=n_cols).astype(bool)

@@ -1,0 +1,1 @@
+"""From rows to the statistics of a table, in one pass."""

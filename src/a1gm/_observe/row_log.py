@@ -1,0 +1,195 @@
+"""Rows that are too many for memory, kept in a file that leaves no trace.
+
+Each row is remembered by its sum and either the number of its pattern or the pattern
+itself. The file is nameless where the system allows it, so not even a killed process
+leaves it behind.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Floats, SmallInts, Words
+from a1gm.exceptions import OutputError
+
+__all__ = ["LineLog", "MaskLog", "RecordFile"]
+
+ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass
+class RecordFile:
+    """Records of one type, appended and then read by number."""
+
+    dtype: np.dtype[Any]
+    n: int = 0
+    _file: Any = field(default_factory=partial(tempfile.TemporaryFile, buffering=0))
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self._file.close)
+
+    def append(self, records: AnyArray) -> None:
+        """Add records at the end."""
+        data = memoryview(np.ascontiguousarray(records, self.dtype).tobytes())
+        with self._lock:
+            self._file.seek(self.n * self.dtype.itemsize)
+            try:
+                while data:
+                    data = data[self._file.write(data) :]
+            except OSError as error:
+                raise OutputError(
+                    error.errno,
+                    "The temporary file that remembers the rows cannot grow in "
+                    f"{tempfile.gettempdir()}: {error.strerror}. Set TMPDIR to a place "
+                    "with more room.",
+                ) from error
+            self.n += len(records)
+
+    def read(self, start: int, stop: int) -> AnyArray:
+        """Read the records of a range."""
+        # Not a memory map: its pages would count as this process's memory.
+        with self._lock:
+            self._file.seek(start * self.dtype.itemsize)
+            size = (stop - start) * self.dtype.itemsize
+            data = b""
+            while len(data) < size and (more := self._file.read(size - len(data))):
+                data += more
+        return np.frombuffer(data, self.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"dtype": self.dtype, "records": self.read(0, self.n)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        RecordFile.__init__(self, state["dtype"])
+        self.append(state["records"])
+
+
+@dataclass
+class _Sums:
+    """Sums of rows, each block of rows at its own power of two."""
+
+    exponents: list[tuple[int, int]] = field(default_factory=list)
+
+    def note(self, row: int, exponent: int) -> None:
+        if not self.exponents or self.exponents[-1][1] != exponent:
+            self.exponents.append((row, exponent))
+
+    def aligned(self, sums: Floats, start: int, exponent: int) -> Floats:
+        """Bring the sums of rows from ``start`` on to one power of two."""
+        if len(self.exponents) == 1 and self.exponents[0][1] == exponent:
+            return sums
+        firsts = np.array([first for first, _ in self.exponents])
+        own = np.array([e for _, e in self.exponents])
+        rows = np.arange(start, start + len(sums))
+        place = np.searchsorted(firsts, rows, side="right") - 1
+        scaled: Floats = np.ldexp(sums, own[place] - exponent)
+        return scaled
+
+
+class LineLog:
+    """For each row its sum and the number of its pattern: 12 bytes."""
+
+    def __init__(self) -> None:
+        self._records = RecordFile(np.dtype([("sum", "<f8"), ("line", "<i4")]))
+        self._scale = _Sums()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self._records.n
+
+    def append(self, row_sums: Floats, lines: SmallInts, exponent: int) -> None:
+        """Add a block of rows."""
+        self._scale.note(self.n_rows, exponent)
+        records = np.empty(len(row_sums), self._records.dtype)
+        records["sum"], records["line"] = row_sums, lines
+        self._records.append(records)
+
+    def read(self, start: int, stop: int, exponent: int) -> tuple[Floats, SmallInts]:
+        """Sums (times 2**-exponent) and pattern numbers of a range of rows."""
+        records = self._records.read(start, stop)
+        sums = self._scale.aligned(records["sum"].copy(), start, exponent)
+        return sums, records["line"].copy()
+
+    def blocks(self) -> Iterator[tuple[int, Floats, SmallInts, int]]:
+        """Yield (first row, sums, pattern numbers, exponent) as they were added."""
+        ends = [first for first, _ in self._scale.exponents[1:]] + [self.n_rows]
+        for (first, exponent), end in zip(self._scale.exponents, ends, strict=True):
+            for start in range(first, end, ROWS_AT_ONCE):
+                stop = min(start + ROWS_AT_ONCE, end)
+                yield start, *self.read(start, stop, exponent), exponent
+
+
+class MaskLog:
+    """For each row its sum and its observed cells, one bit each.
+
+    Which observed cells are positive is kept from the first row on that has a zero.
+    """
+
+    def __init__(self, n_cols: int) -> None:
+        self.n_cols = n_cols
+        words = -(-n_cols // 64)
+        self._records = RecordFile(
+            np.dtype([("sum", "<f8"), ("bits", "<u8", (words,))])
+        )
+        self._positive: RecordFile | None = None
+        self._first_positive = 0
+        self._scale = _Sums()
+        self.exponent = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self._records.n
+
+    @property
+    def has_zeros(self) -> bool:
+        """Whether some observed cell is zero."""
+        return self._positive is not None
+
+    def append(
+        self, row_sums: Floats, bits: Words, positive: Words | None, exponent: int
+    ) -> None:
+        """Add a block of rows; ``positive`` is None when no observed cell is zero."""
+        self._scale.note(self.n_rows, exponent)
+        if positive is not None and self._positive is None:
+            self._positive = RecordFile(np.dtype([("bits", "<u8", bits.shape[1:])]))
+            self._first_positive = self.n_rows
+        if self._positive is not None:
+            marks = np.empty(len(bits), self._positive.dtype)
+            marks["bits"] = bits if positive is None else positive
+            self._positive.append(marks)
+        records = np.empty(len(row_sums), self._records.dtype)
+        records["sum"], records["bits"] = row_sums, bits
+        self._records.append(records)
+        self.exponent = max(e for _, e in self._scale.exponents)
+
+    def read(self, start: int, stop: int) -> tuple[Floats, Words, Words]:
+        """Sums, observed bits and positive bits of a range of rows."""
+        records = self._records.read(start, stop)
+        sums = self._scale.aligned(records["sum"].copy(), start, self.exponent)
+        bits = np.ascontiguousarray(records["bits"])
+        if self._positive is None or stop <= self._first_positive:
+            return sums, bits, bits
+        first = max(start, self._first_positive)
+        known = self._positive.read(
+            first - self._first_positive, stop - self._first_positive
+        )
+        positive = bits.copy()
+        positive[first - start :] = known["bits"]
+        return sums, bits, positive
+
+    def blocks(self) -> Iterator[tuple[int, Floats, Words, Words]]:
+        """Yield (first row, sums, observed bits, positive bits), block by block."""
+        step = max(1, ROWS_AT_ONCE * 64 // max(self.n_cols, 64))
+        for start in range(0, self.n_rows, step):
+            yield start, *self.read(start, min(start + step, self.n_rows))

@@ -1,0 +1,163 @@
+"""Observe a sparse table by its stored cells: the cost grows with them alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from a1gm._base.bits import pack_bits
+from a1gm._sources import SparseSource
+from a1gm._observe.one_pass import LIFT, TINY, Observation, check_faults
+from a1gm._observe.statistics import PairStatistics, Statistics, TableStatistics, WideStatistics
+from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts, Words
+from a1gm.exceptions import TableTooLargeError
+
+__all__ = ["check_cells", "observe_sparse"]
+
+TABLE_CELLS = 1 << 22  # a table of sums up to this size is kept whatever is stored
+MAX_MASK_BYTES = 1 << 31
+CELLS_AT_ONCE = 1 << 22
+
+
+def observe_sparse(
+    source: SparseSource, *, negatives: Negatives = "raise", row_offset: int = 0
+) -> Observation:
+    """Observe a sparse table, and refuse what cannot be fitted."""
+    n_negative = check_cells(source, negatives, row_offset)
+    seen = _observe_missing if source.absent == "missing" else _observe_zero
+    observation = seen(source, 0, n_negative)
+    exponent = _better_exponent(observation, source)
+    return observation if exponent == 0 else seen(source, exponent, n_negative)
+
+
+def check_cells(source: SparseSource, negatives: Negatives, row_offset: int) -> int:
+    """Refuse infinite and negative cells; count the negative ones."""
+    x = source.values
+    low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 0.0)
+    if low >= 0.0 and high < math.inf:  # neither is NaN: nothing to look for
+        return 0
+    infinite = np.isinf(x)
+    negative = (x < 0.0) & ~infinite
+    faults = [_fault(source, bad) for bad in (negative, infinite)]
+    check_faults(source, faults[0], faults[1], negatives, row_offset)
+    return faults[0][0]
+
+
+def _fault(source: SparseSource, bad: Bools) -> tuple[int, int, int, float]:
+    count = int(bad.sum())
+    if count == 0:
+        return 0, -1, -1, 0.0
+    at = int(bad.argmax())
+    return count, *source.place(at), float(source.values[at])
+
+
+def _better_exponent(seen: Observation, source: SparseSource) -> int:
+    """Power of two to divide by when sums overflow or nearly vanish; else 0."""
+    # The total bounds every column sum, unless cells of both signs cancel.
+    with np.errstate(over="ignore"):
+        total = float(seen.row_sums.sum())
+    if seen.n_negative:
+        total += float(seen.statistics.col_sums.sum())
+    if not np.isfinite(total):
+        return 2 + int(math.log2(max(len(source.values), 1)))
+    if 0.0 < seen.row_sums.max() < TINY:
+        return -int(math.log2(LIFT))
+    return 0
+
+
+def _scaled(values: Floats, exponent: int) -> Floats:
+    return values if exponent == 0 else np.ldexp(values, -exponent)
+
+
+# ----------------------------------------------------- absent cells are missing
+def _observe_missing(
+    source: SparseSource, exponent: int, n_negative: int
+) -> Observation:
+    known = source.without_missing()
+    sums = _scaled(known.values, exponent)
+    pairs = PairStatistics(known.ptr, known.cols, sums, None, known.n_cols)
+    return Observation(pairs.row_sums, None, pairs, exponent, n_negative)
+
+
+# -------------------------------------------------------- absent cells are zero
+def _observe_zero(source: SparseSource, exponent: int, n_negative: int) -> Observation:
+    """Rows by their pattern of stored NaN: nearly all are complete, and one line."""
+    missing = source.missing
+    lines = source.lines
+    line_of_row, holes, hole_line = _group_rows(source, lines[missing], missing)
+    n_lines, m = int(line_of_row.max()) + 1, source.n_cols
+    values = _scaled(np.where(missing, 0.0, source.values), exponent)
+    with np.errstate(over="ignore"):
+        row_sums = np.bincount(lines, values, minlength=source.n_rows).astype(float)
+    statistics: Statistics
+    cells = line_of_row[lines].astype(np.int64) * m + source.cols
+    if n_lines * m <= max(TABLE_CELLS, 4 * len(values)):
+        sums = np.bincount(cells, values, minlength=n_lines * m).reshape(n_lines, m)
+        keys = _mask_bits(n_lines, m, hole_line, holes)
+        counts = np.bincount(line_of_row, minlength=n_lines)
+        statistics = TableStatistics(keys, counts, sums.astype(float))
+    else:
+        _check_mask_size(n_lines, m)
+        statistics = WideStatistics(
+            _mask_bits(n_lines, m, hole_line, holes),
+            _positive_bits(n_lines, m, cells[values > 0.0]),
+            np.bincount(line_of_row, row_sums, minlength=n_lines).astype(float),
+            np.bincount(source.cols, values, minlength=m).astype(float),
+        )
+    return Observation(row_sums, line_of_row, statistics, exponent, n_negative)
+
+
+def _group_rows(
+    source: SparseSource, hole_rows: Ints, missing: Bools
+) -> tuple[SmallInts, SmallInts, Ints]:
+    """Line of each row, and the holes of each line: columns, and the line of each."""
+    holes = source.cols[missing]
+    rows, first = np.unique(hole_rows, return_index=True)
+    ends = np.append(first, len(holes))[1:]
+    line_of_row = np.zeros(source.n_rows, np.int32)
+    fresh = 1 if len(rows) < source.n_rows else 0  # line 0: rows without a hole
+    index: dict[bytes, int] = {}
+    kept = [np.zeros(0, np.int32)]
+    sizes: list[int] = []
+    for row, start, end in zip(rows, first, ends, strict=True):
+        pattern = holes[start:end]
+        line = index.setdefault(pattern.tobytes(), fresh + len(index))
+        if line == fresh + len(sizes):
+            kept.append(pattern)
+            sizes.append(end - start)
+        line_of_row[row] = line
+    hole_line = np.repeat(fresh + np.arange(len(sizes)), np.array(sizes, np.int64))
+    return line_of_row, np.concatenate(kept), hole_line
+
+
+def _mask_bits(n_lines: int, m: int, hole_line: Ints, holes: SmallInts) -> Words:
+    bits = np.repeat(pack_bits(np.ones((1, m), bool)), n_lines, axis=0)
+    one = np.left_shift(np.uint64(1), (holes % 64).astype(np.uint64))
+    np.bitwise_and.at(bits, (hole_line, holes // 64), ~one)
+    return bits
+
+
+def _positive_bits(n_lines: int, m: int, cells: Ints) -> Words:
+    """Pack the positive cells, a few lines at a time."""
+    cells = np.unique(cells)
+    step = max(1, CELLS_AT_ONCE // m)
+    packed = []
+    for start in range(0, n_lines, step):
+        stop = min(start + step, n_lines)
+        first, last = np.searchsorted(cells, (start * m, stop * m))
+        block = np.zeros((stop - start) * m, bool)
+        block[cells[first:last] - start * m] = True
+        packed.append(pack_bits(block.reshape(stop - start, m)))
+    return np.concatenate(packed)
+
+
+def _check_mask_size(n_lines: int, m: int) -> None:
+    need = n_lines * m // 4
+    if need > MAX_MASK_BYTES:
+        msg = (
+            f"The stored NaN of this sparse table make {n_lines:,} different patterns "
+            f"of rows; their masks over {m:,} columns would need {need:,} bytes. Drop "
+            'the rows or columns with most NaN, or use absent="missing".'
+        )
+        raise TableTooLargeError(msg)

@@ -1,0 +1,122 @@
+"""Sums per pattern that grow as patterns appear."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints, Words
+
+__all__ = ["PatternSums", "bytes_needed"]
+
+# A key is kept as a Python bytes object and as an entry of a dictionary.
+KEY_OVERHEAD = 160
+
+
+def bytes_needed(n_patterns: int, n_cols: int) -> int:
+    """Estimate the memory of the sums of so many patterns."""
+    words = -(-n_cols // 64)
+    return n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+
+
+class PatternSums:
+    """For each pattern: its column sums, its rows, and how many of them are zero.
+
+    Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order
+    of the blocks leaves no trace in them. They are those of the data times
+    ``2**-exponent``.
+    """
+
+    def __init__(self, n_cols: int) -> None:
+        self.n_cols = n_cols
+        self.exponent = 0
+        self.keys: list[bytes] = []
+        self._index: dict[bytes, int] = {}
+        self._hi = np.zeros((0, n_cols))
+        self._lo = np.zeros((0, n_cols))
+        self._counts = np.zeros(0, np.int64)
+        self._zero_counts = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def hi(self) -> Floats:
+        """Leading part of the sums, one row per pattern."""
+        return self._hi[: len(self.keys)]
+
+    @property
+    def lo(self) -> Floats:
+        """What rounding left out of ``hi``."""
+        return self._lo[: len(self.keys)]
+
+    @property
+    def counts(self) -> Ints:
+        """Rows of each pattern."""
+        return self._counts[: len(self.keys)]
+
+    @property
+    def zero_counts(self) -> Ints:
+        """Rows of each pattern whose sum is zero."""
+        return self._zero_counts[: len(self.keys)]
+
+    @property
+    def key_words(self) -> Words:
+        """Observed bits of each pattern."""
+        words = -(-self.n_cols // 64)
+        return np.frombuffer(b"".join(self.keys), np.uint64).reshape(-1, words)
+
+    def count_new(self, keys: list[bytes]) -> int:
+        """How many of the keys (all different) are not in the table."""
+        return sum(key not in self._index for key in keys)
+
+    def places(self, keys: list[bytes]) -> Ints:
+        """Row of the table for each key; new keys get new rows."""
+        for key in keys:
+            if key not in self._index:
+                self._index[key] = len(self.keys)
+                self.keys.append(key)
+        self._reserve(len(self.keys))
+        return np.fromiter((self._index[key] for key in keys), np.int64, len(keys))
+
+    def add(self, places: Ints, sums: Floats, counts: Ints, zero_counts: Ints) -> None:
+        """Add to some patterns, each named once."""
+        hi = self._hi[places]
+        total = hi + sums
+        part = total - hi
+        self._lo[places] += (hi - (total - part)) + (sums - part)
+        self._hi[places] = total
+        self._counts[places] += counts
+        self._zero_counts[places] += zero_counts
+
+    def add_all(self, other: PatternSums) -> Ints:
+        """Add another table; returns the place of each of its patterns."""
+        places = self.places(other.keys)
+        factor = self.align(other.exponent)
+        self.add(places, other.hi * factor, other.counts, other.zero_counts)
+        self._lo[places] += other.lo * factor
+        return places
+
+    def align(self, exponent: int) -> float:
+        """Use the larger of the two scales; returns the factor for the newcomer."""
+        if not self.counts.any():
+            self.exponent = exponent
+        elif exponent > self.exponent:
+            factor = math.ldexp(1.0, self.exponent - exponent)
+            self._hi *= factor
+            self._lo *= factor
+            self.exponent = exponent
+        return math.ldexp(1.0, exponent - self.exponent)
+
+    def _reserve(self, n: int) -> None:
+        # By half as much again: tables grow a few patterns at a time.
+        if n > len(self._counts):
+            grow = max(n, len(self._counts) * 3 // 2) - len(self._counts)
+            more = np.zeros((grow, self.n_cols))
+            self._hi = np.concatenate([self._hi, more])
+            self._lo = np.concatenate([self._lo, more])
+            self._counts = np.concatenate([self._counts, np.zeros(grow, np.int64)])
+            self._zero_counts = np.concatenate(
+                [self._zero_counts, np.zeros(grow, np.int64)]
+            )

@@ -1,0 +1,166 @@
+"""Fits with cell weights.
+
+The weighted cost has the same form with a matrix of weights P in place of the 0/1
+mask: w_i (P h)_i = sum_j P_ij X_ij. When the weights are a product a_i b_j on the
+observed cells, w' = a w and h' = b h make it the unweighted problem; otherwise rows and
+columns with proportional weights are twins, and the core keeps its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from a1gm._sources import AnySource, SparseSource, read_input
+from a1gm._sources.read import is_sparse
+from a1gm._sources.labels import check_same_labels
+from a1gm._observe.one_pass import Observation, observe
+from a1gm._observe.sparse import check_cells
+from a1gm._observe.statistics import PairStatistics
+from a1gm._base.types import Floats, SmallInts
+from a1gm.exceptions import ParameterError, WeightsError
+
+__all__ = ["observe_weighted"]
+
+SAFE_BITS = 900  # powers of two within which no sum or product leaves the floats
+DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
+
+
+def observe_weighted(
+    source: AnySource, weights: Any
+) -> tuple[Observation, Floats | SparseSource]:
+    """Observe a table whose cells have weights; 0 means that a cell is ignored."""
+    if isinstance(source, SparseSource):
+        stored = read_stored_weights(weights, source)
+        return _observe_stored(source, stored), stored
+    if is_sparse(weights):
+        msg = "weights are sparse, but X is dense. Pass weights.toarray()."
+        raise WeightsError(msg)
+    V = read_weights(weights, source)
+    X = np.where(V > 0.0, source.rows(slice(0, source.n_rows)), np.nan)
+    observe(replace(source, parts=[(X, None, None, 0, 0)]))  # no bad cell that counts
+    return _observe_weighted(X, V), V
+
+
+def read_weights(weights: Any, source: AnySource) -> Floats:
+    """Check that the weights are non-negative numbers, one per cell."""
+    given = read_input(weights, name="weights")
+    _check_shape(given, source)
+    check_same_labels("row", given.row_labels, source.row_labels, "weights", "X")
+    check_same_labels("column", given.col_labels, source.col_labels, "weights", "X")
+    V: Floats = given.rows(slice(0, given.n_rows))
+    _check_values(V, lambda at: divmod(at, given.n_cols))
+    return V
+
+
+def read_stored_weights(weights: Any, source: SparseSource) -> SparseSource:
+    """Weights of the cells that a sparse table stores; each must have one."""
+    if source.absent == "zero":
+        msg = (
+            'weights with absent="zero" would be needed for the absent cells as well. '
+            'Pass X.toarray() and an array of weights, or say absent="missing".'
+        )
+        raise ParameterError(msg)
+    if not is_sparse(weights):
+        V = read_weights(weights, source)
+        return source.with_values(V[source.lines, source.cols])
+    given: SparseSource = read_input(weights, absent="missing", name="weights")
+    _check_shape(given, source)
+    _check_values(given.values, given.place)
+    stored = given.values_at(source)
+    without = np.isnan(stored) & ~source.missing
+    if without.any():
+        row, col = source.place(int(without.argmax()))
+        msg = (
+            f"X[{row}, {col}] is stored, but weights[{row}, {col}] is absent "
+            f"({int(without.sum())} in all). Store a weight for every stored cell of "
+            "X; use 0 for a cell to be ignored."
+        )
+        raise WeightsError(msg)
+    return source.with_values(stored)
+
+
+def _check_shape(given: AnySource, source: AnySource) -> None:
+    if (given.n_rows, given.n_cols) != (source.n_rows, source.n_cols):
+        msg = (
+            f"weights have shape ({given.n_rows}, {given.n_cols}), but X has shape "
+            f"({source.n_rows}, {source.n_cols}). Give one weight per cell."
+        )
+        raise WeightsError(msg)
+
+
+def _check_values(V: Floats, place: Callable[[int], tuple[int, int]]) -> None:
+    """Refuse weights that are none; ``place`` names the cell of a weight."""
+    faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
+    for what, bad in faults.items():
+        if bad.any():
+            at = int(bad.argmax())
+            row, col = place(at)
+            msg = (
+                f"weights[{row}, {col}] = {V.flat[at]} is {what} "
+                f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
+                "for a cell to be ignored."
+            )
+            raise WeightsError(msg)
+    if not V.any():
+        msg = "All weights are zero: nothing is left to fit."
+        raise WeightsError(msg)
+
+
+def _observe_stored(source: SparseSource, weights: SparseSource) -> Observation:
+    """Pairs of the stored cells that count, every row a line of its own."""
+    used = ~source.missing & (weights.values > 0.0)
+    cells = source.with_cells(used)
+    check_cells(cells, "raise", 0)
+    x, v, exponent = _in_range(cells.values, weights.values[used])
+    pairs = PairStatistics(cells.ptr, cells.cols, x * v, v, cells.n_cols)
+    return Observation(pairs.row_sums, None, pairs, exponent, 0)
+
+
+def _observe_weighted(X: Floats, V: Floats) -> Observation:
+    """Pairs of (group of rows with proportional weights, column)."""
+    X, V, exponent = _in_range(X, V)
+    used = np.where(np.isnan(X), 0.0, V)
+    group, base = _group_proportional_rows(used)
+    sums = np.where(used > 0.0, used * np.nan_to_num(X), 0.0)
+    row_sums = sums.sum(axis=1)
+    n_groups = int(group.max()) + 1
+    first = np.unique(group, return_index=True)[1]
+    block_sums = np.zeros((n_groups, X.shape[1]))
+    np.add.at(block_sums, group, sums)
+    weights = used[first]
+    lines, cols = np.nonzero(weights)
+    counts = np.bincount(lines, minlength=n_groups)
+    statistics = PairStatistics(
+        np.concatenate(([0], np.cumsum(counts))),
+        cols.astype(np.int32),
+        block_sums[lines, cols],
+        weights[lines, cols],
+        X.shape[1],
+    )
+    # A row's weights are `ratio` times those of its group's first row.
+    ratio = base / base[first][group]
+    return Observation(row_sums / ratio, group, statistics, exponent, 0)
+
+
+def _in_range(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
+    """Data times 2**-exponent and weights on a scale where products stay finite."""
+    of_data = int(np.frexp(np.nan_to_num(X).max(initial=0.0))[1])
+    of_weights = int(np.frexp(V.max(initial=0.0))[1])
+    if max(abs(of_data), abs(of_weights), abs(of_data + of_weights)) < SAFE_BITS:
+        return X, V, 0
+    return np.ldexp(X, -of_data), np.ldexp(V, -of_weights), of_data
+
+
+def _group_proportional_rows(used: Floats) -> tuple[SmallInts, Floats]:
+    """Group of each row, rows with proportional weights together, and its scale."""
+    largest = used.max(axis=1)
+    base = np.where(largest > 0.0, largest, 1.0)
+    mantissa, exponent = np.frexp(used / base[:, None])
+    shape = np.ldexp(np.round(np.ldexp(mantissa, DIGITS)), exponent - DIGITS)
+    _, first, group = np.unique(shape, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))  # groups in order of their first row
+    return order[group.ravel()].astype(np.int32), base

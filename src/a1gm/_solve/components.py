@@ -1,0 +1,202 @@
+"""Does a minimiser exist: the strongly connected components of a table.
+
+A directed graph has an edge line -> column for every observed cell and column -> line
+for every positive one. Inside a strongly connected component the optimum is attained;
+observed cells between components are all zero and are fitted by 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from a1gm._base.bits import unpack_bits
+from a1gm._observe.statistics import (
+    Statistics,
+    TableStatistics,
+    WideStatistics,
+    observed_pairs,
+)
+from a1gm._base.types import Bools, Ints, SmallInts, Words
+
+__all__ = [
+    "Components",
+    "find_components",
+    "number_by_rows",
+    "separate_zero_lines",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Strongly connected component of each line and column; -1 if nothing observed."""
+
+    line: SmallInts
+    col: SmallInts
+
+    @property
+    def n(self) -> int:
+        """Number of components."""
+        return int(max(self.line.max(initial=-1), self.col.max(initial=-1))) + 1
+
+
+def find_components(statistics: Statistics) -> Components | None:
+    """Find the components; None when no observed cell (or block of cells) is zero.
+
+    Then the graph is symmetric, and the peeling finds the connected blocks itself.
+    """
+    if isinstance(statistics, WideStatistics):
+        if statistics.positive is None:
+            return None
+        return _components_of_bits(
+            statistics.bits, statistics.positive, statistics.n_cols
+        )
+    if isinstance(statistics, TableStatistics):
+        n_observed = int(np.bitwise_count(statistics.keys).sum())
+        if np.count_nonzero(statistics.sums > 0.0) == n_observed:
+            return None
+        lines, cols = np.nonzero(statistics.observed)
+        positive = statistics.sums[lines, cols] > 0.0
+    else:
+        if (statistics.sums > 0.0).all():
+            return None
+        lines, cols = statistics.lines, statistics.cols.astype(np.int64)
+        positive = statistics.sums > 0.0
+    shape = (statistics.n_lines, statistics.n_cols)
+    return _components_of_pairs(lines, cols, positive, shape)
+
+
+def separate_zero_lines(statistics: Statistics) -> Components | None:
+    """Set lines and columns of zero sum apart, whatever the cells inside.
+
+    For ``negatives="allow"``, where cells of either sign make the sums.
+    """
+    observed_line, observed_col = statistics.has_observed()
+    has_line = (statistics.row_sums != 0.0) & observed_line
+    has_col = (statistics.col_sums != 0.0) & observed_col
+    if (has_line == observed_line).all() and (has_col == observed_col).all():
+        return None
+    pairs = [(i, j) for i, j, _ in observed_pairs(statistics)]
+    lines = np.concatenate([i for i, _ in pairs]).astype(np.int64)
+    cols = np.concatenate([j for _, j in pairs]).astype(np.int64)
+    inside = has_line[lines] & has_col[cols]
+    lines, cols = lines[inside], cols[inside]
+    shape = (statistics.n_lines, statistics.n_cols)
+    found = _components_of_pairs(lines, cols, np.ones(len(lines), bool), shape)
+    n = found.n
+    for label, observed in ((found.line, observed_line), (found.col, observed_col)):
+        alone = np.flatnonzero(observed & (label < 0))
+        label[alone] = n + np.arange(len(alone))
+        n += len(alone)
+    return found
+
+
+def number_by_rows(
+    rows: SmallInts, cols: SmallInts, n: int
+) -> tuple[SmallInts, SmallInts]:
+    """Number components in the order of their first rows; -1 stays as it is."""
+    labels, first = np.unique(rows[rows >= 0], return_index=True)
+    rename = np.full(n + 1, -1, np.int32)
+    rename[labels[np.argsort(first)]] = np.arange(len(labels))
+    rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
+    return rename[rows], rename[cols]
+
+
+def _components_of_pairs(
+    lines: Ints, cols: Ints, positive: Bools, shape: tuple[int, int]
+) -> Components:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, m = shape
+    col_nodes = cols + n
+    heads = np.concatenate([lines, col_nodes[positive]])
+    tails = np.concatenate([col_nodes, lines[positive]])
+    ones = np.ones(len(heads), np.int8)
+    graph = coo_array((ones, (heads, tails)), shape=(n + m, n + m)).tocsr()
+    _, label = connected_components(graph, directed=True, connection="strong")
+    line, col = label[:n].astype(np.int32), label[n:].astype(np.int32)
+    line[np.bincount(lines, minlength=n) == 0] = -1
+    col[np.bincount(cols, minlength=m) == 0] = -1
+    return Components(line, col)
+
+
+# -------------------------------------------------- components of a bit matrix
+def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
+    """Find components without a list of edges: sets of lines and columns grow.
+
+    Forward and backward from a pivot; what both reach is a component, and the three
+    remainders are treated alike. Most tables are one component and two searches.
+    Lines and columns with no positive cell left are components of their own, and are
+    taken out first: most remainders consist of them.
+    """
+    found = _Labels(np.full(len(bits), -1, np.int32), np.full(m, -1, np.int32))
+    open_sets = [(np.flatnonzero(bits.any(axis=1)), _union(bits))]
+    while open_sets:
+        lines, cols = found.trim(*open_sets.pop(), positive)
+        if len(lines) == 0:
+            continue
+        ahead, ahead_cols = _reach(lines, cols, bits, positive)
+        behind, behind_cols = _reach(lines, cols, positive, bits)
+        found.join(lines[ahead & behind], ahead_cols & behind_cols)
+        for chosen, words in (
+            (ahead & ~behind, ahead_cols & ~behind_cols),
+            (behind & ~ahead, behind_cols & ~ahead_cols),
+            (~ahead & ~behind, cols & ~ahead_cols & ~behind_cols),
+        ):
+            if chosen.any() or words.any():
+                open_sets.append((lines[chosen], words))
+    return Components(found.line, found.col)
+
+
+@dataclass
+class _Labels:
+    """Components given so far."""
+
+    line: SmallInts
+    col: SmallInts
+    n: int = 0
+
+    def join(self, lines: Ints, cols: Words) -> None:
+        """Make one component of these lines and columns."""
+        self.line[lines] = self.n
+        self.col[unpack_bits(cols[None], len(self.col))[0]] = self.n
+        self.n += 1
+
+    def trim(self, lines: Ints, cols: Words, positive: Words) -> tuple[Ints, Words]:
+        """Take out the lines and columns without a positive cell in this set."""
+        while True:
+            joined = (positive[lines] & cols).any(axis=1)
+            kept_cols = _union(positive[lines[joined]]) & cols
+            self._separate(self.line, lines[~joined])
+            dropped = unpack_bits((cols & ~kept_cols)[None], len(self.col))[0]
+            self._separate(self.col, np.flatnonzero(dropped))
+            lines, cols = lines[joined], kept_cols
+            if joined.all() and not dropped.any():
+                return lines, cols
+
+    def _separate(self, labels: SmallInts, places: Ints) -> None:
+        labels[places] = self.n + np.arange(len(places))
+        self.n += len(places)
+
+
+def _union(bits: Words) -> Words:
+    union: Words = np.bitwise_or.reduce(bits, axis=0)
+    return union
+
+
+def _reach(lines: Ints, cols: Words, out: Words, back: Words) -> tuple[Bools, Words]:
+    """Lines and columns reached from lines[0], over ``out`` and then ``back``."""
+    reached = np.zeros(len(lines), bool)
+    reached[0] = True
+    fresh = reached.copy()
+    reached_cols = np.zeros_like(cols)
+    while fresh.any():
+        reached_cols |= _union(out[lines[fresh]]) & cols
+        touched = np.zeros(len(lines), bool)
+        waiting = np.flatnonzero(~reached)
+        touched[waiting] = (back[lines[waiting]] & reached_cols).any(axis=1)
+        fresh = touched
+        reached |= fresh
+    return reached, reached_cols

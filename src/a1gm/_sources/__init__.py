@@ -1,0 +1,13 @@
+"""The friendly layer: any table a user may hold becomes a checked `Source`.
+
+anything ──► read_input ──► Source (arrays, frames)  ──► the kernel
+                            SparseSource (SciPy)     ──► the kernel
+"""
+
+from __future__ import annotations
+
+from a1gm._sources.read import AnySource, read_input, same_cells
+from a1gm._sources.dense import Source
+from a1gm._sources.sparse import SparseSource
+
+__all__ = ["AnySource", "Source", "SparseSource", "read_input", "same_cells"]

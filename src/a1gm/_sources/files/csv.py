@@ -1,0 +1,297 @@
+"""Text tables: CSV, TSV and their gzipped forms, read by pyarrow in blocks."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from a1gm.exceptions import FileFormatError
+from a1gm._sources.files import csv_faults
+from a1gm._sources.files.csv_lines import lines_of_rows
+from a1gm._sources.files.options import TableOptions
+from a1gm._sources.files.origin import Origin
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# pyarrow reads up to 32 blocks ahead, so this is 32 MB in flight. Larger blocks are not
+# faster.
+_BLOCK_BYTES = 1 << 20
+_HEADER_BYTES = 1 << 18
+_LONGEST_HEADER = 1 << 24
+_TAB_SUFFIXES = (".tsv", ".tab")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What must be known to write a text table the way it was read."""
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    newline: str = "\n"
+    bom: bool = False
+
+
+class CsvSource:
+    """A text table; every cell is text until someone casts it.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        One text column per header cell.
+    dialect : Dialect
+        How the file is written.
+    n_rows : int or None
+        Unknown before the end of a pass.
+    """
+
+    def __init__(self, origin: Origin, options: TableOptions) -> None:
+        import pyarrow as pa
+
+        self.origin = origin
+        self.options = options
+        self.n_rows: int | None = None
+        self.position = 0
+        self._header_length = 0
+        self._end_is_checked = False
+        self.dialect = self._read_dialect()
+        self._text = csv_faults.TextTable(origin, options, self.dialect.delimiter)
+        names = self._read_header()
+        _check_header(origin.name, names)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the file from its start.
+
+        Raises
+        ------
+        FileFormatError
+            With the line, for rows of another length than the header, quotes that are
+            never closed, and bytes that are not text.
+        """
+        with self._reading() as (reader, raw):
+            last = None
+            for batch in reader:
+                if last is None:
+                    self._check_delimiter(batch)
+                last = batch if batch.num_rows else last
+                self.position = raw.tell()
+                yield batch
+            self._check_end(last)
+
+    def place_of(self, row: int) -> str:
+        """Name a row (0-based) the way an editor finds it."""
+        return f"{self.origin.name}, line {self.lines_of([row])[0]}"
+
+    def lines_of(self, rows: Sequence[int]) -> list[int]:
+        """Lines on which some rows (0-based) start."""
+        if len(self.schema.names) == 1:  # a blank line is a row there
+            return [row + 2 for row in rows]
+        return lines_of_rows(self._text, rows, self.n_rows)
+
+    def _read_dialect(self) -> Dialect:
+        options = self.options
+        try:
+            with self._open() as opened:
+                head = bytes(opened.stream.read(_LONGEST_HEADER))
+        except OSError as error:
+            raise self._explained(error) from error
+        first_line, _, _ = head.partition(b"\n")
+        self._header_length = len(first_line)
+        return Dialect(
+            delimiter=options.delimiter
+            or ("\t" if self.origin.suffix in _TAB_SUFFIXES else ","),
+            decimal=options.decimal,
+            encoding=options.encoding,
+            newline="\r\n" if first_line.rstrip(b"\0").endswith(b"\r") else "\n",
+            bom=head.startswith(b"\xef\xbb\xbf"),
+        )
+
+    def _read_header(self) -> list[str]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            options = self._read_options(_HEADER_BYTES)
+            with self._open() as opened:
+                # pyarrow cannot skip a bad row that is no text either.
+                decoder = codecs.getincrementaldecoder(self.options.encoding)()
+                decoder.decode(bytes(opened.stream.read(options.block_size)))
+            with self._open() as opened:
+                reader = csv.open_csv(
+                    opened.stream,
+                    read_options=options,
+                    # A bad row must not stop the header from being read.
+                    parse_options=self._parse_options(lambda _: "skip"),
+                    convert_options=csv.ConvertOptions(check_utf8=False),
+                )
+                with reader:
+                    return list(reader.schema.names)
+        except (UnicodeError, pa.ArrowInvalid, OSError) as error:
+            raise self._explained(error) from error
+
+    def _read_options(self, block_bytes: int) -> Any:
+        from pyarrow import csv
+
+        # A block must hold the header and some rows, however wide the table is.
+        return csv.ReadOptions(
+            block_size=max(block_bytes, 16 * self._header_length),
+            encoding=self.options.encoding,
+        )
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[tuple[Any, Any]]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        names = self.schema.names
+        try:
+            with self._open() as opened:
+                reader = csv.open_csv(
+                    opened.stream,
+                    read_options=self._read_options(_BLOCK_BYTES),
+                    parse_options=self._parse_options(None),
+                    convert_options=csv.ConvertOptions(
+                        column_types=dict.fromkeys(names, pa.string()),
+                        strings_can_be_null=False,
+                    ),
+                )
+                with reader:
+                    yield reader, opened.raw
+        except (UnicodeError, pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise self._explained(error) from error
+
+    def _parse_options(self, on_bad_row: Any) -> Any:
+        from pyarrow import csv
+
+        schema = getattr(self, "schema", None)
+        return csv.ParseOptions(
+            delimiter=self.dialect.delimiter,
+            newlines_in_values=True,
+            # In a table of one column a blank line is the only way to leave a cell
+            # empty; elsewhere it separates paragraphs or ends the file.
+            ignore_empty_lines=schema is None or len(schema.names) > 1,
+            invalid_row_handler=on_bad_row,
+        )
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[_Opened]:
+        import pyarrow as pa
+
+        # Files of pyarrow, not of Python: its threads read ahead, and a call into
+        # Python from there can swallow a Ctrl-C or outlive the interpreter.
+        with pa.OSFile(str(self.origin.path), "rb") as raw:
+            if self.origin.gzipped:
+                with pa.CompressedInputStream(raw, "gzip") as stream:
+                    yield _Opened(raw, stream)
+            else:
+                yield _Opened(raw, raw)
+
+    def _explained(self, error: Exception) -> FileFormatError:
+        text = str(error)
+        if isinstance(error, UnicodeError) or "UTF8" in text or "\\x00" in text:
+            return csv_faults.wrong_encoding(self._text)
+        if "Expected" in text and "columns" in text:
+            if "\x00" in text and not self.options.encoding.lower().startswith(
+                "utf-16"
+            ):
+                return csv_faults.wrong_encoding(self._text)
+            if not hasattr(self, "schema"):  # bad rows of a header are skipped
+                return csv_faults.wrong_encoding(self._text)
+            return csv_faults.ragged_rows(self._text, len(self.schema.names))
+        if "Empty CSV" in text:
+            return no_rows(self.origin.name)
+        if self.origin.gzipped:
+            return FileFormatError(
+                f"{self.origin.name} is damaged: its gzip stream cannot be read "
+                f"({text})."
+            )
+        if "straddling" in text:
+            return csv_faults.unterminated_quote(self._text) or FileFormatError(
+                f"{self.origin.name} has a row of several megabytes; it does not look "
+                "like a table."
+            )
+        return FileFormatError(f"{self.origin.name} cannot be read as a table: {text}.")
+
+    def _check_delimiter(self, batch: pa.RecordBatch) -> None:
+        if batch.num_columns != 1:
+            return
+        cells = [cell for cell in batch.column(0).slice(0, 20).to_pylist() if cell]
+        fault = csv_faults.wrong_delimiter(self._text, self.schema.names[0], cells)
+        if fault is not None:
+            raise fault
+
+    def _check_end(self, last: pa.RecordBatch | None) -> None:
+        if last is None:
+            raise no_rows(self.origin.name)
+        if self._end_is_checked:
+            return
+        # pyarrow takes the end of the file for a missing quote. A last cell that is
+        # opened by a quote and not closed is the sign; the strict reading decides.
+        cell = last.column(last.num_columns - 1)[-1].as_py()
+        if self._looks_unclosed(cell):
+            fault = csv_faults.unterminated_quote(self._text)
+            if fault is not None:
+                raise fault
+        self._end_is_checked = True
+
+    def _looks_unclosed(self, cell: str) -> bool:
+        if self.options.encoding.lower().replace("_", "-").startswith("utf-16"):
+            return True
+        text = cell.rstrip("\r\n").replace('"', '""').encode(self.options.encoding)
+        end = self._last_bytes(len(text) + 64).rstrip(b"\r\n")
+        return end.endswith(b'"' + text) and (bool(text) or cell != "")
+
+    def _last_bytes(self, size: int) -> bytes:
+        with self._open() as opened:
+            if not self.origin.gzipped:
+                opened.raw.seek(max(0, self.origin.size - size))
+                return bytes(opened.raw.read())
+            end = b""
+            while chunk := opened.stream.read(1 << 20):
+                end = (end + chunk)[-size:]
+            return end
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """The file on disk, and the text in it."""
+
+    raw: Any
+    stream: Any
+
+
+def no_rows(name: str) -> FileFormatError:
+    """Refuse a table without rows."""
+    return FileFormatError(f"{name} has a header but no rows; there is nothing to fit.")
+
+
+def are_numbers(names: Sequence[str]) -> bool:
+    """Whether all names of columns are numbers, as in a file without a header."""
+    try:
+        return [float(name) for name in names] != []
+    except ValueError:
+        return False
+
+
+def _check_header(name: str, names: list[str]) -> None:
+    seen: dict[str, int] = {}
+    for position, column in enumerate(names, start=1):
+        if column in seen:
+            what = f"are both called {column!r}" if column else "have no name"
+            remedy = (
+                "If the file has no header, add one as its first line"
+                if are_numbers(names)
+                else "Give each its own in the header"
+            )
+            raise FileFormatError(
+                f"{name}, line 1: columns {seen[column]} and {position} {what}. "
+                f"{remedy}: names tell the columns apart."
+            )
+        seen[column] = position

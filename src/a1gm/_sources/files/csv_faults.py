@@ -1,0 +1,214 @@
+"""What is wrong with a text table, and on which line.
+
+Used only after a read failed, so clarity beats speed: Python's csv module walks the
+file once and counts lines exactly, quoted line ends included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from a1gm._base.words import counted
+from a1gm.exceptions import FileFormatError
+from a1gm._sources.files.number_marks import marks_remedy
+from a1gm._sources.files.options import TableOptions, hint
+from a1gm._sources.files.origin import Origin
+
+_OTHER_DELIMITERS = (";", "\t", "|", ",", ":", " ")
+_GROUPED = re.compile(r"\d{1,3}( \d{3})+")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A text table, as the fault finder needs it."""
+
+    origin: Origin
+    options: TableOptions
+    delimiter: str
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.origin.name
+
+
+def records(
+    table: TextTable, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield every record that is not blank with the line it starts on."""
+    with _long_fields(), table.origin.open() as raw:
+        stream = gzip.GzipFile(fileobj=raw) if table.origin.gzipped else raw
+        encoding = "utf-8-sig" if _is_utf8(table) else table.options.encoding
+        text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
+        reader = csv.reader(text, delimiter=table.delimiter, strict=strict)
+        start = 1
+        for record in reader:
+            if record:
+                yield start, record
+            start = reader.line_num + 1
+
+
+def unterminated_quote(table: TextTable) -> FileFormatError | None:
+    """Tell where a quote was opened that the file never closes, if there is one."""
+    line = 0
+    try:
+        for start, record in records(table, strict=True):
+            line = start + sum(cell.count("\n") for cell in record)
+    except csv.Error as error:
+        if "unexpected end" not in str(error):
+            return None
+        return FileFormatError(
+            f"{table.name}, line {line + 1}: a quote is opened and never closed, so "
+            "the rest of the file would become one cell. Close it, or double it "
+            '("") if it belongs to the text.'
+        )
+    return None
+
+
+def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
+    """Explain the first row with another number of cells than the header."""
+    unclosed = unterminated_quote(table)
+    if unclosed is not None:
+        return unclosed
+    header: list[str] = []
+    for line, record in records(table):
+        header = header or record
+        if len(record) != n_columns:
+            return FileFormatError(
+                f"{table.name}, line {line}: {counted(len(record), 'cell')}, but the "
+                f"header has {n_columns}: "
+                f"{_shortened(table.delimiter.join(record))!r}. "
+                f"{_ragged_remedy(table, header, record)}"
+            )
+    return FileFormatError(f"{table.name} has rows of different lengths.")
+
+
+def _ragged_remedy(table: TextTable, header: list[str], record: list[str]) -> str:
+    if len(header) == 1:
+        for mark in _OTHER_DELIMITERS:
+            if mark != table.delimiter and mark in header[0]:
+                decimal = (
+                    f" and {hint('decimal', ',')}" if table.delimiter == "," else ""
+                )
+                return (
+                    f"The header is split by {mark!r}: pass "
+                    f"{hint('delimiter', mark)}{decimal}."
+                )
+    if len(record) > len(header) and table.delimiter == ",":
+        return (
+            "Put cells that contain a comma (decimal commas, thousands) in quotes, or "
+            f"pass {hint('delimiter', ';')} if another character separates the cells."
+        )
+    return "Every row must have one cell per column; leave a missing cell empty."
+
+
+def wrong_delimiter(
+    table: TextTable, header: str, first_cells: list[str]
+) -> FileFormatError | None:
+    """Tell whether a table of one column is really one with another delimiter."""
+    for mark in _OTHER_DELIMITERS:
+        count = header.count(mark)
+        if mark == table.delimiter or not count or not first_cells:
+            continue
+        if mark == " " and all(map(_GROUPED.fullmatch, first_cells)):
+            continue  # spaces between thousands
+        if all(cell.count(mark) == count for cell in first_cells):
+            return FileFormatError(
+                f"{table.name}, line 1: only one column was found, "
+                f"{_shortened(header)!r}, and every row is split by {mark!r}. "
+                f"Pass {hint('delimiter', mark)}."
+            )
+    return None
+
+
+def wrong_encoding(table: TextTable) -> FileFormatError:
+    """Locate the first bytes that are no text in the encoding asked for."""
+    encoding = "utf-8" if _is_utf8(table) else table.options.encoding
+    with table.origin.open() as raw:
+        stream = gzip.GzipFile(fileobj=raw) if table.origin.gzipped else raw
+        head = stream.read(4)
+        if encoding == "utf-8" and head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return FileFormatError(
+                f"{table.name}, line 1: the file starts with a UTF-16 mark, not UTF-8. "
+                f"Pass {hint('encoding', 'utf-16')}."
+            )
+        rest = head + stream.readline()
+        line = 1
+        while rest:
+            try:
+                rest.decode(encoding)
+            except UnicodeDecodeError as error:
+                before, bad = rest[: error.start], rest[error.start : error.start + 1]
+                line += before.count(b"\n")  # the first four bytes may hold some
+                rest = before.rpartition(b"\n")[2] + rest[error.start :]
+                remedy = hint("encoding", "cp1252" if encoding == "utf-8" else "utf-8")
+                return FileFormatError(
+                    f"{table.name}, line {line}: byte 0x{bad.hex()} is not {encoding} "
+                    f"text ({_shortened(rest.decode('latin-1').strip())!r} read as "
+                    f"latin-1). If that looks right, pass {remedy}."
+                )
+            line += rest.count(b"\n")
+            rest = stream.readline()
+    return FileFormatError(
+        f"{table.name} is not {encoding} text. Pass {hint('encoding', 'cp1252')}."
+    )
+
+
+def not_a_number(
+    place: str,
+    column: str,
+    tokens: tuple[str, ...],
+    counts: tuple[int, int],
+    options: TableOptions,
+) -> FileFormatError:
+    """Refuse a column that is numeric but for a few cells."""
+    token = tokens[0]
+    n_numbers, n_others = counts
+    remedy = marks_remedy(tokens, options)
+    if remedy is None and n_numbers == 0 and options.columns is not None:
+        return FileFormatError(
+            f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
+            "the column has no other numbers. Leave it out of --columns."
+        )
+    if remedy is None:
+        remedy = f"If it marks a missing cell pass {hint('missing', token)}."
+    leave_out = f"pass {hint('exclude', column)}"
+    if options.columns is not None:
+        leave_out = "leave it out of --columns"
+    more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
+    return FileFormatError(
+        f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
+        f"({counted(n_others, 'such cell')} beside "
+        f"{counted(n_numbers, 'number')}{more}). "
+        f"{remedy} If the column is not part of the table, {leave_out}."
+    )
+
+
+def _is_utf8(table: TextTable) -> bool:
+    return table.options.encoding.lower().replace("_", "-") in (
+        "utf-8",
+        "utf8",
+        "utf-8-sig",
+    )
+
+
+def _shortened(text: str, limit: int = 40) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+@contextlib.contextmanager
+def _long_fields() -> Iterator[None]:
+    # An unclosed quote makes one cell of the whole file; the default limit of the
+    # csv module would turn that into another error.
+    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

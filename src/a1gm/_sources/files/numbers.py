@@ -1,0 +1,201 @@
+"""Text cells to numbers: which are numbers, which missing, which neither."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from a1gm._base.types import Floats
+from a1gm._sources.files.options import TableOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: A plain number after the marks of the locale were taken out.
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_INFINITY = r"^[+-]?(?i:inf|infinity)$"
+#: Numbers in other notations, 1,5 and 1.234.567 and 1 234,5: a column of these is no
+#: text, it asks for another decimal or thousands mark.
+_FOREIGN = (
+    r"^[+-]?([0-9]+[.,][0-9]+|[0-9]{1,3}([.,' _\x{a0}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
+)
+_NAN = r"^[+-]?(?i:nan)$"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """One column of one block as numbers.
+
+    Attributes
+    ----------
+    values : ndarray of float64 or None
+        NaN where missing; None when some cell is neither a number nor missing.
+    n_numbers, n_others : int
+        How many cells are numbers, and how many are neither a number nor missing.
+    n_foreign : int
+        How many of the others would be numbers under other marks, such as ``1,5``.
+    first_other : int
+        Row in the block of the first cell that is neither, -1 when there is none.
+    others : tuple of str
+        The first few distinct texts that are neither.
+    """
+
+    values: Floats | None
+    n_numbers: int
+    n_others: int
+    n_foreign: int = 0
+    first_other: int = -1
+    others: tuple[str, ...] = ()
+
+
+def cast_text(column: pa.Array, options: TableOptions) -> Cast:
+    """Read a column of text as numbers.
+
+    Parameters
+    ----------
+    column : pyarrow.StringArray
+        Cells as they stand in the file, without nulls.
+    options : TableOptions
+        Missing tokens and the marks of the locale.
+    """
+    if options.decimal == "." and options.thousands is None:
+        values = _cast_plain(column)
+        if values is not None:
+            _drop_missing_numbers(values, options)
+            return Cast(values, int(np.count_nonzero(~np.isnan(values))), 0)
+    return _cast_carefully(column, options)
+
+
+def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
+    """Read a column that is numeric by type; nulls become NaN."""
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if column.type != pa.float64():
+        # Integers above 2**53 are rounded to the nearest double, as documented.
+        column = column.cast(pa.float64(), safe=False)
+    values: Floats = column.to_numpy(zero_copy_only=False)
+    if options.missing_numbers:
+        values = values.copy()
+        _drop_missing_numbers(values, options)
+    return values
+
+
+def is_numeric_type(kind: pa.DataType) -> bool:
+    """Tell whether a typed column belongs to the table unless told otherwise.
+
+    Booleans, dates, durations and categories do not: a filled 0.37 has no meaning
+    there.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )
+
+
+def _cast_plain(column: pa.Array) -> Floats | None:
+    """Cast without copying the text; None when some cell is not a plain number."""
+    import pyarrow as pa
+
+    if len(column) == 0:
+        return np.empty(0)
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, np.int32)[
+        column.offset : column.offset + len(column) + 1
+    ]
+    filled = np.packbits(np.diff(starts) > 0, bitorder="little")
+    # The same text under another validity bitmap: empty cells become null.
+    text = pa.Array.from_buffers(
+        pa.string(), len(column), [pa.py_buffer(filled), pa.py_buffer(starts), data]
+    )
+    try:
+        numbers = text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return np.array(numbers.to_numpy(zero_copy_only=False))
+
+
+def _cast_carefully(column: pa.Array, options: TableOptions) -> Cast:
+    """Decide every cell of a column that is not plainly numeric."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(column)
+    tokens = pa.array(options.missing_tokens, pa.string())
+    missing = pc.or_(pc.is_in(column, tokens), pc.is_in(trimmed, tokens))
+    plain, in_locale = _without_marks(trimmed, options)
+    missing = pc.or_(missing, pc.match_substring_regex(plain, _NAN))
+    number = pc.and_(
+        in_locale,
+        pc.or_(
+            pc.match_substring_regex(plain, _NUMBER),
+            pc.match_substring_regex(plain, _INFINITY),
+        ),
+    )
+    number = pc.and_not(number, missing)
+    other = pc.invert(pc.or_(number, missing))
+    n_numbers = int(pc.sum(number).as_py() or 0)
+    n_others = int(pc.sum(other).as_py() or 0)
+    if n_others:
+        strange = trimmed.filter(other)
+        first = int(pc.index(other, value=True).as_py())
+        few = tuple(pc.unique(strange.slice(0, 1000)).to_pylist()[:4])
+        foreign = pc.sum(pc.match_substring_regex(strange, _FOREIGN)).as_py()
+        return Cast(None, n_numbers, n_others, int(foreign or 0), first, few)
+    numbers = pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())
+    values = np.array(numbers.to_numpy(zero_copy_only=False))
+    _drop_missing_numbers(values, options)
+    return Cast(values, n_numbers, 0)
+
+
+def _without_marks(text: pa.Array, options: TableOptions) -> tuple[pa.Array, pa.Array]:
+    """Numbers with a plain point, and whether each cell keeps to the locale.
+
+    Without the second answer ``1,5`` under ``thousands=","`` would become 15, and
+    ``1.5`` under ``decimal=","`` would be believed.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    allowed = pa.array(np.ones(len(text), dtype=bool))
+    if options.thousands is not None:
+        mark = re.escape(options.thousands)
+        grouped = rf"^[+-]?([0-9]+|[0-9]{{1,3}}({mark}[0-9]{{3}})+)([^0-9{mark}]|$)"
+        has_mark = pc.match_substring(text, options.thousands)
+        allowed = pc.or_(
+            pc.invert(has_mark),
+            pc.and_(
+                pc.match_substring_regex(text, grouped),
+                pc.invert(_marks_after_decimal(text, options)),
+            ),
+        )
+    if options.decimal == ",":
+        if options.thousands != ".":
+            allowed = pc.and_not(allowed, pc.match_substring(text, "."))
+        if options.thousands is not None:
+            text = pc.replace_substring(text, options.thousands, "")
+        return pc.replace_substring(text, ",", "."), allowed
+    if options.thousands is not None:
+        text = pc.replace_substring(text, options.thousands, "")
+    return text, allowed
+
+
+def _marks_after_decimal(text: pa.Array, options: TableOptions) -> pa.Array:
+    import pyarrow.compute as pc
+
+    mark, point = re.escape(options.thousands or ""), re.escape(options.decimal)
+    return pc.match_substring_regex(text, f"{point}.*{mark}")
+
+
+def _drop_missing_numbers(values: Floats, options: TableOptions) -> None:
+    for number in options.missing_numbers:
+        values[values == number] = np.nan

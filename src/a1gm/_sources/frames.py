@@ -1,0 +1,219 @@
+"""Frames of any library, through narwhals, as a `Source`.
+
+Columns are read where they lie: NumPy-backed ones as views, the others through their
+Arrow buffers. Columns in several chunks are read in pieces of rows, so that no dense
+copy of the table is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from a1gm._sources.arrays import KERNEL_DTYPES, check_shape, objects_to_floats
+from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
+from a1gm._sources.dense import Part, Source
+from a1gm.exceptions import LabelError, NotNumericError
+
+__all__ = ["check_names", "open_frame", "read_frame"]
+
+PIECE_ROWS = 1 << 17
+
+
+def read_frame(X: Any, name: str) -> Source:
+    """Read a frame, or what its library holds instead of one."""
+    frame = open_frame(X, name)
+    if frame is None:
+        from a1gm._sources.arrays import read_array
+
+        return read_array(X, name)
+    check_shape(np.broadcast_to(0, frame.shape), name)
+    check_columns(frame, name)
+    backend = str(frame.implementation.value)
+    labels = tuple(frame.columns)
+    index = getattr(frame.to_native(), "index", None)
+    return _source_of(frame, name, index, labels, backend)
+
+
+def open_frame(X: Any, name: str) -> Any:
+    """Open a frame with narwhals; None when X is a column of its library."""
+    import narwhals as nw
+
+    if type(X).__name__ == "RecordBatch":
+        X = _table_of_batch(X)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        check_names(X, name)
+        raise
+    if isinstance(frame, nw.LazyFrame):
+        msg = (
+            f"{name} is a lazy frame ({type(X).__module__}.{type(X).__name__}), which "
+            f"is not loaded into memory silently. Pass {name}.collect(), or fit the "
+            "file behind it with a1gm.fit_file, or a Dask frame with a1gm.distributed."
+        )
+        raise NotNumericError(msg)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    check_names(X, name)
+    return frame
+
+
+def check_names(X: Any, name: str) -> None:
+    """Refuse repeated column names, and text mixed with other types."""
+    columns = getattr(X, "column_names", None)  # pyarrow
+    if columns is None:
+        columns = getattr(X, "columns", None)
+    if columns is None or callable(columns):
+        return
+    names = list(columns)
+    seen: set[Any] = set()
+    repeated = [n for n in names if n in seen or seen.add(n)]  # type: ignore[func-returns-value]
+    if repeated:
+        shown = ", ".join(repr(n) for n in dict.fromkeys(repeated))
+        msg = f"{name} has repeated column names: {shown}. Give every column its own."
+        raise LabelError(msg)
+    kinds = sorted({type(n).__qualname__ for n in names})
+    if len(kinds) > 1 and "str" in kinds:
+        odd = [n for n in names if not isinstance(n, str)]
+        msg = (
+            f"{name} has column names of mixed types {kinds}; not text: {odd[:10]}. "
+            "Feature names are only supported if all input features have string names: "
+            "convert them all, for example with X.columns = X.columns.astype(str)."
+        )
+        raise LabelError(msg)
+
+
+def check_columns(frame: Any, name: str) -> None:
+    """Refuse columns that do not hold numbers, by name."""
+    bad = [
+        f"{column!r} ({dtype})"
+        for column, dtype in frame.schema.items()
+        if not _is_number(dtype) and not _is_empty(frame[column], dtype)
+    ]
+    if bad:
+        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+        msg = (
+            f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
+            "Convert or drop them; categories are not numbers, even when they look so."
+        )
+        raise NotNumericError(msg)
+
+
+def _is_number(dtype: Any) -> bool:
+    import narwhals as nw
+
+    # Object columns are read one by one, and refused cell by cell.
+    return bool(dtype.is_numeric() or dtype in (nw.Boolean, nw.Object))
+
+
+def _is_empty(series: Any, dtype: Any) -> bool:
+    """Tell a column of nulls without a type, which is for the fit to speak of."""
+    import narwhals as nw
+
+    return bool(dtype == nw.Unknown and series.null_count() == len(series))
+
+
+# ------------------------------------------------------------------ the columns
+def _source_of(frame: Any, name: str, index: Any, labels: Any, backend: str) -> Source:
+    columns = [_Column(frame, j, name) for j in range(len(labels))]
+    n_rows = len(frame)
+    common = {"row_labels": index, "col_labels": labels, "backend": backend}
+
+    def cut(start: int, stop: int) -> list[Part]:
+        return join_neighbours([column.part(start, stop) for column in columns])
+
+    steps = piece_steps([column.ends for column in columns], n_rows, PIECE_ROWS)
+    if len(steps) == 2:
+        return Source(cut(0, n_rows), n_rows, len(labels), **common)
+    return Source([], n_rows, len(labels), cut=cut, steps=steps, **common)
+
+
+class _Column:
+    """One column, and the rows where its chunks end."""
+
+    def __init__(self, frame: Any, j: int, name: str) -> None:
+        self.series = frame[:, j]
+        self.native = self.series.to_native()
+        self.name = name
+        self.view = _numpy_view(self.native)
+        self.chunks = None if self.view is not None else _arrow_chunks(self)
+        self.ends: list[int] | None = None
+        if self.chunks is not None:
+            self.ends = np.cumsum([len(c) for c in self.chunks.chunks]).tolist()
+        elif self.view is None:  # neither: read through narwhals, in pieces
+            self.ends = list(range(PIECE_ROWS, len(self.series), PIECE_ROWS))
+
+    def part(self, start: int, stop: int) -> Part:
+        """Rows of this column as the kernel reads them."""
+        if self.view is not None:
+            return (self.view[start:stop, None], None, None, 0, 0)
+        if self.chunks is not None:
+            return arrow_part(self.chunks, start, stop)
+        return (self._floats(start, stop)[:, None], None, None, 0, 0)
+
+    def _floats(self, start: int, stop: int) -> Any:
+        import narwhals as nw
+
+        series = self.series[start:stop]
+        if series.dtype == nw.Object:
+            values = np.asarray(series.to_list(), dtype=object)[:, None]
+            label = [self.series.name]
+            return objects_to_floats(values, self.name, label)[:, 0]
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _numpy_view(native: Any) -> Any:
+    """The column where it lies, if that is an array that the kernel reads."""
+    dtype = getattr(native, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype in KERNEL_DTYPES:
+        return native.to_numpy()
+    return None
+
+
+def _arrow_chunks(column: _Column) -> Any:
+    """The column as Arrow chunks of numbers, without a copy where that is possible."""
+    import narwhals as nw
+
+    if column.series.dtype == nw.Object:
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    native = column.native
+    if column.series.implementation.is_pandas_like():
+        native = pa.array(native.array)
+    elif column.series.implementation.is_polars():
+        return _numbers_of(_chunks_of_polars(native, pa), pa)
+    return _numbers_of(native, pa)
+
+
+def _chunks_of_polars(series: Any, pa: Any) -> Any:
+    # A series of several chunks would be joined by to_arrow.
+    if series.n_chunks() == 1:
+        return series.to_arrow()
+    return pa.chunked_array([chunk.to_arrow() for chunk in series.get_chunks()])
+
+
+def _numbers_of(native: Any, pa: Any) -> Any:
+    """Chunks of a type whose buffers the kernel reads."""
+    chunked = (
+        native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([native])
+    )
+    kind = chunked.type
+    if pa.types.is_boolean(kind):
+        return chunked.cast(pa.uint8())
+    plain = pa.types.is_integer(kind) or pa.types.is_float32(kind)
+    if plain or pa.types.is_float64(kind):
+        return chunked
+    if pa.types.is_decimal(kind):
+        return chunked.cast(pa.float64(), safe=False)
+    return chunked.cast(pa.float64())
+
+
+def _table_of_batch(batch: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])

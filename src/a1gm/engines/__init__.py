@@ -1,0 +1,1 @@
+"""Where the pass runs elsewhere: Dask."""

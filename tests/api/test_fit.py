@@ -1,0 +1,222 @@
+"""``a1gm.fit``: the steps put together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import oracles
+from support.tables import KINDS, make_table
+
+import a1gm
+from a1gm import _kernel
+from a1gm._kernel import reference
+
+nan = np.nan
+ignore_words = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
+pytestmark = ignore_words
+
+
+def test_the_example_of_the_documentation():
+    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 6.0]])
+    fit = a1gm.fit(X)
+    assert fit.solver == "closed form"
+    assert fit.n_iter == 0
+    np.testing.assert_allclose(fit.impute(X), [[1, 2, 3], [2, 4, 6]])
+    assert fit.col_factor.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(fit.row_factor, [6.0, 12.0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "solver"),
+    [
+        ("complete", "closed form"),
+        ("corner", "closed form"),
+        ("grid", "closed form"),
+        ("staircase", "closed form"),
+        ("at random", "scaling"),
+        ("banded", "newton"),
+    ],
+)
+def test_the_way_it_was_solved_is_told(kind, solver):
+    X = make_table(kind, 60, 50, seed=1)
+    fit = a1gm.fit(X)
+    assert fit.solver == solver
+    assert (fit.n_iter == 0) == (solver == "closed form")
+
+
+@pytest.mark.parametrize("shape", [(2000, 300), (900, 1000)])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
+def test_wide_tables_of_any_density(shape, share):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0.5, 2.0, shape)
+    X[rng.random(shape) < share] = nan
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= 1e-10
+
+
+def test_a_wide_staircase():
+    n = 900
+    X = np.random.default_rng(3).uniform(1.0, 2.0, (n, n))
+    X[np.triu_indices(n, 1)] = nan
+    fit = a1gm.fit(X)
+    assert fit.solver == "closed form"
+    assert oracles.certificate(X, fit) <= 1e-10
+
+
+def test_a_wide_staircase_with_empty_lines_and_extremes():
+    n = 900
+    X = np.random.default_rng(3).uniform(1.0, 2.0, (n, n))
+    X[np.triu_indices(n, 1)] = nan
+    X[7] = nan
+    X[:, 9] = nan
+    for k in (1.0, 1e300, 1e-300):
+        fit = a1gm.fit(k * X)
+        assert oracles.certificate(X, _scaled(fit, k)) <= 1e-10
+        assert np.isnan(fit.row_factor[7])
+        assert np.isnan(fit.col_factor[9])
+
+
+class _scaled:
+    def __init__(self, fit, k):
+        self.row_factor, self.col_factor = fit.row_factor / k, fit.col_factor
+        self.row_block, self.col_block = fit.row_block, fit.col_block
+
+
+def test_leaves_in_a_wide_table():
+    X = make_table("at random", 1500, 500, seed=4)
+    X[3] = nan
+    X[3, 7] = 2.0
+    X[:, 11] = nan
+    X[5, 11] = 3.0
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= 1e-10
+    assert fit.reconstruct()[3, 7] == pytest.approx(2.0)
+    assert fit.reconstruct()[5, 11] == pytest.approx(3.0)
+
+
+def test_two_wide_halves_joined_by_a_tiny_cell():
+    rng = np.random.default_rng(5)
+    X = np.full((1200, 240), nan)
+    X[:600, :120] = rng.uniform(1.0, 2.0, (600, 120))
+    X[600:, 120:] = rng.uniform(1.0, 2.0, (600, 120))
+    X[rng.random(X.shape) < 0.2] = nan
+    X[0, -1] = 1e-5
+    fit = a1gm.fit(X, n_threads=1)
+    assert fit.n_blocks == 1
+    assert oracles.certificate(X, fit) <= 1e-10
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_tolerances_are_kept(kind):
+    X = make_table(kind, 40, 30, seed=6)
+    for tol in (1e-3, 1e-6, 1e-12):
+        fit = a1gm.fit(X, tol=tol)
+        assert fit.certificate <= tol + 1e-14
+        assert fit.is_exact
+        assert fit.tol == tol
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 4, None])
+@pytest.mark.parametrize("kind", ["few patterns", "at random", "staircase"])
+def test_threads_leave_no_trace(kind, n_threads):
+    X = make_table(kind, 90_000, 9, seed=7)
+    one, other = a1gm.fit(X, n_threads=1), a1gm.fit(X, n_threads=n_threads)
+    np.testing.assert_allclose(other.row_factor, one.row_factor, rtol=1e-12)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-12)
+
+
+def test_fits_in_many_threads_at_once():
+    X = [make_table("at random", 300, 40, seed=k) for k in range(8)]
+    alone = [a1gm.fit(x).row_factor for x in X]
+    together: list[np.ndarray | None] = [None] * 8
+
+    def work(k: int) -> None:
+        for _ in range(5):
+            together[k] = a1gm.fit(X[k]).row_factor
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for mine, theirs in zip(alone, together, strict=True):
+        np.testing.assert_allclose(theirs, mine, rtol=1e-12)
+
+
+def test_the_same_table_gives_the_same_bits():
+    X = make_table("at random", 500, 60, seed=8)
+    one, other = a1gm.fit(X), a1gm.fit(X.copy())
+    np.testing.assert_array_equal(one.row_factor, other.row_factor)
+    np.testing.assert_array_equal(one.col_factor, other.col_factor)
+
+
+# -------------------------------------------------------------- the NumPy kernel
+@pytest.fixture
+def numpy_kernel(monkeypatch):
+    for module in list(sys.modules.values()):
+        if getattr(module, "kernel", None) is _kernel.kernel and getattr(
+            module, "__name__", ""
+        ).startswith("a1gm"):
+            monkeypatch.setattr(module, "kernel", reference)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+def test_both_kernels_give_the_same_fit(kind, zeros, request):
+    X = make_table(kind, 25, 14, seed=9, zeros=zeros)
+    fast = a1gm.fit(X)
+    request.getfixturevalue("numpy_kernel")
+    slow = a1gm.fit(X)
+    assert oracles.certificate(X, slow) <= 1e-10
+    np.testing.assert_allclose(slow.row_factor, fast.row_factor, rtol=1e-7, atol=1e-300)
+    np.testing.assert_allclose(slow.col_factor, fast.col_factor, rtol=1e-7, atol=1e-300)
+    np.testing.assert_array_equal(slow.row_block, fast.row_block)
+    np.testing.assert_array_equal(slow.col_block, fast.col_block)
+    assert slow.attained == fast.attained
+    assert slow.n_undetermined == fast.n_undetermined
+    assert (slow.n_iter == 0) == (fast.n_iter == 0)
+
+
+@pytest.mark.skipif(not _kernel.is_compiled, reason="this is that run")
+def test_the_suite_passes_on_the_numpy_kernel():
+    here = Path(__file__).parents[1]
+    files = [
+        "properties/test_exactness.py",
+        "result/test_fates.py",
+        "observe/test_weights.py",
+        "faults/test_values.py",
+        "faults/test_patterns.py",
+    ]
+    large = "wide or many or fault_10 or fault_22 or larger or lines_at or empty_lines"
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
+            *("-m", "not slow and not oracle", "-k", f"not ({large})"),
+            *(str(here / file) for file in files),
+        ],
+        env={
+            **os.environ,
+            "A1GM_KERNEL": "numpy",
+            "HYPOTHESIS_PROFILE": "quick",
+        },
+        cwd=here.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-3000:]
+
+
+def test_a_total_above_the_largest_float_whose_row_factors_are_below():
+    fit = a1gm.fit(np.full((2, 2), 6e307))
+    np.testing.assert_allclose(fit.row_factor, 1.2e308, rtol=1e-12)
+    np.testing.assert_allclose(fit.col_factor, 0.5, rtol=1e-12)

@@ -1,0 +1,474 @@
+"""Three tables that share factors."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import a1gm
+from a1gm import paper
+from a1gm.exceptions import (
+    DimensionError,
+    EmptyLineWarning,
+    InfiniteValuesError,
+    NegativeValuesError,
+    NothingObservedError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+from a1gm.nmmf import _observe
+
+from support.nmmf_oracle import minimise
+
+CLOSED = 1e-12  # a formula against a formula: a few roundings
+OPTIMUM = 1e-9  # what L-BFGS itself reaches, relative
+FACTORS = ("w", "h", "a", "b")
+
+
+def made(seed, shape=(30, 8, 5, 4), holes=0.0):
+    rng = np.random.default_rng(seed)
+    rows, cols, more_rows, more_cols = shape
+    shapes = (rows, cols), (more_rows, cols), (rows, more_cols)
+    tables = tuple(rng.random(s) + 0.1 for s in shapes)
+    for T in tables:
+        T[rng.random(T.shape) < holes] = np.nan
+    return tables
+
+
+def oracle(X, Y, Z, alpha, beta):
+    tables = {("w", "h"): X, ("a", "h"): Y, ("w", "b"): Z}
+    weights = {("w", "h"): 1.0, ("a", "h"): alpha, ("w", "b"): beta}
+    sizes = {"w": len(X), "h": X.shape[1], "a": len(Y), "b": Z.shape[1]}
+    return minimise(tables, weights, sizes)
+
+
+# ------------------------------------------------------------------ without holes
+@pytest.mark.parametrize(
+    "shape",
+    [(3, 4, 2, 2), (1, 1, 1, 1), (50, 7, 3, 9), (5, 80, 6, 1), (400, 30, 9, 70)],
+)
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(1, 1), (0.5, 2), (0, 1), (1, 0), (0, 0), (1e12, 1e-9)]
+)
+def test_equals_theorem_1(shape, alpha, beta):
+    X, Y, Z = made(1, shape)
+    fit = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
+    expected = paper.rank1_nmmf(X, Y, Z, alpha, beta)
+    for name, factor in zip(FACTORS, expected, strict=True):
+        np.testing.assert_allclose(getattr(fit, name), factor, rtol=CLOSED)
+    assert fit.solver == "closed form"
+    assert fit.n_iter == 0
+    assert fit.certificate < 1e-12
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    shape=st.tuples(*[st.integers(1, 9)] * 4),
+    alpha=st.just(0.0) | st.floats(1e-100, 1e100),
+    beta=st.just(0.0) | st.floats(1e-100, 1e100),
+)
+@settings(max_examples=60, deadline=None)
+def test_equals_theorem_1_everywhere(seed, shape, alpha, beta):
+    X, Y, Z = made(seed, shape)
+    fit = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
+    expected = paper.rank1_nmmf(X, Y, Z, alpha, beta)
+    for name, factor in zip(FACTORS, expected, strict=True):
+        np.testing.assert_allclose(getattr(fit, name), factor, rtol=CLOSED)
+
+
+def test_without_side_tables_it_is_the_plain_fit():
+    X = made(2, holes=0.2)[0]
+    plain = a1gm.fit(X)
+    for tables in ((X,), (X, None, None), (X, np.zeros((0, 8)), np.zeros((30, 0)))):
+        fit = a1gm.fit_nmmf(*tables)
+        np.testing.assert_allclose(fit.reconstruct()[0], plain.reconstruct(), rtol=1e-9)
+        assert fit.divergence == pytest.approx(plain.divergence, rel=1e-12)
+        assert len(fit.a) == len(fit.b) == 0
+        assert fit.reconstruct()[1:] == (None, None)
+
+
+def test_limits_of_alpha():
+    X, Y, Z = made(3, holes=0.15)
+    at_zero = a1gm.fit_nmmf(X, Y, Z, alpha=0.0)
+    near_zero = a1gm.fit_nmmf(X, Y, Z, alpha=1e-10)
+    for name in FACTORS:
+        np.testing.assert_allclose(
+            getattr(near_zero, name), getattr(at_zero, name), rtol=1e-7
+        )
+    # A table that outweighs all others has its own best fit.
+    heavy = a1gm.fit_nmmf(X, Y, Z, alpha=1e10)
+    alone = a1gm.fit(Y)
+    np.testing.assert_allclose(heavy.reconstruct()[1], alone.reconstruct(), rtol=1e-7)
+
+
+def test_a_table_of_weight_zero_gets_the_best_factor_of_its_own():
+    X, Y, Z = made(4, holes=0.2)
+    fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.0, beta=0.0)
+    plain = a1gm.fit(X)
+    np.testing.assert_allclose(fit.reconstruct()[0], plain.reconstruct(), rtol=1e-9)
+    a = np.nansum(Y, axis=1) / (~np.isnan(Y) @ fit.h)
+    b = np.nansum(Z, axis=0) / (fit.w @ ~np.isnan(Z))
+    np.testing.assert_allclose(fit.a, a, rtol=1e-12)
+    np.testing.assert_allclose(fit.b, b, rtol=1e-12)
+    assert fit.divergence == pytest.approx(plain.divergence)
+
+
+# --------------------------------------------------------------------- with holes
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (0.2, 3), (40, 0.01)])
+def test_no_minimiser_is_better(seed, alpha, beta):
+    X, Y, Z = made(seed, (12, 6, 4, 3), holes=0.25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndeterminedWarning)
+        fit = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
+    least, _ = oracle(X, Y, Z, alpha, beta)
+    assert fit.divergence <= least * (1 + OPTIMUM)
+    assert fit.divergence >= least * (1 - 1e-6)
+    assert fit.certificate <= 1e-10
+
+
+@given(seed=st.integers(0, 10**6), holes=st.sampled_from([0.1, 0.4, 0.7]))
+@settings(max_examples=40, deadline=None)
+def test_margins_prove_optimality(seed, holes):
+    X, Y, Z = made(seed, (9, 5, 4, 3), holes=holes)
+    for T in (X, Y, Z):
+        T[0, 0] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.7, beta=2.5)
+    Xf, Yf, Zf = (
+        np.where(np.isnan(T), 0.0, F)
+        for T, F in zip((X, Y, Z), fit.reconstruct(), strict=True)
+    )
+    X0, Y0, Z0 = (np.nan_to_num(T) for T in (X, Y, Z))
+    np.testing.assert_allclose(
+        Xf.sum(1) + 2.5 * Zf.sum(1), X0.sum(1) + 2.5 * Z0.sum(1), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        Xf.sum(0) + 0.7 * Yf.sum(0), X0.sum(0) + 0.7 * Y0.sum(0), rtol=1e-9
+    )
+    np.testing.assert_allclose(Yf.sum(1), Y0.sum(1), rtol=1e-9)
+    np.testing.assert_allclose(Zf.sum(0), Z0.sum(0), rtol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_exact_data_are_recovered(seed):
+    rng = np.random.default_rng(seed)
+    w, h, a, b = (rng.random(n) + 0.2 for n in (12, 7, 4, 3))
+    whole = np.outer(w, h), np.outer(a, h), np.outer(w, b)
+    holed = [T.copy() for T in whole]
+    for T in holed:
+        T[rng.random(T.shape) < 0.3] = np.nan
+        T[0], T[:, 0] = np.nan_to_num(T[0], nan=1.0), np.nan_to_num(T[:, 0], nan=1.0)
+    for T, full in zip(holed, whole, strict=True):
+        T[0], T[:, 0] = full[0], full[:, 0]
+    fit = a1gm.fit_nmmf(*holed, alpha=0.3, beta=5.0)
+    for T, full in zip(fit.impute(*holed), whole, strict=True):
+        np.testing.assert_allclose(T, full, rtol=1e-8)
+
+
+def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
+    X, Y, Z = made(5, (300, 12, 60, 7), holes=0.3)
+    X[3], Z[3, 1:] = np.nan, np.nan  # a leaf
+    few = a1gm.fit_nmmf(X, Y, Z, alpha=0.4, beta=3.0)
+    monkeypatch.setattr(_observe, "TABLE_CELLS", 50)
+    wide = a1gm.fit_nmmf(X, Y, Z, alpha=0.4, beta=3.0)
+    for name in FACTORS:
+        np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+@pytest.mark.parametrize("passive", [{"alpha": 0.0}, {"beta": 0.0}])
+def test_as_many_patterns_as_rows_with_a_passive_table(monkeypatch, passive):
+    X, Y, Z = made(5, (300, 12, 60, 7), holes=0.3)
+    X[3], Z[3, 1:] = np.nan, np.nan  # unknown when Z does not steer
+    few = a1gm.fit_nmmf(X, Y, Z, **passive)
+    monkeypatch.setattr(_observe, "TABLE_CELLS", 50)
+    wide = a1gm.fit_nmmf(X, Y, Z, **passive)
+    for name in FACTORS:
+        np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)
+
+
+def test_scale_is_that_of_theorem_1_with_holes_too():
+    fit = a1gm.fit_nmmf(*made(6, holes=0.2), alpha=2.0, beta=0.3)
+    assert fit.w.sum() == pytest.approx(fit.h.sum(), rel=1e-12)
+
+
+def test_a_row_missing_from_x_is_known_through_z():
+    X, Y, Z = made(7)
+    X[4] = np.nan
+    fit = a1gm.fit_nmmf(X, Y, Z)
+    filled = fit.impute(X)[0]
+    assert np.isfinite(filled).all()
+    np.testing.assert_allclose(filled[4], fit.w[4] * fit.h)
+
+
+# ------------------------------------------------- zeros, blocks and unknown cells
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=80, deadline=None)
+def test_what_is_known_is_what_the_block_table_says(seed):
+    rng = np.random.default_rng(seed)
+    n, m, more_rows, more_cols = rng.integers(1, 5, 4)
+    X, Y, Z = (
+        rng.choice([np.nan, 0.0, 1.0, 2.0], size=shape, p=[0.4, 0.2, 0.2, 0.2])
+        for shape in ((n, m), (more_rows, m), (n, more_cols))
+    )
+    for T in (X, Y, Z):
+        T[rng.integers(len(T)), rng.integers(T.shape[1])] = 1.0
+    whole = np.full((n + more_rows, m + more_cols), np.nan)
+    whole[:n, :m], whole[n:, :m], whole[:n, m:] = X, Y, Z
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(X, Y, Z)
+        joint = a1gm.fit(whole)
+    expected = joint.reconstruct()
+    places = (slice(0, n), slice(0, m)), (slice(n, None), slice(0, m))
+    places = (*places, (slice(0, n), slice(m, None)))
+    for fitted, place in zip(fit.reconstruct(), places, strict=True):
+        np.testing.assert_allclose(fitted, expected[place], rtol=1e-7, atol=1e-9)
+    for name, (rows, cols) in zip("XYZ", places, strict=True):
+        inside = [
+            cell
+            for cell in joint.undetermined
+            if cell.row in range(*rows.indices(n + more_rows))
+            and cell.column in range(*cols.indices(m + more_cols))
+        ]
+        found = fit.undetermined[name]
+        assert [c.kind for c in found] == [c.kind for c in inside]
+    assert fit.divergence == pytest.approx(joint.divergence, rel=1e-7, abs=1e-9)
+    assert fit.attained == joint.attained
+    assert fit.n_blocks == joint.n_blocks
+
+
+def test_unconnected_tables_are_blocks():
+    X = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    with pytest.warns(
+        UndeterminedWarning, match=r"2 missing cells of X are undetermined.*X\[0, 1\]"
+    ):
+        fit = a1gm.fit_nmmf(X, Y=[[1.0, np.nan]])
+    assert fit.n_blocks == 2
+    np.testing.assert_array_equal(fit.row_block, [0, 1])
+    np.testing.assert_array_equal(fit.col_block, [0, 1])
+    np.testing.assert_array_equal(fit.blocks["a"], [0])
+    assert fit.n_undetermined == 3
+    # A table that joins the two blocks makes everything known.
+    joined = a1gm.fit_nmmf(X, Y=[[1.0, 4.0]])
+    assert joined.n_undetermined == 0
+    np.testing.assert_allclose(joined.impute(X)[0], [[1.0, 4.0], [0.5, 2.0]])
+    with pytest.raises(UndeterminedError, match="cells of X"):
+        a1gm.fit_nmmf(X, on_undetermined="raise")
+
+
+def test_weight_zero_across_blocks_is_undetermined():
+    X = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    with pytest.warns() as said:
+        fit = a1gm.fit_nmmf(X, Y=[[1.0, 4.0], [3.0, np.nan]], alpha=0.0)
+    assert {w.category for w in said} == {EmptyLineWarning, UndeterminedWarning}
+    assert np.isnan(fit.a[0])
+    assert fit.a[1] * fit.h[0] == pytest.approx(3.0)
+    filled = fit.impute(Y=[[1.0, 4.0], [3.0, np.nan]])[1]
+    assert np.isnan(filled[1, 1])
+
+
+def test_zeros_everywhere_give_zero_factors():
+    fit = a1gm.fit_nmmf(np.zeros((2, 3)), np.zeros((1, 3)), np.zeros((2, 2)))
+    for name in FACTORS:
+        np.testing.assert_array_equal(getattr(fit, name), 0.0)
+    assert fit.divergence == 0.0
+
+
+def test_empty_entities_are_nan_and_named():
+    X, Y, Z = made(8)
+    X[2], Z[2] = np.nan, np.nan
+    with pytest.warns(EmptyLineWarning, match=r"w\[2\]"):
+        fit = a1gm.fit_nmmf(X, Y, Z)
+    assert np.isnan(fit.w[2])
+    assert np.isfinite(np.delete(fit.w, 2)).all()
+    assert np.isnan(fit.impute(X)[0][2]).all()
+    with pytest.warns(UndeterminedWarning):
+        fit.impute(X, on_undetermined="warn")
+
+
+# -------------------------------------------------------------------------- faults
+def test_errors_name_the_table_and_the_axis():
+    X, Y, Z = made(9)
+    with pytest.raises(DimensionError, match="Y has 7 columns, but X has 8"):
+        a1gm.fit_nmmf(X, Y[:, :7])
+    with pytest.raises(DimensionError, match="Z has 29 rows, but X has 30"):
+        a1gm.fit_nmmf(X, None, Z[:29])
+    with pytest.raises(ParameterError, match="alpha must be"):
+        a1gm.fit_nmmf(X, Y, alpha=-1.0)
+    with pytest.raises(ParameterError, match="beta must be"):
+        a1gm.fit_nmmf(X, Y, beta=np.inf)
+    with pytest.raises(ParameterError, match="alpha must be"):
+        a1gm.fit_nmmf(X, Y, alpha=float("nan"))
+    with pytest.raises(ParameterError, match="alpha must be 0 or between"):
+        a1gm.fit_nmmf(X, Y, alpha=1e-200)
+    with pytest.raises(ParameterError, match=r"alpha must be a finite number.*True"):
+        a1gm.fit_nmmf(X, Y, alpha=True)
+    with pytest.raises(ParameterError, match=r"beta must be a finite number.*False"):
+        a1gm.RankOneNMMF(beta=False).fit(X, Z=Z)
+    with pytest.raises(ParameterError, match="tol"):
+        a1gm.fit_nmmf(X, Y, tol=0.0)
+    for name, tables in {
+        "X": (X * np.nan, Y, Z),
+        "Y": (X, Y * np.nan, Z),
+        "Z": (X, Y, Z * np.nan),
+    }.items():
+        with pytest.raises(
+            NothingObservedError, match=f"Nothing is observed in {name}"
+        ):
+            a1gm.fit_nmmf(*tables)
+
+
+def test_side_tables_without_entities_have_the_shape_of_x_all_the_same():
+    X = np.ones((2, 3))
+    with pytest.raises(DimensionError, match="Y has 9 columns, but X has 3"):
+        a1gm.fit_nmmf(X, np.zeros((0, 9)))
+    with pytest.raises(DimensionError, match="Z has 7 rows, but X has 2"):
+        a1gm.fit_nmmf(X, None, np.zeros((7, 0)))
+    fit = a1gm.fit_nmmf(X, np.zeros((0, 3)), np.zeros((2, 0)))
+    assert (len(fit.a), len(fit.b)) == (0, 0)
+
+
+def test_a_sparse_table_is_refused_with_what_its_absent_cells_would_be():
+    sparse = pytest.importorskip("scipy.sparse")
+    S = sparse.csr_array(np.eye(2))
+    with pytest.raises(ParameterError, match=r"Z is a SciPy sparse.*zeros.*missing"):
+        a1gm.fit_nmmf(np.ones((2, 2)), Z=S)
+    with pytest.raises(ParameterError, match=r"^\('a', 'b'\) is a SciPy") as caught:
+        a1gm.fit_relations({("a", "b"): S})
+    assert "('a', 'b').toarray" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["X", "Y", "Z"])
+def test_bad_cells_are_named(name):
+    tables = dict(zip("XYZ", made(10), strict=True))
+    tables[name][2, 1] = -3.0
+    with pytest.raises(NegativeValuesError, match=rf"{name}\[2, 1\] = -3"):
+        a1gm.fit_nmmf(**tables)
+    tables[name][2, 1] = np.inf
+    with pytest.raises(InfiniteValuesError, match=rf"{name}\[2, 1\] = inf"):
+        a1gm.fit_nmmf(**tables)
+
+
+def test_filling_a_table_that_was_not_fitted_is_refused():
+    X, Y, _ = made(11)
+    with pytest.raises(ParameterError, match="Y was not among"):
+        a1gm.fit_nmmf(X).impute(X, Y)
+    with pytest.raises(DimensionError):
+        a1gm.fit_nmmf(X, Y).impute(X[:3])
+
+
+# ---------------------------------------------------------------------- invariances
+def test_inputs_are_not_modified_and_layout_does_not_matter():
+    X, Y, Z = made(12, holes=0.2)
+    copies = [T.copy() for T in (X, Y, Z)]
+    fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.5, beta=0.25)
+    for T, copy in zip((X, Y, Z), copies, strict=True):
+        np.testing.assert_array_equal(T, copy)
+    other = a1gm.fit_nmmf(
+        np.asfortranarray(X),
+        Y[:, ::-1].copy()[:, ::-1],
+        Z.tolist(),
+        alpha=0.5,
+        beta=0.25,
+    )
+    masked = a1gm.fit_nmmf(
+        *(np.ma.masked_array(np.nan_to_num(T), np.isnan(T)) for T in (X, Y, Z)),
+        alpha=0.5,
+        beta=0.25,
+    )
+    for name in FACTORS:
+        np.testing.assert_allclose(getattr(other, name), getattr(fit, name), rtol=1e-12)
+        np.testing.assert_allclose(
+            getattr(masked, name), getattr(fit, name), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-10, 1e10, 1e300])
+def test_scale(scale):
+    X, Y, Z = made(13, holes=0.2)
+    plain = a1gm.fit_nmmf(X, Y, Z, alpha=2.0)
+    scaled = a1gm.fit_nmmf(X * scale, Y * scale, Z * scale, alpha=2.0)
+    for name in FACTORS:
+        np.testing.assert_allclose(
+            getattr(scaled, name), getattr(plain, name) * np.sqrt(scale), rtol=1e-9
+        )
+
+
+def test_order_of_entities_does_not_matter():
+    X, Y, Z = made(14, holes=0.2)
+    rng = np.random.default_rng(0)
+    i, j, n, m = (rng.permutation(k) for k in (30, 8, 5, 4))
+    fit = a1gm.fit_nmmf(X, Y, Z, beta=4.0)
+    shuffled = a1gm.fit_nmmf(X[i][:, j], Y[n][:, j], Z[i][:, m], beta=4.0)
+    for name, order in zip(FACTORS, (i, j, n, m), strict=True):
+        np.testing.assert_allclose(
+            getattr(shuffled, name), getattr(fit, name)[order], rtol=1e-9
+        )
+
+
+def test_repr_and_pickle():
+    X, Y, Z = made(15, (2000, 50, 5, 4))
+    X[:700, :3] = np.nan
+    fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.5)
+    assert "Y 5 x 50 (weight 0.5)" in repr(fit)
+    assert "<table>" in fit._repr_html_()
+    again = pickle.loads(pickle.dumps(fit))
+    assert again.divergence == fit.divergence
+    np.testing.assert_array_equal(again.impute(X)[0], fit.impute(X)[0])
+    assert repr(again) == repr(fit)
+    assert len(pickle.dumps(fit)) < X.nbytes / 10
+
+
+# ---------------------------------------------------- tables of weight 0, rebuilt
+def quietly(fit, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*given, **options)
+
+
+def test_a_passive_table_is_nan_where_its_factors_are():
+    nan = np.nan
+    fit = quietly(a1gm.fit_nmmf, [[1, nan], [nan, 2.0]], [[1, 5.0]], alpha=0)
+    assert np.isnan(fit.a).all()
+    assert np.isnan(fit.reconstruct()[1]).all()
+    assert np.isnan(fit.divergences["Y"])
+    assert fit.divergence == pytest.approx(0.0)  # weight 0 keeps silent
+    X, Z = [[nan, nan], [1, 2.0]], [[3.0], [1]]
+    fit = quietly(a1gm.fit_nmmf, X, None, Z, beta=0)
+    np.testing.assert_allclose(fit.reconstruct()[2], [[nan], [1.0]])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_passive_table_is_rebuilt_from_its_factors(seed):
+    """NaN where a factor is NaN; elsewhere what a missing cell would be filled with."""
+    rng = np.random.default_rng(seed)
+    X, Y, Z = (
+        rng.integers(0, 3, shape).astype(float) for shape in ((5, 4), (3, 4), (5, 2))
+    )
+    for T in (X, Y, Z):
+        T[rng.random(T.shape) < 0.5] = np.nan
+    X[0, 0], Y[0, 0], Z[0, 0] = 1.0, 2.0, 3.0
+    fit = quietly(a1gm.fit_nmmf, X, Y, Z, alpha=0.0, beta=0.0)
+    for T, rebuilt, filled, pair in zip(
+        (Y, Z),
+        fit.reconstruct()[1:],
+        quietly(fit.impute, None, Y, Z)[1:],
+        ((fit.a, fit.h), (fit.w, fit.b)),
+        strict=True,
+    ):
+        product = np.outer(*pair)
+        assert np.isnan(rebuilt[np.isnan(product)]).all()
+        known = ~np.isnan(rebuilt)
+        hole = np.isnan(T)
+        np.testing.assert_array_equal(rebuilt[hole], filled[hole])
+        same = np.isclose(rebuilt[known], product[known]) | (rebuilt[known] == 0.0)
+        assert same.all()

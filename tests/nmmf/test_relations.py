@@ -1,0 +1,418 @@
+"""Any number of tables that share sets of entities."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import a1gm
+from a1gm.exceptions import (
+    DimensionError,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    NothingObservedError,
+    NotNumericError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+    WeightsError,
+)
+from a1gm.nmmf import _observe
+
+from support.nmmf_oracle import divergence, minimise
+
+SIZES = {"user": 9, "item": 6, "age": 3, "group": 4, "store": 5, "city": 3}
+OPTIMUM = 1e-9  # what L-BFGS itself reaches, relative
+
+CHAIN = [("user", "item"), ("user", "age"), ("group", "item"), ("store", "item")]
+# user-item-store-age-user: four tables in a circle
+CIRCLE = [("user", "item"), ("store", "item"), ("store", "age"), ("user", "age")]
+TURNED = [("user", "item"), ("item", "store"), ("city", "store"), ("age", "user")]
+PARALLEL = [("user", "item"), ("item", "user"), ("user", "age")]
+
+
+def made(keys, seed=0, holes=0.2):
+    rng = np.random.default_rng(seed)
+    tables = {}
+    for row, col in keys:
+        T = rng.random((SIZES[row], SIZES[col])) + 0.1
+        T[rng.random(T.shape) < holes] = np.nan
+        tables[row, col] = T
+    return tables
+
+
+def cost(fit, tables, weights):
+    return sum(
+        weights[key] * divergence(T, np.outer(fit.factors[key[0]], fit.factors[key[1]]))
+        for key, T in tables.items()
+    )
+
+
+def test_three_tables_are_nmmf():
+    tables = made([("user", "item"), ("group", "item"), ("user", "age")])
+    X, Y, Z = tables.values()
+    weights = {("group", "item"): 0.3, ("user", "age"): 4.0}
+    fit = a1gm.fit_relations(tables, weights)
+    nmmf = a1gm.fit_nmmf(X, Y, Z, alpha=0.3, beta=4.0)
+    for name, factor in (("user", nmmf.w), ("item", nmmf.h), ("group", nmmf.a)):
+        np.testing.assert_allclose(fit.factors[name], factor, rtol=1e-12)
+    np.testing.assert_allclose(fit.factors["age"], nmmf.b, rtol=1e-12)
+    assert fit.divergence == pytest.approx(nmmf.divergence, rel=1e-12)
+    assert fit.certificate <= 1e-10
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("keys", [CHAIN, CIRCLE, TURNED, PARALLEL])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_minimiser_is_better(keys, weighted):
+    tables = made(keys, seed=3)
+    weights = {key: 1.0 + weighted * k * 1.7 for k, key in enumerate(keys)}
+    fit = a1gm.fit_relations(tables, weights)
+    sizes = {n: s for n, s in SIZES.items() if any(n in key for key in keys)}
+    least, _ = minimise(tables, weights, sizes)
+    assert fit.divergence <= least * (1 + OPTIMUM)
+    assert fit.divergence >= least * (1 - 1e-6)
+    assert fit.divergence == pytest.approx(cost(fit, tables, weights), rel=1e-12)
+    assert fit.certificate <= 1e-10
+
+
+@pytest.mark.parametrize("keys", [CHAIN, CIRCLE, TURNED, PARALLEL])
+def test_complete_tables_are_solved_without_weights_in_the_way(keys):
+    tables = made(keys, holes=0.0)
+    fit = a1gm.fit_relations(tables)
+    for key, fitted in fit.reconstruct().items():
+        assert fitted.shape == tables[key].shape
+        np.testing.assert_allclose(
+            fitted, np.outer(fit.factors[key[0]], fit.factors[key[1]])
+        )
+    if keys is CHAIN:
+        assert fit.solver == "closed form"
+
+
+def test_weights_in_a_circle_that_are_a_product_stay_plain():
+    tables = made(CIRCLE)
+    a, b = {"user": 2.0, "store": 0.5}, {"item": 3.0, "age": 7.0}
+    weights = {key: a[key[0]] * b[key[1]] for key in CIRCLE}
+    fit = a1gm.fit_relations(tables, weights)
+    assert fit._solution.joint.is_plain
+    weights[CIRCLE[3]] *= 2.0
+    assert not a1gm.fit_relations(tables, weights)._solution.joint.is_plain
+
+
+@given(seed=st.integers(0, 10**6), keys=st.sampled_from([CHAIN, CIRCLE, TURNED]))
+@settings(max_examples=30, deadline=None)
+def test_exact_data_are_recovered(seed, keys):
+    rng = np.random.default_rng(seed)
+    truth = {name: rng.random(size) + 0.2 for name, size in SIZES.items()}
+    whole = {key: np.outer(truth[key[0]], truth[key[1]]) for key in keys}
+    holed = {}
+    for key, T in whole.items():
+        holes = rng.random(T.shape) < 0.4
+        holes[0], holes[:, 0] = False, False
+        holed[key] = np.where(holes, np.nan, T)
+    weights = {key: float(rng.random() + 0.1) for key in keys}
+    fit = a1gm.fit_relations(holed, weights)
+    for key, filled in fit.impute(holed).items():
+        np.testing.assert_allclose(filled, whole[key], rtol=1e-7)
+
+
+@given(seed=st.integers(0, 10**6), keys=st.sampled_from([CHAIN, CIRCLE, TURNED]))
+@settings(max_examples=20, deadline=None)
+def test_order_of_the_tables_does_not_matter(seed, keys):
+    rng = np.random.default_rng(seed)
+    tables = made(keys, seed)
+    weights = {key: float(rng.random() + 0.1) for key in keys}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_relations(tables, weights)
+        order = [keys[k] for k in rng.permutation(len(keys))]
+        other = a1gm.fit_relations({k: tables[k] for k in order}, weights)
+    for key, fitted in fit.reconstruct().items():
+        np.testing.assert_allclose(other.reconstruct()[key], fitted, rtol=1e-7)
+
+
+def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
+    weights = {CIRCLE[1]: 3.0}  # not a product: weighted pairs
+    tables = made(CIRCLE, holes=0.3)
+    few = a1gm.fit_relations(tables, weights)
+    monkeypatch.setattr(_observe, "TABLE_CELLS", 5)
+    many = a1gm.fit_relations(tables, weights)
+    for name, factor in few.factors.items():
+        np.testing.assert_allclose(many.factors[name], factor, rtol=1e-8)
+
+
+def test_a_table_of_weight_zero_does_not_steer():
+    tables = made(CHAIN)
+    fit = a1gm.fit_relations(tables, {("user", "age"): 0.0, ("store", "item"): 0})
+    rest = a1gm.fit_relations({k: tables[k] for k in (CHAIN[0], CHAIN[2])})
+    for name in ("user", "item", "group"):
+        np.testing.assert_allclose(fit.factors[name], rest.factors[name], rtol=1e-9)
+    T = tables["store", "item"]
+    best = np.nansum(T, axis=1) / (~np.isnan(T) @ fit.factors["item"])
+    np.testing.assert_allclose(fit.factors["store"], best, rtol=1e-12)
+    filled = fit.impute({("user", "age"): tables["user", "age"]})["user", "age"]
+    assert np.isfinite(filled).all()
+
+
+def test_tables_that_share_nothing_are_blocks_that_need_no_warning():
+    tables = made([("user", "item"), ("city", "store")], holes=0.0)
+    fit = a1gm.fit_relations(tables)
+    assert fit.n_blocks == 2
+    assert fit.n_undetermined == 0
+    for key, T in tables.items():
+        alone = a1gm.fit(T)
+        np.testing.assert_allclose(
+            fit.reconstruct()[key], alone.reconstruct(), rtol=1e-12
+        )
+        assert fit.factors[key[0]].sum() == pytest.approx(fit.factors[key[1]].sum())
+
+
+def test_turned_tables_are_filled_in_their_own_shape():
+    tables = made(TURNED)
+    fit = a1gm.fit_relations(tables)
+    filled = fit.impute(tables)
+    for key, T in tables.items():
+        assert filled[key].shape == T.shape
+        assert np.isfinite(filled[key]).all()
+        np.testing.assert_array_equal(filled[key][~np.isnan(T)], T[~np.isnan(T)])
+
+
+# -------------------------------------------------------------------------- faults
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [("user", "user")],
+        [("user", "item"), ("item", "store"), ("store", "user")],
+        [("user", "item"), ("user", "age"), ("item", "age")],
+    ],
+)
+def test_a_circle_of_odd_length_is_refused(keys):
+    sizes = dict.fromkeys(("user", "item", "store", "age"), 3)
+    tables = {key: np.ones((sizes[key[0]], sizes[key[1]])) for key in keys}
+    row, col = keys[-1]
+    with pytest.raises(ParameterError, match=rf"Table \('{row}', '{col}'\)"):
+        a1gm.fit_relations(tables)
+
+
+def test_a_table_between_a_set_and_itself_is_refused_as_such():
+    for shape in ((3, 3), (2, 3)):
+        with pytest.raises(ParameterError, match="relates 'u' to itself") as caught:
+            a1gm.fit_relations({("u", "u"): np.ones(shape)})
+        assert "before it" not in str(caught.value)
+
+
+def test_a_chain_of_tables_of_weight_zero_is_named_by_what_is_unknown():
+    tables = {("u", "i"): np.ones((2, 3)), ("i", "s"): np.ones((3, 2))}
+    tables["s", "t"] = np.ones((2, 4))
+    passive = {("i", "s"): 0.0, ("s", "t"): 0.0}
+    with pytest.raises(
+        WeightsError, match=r"\('s', 't'\) has weight 0.*factors of 't'.*'s'"
+    ):
+        a1gm.fit_relations(tables, passive)
+    del tables["s", "t"], passive["s", "t"]
+    assert np.isfinite(a1gm.fit_relations(tables, passive).factors["s"]).all()
+
+
+def test_arguments_of_another_kind_are_refused_in_our_words():
+    A = np.ones((2, 2))
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*list"):
+        a1gm.fit_relations([A])
+    with pytest.raises(WeightsError, match=r"weights must be a mapping.*float"):
+        a1gm.fit_relations({("a", "b"): A}, weights=2.0)
+    with pytest.raises(WeightsError, match=r"weight of \('a', 'b'\).*True"):
+        a1gm.fit_relations({("a", "b"): A}, weights={("a", "b"): True})
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
+        a1gm.fit_relations({("a", "b"): A}).impute(A)
+
+
+def test_sizes_must_agree():
+    tables = made(CHAIN)
+    tables["group", "item"] = np.ones((4, 5))
+    with pytest.raises(
+        DimensionError,
+        match=r"\('group', 'item'\) has 5 columns.*has 6 columns.*'item'",
+    ):
+        a1gm.fit_relations(tables)
+    tables = made(TURNED)
+    tables["item", "store"] = np.ones((7, 5))
+    with pytest.raises(DimensionError, match=r"has 7 rows.*has 6 columns"):
+        a1gm.fit_relations(tables)
+
+
+def test_names_must_agree():
+    pd = pytest.importorskip("pandas")
+    users, items = list("abcdefghi"), ["i", "j", "k", "l", "m", "n"]
+    X = pd.DataFrame(np.ones((9, 6)), users, items)
+    Z = pd.DataFrame(np.ones((9, 3)), users[::-1], ["p", "q", "r"])
+    Y = pd.DataFrame(np.ones((4, 6)), columns=[*items[:5], "z"])
+    with pytest.raises(LabelError, match=r"rows of Z.*0 is 'i' in Z and 'a' in X"):
+        a1gm.fit_nmmf(X, Z=Z)
+    with pytest.raises(LabelError, match=r"columns of Y.*number 5 is 'z' in Y and 'n'"):
+        a1gm.fit_nmmf(X, Y)
+    with pytest.raises(
+        LabelError, match=r"columns of \('store', 'user'\) and the rows"
+    ):
+        a1gm.fit_relations({("user", "item"): X, ("store", "user"): Z.T})
+    # Numbers that only count, and arrays, agree with any names.
+    a1gm.fit_nmmf(X, np.ones((4, 6)), Z.reset_index(drop=True))
+    a1gm.fit_nmmf(X, pd.DataFrame(np.ones((4, 6))), Z.to_numpy())
+    fit = a1gm.fit_nmmf(X, Y.rename(columns={"z": "n"}), Z.loc[users])
+    assert list(fit.impute(X)[0].columns) == items
+
+
+def test_keys_and_weights_are_checked():
+    tables = made(CHAIN)
+    with pytest.raises(ParameterError, match="at least one table"):
+        a1gm.fit_relations({})
+    with pytest.raises(ParameterError, match="not a pair"):
+        a1gm.fit_relations({"user": np.ones((2, 2))})
+    with pytest.raises(WeightsError, match="weights name"):
+        a1gm.fit_relations(tables, {("item", "user"): 1.0})
+    with pytest.raises(WeightsError, match=r"weight of \('user', 'age'\).*-1"):
+        a1gm.fit_relations(tables, {("user", "age"): -1.0})
+    with pytest.raises(WeightsError, match="All weights are zero"):
+        a1gm.fit_relations(tables, dict.fromkeys(tables, 0.0))
+    alone = made([("user", "item"), ("city", "store")])
+    with pytest.raises(WeightsError, match=r"\('city', 'store'\) has weight 0"):
+        a1gm.fit_relations(alone, {("city", "store"): 0.0})
+    with pytest.raises(ParameterError, match="not among the fitted"):
+        a1gm.fit_relations(tables).impute({("a", "b"): np.ones((2, 2))})
+
+
+def test_bad_cells_are_named_as_their_owner_does():
+    tables = made(TURNED)
+    tables["item", "store"][4, 1] = -2.0  # read turned
+    with pytest.raises(NegativeValuesError, match=r"\('item', 'store'\)\[4, 1\] = -2"):
+        a1gm.fit_relations(tables)
+    tables["item", "store"][4, 1] = np.inf
+    with pytest.raises(InfiniteValuesError, match=r"\('item', 'store'\)\[4, 1\] = inf"):
+        a1gm.fit_relations(tables)
+    tables["item", "store"][:] = np.nan
+    with pytest.raises(NothingObservedError, match=r"\('item', 'store'\).*6 x 5"):
+        a1gm.fit_relations(tables)
+
+
+def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
+    tables = {
+        ("u", "i"): np.array([[1.0, 2], [3, 4], [5, 6]]),
+        ("s", "t"): np.ones((2, 2)),
+        ("u", "t"): np.ones((3, 2)),
+    }
+    passive = {("u", "t"): 0.0}
+    with pytest.warns(
+        UndeterminedWarning,
+        match=r"6 observed cells of \('u', 't'\).*weight 0.*\('u', 't'\)\[0, 0\]",
+    ):
+        fit = a1gm.fit_relations(tables, passive)
+    assert np.isnan(fit.reconstruct()["u", "t"]).all()
+    assert np.isnan(fit.divergences["u", "t"])
+    assert np.isfinite(fit.divergence)
+    with pytest.raises(UndeterminedError, match="6 observed cells"):
+        a1gm.fit_relations(tables, passive, on_undetermined="raise")
+    # The same with the table turned.
+    turned = {**tables, ("t", "u"): np.ones((2, 3))}
+    del turned["u", "t"]
+    with pytest.warns(UndeterminedWarning, match=r"\('t', 'u'\)\[0, 0\]"):
+        fit = a1gm.fit_relations(turned, {("t", "u"): 0.0})
+    assert fit.reconstruct()["t", "u"].shape == (2, 3)
+    assert np.isnan(fit.reconstruct()["t", "u"]).all()
+
+
+# ------------------------------------------------------- filling, as its owner sees it
+def holed():
+    return np.array([[1.0, np.nan], [np.nan, 2.0]])
+
+
+def test_what_stays_missing_is_named_by_its_table():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(holed(), [[1.0, np.nan]], [[np.nan], [3.0]])
+        chain = a1gm.fit_relations({("u", "i"): holed(), ("c", "u"): holed()})
+    Z = [[np.nan], [3.0]]
+    with pytest.warns(UndeterminedWarning, match=r", at Z\[0, 0\]"):
+        fit.impute(None, None, Z, on_undetermined="warn")
+    with pytest.raises(UndeterminedError, match=r", at Z\[0, 0\]"):
+        fit.impute(None, None, Z, on_undetermined="raise")
+    for key in (("u", "i"), ("c", "u")):
+        with pytest.warns(
+            UndeterminedWarning, match=rf"\('{key[0]}', '{key[1]}'\)\[0, 1\]"
+        ):
+            chain.impute({key: holed()}, on_undetermined="warn")
+        with pytest.raises(
+            DimensionError, match=rf"^\('{key[0]}', '{key[1]}'\) has shape \(3, 2\)"
+        ):
+            chain.impute({key: np.ones((3, 2))})
+    with pytest.raises(NotNumericError, match=r"^\('c', 'u'\) holds text"):
+        chain.impute({("c", "u"): np.array([["a", "b"], ["c", "d"]])})
+
+
+def test_names_of_a_table_to_fill_must_be_those_of_the_fit():
+    pd = pytest.importorskip("pandas")
+    Z = pd.DataFrame(np.ones((3, 2)), columns=["p", "q"])
+    fit = a1gm.fit_nmmf(np.ones((3, 2)), None, Z)
+    with pytest.raises(LabelError, match=r"columns of Z are not those of the fit"):
+        fit.impute(Z=Z[["q", "p"]])
+
+
+def turned_tables(make):
+    """A table of columns c x users, with a column of whole numbers."""
+    return {
+        ("u", "i"): np.ones((3, 2)),
+        ("c", "u"): make({"a": [1.0, None], "b": [1, 2], "d": [1.0, 3.0]}),
+    }
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_turned_frame_is_filled_as_one_that_is_not(library):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    tables = turned_tables(make)
+    given = tables["c", "u"]
+    filled = a1gm.fit_relations(tables).impute(tables)["c", "u"]
+    upright = {("c", "u"): given, ("u", "i"): tables["u", "i"]}  # not turned
+    expected = a1gm.fit_relations(upright).impute(upright)["c", "u"]
+    assert type(filled) is type(given) is type(expected)
+    assert filled.shape == given.shape
+    if library == "pyarrow":
+        assert filled.schema == expected.schema
+        return
+    assert list(filled.columns) == ["a", "b", "d"]
+    assert list(filled.dtypes) == list(expected.dtypes) == list(given.dtypes)
+    np.testing.assert_allclose(filled.to_numpy(), expected.to_numpy())
+
+
+def test_a_turned_table_keeps_its_kind_and_order():
+    masked = np.ma.masked_invalid([[1.0, np.nan, 1.0], [1.0, 2.0, 3.0]])
+    single = np.float32([[1.0, np.nan, 1.0], [1.0, 2.0, 3.0]])
+    for table in (masked, single, single.tolist()):
+        tables = {("u", "i"): np.ones((3, 2)), ("c", "u"): table}
+        fit = a1gm.fit_relations(tables)
+        filled = fit.impute(tables)["c", "u"]
+        fitted = fit.reconstruct()["c", "u"]
+        assert filled[0, 1] == pytest.approx(fitted[0, 1])
+        assert isinstance(filled, np.ma.MaskedArray) == (table is masked)
+    assert filled.dtype == np.float64
+    tables["c", "u"] = single
+    assert fit.impute(tables)["c", "u"].dtype == np.float32
+    assert fit.divergence == pytest.approx(a1gm.fit_relations(tables).divergence)
+
+
+def test_an_index_that_only_counts_from_zero_is_no_names():
+    pd = pytest.importorskip("pandas")
+    d = pd.DataFrame(np.ones((30, 3)))
+    X, Z = d.iloc[0:6], d.iloc[10:16]
+    a1gm.fit_nmmf(X, None, Z)
+    a1gm.fit_nmmf(Z, None, X)
+    a1gm.fit_nmmf(Z, None, d.iloc[10:16])
+    # Any other numbers are names, and so are the same ones in another order.
+    with pytest.raises(LabelError, match=r"number 0 is 20 in Z and 10 in X"):
+        a1gm.fit_nmmf(Z, None, d.iloc[20:26])
+    with pytest.raises(LabelError, match=r"number 0 is 5 in Z and 0 in X"):
+        a1gm.fit_nmmf(X, None, X.iloc[::-1])
+    model = a1gm.RankOneNMMF().fit(X, Z=Z)
+    model.transform(X, Z=Z)
+    with pytest.raises(LabelError, match=r"row 0 is 20 in Z and 10 in X"):
+        model.transform(Z, Z=d.iloc[20:26])

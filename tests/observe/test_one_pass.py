@@ -1,0 +1,117 @@
+"""One pass over a table finds what its cells say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tables import make_table, tables
+
+from a1gm._sources import read_input
+from a1gm._observe.one_pass import TABLE_CELLS, observe
+from a1gm._observe.statistics import TableStatistics, WideStatistics
+from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
+
+
+def by_hand(X: np.ndarray) -> dict[bytes, tuple[int, np.ndarray]]:
+    """Rows and column sums of every distinct pattern."""
+    found: dict[bytes, tuple[int, np.ndarray]] = {}
+    for row in X:
+        key = (~np.isnan(row)).tobytes()
+        count, sums = found.get(key, (0, np.zeros(X.shape[1])))
+        found[key] = count + 1, sums + np.nan_to_num(row)
+    return found
+
+
+@given(tables(max_rows=40, max_cols=9, zeros=0.2))
+def test_the_pattern_table_is_that_of_the_rows(X):
+    seen = observe(read_input(X))
+    table = seen.statistics
+    assert isinstance(table, TableStatistics)
+    expected = by_hand(X)
+    assert table.n_lines == len(expected)
+    for observed, count, sums in zip(
+        table.observed, table.counts, table.sums, strict=True
+    ):
+        n, total = expected[observed.tobytes()]
+        assert count == n
+        np.testing.assert_allclose(sums, total, rtol=1e-13)
+    np.testing.assert_allclose(seen.row_sums, np.nansum(X, axis=1), rtol=1e-13)
+    np.testing.assert_array_equal(table.observed[seen.line_of_row], ~np.isnan(X))
+    assert seen.exponent == 0
+    assert seen.n_negative == 0
+    assert seen.n_rows == len(X)
+
+
+def test_patterns_are_numbered_in_order_of_appearance():
+    X = make_table("at random", 200, 5, seed=1)
+    lines = observe(read_input(X)).line_of_row
+    _, first = np.unique(lines, return_index=True)
+    assert (np.diff(first) > 0).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_a_wide_table_keeps_margins_and_bits(n_threads):
+    X = make_table("at random", 4_000, 400, seed=2, zeros=0.01)
+    seen = observe(read_input(X), n_threads=n_threads)
+    wide = seen.statistics
+    assert isinstance(wide, WideStatistics)
+    assert seen.line_of_row is None
+    np.testing.assert_array_equal(wide.observed_lines(slice(0, len(X))), ~np.isnan(X))
+    np.testing.assert_allclose(wide.row_sums, np.nansum(X, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(wide.col_sums, np.nansum(X, axis=0), rtol=1e-12)
+    assert wide.positive is not None
+
+
+def test_a_wide_table_without_zeros_needs_no_second_mask():
+    X = make_table("at random", 3_000, 400, seed=2)
+    wide = observe(read_input(X)).statistics
+    assert isinstance(wide, WideStatistics)
+    assert wide.positive is None
+
+
+def test_few_patterns_stay_a_table_however_large():
+    X = make_table("few patterns", 20_000, 100, seed=3)
+    table = observe(read_input(X)).statistics
+    assert isinstance(table, TableStatistics)
+    assert table.n_lines * table.n_cols < TABLE_CELLS
+    assert table.counts.sum() == 20_000
+
+
+def test_a_table_can_be_asked_for():
+    X = make_table("at random", 2_000, 300, seed=4)
+    assert isinstance(observe(read_input(X)).statistics, WideStatistics)
+    kept = observe(read_input(X), keep_table=True)
+    assert isinstance(kept.statistics, TableStatistics)
+    np.testing.assert_allclose(kept.statistics.col_sums, np.nansum(X, axis=0))
+
+
+@given(tables(max_rows=6, max_cols=6), st.sampled_from([1e-290, 1e-310, 1e306]))
+def test_extreme_sums_are_kept_in_range(X, k):
+    with np.errstate(over="ignore"):
+        scaled = np.minimum(k * X, 1.7e308)
+    seen = observe(read_input(scaled))
+    assert np.isfinite(seen.row_sums).all()
+    assert np.isfinite(seen.statistics.sums).all()
+    top = seen.row_sums.max()
+    assert math.ldexp(1.0, -900) < top
+    cell = np.unravel_index(np.nanargmax(scaled), scaled.shape)
+    assert seen.row_sums[cell[0]] >= math.ldexp(scaled[cell], -seen.exponent)
+
+
+def test_negative_cells_are_counted_when_allowed():
+    X = np.array([[1.0, -2.0], [-3.0, 9.0]])
+    assert observe(read_input(X), negatives="allow").n_negative == 2
+    with pytest.raises(NegativeValuesError, match=r"X\[0, 1\] = -2 \(2 in all\)"):
+        observe(read_input(X))
+
+
+def test_rows_of_a_later_block_are_named_by_their_place_in_the_whole():
+    X = np.array([[1.0, 2.0], [1.0, np.inf]])
+    with pytest.raises(InfiniteValuesError, match=r"X\[1001, 1\]"):
+        observe(read_input(X), row_offset=1000)
+    with pytest.raises(NegativeValuesError, match=r"X\[1001, 1\]"):
+        observe(read_input(-np.sign(X) * [[0, 0], [0, 1]]), row_offset=1000)

@@ -1,0 +1,404 @@
+"""Fits travel: files, pickle, joblib, copies, skops; hostile files are refused."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import pickle
+import zipfile
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import skops.io
+
+import a1gm
+from a1gm import RankOneImputer, RankOneNMF
+from a1gm._api import gather as _gather
+from a1gm.exceptions import (
+    FileFormatError,
+    MissingExtraError,
+    ModelFileError,
+    OutputError,
+    ParameterError,
+)
+from a1gm._result import model_file
+
+nan = np.nan
+
+
+def table(n=40, m=6, share=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m))
+    X[rng.random(X.shape) < share] = np.nan
+    X[0], X[:, 0] = 1.0, 1.0
+    return X
+
+
+def blocks():
+    X = np.array([[1.0, 2.0, np.nan], [2.0, 4.0, np.nan], [np.nan, np.nan, 3.0]])
+    return a1gm.fit(X, on_undetermined="ignore"), X
+
+
+def zeros():
+    X = np.array([[0.0, 5.0], [5.0, np.nan]])
+    return a1gm.fit(X, on_undetermined="ignore"), X
+
+
+def wide():
+    X = table(400, 900, 0.5)
+    return a1gm.fit(X), X
+
+
+def sparse():
+    X = table(share=0.6)
+    rows, cols = np.nonzero(~np.isnan(X))
+    S = sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
+    return a1gm.fit(S, absent="missing"), X
+
+
+def plain():
+    X = table()
+    return a1gm.fit(X), X
+
+
+def assert_same(fit, other):
+    np.testing.assert_array_equal(other.row_factor, fit.row_factor)
+    np.testing.assert_array_equal(other.col_factor, fit.col_factor)
+    np.testing.assert_array_equal(other.row_block, fit.row_block)
+    assert other.certificate == fit.certificate
+    np.testing.assert_equal(other.divergence, fit.divergence)
+    assert (other.solver, other.n_iter, other.n_blocks) == (
+        fit.solver,
+        fit.n_iter,
+        fit.n_blocks,
+    )
+    assert list(other.undetermined) == list(fit.undetermined)
+    assert other.pattern.n_missing == fit.pattern.n_missing
+
+
+@pytest.mark.parametrize("make", [plain, blocks, zeros, wide, sparse])
+def test_a_file_keeps_the_whole_fit(make, tmp_path):
+    fit, X = make()
+    fit.save(tmp_path / "fit.npz")
+    other = a1gm.load(tmp_path / "fit.npz")
+    assert_same(fit, other)
+    np.testing.assert_array_equal(
+        other.impute(X, on_undetermined="ignore"),
+        fit.impute(X, on_undetermined="ignore"),
+    )
+
+
+@pytest.mark.parametrize("make", [plain, blocks, zeros, sparse])
+def test_pickle_joblib_and_copies(make, tmp_path):
+    fit, _ = make()
+    joblib.dump(fit, tmp_path / "fit.joblib")
+    for other in (
+        pickle.loads(pickle.dumps(fit)),
+        joblib.load(tmp_path / "fit.joblib"),
+        copy.copy(fit),
+        copy.deepcopy(fit),
+    ):
+        assert_same(fit, other)
+
+
+def test_labels_travel(tmp_path):
+    frame = pd.DataFrame(
+        table(), columns=list("abcdef"), index=[f"r{i}" for i in range(40)]
+    )
+    fit = a1gm.fit(frame)
+    fit.save(tmp_path / "fit.npz")
+    other = a1gm.load(tmp_path / "fit.npz")
+    assert other.row_labels == list(frame.index)
+    assert other.col_labels == list(frame.columns)
+    pd.testing.assert_frame_equal(other.to_frame().rows, fit.to_frame().rows)
+
+
+def test_streamed_fits_travel_too(tmp_path):
+    fit = a1gm.PatternTable(keep_rows=False).update(table()).solve()
+    fit.save(tmp_path / "fit.npz")
+    other = a1gm.load(tmp_path / "fit.npz")
+    np.testing.assert_array_equal(other.col_factor, fit.col_factor)
+    np.testing.assert_array_equal(other.transform(table()), fit.transform(table()))
+
+
+def masked_fit(tmp_path, monkeypatch, X):
+    """Fit a file whose rows have too many patterns for a table of them."""
+    monkeypatch.setitem(_gather.Gatherer.__init__.__kwdefaults__, "table_bytes", 1)
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    frame.to_csv(path, index=False)
+    return a1gm.fit_file(path, on_undetermined="ignore"), path
+
+
+STREAMED = {
+    "one block": table(),
+    "blocks and zeros": np.array(
+        [
+            [0.0, 5, nan, nan, nan],
+            [5, nan, nan, nan, nan],
+            [nan, nan, 2, 4, nan],
+            [nan, nan, nan, 3, nan],
+            [nan, nan, nan, nan, nan],
+            [nan, nan, 0, 0, nan],
+        ]
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+@pytest.mark.parametrize("name", STREAMED)
+def test_fits_on_streamed_masks_travel_without_their_rows(name, tmp_path, monkeypatch):
+    X = STREAMED[name]
+    fit, path = masked_fit(tmp_path, monkeypatch, X)
+    fit.save(tmp_path / "fit.a1gm")
+    loaded = a1gm.load(tmp_path / "fit.a1gm")
+    for other in (loaded, pickle.loads(pickle.dumps(loaded))):
+        np.testing.assert_array_equal(other.col_factor, fit.col_factor)
+        np.testing.assert_array_equal(other.transform(X), fit.transform(X))
+        for what in (
+            *("shape", "certificate", "is_exact", "solver", "n_iter", "n_blocks"),
+            *("n_undetermined", "n_empty_rows", "attained", "col_labels"),
+        ):
+            assert getattr(other, what) == getattr(fit, what), what
+        assert "StreamedFit" in repr(type(other))
+        assert str(other)
+        options = {"overwrite": True, "on_undetermined": "ignore"}
+        a1gm.impute_file(path, tmp_path / "b.csv", fit=other, **options)
+        a1gm.impute_file(path, tmp_path / "c.csv", fit=fit, **options)
+        np.testing.assert_allclose(
+            pd.read_csv(tmp_path / "b.csv"), pd.read_csv(tmp_path / "c.csv"), rtol=1e-12
+        )
+    for ask in (
+        lambda: loaded.row_factor,
+        lambda: loaded.pattern,
+        loaded.reconstruct,
+        lambda: loaded.row_block,
+    ):
+        with pytest.raises(ParameterError, match=r"fit\.transform"):
+            ask()
+    loaded.save(tmp_path / "again.a1gm")
+    again = a1gm.load(tmp_path / "again.a1gm")
+    assert again.n_undetermined == fit.n_undetermined
+
+
+@pytest.mark.parametrize("part", ["graph.label", "graph.reach", "totals.fates"])
+def test_streamed_masks_that_do_not_fit_together(part, tmp_path, monkeypatch):
+    fit, _ = masked_fit(tmp_path, monkeypatch, table())
+    path = tmp_path / "fit.a1gm"
+    write = model_file.write_model
+
+    def spoiled(place, kind, content, arrays, **options):
+        arrays = dict(arrays)
+        arrays[part] = np.ones((3, 3, 3), bool)
+        write(place, kind, content, arrays, **options)
+
+    monkeypatch.setattr("a1gm._result.save.write_model", spoiled)
+    fit.save(path)
+    with pytest.raises(ModelFileError, match="do not"):
+        a1gm.load(path)
+
+
+def test_a_file_is_not_replaced_unasked(tmp_path):
+    fit, _ = plain()
+    path = tmp_path / "fit.npz"
+    fit.save(path)
+    with pytest.raises(OutputError, match="exists"):
+        fit.save(path)
+    fit.save(path, overwrite=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["fit.npz"]
+
+
+# --------------------------------------------------------------------- hostile files
+def rewritten(tmp_path, change):
+    """A saved fit whose entries went through ``change(entries)``."""
+    fit, _ = plain()
+    path = tmp_path / "fit.npz"
+    fit.save(path, overwrite=True)
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    change(entries)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return path
+
+
+def header_change(**changes):
+    def change(entries):
+        header = json.loads(entries["header.json"])
+        header.update(changes)
+        entries["header.json"] = json.dumps(header).encode()
+
+    return change
+
+
+def array_change(name, array):
+    def change(entries):
+        file = io.BytesIO()
+        np.save(file, array, allow_pickle=True)
+        entries[f"{name}.npy"] = file.getvalue()
+
+    return change
+
+
+def claimed_shape(entries):
+    header = json.loads(entries["header.json"])
+    header["arrays"]["row_factor"]["shape"] = [10**15]
+    entries["header.json"] = json.dumps(header).encode()
+
+
+def shorter(entries):
+    header = json.loads(entries["header.json"])
+    header["arrays"]["row_factor"]["shape"] = [3]
+    entries["header.json"] = json.dumps(header).encode()
+    array_change("row_factor", np.ones(3))(entries)
+
+
+def out_of_range(entries):
+    header = json.loads(entries["header.json"])
+    name = "line_of_row"
+    entry = header["arrays"][name]
+    array_change(name, np.full(entry["shape"], 200, entry["dtype"]))(entries)
+
+
+CHANGES = {
+    "not a model": (header_change(format="other"), "not that of a model"),
+    "future": (header_change(format_version=99), "Upgrade a1gm"),
+    "bad version": (header_change(format_version="x"), "format version"),
+    "other kind": (header_change(kind="Other"), "Other"),
+    "no content": (header_change(content={}), "do not make a fit"),
+    "pickle": (array_change("row_factor", np.array([{}], object)), "refused"),
+    "claimed shape": (claimed_shape, "another size"),
+    "other shape": (array_change("row_factor", np.ones((20, 2))), "refused"),
+    "shorter": (shorter, "do not fit together"),
+    "out of range": (out_of_range, "do not fit together"),
+    "no header": (lambda entries: entries.pop("header.json"), "no header"),
+    "text header": (lambda e: e.update({"header.json": b"[1"}), "refused"),
+    "more entries": (lambda e: e.update({"extra.npy": b"x"}), "not those"),
+    "many entries": (lambda e: e.update({f"{k}": b"" for k in range(99)}), "entries"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_fault_52_hostile_model_files_are_refused(what, tmp_path):
+    change, words = CHANGES[what]
+    path = rewritten(tmp_path, change)
+    with pytest.raises(ModelFileError, match=words) as caught:
+        a1gm.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_fault_52_a_packed_archive_is_not_unpacked(tmp_path):
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b" " * 10**6)
+    with pytest.raises(ModelFileError, match="packed or too large"):
+        a1gm.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", pickle.dumps([1]), b"x" * 100])
+def test_fault_52_other_files_are_refused(data, tmp_path):
+    path = tmp_path / "fit.npz"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match="refused"):
+        a1gm.load(path)
+
+
+def test_a_path_without_a_model_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.npz does not exist\. Check"):
+        a1gm.load(tmp_path / "absent.npz")
+    with pytest.raises(FileFormatError, match="does not exist"):
+        a1gm.load(str(tmp_path / "absent.npz"))
+    with pytest.raises(ModelFileError, match=r"it is a folder\. Name a file in it"):
+        a1gm.load(tmp_path)
+
+
+def test_a_model_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("zipfile.ZipFile.__init__", refuse)
+    with pytest.raises(ModelFileError, match=r"cannot be read \(Permission denied\)"):
+        a1gm.load(tmp_path / "fit.npz")
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    fit, _ = plain()
+    path = tmp_path / "fit.npz"
+    fit.save(path)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"row_factor.npy") + 200
+    data[at] ^= 255
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match="damaged"):
+        a1gm.load(path)
+
+
+# ---------------------------------------------------------------------- estimators
+@pytest.mark.parametrize(
+    "model",
+    [RankOneNMF(), RankOneImputer(), RankOneImputer(add_indicator=True)],
+    ids=str,
+)
+def test_fault_61_estimators_travel(model, tmp_path):
+    X = table()
+    model.fit(X)
+    joblib.dump(model, tmp_path / "model.joblib")
+    skops.io.dump(model, tmp_path / "model.skops")
+    types = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
+    for other in (
+        pickle.loads(pickle.dumps(model)),
+        joblib.load(tmp_path / "model.joblib"),
+        copy.deepcopy(model),
+        skops.io.load(tmp_path / "model.skops", trusted=types),
+    ):
+        np.testing.assert_array_equal(other.transform(X), model.transform(X))
+    if isinstance(model, RankOneNMF):
+        assert other.reconstruction_err_ == model.reconstruction_err_
+
+
+def test_partial_fit_goes_on_after_a_pickle():
+    X = table()
+    model = pickle.loads(pickle.dumps(RankOneNMF().partial_fit(X[:20])))
+    model.partial_fit(X[20:])
+    expected = RankOneNMF().fit(X).components_
+    np.testing.assert_allclose(model.components_, expected, rtol=1e-12)
+
+
+# ------------------------------------------------------------------------ to_frame
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_factors_as_frames(backend):
+    fit, _ = plain()
+    rows, columns = fit.to_frame(backend=backend)
+    assert type(rows).__module__.startswith(backend)
+    np.testing.assert_array_equal(np.asarray(rows["row_factor"]), fit.row_factor)
+    np.testing.assert_array_equal(np.asarray(columns["col_factor"]), fit.col_factor)
+
+
+def test_frames_of_the_users_library():
+    X = table()
+    frame = pd.DataFrame(
+        X, columns=list("abcdef"), index=pd.Index(range(100, 140), name="id")
+    )
+    rows, columns = a1gm.fit(frame).to_frame()
+    assert rows.index.equals(frame.index)
+    assert list(columns.index) == list("abcdef")
+    rows, columns = a1gm.fit(pl.DataFrame(X, schema=list("abcdef"))).to_frame()
+    assert isinstance(rows, pl.DataFrame)
+    assert columns["column"].to_list() == list("abcdef")
+
+
+def test_to_frame_needs_a_library(monkeypatch):
+    fit, _ = plain()
+    with pytest.raises(ParameterError, match="name the library"):
+        fit.to_frame()
+    with pytest.raises(ParameterError, match="must be one of"):
+        fit.to_frame(backend="excel")
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="needs pandas"):
+        fit.to_frame(backend="pandas")

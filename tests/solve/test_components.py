@@ -1,0 +1,126 @@
+"""Strong components, on every form of the statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support import oracles
+from support.tables import tables
+
+import a1gm
+from a1gm._base.bits import pack_bits
+from a1gm._solve.components import Components, find_components, separate_zero_lines
+from a1gm._sources import read_input
+from a1gm._observe.one_pass import observe
+from a1gm._observe.statistics import PairStatistics, TableStatistics, WideStatistics
+
+nan = np.nan
+
+
+def pairs_of(X: np.ndarray) -> PairStatistics:
+    seen = ~np.isnan(X)
+    rows, cols = np.nonzero(seen)
+    ptr = np.concatenate(([0], np.cumsum(seen.sum(axis=1))))
+    return PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1])
+
+
+def wide_of(X: np.ndarray) -> WideStatistics:
+    seen, positive = ~np.isnan(X), np.nan_to_num(X) > 0.0
+    return WideStatistics(
+        pack_bits(seen),
+        None if (seen == positive).all() else pack_bits(positive),
+        np.nansum(X, axis=1),
+        np.nansum(X, axis=0),
+    )
+
+
+def labels(found: Components) -> np.ndarray:
+    return np.concatenate([found.line, found.col])
+
+
+@pytest.mark.parametrize("form", [pairs_of, wide_of])
+@given(X=tables(max_rows=12, max_cols=12, zeros=0.5))
+def test_rows_one_by_one(form, X):
+    found = find_components(form(X))
+    if found is None:
+        assert not (X == 0.0).any()
+        return
+    assert oracles.same_partition(labels(found), np.concatenate(oracles.components(X)))
+    assert found.n == labels(found).max() + 1
+
+
+@given(tables(max_rows=15, max_cols=6, zeros=0.6))
+def test_lines_of_equal_pattern(X):
+    seen = observe(read_input(X), keep_table=True)
+    statistics = seen.statistics
+    assert isinstance(statistics, TableStatistics)
+    found = find_components(statistics)
+    if found is None:
+        assert ((statistics.sums > 0.0) == statistics.observed).all()
+        return
+    rows, cols = oracles.components(X)
+    with_data = np.nansum(X, axis=1) > 0.0  # rows of zeros are components of their own
+    mine = np.concatenate([found.line[seen.line_of_row][with_data], found.col])
+    assert oracles.same_partition(mine, np.concatenate([rows[with_data], cols]))
+
+
+@pytest.mark.parametrize("shape", [(200, 65), (65, 200), (130, 130)])
+@pytest.mark.parametrize("zeros", [0.02, 0.9, 0.99])
+def test_bit_search_on_larger_tables(shape, zeros):
+    rng = np.random.default_rng(5)
+    X = rng.integers(1, 5, shape).astype(float)
+    X[rng.random(shape) < zeros] = 0.0
+    X[rng.random(shape) < 0.5] = nan
+    found = find_components(wide_of(X))
+    assert oracles.same_partition(labels(found), np.concatenate(oracles.components(X)))
+
+
+def test_a_long_chain_of_components():
+    n = 200
+    X = np.full((n, n), nan)
+    X[np.diag_indices(n)] = 1.0
+    X[np.arange(n - 1), np.arange(1, n)] = 0.0
+    for form in (pairs_of, wide_of):
+        found = find_components(form(X))
+        assert found.n == n
+        np.testing.assert_array_equal(found.line, found.col)
+
+
+def test_no_zero_means_no_search():
+    X = np.array([[1.0, nan], [2.0, 3.0]])
+    for form in (pairs_of, wide_of):
+        assert find_components(form(X)) is None
+
+
+def test_empty_lines_belong_to_no_component():
+    X = np.array([[1.0, nan, 0.0], [nan, nan, nan], [2.0, nan, 1.0]])
+    for form in (pairs_of, wide_of):
+        found = find_components(form(X))
+        assert found.line[1] == found.col[1] == -1
+
+
+def test_blocks_beside_a_zero_line_stay_apart():
+    X = np.array(
+        [[10, 5, 0, nan], [20, -1, 0, nan], [0, nan, nan, nan], [nan, nan, nan, 2]]
+    )
+    for form in (pairs_of, wide_of):
+        found = separate_zero_lines(form(X))
+        assert found.line[0] == found.line[1] == found.col[0] == found.col[1]
+        assert found.line[3] == found.col[3] != found.line[0]
+    fit = a1gm.fit(X, negatives="allow", on_undetermined="ignore")
+    assert fit.n_blocks == 2
+    assert fit.fate(0, 3) == fit.fate(3, 0) == "undetermined"
+    assert np.isnan(fit.impute(X)[3, :3]).all()
+
+
+def test_zero_lines_are_set_apart_whatever_their_cells():
+    X = np.array([[1.0, -1.0, nan], [3.0, 4.0, -4.0], [nan, nan, 4.0], [nan] * 3])
+    found = separate_zero_lines(pairs_of(X))
+    together = {found.line[1], found.col[0], found.col[1]}
+    assert len(together) == 1
+    alone = {found.line[0], found.line[2], found.col[2]} - together
+    assert len(alone) == 3
+    assert found.line[3] == -1
+    assert separate_zero_lines(pairs_of(X[1:3])) is not None
+    assert separate_zero_lines(pairs_of(np.ones((2, 2)))) is None

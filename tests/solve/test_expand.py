@@ -1,0 +1,97 @@
+"""From the core back to the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support import oracles
+from support.tables import tables
+
+from a1gm._base.bits import pack_bits
+from a1gm._solve.core import solve_core
+from a1gm._solve.expand import expand_factors
+from a1gm._solve.reduce import reduce_statistics
+from a1gm._observe.statistics import PairStatistics
+from a1gm.exceptions import NotRepresentableError
+
+nan = np.nan
+
+
+def pairs_of(X: np.ndarray) -> PairStatistics:
+    seen = ~np.isnan(X)
+    rows, cols = np.nonzero(seen)
+    ptr = np.concatenate(([0], np.cumsum(seen.sum(axis=1))))
+    return PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1])
+
+
+def factors_of(X: np.ndarray):
+    pairs = pairs_of(X)
+    reduced = reduce_statistics(pairs, None)
+    core = solve_core(reduced, tol=1e-12, max_iter=1000)
+    return expand_factors(
+        reduced, core, pairs.row_sums, lambda: pairs.has_observed()[1]
+    )
+
+
+@given(tables(max_rows=9, max_cols=9))
+def test_blocks_share_out_the_total(X):
+    found = factors_of(X)
+    total = np.nansum(X)
+    for block in range(found.n_blocks):
+        share = np.nansum(X[found.line_block == block]) / total
+        got = found.col_factor[found.col_block == block].sum()
+        assert got == pytest.approx(share, rel=1e-9)
+    labels = np.concatenate([found.line_block, found.col_block])
+    assert oracles.same_partition(labels, np.concatenate(oracles.components(X)))
+
+
+@given(tables(max_rows=9, max_cols=9))
+def test_the_scale_of_a_line_turns_sums_into_factors(X):
+    found = factors_of(X)
+    sums = np.nansum(X, axis=1)
+    np.testing.assert_allclose(found.line_scale * sums, found.line_factor, rtol=1e-12)
+    assert np.isfinite(found.line_scale).all()
+
+
+def test_blocks_are_numbered_by_their_first_line():
+    X = np.array([[nan, nan, 1.0], [2.0, nan, nan], [nan, 3.0, nan], [nan, nan, 4.0]])
+    found = factors_of(X)
+    assert found.line_block.tolist() == [0, 1, 2, 0]
+    assert found.col_block.tolist() == [1, 2, 0]
+    assert not found.all_inside
+
+
+def test_one_block_that_holds_everything():
+    found = factors_of(np.array([[1.0, 2.0], [3.0, nan]]))
+    assert found.all_inside
+    assert found.n_blocks == 1
+    assert found.col_factor.sum() == pytest.approx(1.0)
+
+
+def test_empty_columns_have_no_factor():
+    found = factors_of(np.array([[1.0, nan], [3.0, nan]]))
+    assert np.isnan(found.col_factor[1])
+    assert found.col_block.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[1e-200, nan], [1e200, 1e-200]],  # a column factor of 1e-400
+        [[1e300, nan], [1.0, 1e300]],  # a row factor of 1e600
+    ],
+)
+def test_factors_out_of_range_are_refused(X):
+    with pytest.raises(NotRepresentableError, match="outside the range of float64"):
+        factors_of(np.array(X))
+
+
+def test_factors_in_range_are_found_whatever_is_on_the_way():
+    X = np.array([[1e-300, 1e-300], [1e300, nan]])
+    found = factors_of(X)
+    np.testing.assert_allclose(found.line_factor, [2e-300, 2e300], rtol=1e-12)
+
+
+def test_bits_have_one_home():
+    assert pack_bits(np.ones((1, 3), bool)).tolist() == [[7]]

@@ -1,0 +1,143 @@
+"""What is written reads back the same."""
+
+import datetime as dt
+import gzip
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a1gm.exceptions import DataError, OutputError, ParameterError
+from a1gm._sources.files.csv import Dialect
+from a1gm._write.writers import dialect_for, format_of, open_writer
+
+
+def write(path, table, **options):
+    with open_writer(path, table.schema, **options) as writer:
+        for batch in table.to_batches(max_chunksize=2):
+            writer.write(batch)
+
+
+MIXED = pa.table(
+    {
+        "text": ["plain", 'say "no", twice', "two\nlines", ""],
+        "x": [1.5, None, 1e-7, 1e22],
+        "n": pa.array([1, 2, None, 4], pa.int64()),
+        "day": [dt.date(2024, 1, 2)] * 4,
+        "price": pa.array([Decimal("1.10"), None, Decimal(2), Decimal(3)]),
+        "yes": [True, False, None, True],
+        "kind": pa.array(["a", "b", "a", None]).dictionary_encode(),
+    }
+)
+
+
+def test_text(tmp_path):
+    write(tmp_path / "a.csv", MIXED)
+    assert (tmp_path / "a.csv").read_text() == (
+        "text,x,n,day,price,yes,kind\n"
+        "plain,1.5,1,2024-01-02,1.10,true,a\n"
+        '"say ""no"", twice",,2,2024-01-02,,false,b\n'
+        '"two\nlines",1e-7,,2024-01-02,2.00,,a\n'
+        ",1e+22,4,2024-01-02,3.00,true,\n"
+    )
+
+
+def test_text_in_another_dialect(tmp_path):
+    table = pa.table({"größe": [1.5, 2.0], "b;c": ["x", "y;z"]})
+    path = tmp_path / "a.csv"
+    write(path, table, dialect=Dialect(";", ",", "latin-1", "\r\n"))
+    assert path.read_bytes().decode("latin-1") == (
+        'größe;"b;c"\r\n1,5;x\r\n2;"y;z"\r\n'
+    )
+
+
+def test_marks_are_written_once(tmp_path):
+    table = pa.table({"a": ["é"] * 3})
+    write(tmp_path / "a.csv", table, dialect=Dialect(bom=True))
+    assert (tmp_path / "a.csv").read_bytes() == "\ufeffa\né\né\né\n".encode()
+    write(tmp_path / "b.csv", table, dialect=Dialect(encoding="utf-16"))
+    assert (tmp_path / "b.csv").read_text(encoding="utf-16") == "a\né\né\né\n"
+
+
+def test_a_letter_outside_the_encoding(tmp_path):
+    table = pa.table({"a": ["€"]})
+    with pytest.raises(DataError, match="'€' cannot be written in latin-1"):
+        write(tmp_path / "a.csv", table, dialect=Dialect(encoding="latin-1"))
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_gzip_and_tabs(tmp_path):
+    write(tmp_path / "a.tsv.gz", pa.table({"a": [1, 2], "b": ["x", "y"]}))
+    with gzip.open(tmp_path / "a.tsv.gz", "rt") as file:
+        assert file.read() == "a\tb\n1\tx\n2\ty\n"
+
+
+def test_parquet_has_page_checksums(tmp_path):
+    path = tmp_path / "a.parquet"
+    write(path, MIXED)
+    assert pq.read_table(path).equals(MIXED)
+    numbers = pa.table({"x": np.random.default_rng(0).random(5000)})
+    with open_writer(path, numbers.schema, overwrite=True) as writer:
+        writer.write(numbers.to_batches()[0])
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    path.write_bytes(damaged)
+    with pytest.raises((OSError, pa.ArrowException)):
+        pq.ParquetFile(path, page_checksum_verification=True).read()
+
+
+def test_feather(tmp_path):
+    write(tmp_path / "a.feather", MIXED)
+    with pa.ipc.open_file(tmp_path / "a.feather") as reader:
+        assert reader.read_all().to_pylist() == MIXED.to_pylist()
+
+
+def test_nested_columns_do_not_fit_in_text(tmp_path):
+    with pytest.raises(OutputError, match="'a' holds list"):
+        write(tmp_path / "a.csv", pa.table({"a": [[1, 2]]}))
+    with pytest.raises(OutputError, match="'b' holds binary"):
+        write(tmp_path / "a.csv", pa.table({"b": [b"\xff"]}))
+
+
+def test_formats():
+    assert format_of("a.CSV") == format_of("a.tsv.gz") == "csv"
+    assert format_of("a.parquet") == "parquet"
+    assert format_of("a.arrow") == "feather"
+    for name in ("a.xlsx", "a", "a.parquet.gz"):
+        with pytest.raises(ParameterError, match="extension"):
+            format_of(name)
+    assert dialect_for("a.tsv", Dialect(";")).delimiter == "\t"
+    assert dialect_for("a.csv", Dialect(";")).delimiter == ";"
+
+
+cell = st.text(
+    st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r"), max_size=8
+)
+
+
+@given(st.lists(st.tuples(cell, cell), min_size=1, max_size=5))
+def test_any_text_reads_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    table = pa.table({"a": [r[0] for r in rows], "b": [r[1] for r in rows]})
+    write(path, table)
+    back = pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys("ab", pa.string())
+        ),
+    )
+    assert back.to_pylist() == table.to_pylist()
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_any_number_reads_back(tmp_path_factory, numbers):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    write(path, pa.table({"a": pa.array(numbers, pa.float64())}))
+    back = np.loadtxt(path, skiprows=1, ndmin=1)
+    np.testing.assert_array_equal(back, numbers)
