@@ -15,11 +15,11 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from a1gm._base.types import AnyArray, Floats, Solver
+from a1gm._base.warn import warn_user
+from a1gm._result.messages import text_of_unknown_rows
 from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
-from a1gm._base.types import AnyArray, Floats, Solver
-from a1gm._result.messages import text_of_unknown_rows
-from a1gm._base.warn import warn_user
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
 from a1gm.nmmf._fit import fit_nmmf
