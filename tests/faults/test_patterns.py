@@ -332,9 +332,9 @@ def test_fault_22_as_many_patterns_as_rows():
     assert oracles.certificate(X, fit) <= 1e-10
     # Bits of the mask and the margins, not one sum per pattern and column.
     held = sum(
-        getattr(fit._statistics, name).nbytes
-        for name in fit._statistics.__dataclass_fields__
-        if getattr(fit._statistics, name) is not None
+        getattr(fit._solved.statistics, name).nbytes
+        for name in fit._solved.statistics.__dataclass_fields__
+        if getattr(fit._solved.statistics, name) is not None
     )
     assert held < X.nbytes / 10
 
@@ -364,7 +364,7 @@ def test_fault_24_a_budget_that_is_too_small():
     assert not fit.converged
     assert fit.certificate > 1e-10
     assert fit.n_iter == 1
-    assert f"{fit._factors.gap:.2g}" in str(said[0].message)
+    assert f"{fit.certificate:.2g}" in str(said[0].message)
 
 
 def test_fault_24_the_gap_told_is_about_the_certificate():
@@ -373,7 +373,7 @@ def test_fault_24_the_gap_told_is_about_the_certificate():
         with pytest.warns(ConvergenceWarning):
             fit = a1gm.fit(X, max_iter=max_iter)
         assert fit.certificate == pytest.approx(oracles.certificate(X, fit), rel=1e-6)
-        assert fit.certificate <= 2.0 * fit._factors.gap
+        assert fit.certificate <= 2.0 * fit._solved.factors.gap
 
 
 def test_fault_24_a_looser_tolerance_is_enough():

@@ -354,7 +354,7 @@ def test_fault_10_many_rows_of_float32():
     X = np.full((20_000_000, 1), 0.1, np.float32)
     fit = a1gm.fit(X)
     assert fit.row_factor[0] == pytest.approx(float(np.float32(0.1)), rel=1e-14)
-    total = float(fit._statistics.sums.sum())
+    total = float(fit._solved.statistics.sums.sum())
     assert total == pytest.approx(20_000_000 * float(np.float32(0.1)), rel=1e-14)
 
 
