@@ -22,10 +22,10 @@ from a1gm._result.messages import text_of_unknown_rows
 from a1gm._base.warn import warn_user
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
-from a1gm.nmmf._fit import fit_nmmf
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._read import read_side, read_table
-from a1gm.nmmf._transform import shared_row_factors
+from a1gm.nmmf.fit import fit_nmmf
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.read import read_side, read_table
+from a1gm.nmmf.new_rows import shared_row_factors
 from a1gm.nmmf.result import NMMFFit
 
 __all__ = ["RankOneNMMF"]

@@ -10,8 +10,8 @@ import numpy as np
 
 from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm.exceptions import ParameterError
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._shared_fit import SharedFit
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.shared_fit import SharedFit
 
 __all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
 

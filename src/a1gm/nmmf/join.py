@@ -21,9 +21,9 @@ from a1gm._observe.statistics import (
 )
 from a1gm._base.types import Bools, Floats, Ints, Words
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._exponent import TOO_FAR_APART, common_exponent
-from a1gm.nmmf._layout import Layout, SharedTable
-from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.observe import SideBySide
 
 __all__ = ["JointTable", "join"]
 

@@ -22,11 +22,11 @@ from a1gm.exceptions import (
     UndeterminedError,
     UndeterminedWarning,
 )
-from a1gm.nmmf._layout import Layout, SharedTable
-from a1gm.nmmf._observe import SideBySide
-from a1gm.nmmf._passive import Shares, joint_components
-from a1gm.nmmf._solve import Solution
-from a1gm.nmmf._view import SharedTableFit, view_table
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.observe import SideBySide
+from a1gm.nmmf.passive import Shares, joint_components
+from a1gm.nmmf.solve import Solution
+from a1gm.nmmf.view import SharedTableFit, view_table
 from a1gm._result.fit import RankOneFit
 
 __all__ = ["SharedFit"]

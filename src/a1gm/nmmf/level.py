@@ -25,9 +25,9 @@ from a1gm._observe.statistics import (
 )
 from a1gm._base.types import Bools, Floats
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._exponent import OUT_OF_RANGE
-from a1gm.nmmf._join import JointTable
-from a1gm.nmmf._layout import SharedTable
+from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.join import JointTable
+from a1gm.nmmf.layout import SharedTable
 
 Bits = dict[Hashable, Floats]
 

@@ -19,11 +19,11 @@ from a1gm._observe.statistics import WideStatistics
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm.exceptions import ParameterError
-from a1gm.nmmf._fit import check_weight, lay_out_nmmf
-from a1gm.nmmf._held_out import hide_cells
-from a1gm.nmmf._kept_lines import KeptLines, first_columns, join_lines, lines_of
-from a1gm.nmmf._layout import Layout, SharedTable
-from a1gm.nmmf._observe import observe_row_set
+from a1gm.nmmf.fit import check_weight, lay_out_nmmf
+from a1gm.nmmf.tune.hidden import hide_cells
+from a1gm.nmmf.tune.lines import KeptLines, first_columns, join_lines, lines_of
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.observe import observe_row_set
 
 __all__ = ["NMMFTuning", "tune_nmmf"]
 

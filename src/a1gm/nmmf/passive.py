@@ -17,11 +17,11 @@ from a1gm._base.float_range import product
 from a1gm._observe.statistics import TableStatistics, line_blocks, weighted_counts
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError, WeightsError
-from a1gm.nmmf._exponent import OUT_OF_RANGE
-from a1gm.nmmf._join import JointTable
-from a1gm.nmmf._layout import EntitySet, Layout, SharedTable
-from a1gm.nmmf._observe import SideBySide
-from a1gm.nmmf._solve import Solution
+from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.join import JointTable
+from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
+from a1gm.nmmf.observe import SideBySide
+from a1gm.nmmf.solve import Solution
 
 __all__ = ["Shares", "share_factors"]
 

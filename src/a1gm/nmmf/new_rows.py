@@ -7,8 +7,8 @@ import numpy as np
 from a1gm._base.float_range import product, row_sums
 from a1gm._result.new_rows import checked_factors, find_faults
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._observe import check_faults
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.observe import check_faults
 
 __all__ = ["shared_row_factors"]
 

@@ -25,9 +25,9 @@ from a1gm._observe.statistics import TableStatistics, WideStatistics, line_block
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
 from a1gm.exceptions import DimensionError, UndeterminedError, UndeterminedWarning
-from a1gm.nmmf._layout import SharedTable, transpose
-from a1gm.nmmf._observe import SideBySide
-from a1gm.nmmf._read import open_table
+from a1gm.nmmf.layout import SharedTable, transpose
+from a1gm.nmmf.observe import SideBySide
+from a1gm.nmmf.read import open_table
 from a1gm._result.fit import RankOneFit
 
 __all__ = ["SharedTableFit", "view_table"]

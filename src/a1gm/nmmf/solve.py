@@ -18,11 +18,11 @@ from a1gm._base.float_range import LEAST, product
 from a1gm._observe.statistics import Statistics, TableStatistics, weighted_counts
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._exponent import OUT_OF_RANGE
-from a1gm.nmmf._join import JointTable
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._level import may_be_off_level, set_levels
-from a1gm.nmmf._observe import weighted_row_sums
+from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.join import JointTable
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.level import may_be_off_level, set_levels
+from a1gm.nmmf.observe import weighted_row_sums
 
 __all__ = ["Solution", "row_factors_of_sets", "solve_joint"]
 

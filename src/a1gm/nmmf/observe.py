@@ -16,7 +16,7 @@ from a1gm.exceptions import (
     NegativeValuesError,
     NothingObservedError,
 )
-from a1gm.nmmf._layout import Layout, SharedTable
+from a1gm.nmmf.layout import Layout, SharedTable
 
 __all__ = [
     "SideBySide",

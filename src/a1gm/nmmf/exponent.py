@@ -13,8 +13,8 @@ import numpy as np
 from a1gm._observe.statistics import TableStatistics
 from a1gm._base.types import Floats
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._layout import Layout
-from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.observe import SideBySide
 
 __all__ = ["OUT_OF_RANGE", "TOO_FAR_APART", "common_exponent"]
 

@@ -28,9 +28,9 @@ from a1gm._observe.one_pass import TABLE_CELLS
 from a1gm._observe.statistics import TableStatistics, WideStatistics, weighted_counts
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
-from a1gm.nmmf._kept_lines import KeptLines, first_columns, join_lines, lines_of
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._observe import Fault, check_faults, check_something_observed
+from a1gm.nmmf.tune.lines import KeptLines, first_columns, join_lines, lines_of
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.observe import Fault, check_faults, check_something_observed
 
 __all__ = ["HeldOut", "hide_cells"]
 

@@ -17,7 +17,7 @@ from a1gm._sources import Source
 from a1gm._sources.dense import Part, name_cell
 from a1gm._base.types import Floats
 from a1gm.exceptions import ParameterError, WeightsError
-from a1gm.nmmf._labels import Axis, check_same_entities
+from a1gm.nmmf.entities import Axis, check_same_entities
 
 __all__ = [
     "EntitySet",
