@@ -15,17 +15,17 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from a1gm._base.types import AnyArray, Floats, Solver
+from a1gm._base.warn import warn_user
+from a1gm._result.messages import text_of_unknown_rows
 from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
-from a1gm._base.types import AnyArray, Floats, Solver
-from a1gm._result.messages import text_of_unknown_rows
-from a1gm._base.warn import warn_user
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
 from a1gm.nmmf.fit import fit_nmmf
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.new_rows import shared_row_factors
+from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit
 
 __all__ = ["RankOneNMMF"]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._base.bits import pack_bits
+from a1gm._base.types import Bools, Floats, Ints, Words
+from a1gm._observe.one_pass import Observation
 from a1gm._observe.statistics import (
     PairStatistics,
     Statistics,
@@ -19,11 +21,10 @@ from a1gm._observe.statistics import (
     WideStatistics,
     line_blocks,
 )
-from a1gm._base.types import Bools, Floats, Ints, Words
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
 from a1gm.nmmf.layout import Layout, SharedTable
-from a1gm.nmmf.observe import SideBySide
+from a1gm.nmmf.observe import statistics_of
 
 __all__ = ["JointTable", "join"]
 
@@ -37,7 +38,7 @@ class JointTable:
     """
 
     layout: Layout
-    seen: list[SideBySide]
+    seen: list[Observation]
     lines: dict[int, slice]
     columns: dict[int, slice]
     row_weight: Floats
@@ -98,7 +99,7 @@ class JointTable:
         bits, positive, row_sums = [], [], []
         col_sums = np.zeros(self.n_cols)
         for r in self.lines:
-            statistics = self.seen[r].statistics
+            statistics = statistics_of(self.seen[r])
             if isinstance(statistics, TableStatistics):
                 keys, _, sums = self._placed(r)
                 bits.append(keys)
@@ -201,7 +202,7 @@ class JointTable:
 
     def _cells(self, r: int, own: Ints) -> list[tuple[int, Bools, Floats]]:
         """First line, observed cells and sums of a row set's lines, in pieces."""
-        statistics = self.seen[r].statistics
+        statistics = statistics_of(self.seen[r])
         if isinstance(statistics, TableStatistics):
             return [(0, statistics.observed[:, own], statistics.sums[:, own])]
         scale = math.ldexp(1.0, -self.seen[r].exponent)
@@ -242,7 +243,7 @@ def _pairs_of(
     )
 
 
-def join(layout: Layout, seen: list[SideBySide]) -> JointTable:
+def join(layout: Layout, seen: list[Observation]) -> JointTable:
     """Lay the observed tables out as one, with their weights."""
     lines: dict[int, slice] = {}
     columns: dict[int, slice] = {}

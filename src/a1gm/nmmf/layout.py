@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from a1gm._base.types import Floats
 from a1gm._sources import Source
 from a1gm._sources.dense import Part, name_cell
-from a1gm._base.types import Floats
 from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf.entities import Axis, check_same_entities
 
@@ -49,16 +49,32 @@ class SharedTable:
         return self.weight == 0.0
 
     @property
+    def n_rows(self) -> int:
+        """Rows, as turned."""
+        return self.source.n_rows
+
+    @property
+    def n_cols(self) -> int:
+        """Columns, as turned."""
+        return self.source.n_cols
+
+    @property
+    def parts(self) -> list[Part]:
+        """Stretches of columns, as the kernel reads them."""
+        return self.source.parts
+
+    @property
     def shape_text(self) -> str:
         """Shape as its owner sees it."""
-        n, m = self.source.n_rows, self.source.n_cols
+        n, m = self.n_rows, self.n_cols
         return f"{m} x {n}" if self.transposed else f"{n} x {m}"
 
-    def where(self, row: int, col: int) -> str:
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
         rows, cols = self.source.row_labels, self.source.col_labels
+        row += row_offset
         if self.transposed:
-            return name_cell(cols, rows, col, row, name=self.name)
+            rows, cols, row, col = cols, rows, col, row
         return name_cell(rows, cols, row, col, name=self.name)
 
 

@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.expand import Factors
 from a1gm._base.float_range import product
+from a1gm._base.types import Bools, Floats
 from a1gm._observe.statistics import (
     Statistics,
     TableStatistics,
@@ -23,11 +22,13 @@ from a1gm._observe.statistics import (
     line_blocks,
     weighted_counts,
 )
-from a1gm._base.types import Bools, Floats
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.expand import Factors
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.observe import statistics_of
 
 Bits = dict[Hashable, Floats]
 
@@ -224,7 +225,7 @@ def _observed_cells(
     joint: JointTable, table: SharedTable
 ) -> Iterator[tuple[slice, Bools]]:
     """Yield observed cells of one table, reading only the words that have its bits."""
-    whole = joint.seen[table.row_set].statistics
+    whole = statistics_of(joint.seen[table.row_set])
     bits = whole.keys if isinstance(whole, TableStatistics) else whole.bits
     own = joint.columns_of(table)
     first = own.start // 64
@@ -241,10 +242,5 @@ def _total(joint: JointTable, table: SharedTable) -> float:
 
 def _column_sums(joint: JointTable, table: SharedTable) -> Floats:
     """Weighted sum of each column of one table."""
-    statistics = joint.seen[table.row_set].statistics
-    own = joint.columns_of(table)
-    if isinstance(statistics, TableStatistics):
-        sums = statistics.sums[:, own].sum(axis=0)
-    else:
-        sums = statistics.col_sums[own]
+    sums = joint.seen[table.row_set].statistics.col_sums[joint.columns_of(table)]
     return np.asarray(sums * joint.weight_of(table))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from a1gm._base.float_range import product, row_sums
-from a1gm._result.new_rows import checked_factors, find_faults
 from a1gm._base.types import Bools, Floats, SmallInts
+from a1gm._observe.one_pass import check_faults
+from a1gm._result.new_rows import checked_factors, find_faults
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.observe import check_faults
 
 __all__ = ["shared_row_factors"]
 
@@ -51,7 +51,7 @@ def _sums(
     for start in range(0, n, ROWS_AT_ONCE):
         rows = slice(start, min(start + ROWS_AT_ONCE, n))
         block = table.source.rows(rows)
-        check_faults([table], *find_faults(block, start))
+        check_faults(table, *find_faults(block, start), None)
         if table.is_passive:
             continue
         observed = ~np.isnan(block) & known

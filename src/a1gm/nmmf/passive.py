@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from a1gm._solve.components import Components
 from a1gm._base.float_range import product
-from a1gm._observe.statistics import TableStatistics, line_blocks, weighted_counts
 from a1gm._base.types import Bools, Floats, SmallInts
+from a1gm._observe.one_pass import Observation
+from a1gm._observe.statistics import line_blocks, weighted_counts
+from a1gm._solve.components import Components
 from a1gm.exceptions import NotRepresentableError, WeightsError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
-from a1gm.nmmf.observe import SideBySide
 from a1gm.nmmf.solve import Solution
 
 __all__ = ["Shares", "share_factors"]
@@ -45,7 +45,7 @@ class Shares:
 
 
 def share_factors(
-    layout: Layout, seen: list[SideBySide], solution: Solution, rows: dict[int, Floats]
+    layout: Layout, seen: list[Observation], solution: Solution, rows: dict[int, Floats]
 ) -> Shares:
     """Give every entity set its factors, those of passive tables included."""
     joint, raw = solution.joint, solution.raw
@@ -93,7 +93,7 @@ def _known_tables(
 
 def _passive_rows(
     layout: Layout,
-    seen: SideBySide,
+    seen: Observation,
     r: int,
     entities: EntitySet,
     shares: Shares,
@@ -223,7 +223,7 @@ def _passive_columns(
         target[c] = label.astype(np.int32)
 
 
-def _lines_of_rows(seen: SideBySide, w: Floats) -> tuple[Bools, Bools, Floats]:
+def _lines_of_rows(seen: Observation, w: Floats) -> tuple[Bools, Bools, Floats]:
     """Whether a line's factors are known, whether some are positive, and their sum."""
     filled = np.nan_to_num(w, nan=0.0)
     if seen.line_of_row is None:
@@ -236,14 +236,11 @@ def _lines_of_rows(seen: SideBySide, w: Floats) -> tuple[Bools, Bools, Floats]:
 
 
 def _column_sums(
-    table: SharedTable, seen: SideBySide, own: slice, known: Bools
+    table: SharedTable, seen: Observation, own: slice, known: Bools
 ) -> Floats:
     """Sum of each column over the rows whose factor is known, times 2**-exponent."""
     if known.all():
-        statistics = seen.statistics
-        if isinstance(statistics, TableStatistics):
-            return np.asarray(statistics.sums[:, own].sum(axis=0))
-        return statistics.col_sums[own]
+        return seen.statistics.col_sums[own]
     unit = math.ldexp(1.0, -seen.exponent)
     total = np.zeros(table.source.n_cols)
     for rows, block in table.source.blocks():

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 
 from a1gm._api.fit import warn_of_gap
-from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells
-from a1gm._sources.labels import text_of_label
-from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
-from a1gm._result.messages import MOST_LINES, text_of_unknown_cells, text_of_zeros
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed
+from a1gm._observe.one_pass import Observation
+from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells
+from a1gm._result.fit import RankOneFit
+from a1gm._result.messages import MOST_LINES, text_of_unknown_cells, text_of_zeros
+from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import (
     EmptyLineWarning,
     UndeterminedError,
     UndeterminedWarning,
 )
 from a1gm.nmmf.layout import Layout, SharedTable
-from a1gm.nmmf.observe import SideBySide
 from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
 from a1gm.nmmf.view import SharedTableFit, view_table
-from a1gm._result.fit import RankOneFit
 
 __all__ = ["SharedFit"]
 
@@ -38,7 +38,7 @@ class SharedFit:
     def __init__(
         self,
         layout: Layout,
-        seen: list[SideBySide],
+        seen: list[Observation],
         solution: Solution,
         shares: Shares,
         *,

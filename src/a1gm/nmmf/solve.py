@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._solve.components import Components, find_components
+from a1gm._api.fit import solve_plain_table, solve_wide_table
+from a1gm._base.float_range import LEAST, product
+from a1gm._base.types import AnyArray, Floats, SmallInts
+from a1gm._kernel import kernel, threads_for
+from a1gm._observe.one_pass import Observation
+from a1gm._observe.statistics import Statistics, TableStatistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.components import Components, find_components
 from a1gm._solve.core import solve_core
 from a1gm._solve.expand import Factors, expand_factors
-from a1gm._api.fit import solve_plain_table, solve_wide_table
-from a1gm._kernel import kernel, threads_for
 from a1gm._solve.reduce import reduce_statistics
-from a1gm._base.float_range import LEAST, product
-from a1gm._observe.statistics import Statistics, TableStatistics, weighted_counts
-from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
@@ -24,7 +25,7 @@ from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.level import may_be_off_level, set_levels
 from a1gm.nmmf.observe import weighted_row_sums
 
-__all__ = ["Solution", "row_factors_of_sets", "solve_joint"]
+__all__ = ["Solution", "factors_of_rows", "row_factors_of_sets", "solve_joint"]
 
 MODERATE, LARGEST = 2.0**400, 2.0**980
 STEEP = 2.0**-60
@@ -233,13 +234,22 @@ def row_factors_of_sets(
             factors[r] = solution.line_factor[place].copy()
             factors[r][empty[place]] = np.nan
             continue
-        weights = joint.table_weights(r) / joint.largest_weight(r)
-        rows = weighted_row_sums(seen, weights)
-        _expand_rows(rows, seen.line_of_row, solution.line_scale[place], n_threads)
+        factors[r] = factors_of_rows(solution, r, seen, n_threads)
         if empty[place].any():
-            rows[empty[place][seen.line_of_row]] = np.nan
-        factors[r] = rows
+            factors[r][empty[place][seen.line_of_row]] = np.nan
     return factors
+
+
+def factors_of_rows(
+    solution: Solution, r: int, seen: Observation, n_threads: int | None = None
+) -> Floats:
+    """Factors of rows of a row set from their sums, which are overwritten."""
+    assert seen.line_of_row is not None
+    weights = solution.joint.table_weights(r) / solution.joint.largest_weight(r)
+    rows = weighted_row_sums(seen, weights)
+    scale = solution.line_scale[solution.joint.lines[r]]
+    _expand_rows(rows, seen.line_of_row, scale, n_threads)
+    return rows
 
 
 def _expand_rows(

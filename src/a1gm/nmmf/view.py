@@ -17,18 +17,19 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.bits import pack_bits
-from a1gm._solve.components import Components
-from a1gm._sources import AnySource, Source
-from a1gm._result.fates import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
-from a1gm._sources.labels import check_same_labels
-from a1gm._observe.statistics import TableStatistics, WideStatistics, line_blocks
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
+from a1gm._observe.one_pass import Observation
+from a1gm._observe.statistics import TableStatistics, WideStatistics, line_blocks
+from a1gm._result.fates import CELLS_AT_ONCE, EMPTY, UNBOUNDED, ZERO, Knowledge
+from a1gm._result.fit import RankOneFit
+from a1gm._solve.components import Components
+from a1gm._sources import AnySource, Source
+from a1gm._sources.labels import check_same_labels
 from a1gm.exceptions import DimensionError, UndeterminedError, UndeterminedWarning
 from a1gm.nmmf.layout import SharedTable, transpose
-from a1gm.nmmf.observe import SideBySide
+from a1gm.nmmf.observe import statistics_of
 from a1gm.nmmf.read import open_table
-from a1gm._result.fit import RankOneFit
 
 __all__ = ["SharedTableFit", "view_table"]
 
@@ -234,7 +235,7 @@ class SharedTableFit(RankOneFit):
 
 def view_table(
     table: SharedTable,
-    seen: SideBySide,
+    seen: Observation,
     own: slice,
     joint: RankOneFit,
     first_line: int | None,
@@ -277,9 +278,9 @@ def view_table(
     )
 
 
-def _statistics_of(seen: SideBySide, own: slice) -> TableStatistics | WideStatistics:
+def _statistics_of(seen: Observation, own: slice) -> TableStatistics | WideStatistics:
     """Statistics of some columns, with the lines of all."""
-    whole = seen.statistics
+    whole = statistics_of(seen)
     if own == slice(0, whole.n_cols):
         return whole
     words = -(-(own.stop - own.start) // 64)

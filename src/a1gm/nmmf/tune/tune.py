@@ -9,27 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._solve.components import find_components
-from a1gm._solve.core import solve_core
-from a1gm._solve.expand import Factors, expand_factors
 from a1gm._api.fit import DEFAULT_MAX_ITER, check_options
-from a1gm._kernel import kernel, threads_for
-from a1gm._solve.reduce import reduce_statistics
-from a1gm._observe.statistics import WideStatistics
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
+from a1gm._observe.one_pass import observe_side_by_side
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.fit import check_weight, lay_out_nmmf
-from a1gm.nmmf.tune.hidden import hide_cells
-from a1gm.nmmf.tune.lines import KeptLines, first_columns, join_lines, lines_of
-from a1gm.nmmf.layout import Layout, SharedTable
-from a1gm.nmmf.observe import observe_row_set
+from a1gm.nmmf.tune.grid import Grid
+from a1gm.nmmf.tune.hidden import check_share, hide_cells
 
 __all__ = ["NMMFTuning", "tune_nmmf"]
 
 DEFAULT_GRID = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 DEFAULT_SHARE = 0.1
-MAX_SWEEPS = 60  # more are needed by few tables, which are then solved one by one
 ENOUGH_CELLS = 25_000  # hidden cells that tell weights apart as well as more would
 
 
@@ -127,14 +119,12 @@ def tune_nmmf(
 
     Notes
     -----
-    The rows are dealt to groups (in turn, or in runs when X is large), and some of the
-    groups, drawn at random, hide neighbouring columns from a random place on, so that
-    each cell has the same chance to be hidden. This adds few patterns: the tables are
-    read once, and all pairs of weights are solved side by side from the same sums.
-    Cells that X alone could not predict (their row or column has nothing left but
-    zeros, or is cut off) are hidden but not scored, so that all scores are of the same
-    cells. If a large X changes along its rows, the scores depend on the runs that were
-    drawn: shuffle the rows, or try other values of ``random_state``.
+    Some rows, drawn at random, are dealt to a few groups, and each group hides
+    neighbouring columns from a random place on, so that each cell has the same chance
+    to be hidden. This adds few patterns of holes: the tables are read once, and all
+    pairs of weights are solved side by side from the same sums. Cells that X alone
+    could not predict (their row or column has nothing left but zeros, or is cut off)
+    are hidden but not scored, so that all scores are of the same cells.
 
     Examples
     --------
@@ -155,17 +145,27 @@ def tune_nmmf(
     if len(tables) == 1:
         msg = "tune_nmmf needs Y or Z: without side tables there is nothing to weigh."
         raise ParameterError(msg)
-    if share is None:
-        x = tables["X"].source
-        share = min(DEFAULT_SHARE, ENOUGH_CELLS / (x.n_rows * x.n_cols))
-    grid = _Grid(layout, tables, share, _generator(random_state), n_threads)
     a = _weights(alphas, "alphas", given="Y" in tables)
     b = _weights(betas, "betas", given="Z" in tables)
-    points = [(float(alpha), float(beta)) for alpha in a for beta in b]
-    found = grid.scores([*points, (0.0, 0.0)], tol, max_iter)
-    scores = np.array([found[point] for point in points]).reshape(len(a), len(b))
-    alone = found[0.0, 0.0]
-    return NMMFTuning(a, b, scores, alone, grid.held_out.n_cells)
+    x = tables["X"]
+    if share is None:
+        share = min(DEFAULT_SHARE, ENOUGH_CELLS / (x.n_rows * x.n_cols))
+    check_share(share, x.n_cols)
+    kept, hidden = hide_cells(x.source, share, _generator(random_state))
+    if hidden.has_bad_cells:  # the whole table counts them, and names the first
+        observe_side_by_side([x], separate=False, n_threads=n_threads)
+    rest = tuple(replace(t, source=kept) if t is x else t for t in layout.tables)
+    grid = Grid(
+        replace(layout, tables=rest),
+        hidden,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+    )
+    # The last pair is X alone.
+    found = grid.scores(np.array([*((p, q) for p in a for q in b), (0.0, 0.0)]))
+    scores = found[:-1].reshape(len(a), len(b))
+    return NMMFTuning(a, b, scores, float(found[-1]), grid.hidden.n)
 
 
 def _is_share(value: Any) -> bool:
@@ -196,99 +196,3 @@ def _weights(asked: Iterable[float] | None, name: str, *, given: bool) -> Floats
     for weight in weights:
         check_weight(weight, f"Each of {name}", ParameterError)
     return np.array(weights, np.float64)
-
-
-class _Grid:
-    """The sums of the tables, for any pair of weights."""
-
-    def __init__(
-        self,
-        layout: Layout,
-        tables: dict[Any, SharedTable],
-        share: float,
-        rng: np.random.Generator,
-        n_threads: int | None,
-    ) -> None:
-        rows = [layout.tables[t] for t in layout.row_sets[0].tables]
-        self.held_out = hide_cells(rows, share=share, rng=rng, n_threads=n_threads)
-        self._n_threads = n_threads
-        kept = self.held_out.kept
-        self._n_lines = len(kept.bits)  # of X and Z; those of Y follow
-        self._y_col_sums = np.zeros(len(kept.col_sums))
-        self._lines = kept
-        if "Y" in tables:
-            y = _lines_of_y(tables["Y"], n_threads).widened(len(kept.col_sums))
-            self._y_col_sums = y.col_sums
-            self._lines = join_lines([kept, y])
-
-    def scores(
-        self, points: list[tuple[float, float]], tol: float, max_iter: int
-    ) -> dict[tuple[float, float], float]:
-        """Divergence of the hidden cells for many pairs of weights."""
-        points = list(dict.fromkeys(points))
-        alphas, betas = np.array(points).T
-        col_sums = self._col_sums(alphas, betas)
-        nothing = np.zeros(len(points))
-        h, gap = kernel.scale_together(
-            self._lines.bits,
-            self._lines.sums,
-            self._n_lines,
-            np.stack([nothing + 1.0, betas, alphas, nothing]),
-            col_sums,
-            col_sums / col_sums.max(axis=1, keepdims=True),
-            tol,
-            min(MAX_SWEEPS, max_iter),
-            threads_for(self._lines.bits.size * len(points), self._n_threads),
-        )
-        done = gap <= tol
-        row_part = {beta: self.held_out.row_part(beta) for beta in {*betas.tolist()}}
-        parts = np.array([row_part[beta] for beta in betas.tolist()])
-        scores = np.empty(len(points))
-        with np.errstate(divide="ignore"):  # lines that only the side tables steer
-            scales = self.held_out.scales(h[done])
-        scores[done] = self.held_out.scores(betas[done], scales, h[done], parts[done])
-        for k in np.flatnonzero(~done):
-            factors = self._solve(*points[k], tol, max_iter)
-            one = slice(k, k + 1)
-            scores[one] = self.held_out.scores(
-                betas[one],
-                factors.line_scale[None, self.held_out.lines],
-                factors.col_factor[None],
-                parts[one],
-            )
-        return dict(zip(points, scores.tolist(), strict=True))
-
-    def _col_sums(self, alphas: Floats, betas: Floats) -> Floats:
-        """Weighted column sums, a row for each pair of weights."""
-        sums = self.held_out.kept.col_sums + alphas[:, None] * self._y_col_sums
-        sums[:, self.held_out.n_cols :] *= betas[:, None]
-        return sums
-
-    def _solve(self, alpha: float, beta: float, tol: float, max_iter: int) -> Factors:
-        """Solve for one pair of weights, however slow the plain sweeps are."""
-        n_cols = len(self._y_col_sums) if beta else self.held_out.n_cols
-        lines = slice(None) if alpha else slice(self._n_lines)
-        bits = first_columns(self._lines.bits[lines], n_cols)
-        positive = first_columns(self._lines.positive[lines], n_cols)
-        row_sums = self._lines.sums[lines] @ np.array([1.0, beta])
-        row_sums[self._n_lines :] *= alpha
-        col_sums = self._col_sums(np.array([alpha]), np.array([beta]))[0, :n_cols]
-        has_zero = not np.array_equal(bits, positive)
-        statistics = WideStatistics(
-            bits, positive if has_zero else None, row_sums, col_sums
-        )
-        reduced = reduce_statistics(statistics, find_components(statistics), force=True)
-        core = solve_core(reduced, tol=tol, max_iter=max_iter)
-        return expand_factors(
-            reduced, core, row_sums, lambda: statistics.has_observed()[1]
-        )
-
-
-def _lines_of_y(y: SharedTable, n_threads: int | None) -> KeptLines:
-    seen = observe_row_set([y], n_threads=n_threads, separate=False)
-    lines = lines_of(seen.statistics, seen.row_sums, y.source.n_cols)
-    return replace(
-        lines,
-        sums=np.ldexp(lines.sums, seen.exponent),
-        col_sums=np.ldexp(lines.col_sums, seen.exponent),
-    )
