@@ -69,7 +69,7 @@ def test_it_is_fit_nmmf():
     np.testing.assert_array_equal(model.b_, fit.b)
     np.testing.assert_array_equal(model.components_, fit.h[None])
     assert model.divergence_ == pytest.approx(fit.divergence)
-    assert model.is_exact_
+    assert model.converged_
     assert model.certificate_ <= 1e-10
     assert model.solver_ == fit.solver
     assert model.n_iter_ == max(1, fit.n_iter)

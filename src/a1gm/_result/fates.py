@@ -7,7 +7,7 @@ column reaches the row, and undetermined when neither does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, overload
 
@@ -103,12 +103,14 @@ class Knowledge:
         is_zero_row: Bools,
         *,
         none_between: bool = False,
+        fates_of_class: Callable[[int], SmallInts] | None = None,
     ) -> None:
         self.statistics = statistics
         self.components = components
         self.line_of_row = line_of_row
         self.is_zero_row = is_zero_row
         self.none_between = none_between  # no observed cell joins two components
+        self._find_fates = fates_of_class or self._fates_of_class
         self._fates: dict[int, SmallInts] = {}
 
     @cached_property
@@ -140,27 +142,30 @@ class Knowledge:
                 waiting.extend(fresh)
         return reached
 
-    def _fates_of_class(self, row_class: int) -> SmallInts:
+    def fates_of_class(self, row_class: int) -> SmallInts:
         """Fate by component of the column; the last place is for empty columns."""
         if row_class not in self._fates:
-            n = self.components.n
-            fates = np.full(n + 1, UNDETERMINED, np.int32)
-            forward, backward = self._edges
-            if row_class >= n:
-                line = row_class - n
-                observed = self.statistics.observed_lines(slice(line, line + 1))[0]
-                start = np.unique(self.components.col[observed])
-                fates[:n][self._spread(start, forward)] = ZERO
-            elif row_class >= 0:
-                own = np.array([row_class])
-                fates[:n][self._spread(own, backward)] = UNBOUNDED
-                fates[:n][self._spread(own, forward)] = ZERO
-                fates[row_class] = FINITE
-            else:
-                fates[:] = EMPTY
-            fates[n] = EMPTY
-            self._fates[row_class] = fates
+            self._fates[row_class] = self._find_fates(row_class)
         return self._fates[row_class]
+
+    def _fates_of_class(self, row_class: int) -> SmallInts:
+        n = self.components.n
+        fates = np.full(n + 1, UNDETERMINED, np.int32)
+        forward, backward = self._edges
+        if row_class >= n:
+            line = row_class - n
+            observed = self.statistics.observed_lines(slice(line, line + 1))[0]
+            start = np.unique(self.components.col[observed])
+            fates[:n][self._spread(start, forward)] = ZERO
+        elif row_class >= 0:
+            own = np.array([row_class])
+            fates[:n][self._spread(own, backward)] = UNBOUNDED
+            fates[:n][self._spread(own, forward)] = ZERO
+            fates[row_class] = FINITE
+        else:
+            fates[:] = EMPTY
+        fates[n] = EMPTY
+        return fates
 
     def _class_of_lines(self, lines: Ints, is_zero: Bools) -> Ints:
         component = self.components.line[lines].astype(np.int64)
@@ -178,7 +183,7 @@ class Knowledge:
     def _lookup(self, classes: Ints) -> tuple[SmallInts, Ints]:
         """Table of fates by component, and the line of it for each class given."""
         unique, place = np.unique(classes, return_inverse=True)
-        table = np.array([self._fates_of_class(int(c)) for c in unique])
+        table = np.array([self.fates_of_class(int(c)) for c in unique])
         return table.reshape(len(unique), self.components.n + 1), place.ravel()
 
     def fates(self, rows: Ints, cols: Ints) -> SmallInts:
@@ -236,7 +241,7 @@ class Knowledge:
         for row_class, n_rows in zip(
             *np.unique(classes, return_counts=True), strict=True
         ):
-            fates = self._fates_of_class(int(row_class))
+            fates = self.fates_of_class(int(row_class))
             per_fate = np.bincount(fates, cols, minlength=len(FATES))
             counts += n_rows * per_fate.astype(np.int64)
         return counts

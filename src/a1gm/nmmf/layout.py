@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -98,6 +99,19 @@ class Layout:
     def is_passive_set(self, entities: EntitySet) -> bool:
         """Whether no table of these entities steers."""
         return all(self.tables[t].is_passive for t in entities.tables)
+
+    def labels_of(self, name: Hashable) -> Any:
+        """Names of the entities of a set, from the first table that has them."""
+        found = [
+            labels
+            for t in self.tables
+            for entities, labels in (
+                (self.row_sets[t.row_set], t.source.row_labels),
+                (self.col_sets[t.col_set], t.source.col_labels),
+            )
+            if entities.name == name and labels is not None
+        ]
+        return found[0] if found else None
 
     def without_data(self) -> Layout:
         """The same layout with tables that know their shape only."""

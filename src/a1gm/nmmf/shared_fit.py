@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,21 +15,22 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed
 from a1gm._observe.one_pass import Observation
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells
-from a1gm._result.fit import RankOneFit
 from a1gm._result.messages import MOST_LINES, text_of_unknown_cells, text_of_zeros
 from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.components import Components
 from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import (
     EmptyLineWarning,
     UndeterminedError,
     UndeterminedWarning,
 )
-from a1gm.nmmf.layout import Layout, SharedTable
-from a1gm.nmmf.passive import Shares, joint_components
+from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.passive import Shares
 from a1gm.nmmf.solve import Solution
-from a1gm.nmmf.view import SharedTableFit, view_table
+from a1gm.nmmf.view import TableView, joint_knowledge, table_knowledge
 
-__all__ = ["SharedFit"]
+__all__ = ["SharedFit", "warn_of_unknown"]
 
 
 class SharedFit:
@@ -68,67 +69,50 @@ class SharedFit:
         """Blocks with data of their own; scales between blocks are not determined."""
         return self._solution.raw.n_blocks
 
-    @property
+    @cached_property
     def certificate(self) -> float:
         """Largest relative mismatch between the weighted margins of fit and data."""
-        return self._joint.certificate
+        return margin_mismatch(self._solution.raw, self._solution.statistics)
 
     @property
-    def is_exact(self) -> bool:
+    def converged(self) -> bool:
         """Whether the certificate is within the tolerance asked for."""
         return self.certificate <= self.tol
 
     @property
     def attained(self) -> bool:
         """Whether a minimiser exists; False when observed zeros had to be given up."""
-        steering = [t for t in self._layout.tables if not t.is_passive]
-        return not any(self._views[t.key]._n_between for t in steering)
+        return not any(view.n_given_up for view in self._views.values())
+
+    @property
+    def _is_one_block(self) -> bool:
+        """Whether all tables are one block and have no zeros."""
+        return self.n_blocks == 1 and self._solution.components is None
 
     @cached_property
-    def _joint(self) -> RankOneFit:
-        """The fit of the joint table, its lines as rows."""
-        solution = self._solution
-        rows = solution.raw.line_factor.copy()
-        rows[~solution.statistics.has_observed()[0]] = np.nan
-        return RankOneFit(
-            row_factor=rows,
-            col_factor=solution.raw.col_factor,
-            factors=solution.raw,
-            statistics=solution.statistics,
-            line_of_row=None,
-            components=solution.components,
-            source=None,
-            exponent=solution.joint.exponent,
-            has_negatives=False,
-            tol=self.tol,
-            row_labels=None,
-            col_labels=None,
-            on_undetermined=self._on_undetermined,
-            has_rows=True,
-        )
-
-    @cached_property
-    def _views(self) -> dict[Hashable, SharedTableFit]:
-        """Each table as a fit of its own, turned to the row side."""
-        shares, n = self._shares, joint_components(self._solution).n
+    def _views(self) -> dict[Hashable, TableView]:
+        """Each table with its factors, turned to the row side."""
+        shares, joint = self._shares, joint_knowledge(self._solution)
         views = {}
-        for r, entities in enumerate(self._layout.row_sets):
+        for table in self._layout.tables:
+            r, c = table.row_set, table.col_set
             place = self._solution.joint.lines.get(r)
-            start = 0
-            for t in entities.tables:
-                table = self._layout.tables[t]
-                c, stop = table.col_set, start + table.source.n_cols
-                views[table.key] = view_table(
-                    table,
-                    self._seen[r],
-                    slice(start, stop),
-                    self._joint,
-                    None if place is None else place.start,
-                    (shares.row_factor[r], shares.col_factor[c]),
-                    (shares.line_component[r], shares.col_component[c], n),
-                    (shares.line_block[r], shares.col_block[c]),
-                )
-                start = stop
+            knowledge = table_knowledge(
+                self._seen[r],
+                self._solution.joint.columns_of(table),
+                Components(shares.line_component[r], shares.col_component[c]),
+                shares.row_factor[r] == 0.0,
+                joint,
+                None if place is None else place.start,
+            )
+            views[table.key] = TableView(
+                table,
+                knowledge,
+                shares.row_factor[r],
+                shares.col_factor[c],
+                self._is_one_block,
+                self._on_undetermined,
+            )
         return views
 
     # ------------------------------------------------------------------ by table
@@ -140,7 +124,7 @@ class SharedFit:
         changed since the fit gives the divergence of the changed one. NaN for a table
         of weight 0 with observed cells whose value is not determined.
         """
-        return {t.key: self._views[t.key].divergence for t in self._layout.tables}
+        return {key: view.divergence for key, view in self._views.items()}
 
     @property
     def divergence(self) -> float:
@@ -157,28 +141,12 @@ class SharedFit:
     @cached_property
     def undetermined(self) -> dict[Any, UndeterminedCells]:
         """Missing cells of each table that the data do not determine."""
-        found = {}
-        for table in self._layout.tables:
-            cells = self._views[table.key].undetermined
-            if table.transposed:
-                order = np.lexsort((cells.row, cells.column))
-                cells = UndeterminedCells(
-                    cells.column[order], cells.row[order], cells.code[order]
-                )
-            found[table.key] = cells
-        return found
+        return {key: view.undetermined for key, view in self._views.items()}
 
     @property
     def n_undetermined(self) -> int:
         """Missing cells of all tables that cannot be known."""
-        return sum(self._views[t.key].n_undetermined for t in self._layout.tables)
-
-    def _reconstruct(self, table: SharedTable) -> Floats:
-        fitted = self._views[table.key].reconstruct()
-        return fitted.T if table.transposed else fitted
-
-    def _impute(self, table: SharedTable, X: Any, how: OnUndetermined | None) -> Any:
-        return self._views[table.key].impute(X, on_undetermined=how)
+        return sum(view.n_undetermined for view in self._views.values())
 
     # ------------------------------------------------------------------ by entity
     def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:
@@ -200,73 +168,6 @@ class SharedFit:
     def blocks(self) -> dict[Any, SmallInts]:
         """Block of each entity; -1 where the factor is 0 or NaN."""
         return {name: block for name, (_, block) in self._by_entity().items()}
-
-    # ------------------------------------------------------------------- warnings
-    def say_what_is_unknown(self) -> None:
-        """Warn of a poor certificate, empty entities and cells that cannot be known."""
-        raw = self._solution.raw
-        if raw.gap > self.tol:
-            warn_of_gap(raw, self.tol)
-        self._warn_of_empty_entities()
-        if raw.n_blocks == 1 and self._solution.components is None:
-            return
-        texts = [self._describe_unknown(table) for table in self._layout.tables]
-        text = " ".join(text for text in texts if text)
-        if text and self._on_undetermined == "raise":
-            raise UndeterminedError(text)
-        if text and self._on_undetermined == "warn":
-            warn_user(text, UndeterminedWarning)
-
-    def _warn_of_empty_entities(self) -> None:
-        texts = []
-        for name, factor, labels in self._factors_by_name():
-            names = [
-                str(k) if labels is None else text_of_label(labels[k])
-                for k in np.flatnonzero(np.isnan(factor)).tolist()
-            ]
-            if names:
-                texts.append(f"{name}[{listed(names, MOST_LINES)}]")
-        if texts:
-            text = (
-                f"Nothing determines {' and '.join(texts)}: these factors are NaN, and "
-                "the cells that need them stay missing."
-            )
-            warn_user(text, EmptyLineWarning)
-
-    def _factors_by_name(self) -> list[tuple[str, Floats, Any]]:
-        """Name, factor and labels of each set of entities."""
-        tables = self._layout.tables
-        row, col = self._shares.row_factor, self._shares.col_factor
-        sets: list[tuple[str, Floats, Any]] = []
-        for r, entities in enumerate(self._layout.row_sets):
-            labels = _first(t.source.row_labels for t in tables if t.row_set == r)
-            sets.append((str(entities.name), row[r], labels))
-        for c, entities in enumerate(self._layout.col_sets):
-            labels = _first(t.source.col_labels for t in tables if t.col_set == c)
-            sets.append((str(entities.name), col[c], labels))
-        return sets
-
-    def _describe_unknown(self, table: SharedTable) -> str:
-        view = self._views[table.key]
-        counts = view._knowledge.counts
-        parts = []
-        if not table.is_passive and view._n_between:
-            parts.append(text_of_zeros(view._n_between, of=table.name))
-        _, n_apart, first_apart = view.observed_unknown
-        if n_apart:
-            parts.append(
-                f"For {counted(n_apart, 'observed cell')} of {table.name} there is no "
-                "fitted value (NaN in fit.reconstruct()): a table of weight 0 does not "
-                "relate the scales of its entities, and no other table does. The first "
-                f"is {table.where(*first_apart)}."
-            )
-        n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
-        if n_unbounded or n_open:
-            first = table.where(*view._knowledge.first_unknown())
-            parts.append(
-                text_of_unknown_cells(n_unbounded, n_open, first, of=table.name)
-            )
-        return " ".join(parts)
 
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
@@ -292,8 +193,8 @@ class SharedFit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: only their divergences travel."""
-        state = self.__dict__.copy()
-        state["divergences"], state["_views"] = self.divergences, self._views
+        state = {**self.__dict__, "divergences": self.divergences}
+        state.pop("_views", None)
         layout = self._layout.without_data()
         joint = replace(self._solution.joint, layout=layout)
         state["_layout"] = layout
@@ -308,6 +209,55 @@ def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:
     return np.where(np.nan_to_num(factor) > 0.0, block, -1).astype(np.int32)
 
 
-def _first(labels: Iterable[Any]) -> Any:
-    """The first labels that there are."""
-    return next((found for found in labels if found is not None), None)
+def _describe_unknown(view: TableView) -> str:
+    """Say what cannot be known of one table; empty when there is nothing to say."""
+    table, counts, parts = view.table, view.knowledge.counts, []
+    if view.n_given_up:
+        parts.append(text_of_zeros(view.n_given_up, of=table.name))
+    _, n_apart, first_apart = view.observed_unknown
+    if n_apart:
+        parts.append(
+            f"For {counted(n_apart, 'observed cell')} of {table.name} there is no "
+            "fitted value (NaN in fit.reconstruct()): a table of weight 0 does not "
+            "relate the scales of its entities, and no other table does. The first "
+            f"is {table.where(*first_apart)}."
+        )
+    n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
+    if n_unbounded or n_open:
+        first = table.where(*view.knowledge.first_unknown())
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, of=table.name))
+    return " ".join(parts)
+
+
+def warn_of_unknown(fit: SharedFit) -> None:
+    """Warn of a poor certificate, empty entities and cells that cannot be known."""
+    raw = fit._solution.raw
+    if raw.gap > fit.tol:
+        warn_of_gap(raw, fit.tol)
+    _warn_of_empty_entities(fit)
+    if fit._is_one_block:
+        return
+    texts = [_describe_unknown(view) for view in fit._views.values()]
+    text = " ".join(text for text in texts if text)
+    if text and fit._on_undetermined == "raise":
+        raise UndeterminedError(text)
+    if text and fit._on_undetermined == "warn":
+        warn_user(text, UndeterminedWarning)
+
+
+def _warn_of_empty_entities(fit: SharedFit) -> None:
+    texts = []
+    for name, (factor, _) in fit._by_entity().items():
+        empty = np.flatnonzero(np.isnan(factor)).tolist()
+        if empty:
+            labels = fit._layout.labels_of(name)
+            names = [
+                str(k) if labels is None else text_of_label(labels[k]) for k in empty
+            ]
+            texts.append(f"{name}[{listed(names, MOST_LINES)}]")
+    if texts:
+        text = (
+            f"Nothing determines {' and '.join(texts)}: these factors are NaN, and the "
+            "cells that need them stay missing."
+        )
+        warn_user(text, EmptyLineWarning)
