@@ -7,18 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._api.fit import solve_plain_table, solve_wide_table
 from a1gm._base.float_range import LEAST, product
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.one_pass import Observation
-from a1gm._observe.statistics import Statistics, TableStatistics, weighted_counts
+from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.components import Components, find_components
-from a1gm._solve.core import solve_core
-from a1gm._solve.expand import Factors, expand_factors
-from a1gm._solve.reduce import reduce_statistics
+from a1gm._solve.components import Components
+from a1gm._solve.expand import Factors
 from a1gm.exceptions import NotRepresentableError
+from a1gm.nmmf.dispatch import solve
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
@@ -51,8 +49,15 @@ class Solution:
 def solve_joint(
     joint: JointTable, *, tol: float, max_iter: int, n_threads: int | None = None
 ) -> Solution:
-    """Reduce, solve and expand the joint table, and share its factors out."""
-    statistics, components, raw = _solve(joint, tol, max_iter, n_threads)
+    """Solve the joint table, and share its factors out."""
+    solved = solve(
+        joint.statistics(),
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        read_cells=joint.pairs,
+    )
+    raw, statistics = solved.factors, solved.statistics
     # A fit that has not reached tol says so itself, and closed forms have no gap.
     if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
         raw = set_levels(joint, raw, statistics, tol)
@@ -60,32 +65,7 @@ def solve_joint(
     if shared is None:
         check_digits(raw, statistics, tol)
         shared = _share_out(joint, raw, statistics.row_sums)
-    return Solution(joint, statistics, components, raw, *shared)
-
-
-def _solve(
-    joint: JointTable, tol: float, max_iter: int, n_threads: int | None
-) -> tuple[Statistics, Components | None, Factors]:
-    statistics = joint.statistics()
-    if isinstance(statistics, TableStatistics):
-        plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
-    else:
-        plain = solve_wide_table(
-            statistics, tol=tol, max_iter=max_iter, n_threads=n_threads
-        )
-    if plain is not None:
-        return statistics, None, plain
-    components = find_components(statistics)
-    reduced = reduce_statistics(statistics, components)
-    if reduced is None:  # leaves among as many patterns as rows: the cells are needed
-        statistics = joint.pairs()
-        components = find_components(statistics)
-        reduced = reduce_statistics(statistics, components)
-    core = solve_core(reduced, tol=tol, max_iter=max_iter)
-    raw = expand_factors(
-        reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
-    )
-    return statistics, components, raw
+    return Solution(joint, statistics, solved.components, raw, *shared)
 
 
 def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:

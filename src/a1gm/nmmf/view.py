@@ -226,9 +226,8 @@ class TableView:
         total = 0
         for some, observed in line_blocks(self.knowledge.statistics):
             apart = components.line[some, None] != components.col
-            total += int(
-                ((observed & apart & positive).sum(axis=1) * n_rows[some]).sum()
-            )
+            between = observed & apart & positive
+            total += int(between.sum(axis=1) @ n_rows[some])
         return total
 
     # ---------------------------------------------------------------------- filling
