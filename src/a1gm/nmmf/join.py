@@ -1,7 +1,7 @@
 """The joint table: the statistics of all row sets one below the other.
 
 The table itself, ``[[X, Z], [Y, nothing]]`` in the case of three, is never built. Its
-lines are the patterns of each row set, or the rows where there are as many patterns.
+rows are the patterns of each row set; where almost every row has its own, all rows.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["JointTable", "join"]
 class JointTable:
     """Statistics of the joint table, and where its sets begin.
 
-    ``row_sets`` and ``col_sets`` are the numbers of the sets that take part (those of
-    tables that steer); ``lines[r]`` and ``columns[c]`` their places in the statistics.
+    Only sets of tables that steer take part: ``patterns[r]`` and ``columns[c]`` are the
+    places of row set r and column set c in the statistics.
     """
 
     layout: Layout
     seen: list[Observation]
-    lines: dict[int, slice]
+    patterns: dict[int, slice]
     columns: dict[int, slice]
     row_weight: Floats
     col_weight: Floats
@@ -47,9 +47,9 @@ class JointTable:
     is_plain: bool  # weights are row_weight * col_weight
 
     @property
-    def n_lines(self) -> int:
+    def n_patterns(self) -> int:
         """Lines of all row sets."""
-        return max(int(s.stop) for s in self.lines.values())
+        return max(int(s.stop) for s in self.patterns.values())
 
     @property
     def n_cols(self) -> int:
@@ -60,9 +60,11 @@ class JointTable:
         """Weighted sums and patterns of the joint table."""
         if not self.is_plain:
             return self.pairs()
-        if any(isinstance(self.seen[r].statistics, WideStatistics) for r in self.lines):
+        if any(
+            isinstance(self.seen[r].statistics, WideStatistics) for r in self.patterns
+        ):
             return self._wide()
-        found = [self._placed(r) for r in self.lines]
+        found = [self._placed(r) for r in self.patterns]
         if len(found) == 1:
             return TableStatistics(*found[0])
         keys, counts, sums = (np.concatenate(p) for p in zip(*found, strict=True))
@@ -98,7 +100,7 @@ class JointTable:
     def _wide(self) -> WideStatistics:
         bits, positive, row_sums = [], [], []
         col_sums = np.zeros(self.n_cols)
-        for r in self.lines:
+        for r in self.patterns:
             statistics = statistics_of(self.seen[r])
             if isinstance(statistics, TableStatistics):
                 keys, _, sums = self._placed(r)
@@ -131,10 +133,10 @@ class JointTable:
             return bits
         words = np.zeros((len(bits), -(-self.n_cols // 64)), np.uint64)
         own_bits = WideStatistics(bits, None, np.zeros(0), np.zeros(n_own))
-        for lines, cells in line_blocks(own_bits):
+        for patterns, cells in line_blocks(own_bits):
             moved: Bools = np.zeros((len(cells), self.n_cols), bool)
             moved[:, joint] = cells[:, own]
-            words[lines] = pack_bits(moved)
+            words[patterns] = pack_bits(moved)
         return words
 
     def row_sums(self, r: int) -> Floats:
@@ -178,30 +180,30 @@ class JointTable:
         return float(weight)
 
     def pairs(self) -> PairStatistics:
-        """Every observed (line, column) with its weighted sum, and its weight."""
-        lines, cols, sums, weights = [], [], [], []
-        for r, place in self.lines.items():
+        """Every observed (pattern, column) with its weighted sum, and its weight."""
+        patterns, cols, sums, weights = [], [], [], []
+        for r, place in self.patterns.items():
             own, joint, weight = self.own_columns(r)
             # Sums carry a power of two; the fitted cells, all in one unit, do not.
             unit = math.ldexp(1.0, self.exponent - self.seen[r].exponent)
             for start, observed, values in self._cells(r, own):
                 i, j = np.nonzero(observed)
-                lines.append(i + (place.start + start))
+                patterns.append(i + (place.start + start))
                 cols.append(joint[j])
                 sums.append(values[i, j] * weight[j])
                 weights.append(weight[j] * unit)
                 if ((sums[-1] == 0.0) & (values[i, j] > 0.0)).any():
                     raise NotRepresentableError(TOO_FAR_APART)
         return _pairs_of(
-            np.concatenate(lines),
+            np.concatenate(patterns),
             np.concatenate(cols),
             np.concatenate(sums),
             None if self.is_plain else np.concatenate(weights),
-            (self.n_lines, self.n_cols),
+            (self.n_patterns, self.n_cols),
         )
 
     def _cells(self, r: int, own: Ints) -> list[tuple[int, Bools, Floats]]:
-        """First line, observed cells and sums of a row set's lines, in pieces."""
+        """First pattern, observed cells and sums of the patterns of a row set."""
         statistics = statistics_of(self.seen[r])
         if isinstance(statistics, TableStatistics):
             return [(0, statistics.observed[:, own], statistics.sums[:, own])]
@@ -221,19 +223,19 @@ class JointTable:
 
 
 def _pairs_of(
-    lines: Ints,
+    patterns: Ints,
     cols: Ints,
     sums: Floats,
     weights: Floats | None,
     shape: tuple[int, int],
 ) -> PairStatistics:
     """Sort the pairs; cells of parallel tables become one."""
-    cell = lines * shape[1] + cols
+    cell = patterns * shape[1] + cols
     order = np.argsort(cell, kind="stable")
     cell, sums = cell[order], sums[order]
     first = np.flatnonzero(np.diff(cell, prepend=-1))
-    lines, cols = np.divmod(cell[first], shape[1])
-    counts = np.bincount(lines, minlength=shape[0])
+    patterns, cols = np.divmod(cell[first], shape[1])
+    counts = np.bincount(patterns, minlength=shape[0])
     return PairStatistics(
         np.concatenate(([0], np.cumsum(counts))),
         cols.astype(np.int32),
@@ -245,13 +247,13 @@ def _pairs_of(
 
 def join(layout: Layout, seen: list[Observation]) -> JointTable:
     """Lay the observed tables out as one, with their weights."""
-    lines: dict[int, slice] = {}
+    patterns: dict[int, slice] = {}
     columns: dict[int, slice] = {}
     start = 0
     for r, entities in enumerate(layout.row_sets):
         if not layout.is_passive_set(entities):
             n = seen[r].statistics.n_lines
-            lines[r] = slice(start, start + n)
+            patterns[r] = slice(start, start + n)
             start += n
     start = 0
     for c, entities in enumerate(layout.col_sets):
@@ -264,10 +266,10 @@ def join(layout: Layout, seen: list[Observation]) -> JointTable:
     return JointTable(
         layout,
         seen,
-        lines,
+        patterns,
         columns,
         row_weight,
         col_weight,
-        exponent=common_exponent(layout, seen, list(lines)),
+        exponent=common_exponent(layout, seen, list(patterns)),
         is_plain=split is not None,
     )

@@ -25,40 +25,37 @@ from a1gm.nmmf.solve import Solution
 
 __all__ = ["Shares", "share_factors"]
 
-SEVERAL = -2  # a line whose observed columns belong to more than one component
+TOP = np.iinfo(np.int32).max
+SEVERAL = -2  # for a row whose observed columns belong to several components
 
 
 @dataclass
 class Shares:
-    """Factor, component and block of every entity set, by its number.
+    """Factor and component of every entity set, by its number.
 
-    Lines and rows are those of a row set; components and blocks are -1 where there is
-    nothing to know.
+    Row sets have a factor per row, and a component per pattern. A component is -1 where
+    nothing is known.
     """
 
     row_factor: dict[int, Floats]
     col_factor: dict[int, Floats] = field(default_factory=dict)
-    line_component: dict[int, SmallInts] = field(default_factory=dict)
+    pattern_component: dict[int, SmallInts] = field(default_factory=dict)
     col_component: dict[int, SmallInts] = field(default_factory=dict)
-    line_block: dict[int, SmallInts] = field(default_factory=dict)
-    col_block: dict[int, SmallInts] = field(default_factory=dict)
 
 
 def share_factors(
     layout: Layout, seen: list[Observation], solution: Solution, rows: dict[int, Floats]
 ) -> Shares:
     """Give every entity set its factors, those of passive tables included."""
-    joint, raw = solution.joint, solution.raw
+    joint = solution.joint
     components = joint_components(solution)
     shares = Shares(rows)
-    for r, place in joint.lines.items():
-        shares.line_component[r] = components.line[place]
-        shares.line_block[r] = raw.line_block[place]
+    for r, place in joint.patterns.items():
+        shares.pattern_component[r] = components.line[place]
     for c, place in joint.columns.items():
         shares.col_factor[c] = solution.col_factor[place]
         shares.col_component[c] = components.col[place]
-        shares.col_block[c] = raw.col_block[place]
-    steering_rows, steering_cols = set(joint.lines), set(joint.columns)
+    steering_rows, steering_cols = set(joint.patterns), set(joint.columns)
     for r, entities in enumerate(layout.row_sets):
         if r not in steering_rows:
             _passive_rows(layout, seen[r], r, entities, shares, steering_cols)
@@ -114,44 +111,36 @@ def _passive_rows(
             with np.errstate(over="ignore"):  # an infinite one is refused below
                 divisors[rows] += observed @ factor
             some[rows] |= observed.any(axis=1)
-    h_component, h_block, positive = _own_columns(layout, entities, shares, steering)
-    n_lines = seen.statistics.n_lines
-    component = np.full(n_lines, -1, np.int32)
-    block = np.full(n_lines, -1, np.int32)
-    for lines, observed in line_blocks(seen.statistics):
-        component[lines] = _common_label(observed & positive, h_component)
-        block[lines] = _common_label(observed & positive, h_block)
+    label, positive = _own_columns(layout, entities, shares, steering)
+    component = np.full(seen.statistics.n_lines, -1, np.int32)
+    for patterns, observed in line_blocks(seen.statistics):
+        component[patterns] = _common_label(observed & positive, label)
     line_of_row = seen.line_of_row
     per_row = component if line_of_row is None else component[line_of_row]
     shares.row_factor[r] = _quotient(
         sums, divisors, some & (per_row != SEVERAL), seen.exponent
     )
-    shares.line_component[r] = np.maximum(component, -1)
-    shares.line_block[r] = np.maximum(block, -1)
+    shares.pattern_component[r] = np.maximum(component, -1)
 
 
 def _own_columns(
     layout: Layout, entities: EntitySet, shares: Shares, steering: set[int]
-) -> tuple[SmallInts, SmallInts, Bools]:
-    """Component, block and sign of the factors of a row set's columns."""
-    components, blocks, positive = [], [], []
-    for t in entities.tables:
-        table = layout.tables[t]
+) -> tuple[SmallInts, Bools]:
+    """Component of a row set's columns, and which have a positive factor."""
+    components, positive = [], []
+    for table in (layout.tables[t] for t in entities.tables):
+        component, factor = np.full(table.n_cols, -1, np.int32), np.zeros(table.n_cols)
         if table.col_set in steering:
-            components.append(shares.col_component[table.col_set])
-            blocks.append(shares.col_block[table.col_set])
-            positive.append(np.nan_to_num(shares.col_factor[table.col_set]) > 0.0)
-        else:
-            nothing = np.full(table.source.n_cols, -1, np.int32)
-            components.append(nothing)
-            blocks.append(nothing)
-            positive.append(nothing > 0)
-    return np.concatenate(components), np.concatenate(blocks), np.concatenate(positive)
+            component = shares.col_component[table.col_set]
+            factor = shares.col_factor[table.col_set]
+        components.append(component)
+        positive.append(np.nan_to_num(factor) > 0.0)
+    return np.concatenate(components), np.concatenate(positive)
 
 
 def _common_label(chosen: Bools, label: SmallInts) -> SmallInts:
-    """The one label among each line's chosen columns; SEVERAL, or -1 for none."""
-    low = np.where(chosen, label, np.iinfo(np.int32).max).min(axis=1)
+    """The one label among the chosen columns of each row; SEVERAL, or -1 for none."""
+    low = np.where(chosen, label, TOP).min(axis=1)
     high = np.where(chosen, label, -1).max(axis=1)
     common = np.where(low == high, high, SEVERAL)
     return np.where(chosen.any(axis=1), common, -1).astype(np.int32)
@@ -187,52 +176,35 @@ def _passive_columns(
     size = entities.size
     sums, divisors, some = np.zeros(size), np.zeros(size), np.zeros(size, bool)
     exponent = max(joint.seen[table.row_set].exponent for table in tables)
-    top = np.iinfo(np.int32).max
-    low = {"component": np.full(size, top), "block": np.full(size, top)}
-    high = {"component": np.full(size, -1), "block": np.full(size, -1)}
+    low, high = np.full(size, TOP), np.full(size, -1)
     for table in tables:
-        r = table.row_set
-        w = shares.row_factor[r]
-        side_by_side = joint.seen[r]
-        own = joint.columns_of(table)
-        known = ~np.isnan(w)
-        line_known, line_positive, line_total = _lines_of_rows(side_by_side, w)
-        labels = {
-            "component": shares.line_component[r],
-            "block": shares.line_block[r],
-        }
-        for lines, cells in line_blocks(side_by_side.statistics):
+        r, own = table.row_set, joint.columns_of(table)
+        w, seen = shares.row_factor[r], joint.seen[r]
+        has_known, total = _by_pattern(seen, w)
+        for patterns, cells in line_blocks(seen.statistics):
             observed = cells[:, own]
             with np.errstate(over="ignore"):  # an infinite one is refused below
-                divisors += line_total[lines] @ observed
-            some |= (observed & line_known[lines, None]).any(axis=0)
-            counts = observed & line_positive[lines, None]
-            for name, label in labels.items():
-                column = label[lines, None]
-                low[name] = np.minimum(low[name], np.where(counts, column, top).min(0))
-                high[name] = np.maximum(high[name], np.where(counts, column, -1).max(0))
-        unit = math.ldexp(1.0, side_by_side.exponent - exponent)
-        sums += _column_sums(table, side_by_side, own, known) * unit
-    several = (low["component"] < high["component"]) & (high["component"] >= 0)
+                divisors += total[patterns] @ observed
+            some |= (observed & has_known[patterns, None]).any(axis=0)
+            positive = observed & (total[patterns, None] > 0.0)
+            label = shares.pattern_component[r][patterns, None]
+            low = np.minimum(low, np.where(positive, label, TOP).min(axis=0))
+            high = np.maximum(high, np.where(positive, label, -1).max(axis=0))
+        unit = math.ldexp(1.0, seen.exponent - exponent)
+        sums += _column_sums(table, seen, own, ~np.isnan(w)) * unit
+    several = (low < high) & (high >= 0)
     shares.col_factor[c] = _quotient(sums, divisors, some & ~several, exponent)
-    for name, target in (
-        ("component", shares.col_component),
-        ("block", shares.col_block),
-    ):
-        label = np.where(low[name] == high[name], high[name], -1)
-        target[c] = label.astype(np.int32)
+    shares.col_component[c] = np.where(low == high, high, -1).astype(np.int32)
 
 
-def _lines_of_rows(seen: Observation, w: Floats) -> tuple[Bools, Bools, Floats]:
-    """Whether a line's factors are known, whether some are positive, and their sum."""
-    filled = np.nan_to_num(w, nan=0.0)
+def _by_pattern(seen: Observation, w: Floats) -> tuple[Bools, Floats]:
+    """Whether some row of each pattern has a known factor, and the sum of these."""
+    known, filled = ~np.isnan(w), np.nan_to_num(w, nan=0.0)
     if seen.line_of_row is None:
-        return ~np.isnan(w), filled > 0.0, filled
+        return known, filled
     n = seen.statistics.n_lines
-    total = weighted_counts(seen.line_of_row, filled, n)
-    known = np.zeros(n, bool)
-    known[seen.line_of_row[~np.isnan(w)]] = True
-    return known, total > 0.0, total
+    n_known = np.bincount(seen.line_of_row[known], minlength=n)
+    return n_known > 0, weighted_counts(seen.line_of_row, filled, n)
 
 
 def _column_sums(

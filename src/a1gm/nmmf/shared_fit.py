@@ -26,7 +26,7 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 from a1gm.nmmf.layout import Layout
-from a1gm.nmmf.passive import Shares
+from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
 from a1gm.nmmf.view import TableView, joint_knowledge, table_knowledge
 
@@ -96,11 +96,11 @@ class SharedFit:
         views = {}
         for table in self._layout.tables:
             r, c = table.row_set, table.col_set
-            place = self._solution.joint.lines.get(r)
+            place = self._solution.joint.patterns.get(r)
             knowledge = table_knowledge(
                 self._seen[r],
                 self._solution.joint.columns_of(table),
-                Components(shares.line_component[r], shares.col_component[c]),
+                Components(shares.pattern_component[r], shares.col_component[c]),
                 shares.row_factor[r] == 0.0,
                 joint,
                 None if place is None else place.start,
@@ -152,16 +152,19 @@ class SharedFit:
     def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:
         """Factor and block of the entities of each set."""
         found: dict[Any, tuple[Floats, SmallInts]] = {}
-        shares = self._shares
+        shares, block_of = self._shares, _block_of_component(self._solution)
         for r, entities in enumerate(self._layout.row_sets):
-            factor, block = shares.row_factor[r], shares.line_block[r]
-            line_of_row = self._seen[r].line_of_row
+            component, line_of_row = (
+                shares.pattern_component[r],
+                self._seen[r].line_of_row,
+            )
             if line_of_row is not None:
-                block = block[line_of_row]
-            found[entities.name] = factor, _where_positive(factor, block)
+                component = component[line_of_row]
+            factor = shares.row_factor[r]
+            found[entities.name] = factor, _where_positive(factor, block_of[component])
         for c, entities in enumerate(self._layout.col_sets):
-            factor = shares.col_factor[c]
-            found[entities.name] = factor, _where_positive(factor, shares.col_block[c])
+            factor, component = shares.col_factor[c], shares.col_component[c]
+            found[entities.name] = factor, _where_positive(factor, block_of[component])
         return found
 
     @cached_property
@@ -203,6 +206,18 @@ class SharedFit:
 
     def _repr_html_(self) -> str:
         return html_table(type(self).__name__, self.summary())
+
+
+def _block_of_component(solution: Solution) -> SmallInts:
+    """Block of each component of the joint table; -1 for one without data, and last."""
+    components, raw = joint_components(solution), solution.raw
+    block_of = np.full(components.n + 1, -1, np.int32)
+    for component, block in (
+        (components.line, raw.line_block),
+        (components.col, raw.col_block),
+    ):
+        block_of[component[block >= 0]] = block[block >= 0]
+    return block_of
 
 
 def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:

@@ -99,7 +99,7 @@ class Grid:
         table = joint.statistics()
         assert isinstance(table, TableStatistics)
         n_cols = self.hidden.cells.shape[1]
-        is_y = np.arange(table.n_lines) >= joint.lines[0].stop
+        is_y = np.arange(table.n_lines) >= joint.patterns[0].stop
         is_z = np.arange(table.n_cols) >= n_cols
         row_part = np.where(is_y, pairs[:, :1], 1.0)
         col_part = np.where(is_z, pairs[:, 1:], 1.0)
