@@ -24,7 +24,7 @@ from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
 from a1gm.nmmf.fit import fit_nmmf
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.new_rows import shared_row_factors
+from a1gm.nmmf.new_rows import NewRows, shared_row_factors
 from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit, fitted_table
 
@@ -195,7 +195,8 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         ndarray of shape (n_samples, 1)
-            NaN for a row that observes nothing (in X alone, when Z has weight 0).
+            NaN for a row that observes nothing (in X alone, when Z has weight 0), or
+            is positive in several blocks.
 
         Raises
         ------
@@ -207,9 +208,10 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_same_features(self, X)
         x, z = fitted_table(self._fit, "X"), self._read_z(Z, source)
         assert x is not None
-        tables = [(replace(x, source=source), self._fit.h)]
+        fit, blocks = self._fit, self._fit.blocks
+        tables = [NewRows(replace(x, source=source), fit.h, blocks["h"])]
         if z is not None:
-            tables.append((z, self._fit.b))
+            tables.append(NewRows(z, fit.b, blocks["b"]))
         factors = shared_row_factors(tables)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):

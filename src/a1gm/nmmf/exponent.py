@@ -45,10 +45,10 @@ def common_exponent(
     usual = max(seen[r].exponent for r in row_sets)
     usual += usual % 2
     steering = [
-        (r, k, layout.tables[t].weight)
+        (r, k, table.weight)
         for r in row_sets
-        for k, t in enumerate(layout.row_sets[r].tables)
-        if not layout.tables[t].is_passive
+        for k, table in enumerate(layout.of_rows(r))
+        if not table.is_passive
     ]
     is_untouched = all(w == 1.0 and seen[r].exponent == usual for r, _, w in steering)
     if is_untouched and sum(_total(seen[r]) for r in row_sets) < 2.0**HIGH:
@@ -93,7 +93,7 @@ def _total(seen: Observation) -> float:
 
 def _sums_of_table(layout: Layout, seen: Observation, r: int, k: int) -> Floats:
     """Every sum of one table that the weights will multiply."""
-    widths = [layout.tables[t].source.n_cols for t in layout.row_sets[r].tables]
+    widths = [table.n_cols for table in layout.of_rows(r)]
     own = slice(sum(widths[:k]), sum(widths[: k + 1]))
     statistics = seen.statistics
     if isinstance(statistics, TableStatistics):

@@ -48,7 +48,7 @@ class JointTable:
 
     @property
     def n_patterns(self) -> int:
-        """Lines of all row sets."""
+        """Patterns of all row sets."""
         return max(int(s.stop) for s in self.patterns.values())
 
     @property
@@ -73,9 +73,8 @@ class JointTable:
     def own_columns(self, r: int) -> tuple[Ints, Ints, Floats]:
         """Columns of a row set that take part: own place, joint place and weight."""
         own, joint, weight, start = [], [], [], 0
-        for t in self.layout.row_sets[r].tables:
-            table = self.layout.tables[t]
-            stop = start + table.source.n_cols
+        for table in self.layout.of_rows(r):
+            stop = start + table.n_cols
             if not table.is_passive:
                 place = self.columns[table.col_set]
                 own.append(np.arange(start, stop))
@@ -150,22 +149,20 @@ class JointTable:
 
     def table_weights(self, r: int) -> Floats:
         """Weight of each table of a row set in the sums of its rows."""
-        tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-        return np.array([self.weight_of(table) for table in tables])
+        return np.array([self.weight_of(table) for table in self.layout.of_rows(r)])
 
     def largest_weight(self, r: int) -> float:
         """Largest of the weights of a row set's tables in the sums of its rows."""
-        tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-        return max(self.weight_of(table) for table in tables)
+        return float(self.table_weights(r).max())
 
     def columns_of(self, table: SharedTable) -> slice:
         """Columns of a table among those of its row set."""
         start = 0
-        for t in self.layout.row_sets[table.row_set].tables:
-            if self.layout.tables[t] is table:
+        for other in self.layout.of_rows(table.row_set):
+            if other is table:
                 break
-            start += self.layout.tables[t].source.n_cols
-        return slice(start, start + table.source.n_cols)
+            start += other.n_cols
+        return slice(start, start + table.n_cols)
 
     def weight_of(self, table: SharedTable) -> float:
         """Weight of a table's sums, the power of two of its row set included."""
@@ -208,17 +205,13 @@ class JointTable:
         if isinstance(statistics, TableStatistics):
             return [(0, statistics.observed[:, own], statistics.sums[:, own])]
         scale = math.ldexp(1.0, -self.seen[r].exponent)
-        sources = [
-            table.source
-            for table in (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-            if not table.is_passive
-        ]
+        sources = [t.source for t in self.layout.of_rows(r) if not t.is_passive]
         step = max(1, (1 << 20) // len(own))
         found = []
         for start in range(0, self.seen[r].n_rows, step):
             rows = slice(start, min(start + step, self.seen[r].n_rows))
-            block = np.hstack([source.rows(rows) for source in sources])
-            found.append((start, ~np.isnan(block), block * scale))
+            piece = np.hstack([source.rows(rows) for source in sources])
+            found.append((start, ~np.isnan(piece), piece * scale))
         return found
 
 

@@ -70,6 +70,10 @@ class SharedTable:
         n, m = self.n_rows, self.n_cols
         return f"{m} x {n}" if self.transposed else f"{n} x {m}"
 
+    def without_data(self) -> SharedTable:
+        """The same table with its shape and names only."""
+        return replace(self, source=replace(self.source, parts=[]))
+
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
         rows, cols = self.source.row_labels, self.source.col_labels
@@ -96,6 +100,10 @@ class Layout:
     col_sets: tuple[EntitySet, ...]
     tables: tuple[SharedTable, ...]
 
+    def of_rows(self, r: int) -> list[SharedTable]:
+        """Tables that share the rows of a row set."""
+        return [self.tables[t] for t in self.row_sets[r].tables]
+
     def is_passive_set(self, entities: EntitySet) -> bool:
         """Whether no table of these entities steers."""
         return all(self.tables[t].is_passive for t in entities.tables)
@@ -115,14 +123,7 @@ class Layout:
 
     def without_data(self) -> Layout:
         """The same layout with tables that know their shape only."""
-        tables = []
-        for table in self.tables:
-            s = table.source
-            empty = Source(
-                [], s.n_rows, s.n_cols, s.row_labels, s.col_labels, name=s.name
-            )
-            tables.append(replace(table, source=empty))
-        return replace(self, tables=tuple(tables))
+        return replace(self, tables=tuple(t.without_data() for t in self.tables))
 
     @property
     def has_parallel_tables(self) -> bool:

@@ -24,8 +24,8 @@ def observe_row_sets(
 ) -> list[Observation]:
     """Observe every table once, those that share rows together."""
     return [
-        observe_row_set([layout.tables[t] for t in rows.tables], n_threads=n_threads)
-        for rows in layout.row_sets
+        observe_row_set(layout.of_rows(r), n_threads=n_threads)
+        for r in range(len(layout.row_sets))
     ]
 
 

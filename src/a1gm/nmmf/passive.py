@@ -23,7 +23,7 @@ from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 from a1gm.nmmf.solve import Solution
 
-__all__ = ["Shares", "share_factors"]
+__all__ = ["SEVERAL", "Shares", "common_label", "joint_components", "share_factors"]
 
 TOP = np.iinfo(np.int32).max
 SEVERAL = -2  # for a row whose observed columns belong to several components
@@ -104,9 +104,9 @@ def _passive_rows(
         h = shares.col_factor[table.col_set]
         known = ~np.isnan(h)
         factor = np.where(known, h, 0.0)
-        for rows, block in table.source.blocks():
-            observed = ~np.isnan(block) & known
-            cells = np.where(observed, block, 0.0)
+        for rows, piece in table.source.blocks():
+            observed = ~np.isnan(piece) & known
+            cells = np.where(observed, piece, 0.0)
             sums[rows] += (cells * unit if seen.exponent else cells).sum(axis=1)
             with np.errstate(over="ignore"):  # an infinite one is refused below
                 divisors[rows] += observed @ factor
@@ -114,7 +114,7 @@ def _passive_rows(
     label, positive = _own_columns(layout, entities, shares, steering)
     component = np.full(seen.statistics.n_lines, -1, np.int32)
     for patterns, observed in line_blocks(seen.statistics):
-        component[patterns] = _common_label(observed & positive, label)
+        component[patterns] = common_label(observed & positive, label)
     line_of_row = seen.line_of_row
     per_row = component if line_of_row is None else component[line_of_row]
     shares.row_factor[r] = _quotient(
@@ -138,7 +138,7 @@ def _own_columns(
     return np.concatenate(components), np.concatenate(positive)
 
 
-def _common_label(chosen: Bools, label: SmallInts) -> SmallInts:
+def common_label(chosen: Bools, label: SmallInts) -> SmallInts:
     """The one label among the chosen columns of each row; SEVERAL, or -1 for none."""
     low = np.where(chosen, label, TOP).min(axis=1)
     high = np.where(chosen, label, -1).max(axis=1)
@@ -214,7 +214,7 @@ def _column_sums(
     if known.all():
         return seen.statistics.col_sums[own]
     unit = math.ldexp(1.0, -seen.exponent)
-    total = np.zeros(table.source.n_cols)
-    for rows, block in table.source.blocks():
-        total += np.nan_to_num(block[known[rows]] * unit).sum(axis=0)
+    total = np.zeros(table.n_cols)
+    for rows, piece in table.source.blocks():
+        total += np.nan_to_num(piece[known[rows]] * unit).sum(axis=0)
     return total

@@ -124,8 +124,8 @@ def _observe_kept(
 ) -> list[Observation]:
     """Observe the tables of each row set, every table with row sums of its own."""
     found = []
-    for entities in layout.row_sets:
-        tables = [layout.tables[t] for t in entities.tables]
+    for r in range(len(layout.row_sets)):
+        tables = layout.of_rows(r)
         seen = observe_side_by_side(tables, separate=True, n_threads=n_threads)
         has_data = seen.statistics.has_observed()[1]
         if tables[0].key == "X" and hidden.n and not has_data[: tables[0].n_cols].any():
