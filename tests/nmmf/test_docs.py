@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import a1gm.estimators._nmmf
-import a1gm.nmmf._fit
-import a1gm.nmmf._tune
+import a1gm.nmmf.fit
+import a1gm.nmmf.tune.tune
 
-MODULES = [a1gm.estimators._nmmf, a1gm.nmmf._fit, a1gm.nmmf._tune]
+MODULES = [a1gm.estimators._nmmf, a1gm.nmmf.fit, a1gm.nmmf.tune.tune]
 GUIDE = Path(__file__).parents[2] / "docs" / "guide-nmmf.md"
 
 

@@ -69,7 +69,7 @@ def test_it_is_fit_nmmf():
     np.testing.assert_array_equal(model.b_, fit.b)
     np.testing.assert_array_equal(model.components_, fit.h[None])
     assert model.divergence_ == pytest.approx(fit.divergence)
-    assert model.is_exact_
+    assert model.converged_
     assert model.certificate_ <= 1e-10
     assert model.solver_ == fit.solver
     assert model.n_iter_ == max(1, fit.n_iter)
@@ -247,3 +247,28 @@ def test_y_that_is_a_table_is_refused():
     labels, column, targets = Z[:, 0], Z[:, :1], Z
     for target in (None, labels, column, targets, ["a"] * 40, [None] * 40):
         RankOneNMMF().fit(X, target)
+
+
+def two_blocks():
+    nan = np.nan
+    X = np.array([[1.0, 2.0, 0.0, nan], [2.0, 4.0, nan, nan], [nan, nan, 3.0, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return X, RankOneNMMF().fit(X, Z=np.array([[5.0], [10.0], [nan]]))
+
+
+def test_fitted_rows_get_their_fitted_factor_in_every_block():
+    X, model = two_blocks()
+    Z = np.array([[5.0], [10.0], [np.nan]])
+    np.testing.assert_allclose(
+        model.transform(X, Z=Z)[:, 0], model.row_factor_, rtol=1e-9
+    )
+
+
+def test_a_row_that_is_positive_in_several_blocks_has_no_factor():
+    _, model = two_blocks()
+    rows = np.array([[1.0, np.nan, 3.0, np.nan], [1.0, np.nan, 0.0, np.nan]])
+    with pytest.warns(EmptyLineWarning):
+        found = model.transform(rows)[:, 0]
+    assert np.isnan(found[0])
+    assert found[1] == pytest.approx(1.0 / model.col_factor_[0])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import a1gm
 from a1gm import paper
+from a1gm._observe import one_pass
 from a1gm.exceptions import (
     DimensionError,
     EmptyLineWarning,
@@ -20,7 +21,6 @@ from a1gm.exceptions import (
     UndeterminedError,
     UndeterminedWarning,
 )
-from a1gm.nmmf import _observe
 
 from support.nmmf_oracle import minimise
 
@@ -177,7 +177,7 @@ def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
     X, Y, Z = made(5, (300, 12, 60, 7), holes=0.3)
     X[3], Z[3, 1:] = np.nan, np.nan  # a leaf
     few = a1gm.fit_nmmf(X, Y, Z, alpha=0.4, beta=3.0)
-    monkeypatch.setattr(_observe, "TABLE_CELLS", 50)
+    monkeypatch.setattr(one_pass, "TABLE_CELLS", 50)
     wide = a1gm.fit_nmmf(X, Y, Z, alpha=0.4, beta=3.0)
     for name in FACTORS:
         np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)
@@ -189,7 +189,7 @@ def test_as_many_patterns_as_rows_with_a_passive_table(monkeypatch, passive):
     X, Y, Z = made(5, (300, 12, 60, 7), holes=0.3)
     X[3], Z[3, 1:] = np.nan, np.nan  # unknown when Z does not steer
     few = a1gm.fit_nmmf(X, Y, Z, **passive)
-    monkeypatch.setattr(_observe, "TABLE_CELLS", 50)
+    monkeypatch.setattr(one_pass, "TABLE_CELLS", 50)
     wide = a1gm.fit_nmmf(X, Y, Z, **passive)
     for name in FACTORS:
         np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)

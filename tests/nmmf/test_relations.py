@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import a1gm
+from a1gm._observe import one_pass
 from a1gm.exceptions import (
     DimensionError,
     InfiniteValuesError,
@@ -20,7 +21,6 @@ from a1gm.exceptions import (
     UndeterminedWarning,
     WeightsError,
 )
-from a1gm.nmmf import _observe
 
 from support.nmmf_oracle import divergence, minimise
 
@@ -138,7 +138,7 @@ def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
     weights = {CIRCLE[1]: 3.0}  # not a product: weighted pairs
     tables = made(CIRCLE, holes=0.3)
     few = a1gm.fit_relations(tables, weights)
-    monkeypatch.setattr(_observe, "TABLE_CELLS", 5)
+    monkeypatch.setattr(one_pass, "TABLE_CELLS", 5)
     many = a1gm.fit_relations(tables, weights)
     for name, factor in few.factors.items():
         np.testing.assert_allclose(many.factors[name], factor, rtol=1e-8)

@@ -1,15 +1,13 @@
 """Weights chosen by what they predict."""
 
-import math
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import kl_div
 
 import a1gm
+from a1gm._observe import one_pass
 from a1gm.exceptions import (
     DataError,
     InfiniteValuesError,
@@ -17,7 +15,8 @@ from a1gm.exceptions import (
     NothingObservedError,
     ParameterError,
 )
-from a1gm.nmmf import _held_out, _observe, _tune
+from a1gm.nmmf.tune import grid
+from a1gm.nmmf.tune import hidden as hiding
 
 
 def made(seed=0, shape=(200, 12, 5, 4), holes=0.2, counts=2.0):
@@ -34,8 +33,8 @@ def made(seed=0, shape=(200, 12, 5, 4), holes=0.2, counts=2.0):
 
 def hidden_cells(shape, share, seed):
     hidden = np.zeros(shape, bool)
-    for rows, columns in _held_out.plan(shape, share, np.random.default_rng(seed)):
-        hidden[rows] = columns
+    rows, cells = hiding.draw_cells(shape, share, np.random.default_rng(seed))
+    hidden[rows] = cells
     return hidden
 
 
@@ -72,54 +71,6 @@ def test_scores_are_those_of_fits_without_the_hidden_cells(share, seed, n_cols):
     assert tuning.alone == pytest.approx(tuning.scores[0, 0], rel=1e-12)
 
 
-def test_large_tables_in_runs_of_rows(monkeypatch):
-    monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
-    test_scores_are_those_of_fits_without_the_hidden_cells(0.02, 3, 12)
-    test_scores_are_those_of_fits_without_the_hidden_cells(0.3, 4, 62)
-
-
-@given(
-    n_rows=st.integers(1, 200),
-    n_cols=st.integers(1, 30),
-    share=st.floats(0.01, 0.9),
-    seed=st.integers(0, 1000),
-    in_runs=st.booleans(),
-    n_hands=st.integers(1, 5),
-)
-@settings(max_examples=100, deadline=None)
-def test_the_plan_covers_every_row_once(n_rows, n_cols, share, seed, in_runs, n_hands):
-    rng = np.random.default_rng(seed)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_held_out, "DEALT_CELLS", 0 if in_runs else 1 << 40)
-        plan = _held_out.plan((n_rows, n_cols), share, rng)
-    rows = np.concatenate([np.arange(n_rows)[rows] for rows, _ in plan])
-    np.testing.assert_array_equal(np.sort(rows), np.arange(n_rows))
-    assert not any(hidden.all() for _, hidden in plan)
-    hides = {int(i): tuple(h) for rows, h in plan for i in np.arange(n_rows)[rows]}
-    hands = _held_out.deal(plan, n_rows, n_hands)
-    assert len(hands) <= n_hands
-    dealt = [
-        (int(i), tuple(h))
-        for hand in hands
-        for rows, h in hand
-        for i in np.arange(n_rows)[rows]
-    ]
-    assert sorted(dealt) == sorted(hides.items())
-
-
-def test_threads_get_as_many_rows_each_and_runs_that_hide_stay_whole():
-    shape = (100_000, 50)
-    plan = _held_out.plan(shape, 0.01, np.random.default_rng(0))
-    hands = _held_out.deal(plan, shape[0], 2)
-    rows = [sum(rows.stop - rows.start for rows, _ in hand) for hand in hands]
-    assert max(rows) - min(rows) <= 2000
-    hiding = [rows.stop - rows.start for h in hands for rows, c in h if c.any()]
-    assert len(hiding) == 5
-    assert set(hiding) <= {990, 991}
-    hidden = sum(c.sum() * (r.stop - r.start) for h in hands for r, c in h)
-    assert hidden == pytest.approx(50_000, rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("shape", "share"),
     [((3, 50), 0.02), ((3, 50), 0.1), ((7, 3), 0.1), ((40, 2), 0.5), ((200, 9), 0.8)],
@@ -129,14 +80,15 @@ def test_the_share_is_the_one_asked_for(shape, share):
     assert np.mean(hidden) == pytest.approx(share, rel=0.1)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.2, 0.5])
-def test_groups_do_not_follow_a_calendar(share):
-    plan = _held_out.plan((1000, 10), share, np.random.default_rng(0))
-    assert math.gcd(len(plan), 2 * 3 * 5 * 7) == 1
+def test_every_hiding_row_keeps_a_cell_and_few_patterns_come_of_it():
+    for share in (0.02, 0.1, 0.5, 0.85):
+        rows, cells = hiding.draw_cells((1000, 7), share, np.random.default_rng(0))
+        assert len(np.unique(rows)) == len(rows)
+        assert not cells.all(axis=1).any()
+        assert len(np.unique(cells, axis=0)) <= hiding.N_GROUPS
 
 
-def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
+def test_threads_change_nothing():
     X, Y, Z = made(10, (500, 12, 5, 4))
     one, two = (a1gm.tune_nmmf(X, Y, Z, share=0.02, n_threads=n) for n in (1, 2))
     assert one.n_cells == two.n_cells
@@ -223,12 +175,40 @@ def test_faults_are_named():
 
 
 def test_as_many_patterns_as_rows(monkeypatch):
-    """The wide form of the rows that hide nothing, and of Y, changes no score."""
-    monkeypatch.setattr(_held_out, "DEALT_CELLS", 100)
-    monkeypatch.setattr(_held_out, "TABLE_CELLS", 1)
-    monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
+    """Every pair of weights is then solved on its own, to the same scores."""
+    monkeypatch.setattr(one_pass, "TABLE_CELLS", 1)
     test_scores_are_those_of_fits_without_the_hidden_cells(0.02, 5, 62)
     test_scores_are_those_of_fits_without_the_hidden_cells(0.3, 6, 12)
+
+
+def test_a_bad_cell_is_found_among_the_hidden_ones_too():
+    X, Y, _ = made(9)
+    row, col = np.argwhere(hidden_cells(X.shape, 0.1, 0))[7]
+    X[row, col], X[0, 0] = -1.0, -2.0
+    with pytest.raises(NegativeValuesError, match=r"X\[0, 0\] = -2 \(2 in all\)"):
+        a1gm.tune_nmmf(X, Y)
+    X[row, col], X[0, 0] = np.inf, 1.0
+    with pytest.raises(InfiniteValuesError, match=rf"X\[{row}, {col}\]"):
+        a1gm.tune_nmmf(X, Y)
+
+
+def test_the_tables_are_not_modified():
+    tables = made(9)
+    copies = [T.copy() for T in tables]
+    a1gm.tune_nmmf(*tables)
+    for T, copy in zip(tables, copies, strict=True):
+        np.testing.assert_array_equal(T, copy)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e305])
+def test_extreme_tables(scale):
+    X, Y, Z = made(11)
+    weights = [0.0, 2.0]
+    plain, extreme = (
+        a1gm.tune_nmmf(X * s, Y * s, Z * s, alphas=weights, betas=weights, tol=1e-10)
+        for s in (1.0, scale)
+    )
+    np.testing.assert_allclose(extreme.scores / scale, plain.scores, rtol=1e-6)
 
 
 def test_blocks_that_x_alone_does_not_join_are_not_scored():
@@ -247,7 +227,7 @@ def test_weights_that_plain_sweeps_do_not_reach_are_solved_one_by_one(monkeypatc
     weights = [0.0, 0.5]
     options = {"alphas": weights, "betas": weights, "tol": 1e-11}
     quick = a1gm.tune_nmmf(X, Y, Z, **options)
-    monkeypatch.setattr(_tune, "MAX_SWEEPS", 1)
+    monkeypatch.setattr(grid, "MAX_SWEEPS", 1)
     slow = a1gm.tune_nmmf(X, Y, Z, **options)
     np.testing.assert_allclose(slow.scores, quick.scores, rtol=1e-9)
 

@@ -20,6 +20,8 @@ class Observation:
 
     ``line_of_row`` says which line of the statistics each row belongs to; None when
     every row is its own line. Sums are those of the data times 2**-exponent.
+    ``row_sums`` has one number per row; tables that were observed side by side have one
+    row of numbers per group (per table, or a single one when all count alike).
     """
 
     row_sums: Floats
@@ -31,7 +33,7 @@ class Observation:
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return len(self.row_sums)
+        return int(self.row_sums.shape[-1])
 
 
 def is_waste(n_patterns: int, n_cols: int, n_rows: int) -> bool:

@@ -1,17 +1,43 @@
-"""One pass of the kernel over a table that lies in memory in one piece."""
+"""One pass of the kernel over a table in one piece, or over tables side by side."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from a1gm._base.types import Negatives
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
-from a1gm._observe.statistics import MaskStatistics, PatternStatistics, Statistics
-from a1gm._sources.cells import check_faults
+from a1gm._observe.statistics import MaskStatistics, PatternStatistics
+from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.dense import Source
 
-__all__ = ["observe_parts"]
+__all__ = ["Columns", "observe_parts", "observe_side_by_side"]
+
+
+class Columns(Protocol):
+    """What the pass needs of a table in one piece whose columns stand beside others."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the table."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """Stretches of columns, as the kernel reads them."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+
+    @property
+    def n_cols(self) -> int:
+        """Columns of the table."""
+
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+        """Name a cell the way its owner does."""
 
 
 def observe_parts(
@@ -23,34 +49,99 @@ def observe_parts(
     row_offset: int = 0,
 ) -> Observation:
     """Observe a table in one piece, and raise for cells that cannot be fitted."""
+    seen = _observe(
+        [source],
+        separate=False,
+        n_threads=n_threads,
+        keep_table=keep_table,
+        negatives=negatives,
+        row_offset=row_offset,
+    )
+    return replace(seen, row_sums=seen.row_sums[0])
+
+
+def observe_side_by_side(
+    sources: Sequence[Columns],
+    *,
+    separate: bool,
+    n_threads: int | None = None,
+    keep_table: bool = False,
+) -> Observation:
+    """Observe tables with the same rows in one pass, as if they were one table.
+
+    The statistics have the columns of all tables, one table after the other. With
+    ``separate`` each table has row sums of its own; otherwise they count into one.
+    Negative cells are refused: several tables have no option that allows them.
+    """
+    return _observe(
+        sources,
+        separate=separate,
+        n_threads=n_threads,
+        keep_table=keep_table,
+        negatives=None,
+    )
+
+
+def _observe(
+    sources: Sequence[Columns],
+    *,
+    separate: bool,
+    n_threads: int | None,
+    keep_table: bool,
+    negatives: Negatives | None,
+    row_offset: int = 0,
+) -> Observation:
+    """Run the kernel's pass, again on another scale when the sums leave float64."""
     say_if_slow()
-    threads = threads_for(source.n_rows * source.n_cols, n_threads)
+    parts = [
+        (*part[:4], k if separate else 0)
+        for k, source in enumerate(sources)
+        for part in source.parts
+    ]
+    n_groups = len(sources) if separate else 1
+    n_cells = sources[0].n_rows * sum(source.n_cols for source in sources)
+    threads = threads_for(n_cells, n_threads)
     exponent = 0
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
-            source.parts,
-            1,
+            parts,
+            n_groups,
             threads,
             math.ldexp(1.0, -exponent),
             TABLE_CELLS,
             keep_table,
         )
-        check_faults(source, negative, infinite, negatives, row_offset)
+        _check_columns(sources, negative, infinite, negatives, row_offset)
         # Sums that are finite still overflow when their total does: it divides them.
         if (overflow or not math.isfinite(total)) and exponent <= 0:
-            exponent = 2 + int(math.log2(source.n_rows * source.n_cols))
+            exponent = 2 + int(math.log2(n_cells))
         elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))
         else:
             break
-    row_sums = row_sums[0]
-    statistics: Statistics
-    if wide:
-        bits, positive, col_sums, has_zero = found
-        statistics = MaskStatistics(
-            bits, positive if has_zero else None, row_sums, col_sums
-        )
-        return Observation(row_sums, None, statistics, exponent, negative[0])
-    ids, keys, counts, sums = found
-    statistics = PatternStatistics(keys, counts, sums)
-    return Observation(row_sums, ids, statistics, exponent, negative[0])
+    if not wide:
+        ids, keys, counts, sums = found
+        table = PatternStatistics(keys, counts, sums)
+        return Observation(row_sums, ids, table, exponent, negative[0])
+    bits, positive, col_sums, has_zero = found
+    of_rows = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
+    mask = MaskStatistics(bits, positive if has_zero else None, of_rows, col_sums)
+    return Observation(row_sums, None, mask, exponent, negative[0])
+
+
+def _check_columns(
+    sources: Sequence[Columns],
+    negative: Fault,
+    infinite: Fault,
+    negatives: Negatives | None,
+    row_offset: int,
+) -> None:
+    """Raise for bad cells in the words of the table that has the first of them."""
+    col = (infinite if infinite[0] else negative)[2]
+    for source in sources:
+        if col < source.n_cols:
+            break
+        col -= source.n_cols
+    negative = (*negative[:2], col, negative[3])
+    infinite = (*infinite[:2], col, infinite[3])
+    check_faults(source, negative, infinite, negatives, row_offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,16 +15,23 @@ __all__ = ["Fault", "check_faults", "check_piece", "check_stored_cells"]
 
 #: Cells of one bad kind: how many, and row, column and value of the first.
 Fault: TypeAlias = tuple[int, int, int, float]
+ADVICE = (
+    ' (missing_values= does it for a marker), or pass negatives="allow" to fit the '
+    "margins only"
+)
 
 
 def check_faults(
-    source: Source | SparseSource,
+    source: Any,
     negative: Fault,
     infinite: Fault,
-    negatives: Negatives,
+    negatives: Negatives | None,
     row_offset: int = 0,
 ) -> None:
-    """Raise for infinite cells, and for negative ones unless they are allowed."""
+    """Raise for infinite cells, and for negative ones unless they are allowed.
+
+    ``negatives`` is None where the caller has no such option to advise.
+    """
     count, row, col, value = infinite
     if count:
         where = source.where(row, col, row_offset)
@@ -34,12 +41,12 @@ def check_faults(
         )
         raise InfiniteValuesError(msg)
     count, row, col, value = negative
-    if count and negatives == "raise":
+    if count and negatives != "allow":
         where = source.where(row, col, row_offset)
+        advice = "" if negatives is None else ADVICE
         msg = (
             f"Negative values in data: {where} = {value:g} ({count} in all). Entries "
-            "must be >= 0; mark unknown ones as NaN (missing_values= does it for a "
-            'marker), or pass negatives="allow" to fit the margins only.'
+            f"must be >= 0; mark unknown ones as NaN{advice}."
         )
         raise NegativeValuesError(msg)
 
@@ -48,7 +55,7 @@ def check_piece(
     source: Source | SparseSource,
     piece: Floats,
     start: int,
-    negatives: Negatives = "raise",
+    negatives: Negatives | None = "raise",
     row_offset: int = 0,
 ) -> None:
     """Raise for negative and infinite cells of some dense rows of a table.

@@ -22,11 +22,11 @@ from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
-from a1gm.nmmf._fit import fit_nmmf
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._read import read_side, read_table
-from a1gm.nmmf._transform import shared_row_factors
-from a1gm.nmmf.result import NMMFFit
+from a1gm.nmmf.fit import fit_nmmf
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.new_rows import NewRows, shared_row_factors
+from a1gm.nmmf.read import read_side, read_table
+from a1gm.nmmf.result import NMMFFit, fitted_table
 
 __all__ = ["RankOneNMMF"]
 
@@ -62,7 +62,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         The weighted divergence, computed when first asked for.
     certificate_ : float
         Largest relative mismatch between the margins of the fit and of the data.
-    is_exact_ : bool
+    converged_ : bool
         Whether the certificate is within ``tol``.
     n_iter_ : int
         Iterations; 1 when ``solver_`` is "closed form", which takes none.
@@ -195,7 +195,8 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         ndarray of shape (n_samples, 1)
-            NaN for a row that observes nothing (in X alone, when Z has weight 0).
+            NaN for a row that observes nothing (in X alone, when Z has weight 0), or
+            is positive in several blocks.
 
         Raises
         ------
@@ -205,11 +206,12 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         source = read_table(X, "X")
         check_same_features(self, X)
-        x, z = self._fit._table("X"), self._read_z(Z, source)
+        x, z = fitted_table(self._fit, "X"), self._read_z(Z, source)
         assert x is not None
-        tables = [(replace(x, source=source), self._fit.h)]
+        fit, blocks = self._fit, self._fit.blocks
+        tables = [NewRows(replace(x, source=source), fit.h, blocks["h"])]
         if z is not None:
-            tables.append((z, self._fit.b))
+            tables.append(NewRows(z, fit.b, blocks["b"]))
         factors = shared_row_factors(tables)
         unknown = np.flatnonzero(np.isnan(factors))
         if len(unknown):
@@ -220,7 +222,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None
-        source, fitted = read_side(Z, "Z", 0, x), self._fit._table("Z")
+        source, fitted = read_side(Z, "Z", 0, x), fitted_table(self._fit, "Z")
         if fitted is None:
             if source is None:  # no columns here, and none in fit
                 return None
@@ -279,9 +281,9 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._solution().certificate
 
     @property
-    def is_exact_(self) -> bool:
+    def converged_(self) -> bool:
         """Whether the certificate is within ``tol``."""
-        return self._solution().is_exact
+        return self._solution().converged
 
     @property
     def n_iter_(self) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from a1gm.nmmf._fit import fit_nmmf, fit_relations
-from a1gm.nmmf._tune import NMMFTuning, tune_nmmf
+from a1gm.nmmf.fit import fit_nmmf, fit_relations
 from a1gm.nmmf.result import NMMFFit, RelationsFit
+from a1gm.nmmf.tune.tune import NMMFTuning, tune_nmmf
 
 __all__ = [
     "NMMFFit",

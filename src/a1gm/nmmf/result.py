@@ -10,10 +10,10 @@ import numpy as np
 
 from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm.exceptions import ParameterError
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._shared_fit import SharedFit
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.shared_fit import SharedFit
 
-__all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
+__all__ = ["NMMFFit", "RelationsFit", "check_mapping", "fitted_table"]
 
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
@@ -74,9 +74,6 @@ class NMMFFit(SharedFit):
         """Block of each column of X."""
         return self.blocks["h"]
 
-    def _table(self, name: str) -> SharedTable | None:
-        return next((t for t in self._layout.tables if t.key == name), None)
-
     def reconstruct(self) -> tuple[Floats, Floats | None, Floats | None]:
         """Return the fitted tables; NaN where the data do not determine a value.
 
@@ -85,12 +82,12 @@ class NMMFFit(SharedFit):
         X, Y, Z : ndarray or None
             None for a table that was not given.
         """
-        x, y, z = (self._table(name) for name in ("X", "Y", "Z"))
+        x, y, z = (self._views.get(name) for name in ("X", "Y", "Z"))
         assert x is not None
         return (
-            self._reconstruct(x),
-            None if y is None else self._reconstruct(y),
-            None if z is None else self._reconstruct(z),
+            x.reconstruct(),
+            None if y is None else y.reconstruct(),
+            None if z is None else z.reconstruct(),
         )
 
     def impute(
@@ -118,16 +115,21 @@ class NMMFFit(SharedFit):
         """
         filled: list[Any] = []
         for name, given in (("X", X), ("Y", Y), ("Z", Z)):
-            table = self._table(name)
-            if given is not None and table is None:
+            view = self._views.get(name)
+            if given is not None and view is None:
                 msg = f"{name} was not among the fitted tables, so it cannot be filled."
                 raise ParameterError(msg)
             filled.append(
                 None
-                if given is None or table is None
-                else self._impute(table, given, on_undetermined)
+                if given is None or view is None
+                else view.impute(given, on_undetermined)
             )
         return filled[0], filled[1], filled[2]
+
+
+def fitted_table(fit: NMMFFit, name: str) -> SharedTable | None:
+    """Return X, Y or Z as it was laid out for the fit; None when it was not given."""
+    return next((t for t in fit._layout.tables if t.key == name), None)
 
 
 class RelationsFit(SharedFit):
@@ -149,7 +151,7 @@ class RelationsFit(SharedFit):
         dict of ndarray
             NaN where the data do not determine a value.
         """
-        return {t.key: self._reconstruct(t) for t in self._layout.tables}
+        return {key: view.reconstruct() for key, view in self._views.items()}
 
     def impute(
         self,
@@ -173,12 +175,11 @@ class RelationsFit(SharedFit):
             Filled copies by key.
         """
         check_mapping(tables, "tables", ParameterError)
-        known = {t.key: t for t in self._layout.tables}
         for key in tables:
-            if key not in known:
-                msg = f"{key!r} is not among the fitted tables: {list(known)}."
+            if key not in self._views:
+                msg = f"{key!r} is not among the fitted tables: {list(self._views)}."
                 raise ParameterError(msg)
         return {
-            key: self._impute(known[key], X, on_undetermined)
+            key: self._views[key].impute(X, on_undetermined)
             for key, X in tables.items()
         }

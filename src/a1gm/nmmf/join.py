@@ -1,7 +1,7 @@
 """The joint table: the statistics of all row sets one below the other.
 
 The table itself, ``[[X, Z], [Y, nothing]]`` in the case of three, is never built. Its
-lines are the patterns of each row set, or the rows where there are as many patterns.
+rows are the patterns of each row set; where almost every row has its own, all rows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._base.bits import pack_bits
+from a1gm._base.types import Bools, Floats, Ints, Words
+from a1gm._observe.one_pass import Observation
 from a1gm._observe.statistics import (
     PairStatistics,
     Statistics,
@@ -19,11 +21,10 @@ from a1gm._observe.statistics import (
     WideStatistics,
     line_blocks,
 )
-from a1gm._base.types import Bools, Floats, Ints, Words
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._exponent import TOO_FAR_APART, common_exponent
-from a1gm.nmmf._layout import Layout, SharedTable
-from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.observe import statistics_of
 
 __all__ = ["JointTable", "join"]
 
@@ -32,13 +33,13 @@ __all__ = ["JointTable", "join"]
 class JointTable:
     """Statistics of the joint table, and where its sets begin.
 
-    ``row_sets`` and ``col_sets`` are the numbers of the sets that take part (those of
-    tables that steer); ``lines[r]`` and ``columns[c]`` their places in the statistics.
+    Only sets of tables that steer take part: ``patterns[r]`` and ``columns[c]`` are the
+    places of row set r and column set c in the statistics.
     """
 
     layout: Layout
-    seen: list[SideBySide]
-    lines: dict[int, slice]
+    seen: list[Observation]
+    patterns: dict[int, slice]
     columns: dict[int, slice]
     row_weight: Floats
     col_weight: Floats
@@ -46,9 +47,9 @@ class JointTable:
     is_plain: bool  # weights are row_weight * col_weight
 
     @property
-    def n_lines(self) -> int:
-        """Lines of all row sets."""
-        return max(int(s.stop) for s in self.lines.values())
+    def n_patterns(self) -> int:
+        """Patterns of all row sets."""
+        return max(int(s.stop) for s in self.patterns.values())
 
     @property
     def n_cols(self) -> int:
@@ -59,9 +60,11 @@ class JointTable:
         """Weighted sums and patterns of the joint table."""
         if not self.is_plain:
             return self.pairs()
-        if any(isinstance(self.seen[r].statistics, WideStatistics) for r in self.lines):
+        if any(
+            isinstance(self.seen[r].statistics, WideStatistics) for r in self.patterns
+        ):
             return self._wide()
-        found = [self._placed(r) for r in self.lines]
+        found = [self._placed(r) for r in self.patterns]
         if len(found) == 1:
             return TableStatistics(*found[0])
         keys, counts, sums = (np.concatenate(p) for p in zip(*found, strict=True))
@@ -70,9 +73,8 @@ class JointTable:
     def own_columns(self, r: int) -> tuple[Ints, Ints, Floats]:
         """Columns of a row set that take part: own place, joint place and weight."""
         own, joint, weight, start = [], [], [], 0
-        for t in self.layout.row_sets[r].tables:
-            table = self.layout.tables[t]
-            stop = start + table.source.n_cols
+        for table in self.layout.of_rows(r):
+            stop = start + table.n_cols
             if not table.is_passive:
                 place = self.columns[table.col_set]
                 own.append(np.arange(start, stop))
@@ -97,8 +99,8 @@ class JointTable:
     def _wide(self) -> WideStatistics:
         bits, positive, row_sums = [], [], []
         col_sums = np.zeros(self.n_cols)
-        for r in self.lines:
-            statistics = self.seen[r].statistics
+        for r in self.patterns:
+            statistics = statistics_of(self.seen[r])
             if isinstance(statistics, TableStatistics):
                 keys, _, sums = self._placed(r)
                 bits.append(keys)
@@ -130,10 +132,10 @@ class JointTable:
             return bits
         words = np.zeros((len(bits), -(-self.n_cols // 64)), np.uint64)
         own_bits = WideStatistics(bits, None, np.zeros(0), np.zeros(n_own))
-        for lines, cells in line_blocks(own_bits):
+        for patterns, cells in line_blocks(own_bits):
             moved: Bools = np.zeros((len(cells), self.n_cols), bool)
             moved[:, joint] = cells[:, own]
-            words[lines] = pack_bits(moved)
+            words[patterns] = pack_bits(moved)
         return words
 
     def row_sums(self, r: int) -> Floats:
@@ -147,22 +149,20 @@ class JointTable:
 
     def table_weights(self, r: int) -> Floats:
         """Weight of each table of a row set in the sums of its rows."""
-        tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-        return np.array([self.weight_of(table) for table in tables])
+        return np.array([self.weight_of(table) for table in self.layout.of_rows(r)])
 
     def largest_weight(self, r: int) -> float:
         """Largest of the weights of a row set's tables in the sums of its rows."""
-        tables = (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-        return max(self.weight_of(table) for table in tables)
+        return float(self.table_weights(r).max())
 
     def columns_of(self, table: SharedTable) -> slice:
         """Columns of a table among those of its row set."""
         start = 0
-        for t in self.layout.row_sets[table.row_set].tables:
-            if self.layout.tables[t] is table:
+        for other in self.layout.of_rows(table.row_set):
+            if other is table:
                 break
-            start += self.layout.tables[t].source.n_cols
-        return slice(start, start + table.source.n_cols)
+            start += other.n_cols
+        return slice(start, start + table.n_cols)
 
     def weight_of(self, table: SharedTable) -> float:
         """Weight of a table's sums, the power of two of its row set included."""
@@ -177,62 +177,58 @@ class JointTable:
         return float(weight)
 
     def pairs(self) -> PairStatistics:
-        """Every observed (line, column) with its weighted sum, and its weight."""
-        lines, cols, sums, weights = [], [], [], []
-        for r, place in self.lines.items():
+        """Every observed (pattern, column) with its weighted sum, and its weight."""
+        patterns, cols, sums, weights = [], [], [], []
+        for r, place in self.patterns.items():
             own, joint, weight = self.own_columns(r)
             # Sums carry a power of two; the fitted cells, all in one unit, do not.
             unit = math.ldexp(1.0, self.exponent - self.seen[r].exponent)
             for start, observed, values in self._cells(r, own):
                 i, j = np.nonzero(observed)
-                lines.append(i + (place.start + start))
+                patterns.append(i + (place.start + start))
                 cols.append(joint[j])
                 sums.append(values[i, j] * weight[j])
                 weights.append(weight[j] * unit)
                 if ((sums[-1] == 0.0) & (values[i, j] > 0.0)).any():
                     raise NotRepresentableError(TOO_FAR_APART)
         return _pairs_of(
-            np.concatenate(lines),
+            np.concatenate(patterns),
             np.concatenate(cols),
             np.concatenate(sums),
             None if self.is_plain else np.concatenate(weights),
-            (self.n_lines, self.n_cols),
+            (self.n_patterns, self.n_cols),
         )
 
     def _cells(self, r: int, own: Ints) -> list[tuple[int, Bools, Floats]]:
-        """First line, observed cells and sums of a row set's lines, in pieces."""
-        statistics = self.seen[r].statistics
+        """First pattern, observed cells and sums of the patterns of a row set."""
+        statistics = statistics_of(self.seen[r])
         if isinstance(statistics, TableStatistics):
             return [(0, statistics.observed[:, own], statistics.sums[:, own])]
         scale = math.ldexp(1.0, -self.seen[r].exponent)
-        sources = [
-            table.source
-            for table in (self.layout.tables[t] for t in self.layout.row_sets[r].tables)
-            if not table.is_passive
-        ]
+        sources = [t.source for t in self.layout.of_rows(r) if not t.is_passive]
         step = max(1, (1 << 20) // len(own))
         found = []
         for start in range(0, self.seen[r].n_rows, step):
             rows = slice(start, min(start + step, self.seen[r].n_rows))
-            block = np.hstack([source.rows(rows) for source in sources])
-            found.append((start, ~np.isnan(block), block * scale))
+            piece = np.hstack([source.rows(rows) for source in sources])
+            found.append((start, ~np.isnan(piece), piece * scale))
         return found
 
 
 def _pairs_of(
-    lines: Ints,
+    patterns: Ints,
     cols: Ints,
     sums: Floats,
     weights: Floats | None,
     shape: tuple[int, int],
 ) -> PairStatistics:
     """Sort the pairs; cells of parallel tables become one."""
-    cell = lines * shape[1] + cols
+    cell = patterns * shape[1] + cols
     order = np.argsort(cell, kind="stable")
     cell, sums = cell[order], sums[order]
     first = np.flatnonzero(np.diff(cell, prepend=-1))
-    lines, cols = np.divmod(cell[first], shape[1])
-    counts = np.bincount(lines, minlength=shape[0])
+    patterns, cols = np.divmod(cell[first], shape[1])
+    counts = np.bincount(patterns, minlength=shape[0])
     return PairStatistics(
         np.concatenate(([0], np.cumsum(counts))),
         cols.astype(np.int32),
@@ -242,15 +238,15 @@ def _pairs_of(
     )
 
 
-def join(layout: Layout, seen: list[SideBySide]) -> JointTable:
+def join(layout: Layout, seen: list[Observation]) -> JointTable:
     """Lay the observed tables out as one, with their weights."""
-    lines: dict[int, slice] = {}
+    patterns: dict[int, slice] = {}
     columns: dict[int, slice] = {}
     start = 0
     for r, entities in enumerate(layout.row_sets):
         if not layout.is_passive_set(entities):
             n = seen[r].statistics.n_lines
-            lines[r] = slice(start, start + n)
+            patterns[r] = slice(start, start + n)
             start += n
     start = 0
     for c, entities in enumerate(layout.col_sets):
@@ -263,10 +259,10 @@ def join(layout: Layout, seen: list[SideBySide]) -> JointTable:
     return JointTable(
         layout,
         seen,
-        lines,
+        patterns,
         columns,
         row_weight,
         col_weight,
-        exponent=common_exponent(layout, seen, list(lines)),
+        exponent=common_exponent(layout, seen, list(patterns)),
         is_plain=split is not None,
     )

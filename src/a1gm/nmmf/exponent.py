@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from a1gm._observe.statistics import TableStatistics
 from a1gm._base.types import Floats
+from a1gm._observe.one_pass import Observation
+from a1gm._observe.statistics import TableStatistics
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._layout import Layout
-from a1gm.nmmf._observe import SideBySide
+from a1gm.nmmf.layout import Layout
 
 __all__ = ["OUT_OF_RANGE", "TOO_FAR_APART", "common_exponent"]
 
@@ -34,7 +34,9 @@ TOO_FAR_APART = (
 )
 
 
-def common_exponent(layout: Layout, seen: list[SideBySide], row_sets: list[int]) -> int:
+def common_exponent(
+    layout: Layout, seen: list[Observation], row_sets: list[int]
+) -> int:
     """Exponent of the unit of all weighted sums; even, for each side takes half.
 
     The usual one is 0, and sums are looked at only where a weight or the exponent of an
@@ -43,13 +45,13 @@ def common_exponent(layout: Layout, seen: list[SideBySide], row_sets: list[int])
     usual = max(seen[r].exponent for r in row_sets)
     usual += usual % 2
     steering = [
-        (r, k, layout.tables[t].weight)
+        (r, k, table.weight)
         for r in row_sets
-        for k, t in enumerate(layout.row_sets[r].tables)
-        if not layout.tables[t].is_passive
+        for k, table in enumerate(layout.of_rows(r))
+        if not table.is_passive
     ]
     is_untouched = all(w == 1.0 and seen[r].exponent == usual for r, _, w in steering)
-    if is_untouched and sum(seen[r].total for r in row_sets) < 2.0**HIGH:
+    if is_untouched and sum(_total(seen[r]) for r in row_sets) < 2.0**HIGH:
         return usual
     if usual == 0 and all(_is_moderate(seen[r], w) for r, _, w in steering):
         return usual
@@ -74,7 +76,7 @@ def common_exponent(layout: Layout, seen: list[SideBySide], row_sets: list[int])
     return exponent
 
 
-def _is_moderate(seen: SideBySide, weight: float) -> bool:
+def _is_moderate(seen: Observation, weight: float) -> bool:
     """Whether all sums of a row set are well within range; False when in doubt."""
     statistics = seen.statistics
     if isinstance(statistics, TableStatistics):  # 0 stands for what is missing, too
@@ -82,12 +84,16 @@ def _is_moderate(seen: SideBySide, weight: float) -> bool:
     else:
         least = min(statistics.col_sums.min(), seen.row_sums.min())
     is_low = seen.exponent != 0 or float(least) * weight < 1.0 / MODERATE
-    return not is_low and seen.total * weight < MODERATE
+    return not is_low and _total(seen) * weight < MODERATE
 
 
-def _sums_of_table(layout: Layout, seen: SideBySide, r: int, k: int) -> Floats:
+def _total(seen: Observation) -> float:
+    return float(seen.statistics.col_sums.sum())
+
+
+def _sums_of_table(layout: Layout, seen: Observation, r: int, k: int) -> Floats:
     """Every sum of one table that the weights will multiply."""
-    widths = [layout.tables[t].source.n_cols for t in layout.row_sets[r].tables]
+    widths = [table.n_cols for table in layout.of_rows(r)]
     own = slice(sum(widths[:k]), sum(widths[: k + 1]))
     statistics = seen.statistics
     if isinstance(statistics, TableStatistics):

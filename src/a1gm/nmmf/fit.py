@@ -8,17 +8,17 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._sources import Source
 from a1gm._base.types import OnUndetermined
+from a1gm._sources import Source
 from a1gm.exceptions import ParameterError, WeightsError
-from a1gm.nmmf._join import join
-from a1gm.nmmf._layout import Layout, check_passive_sets, lay_out
-from a1gm.nmmf._observe import observe_row_sets
-from a1gm.nmmf._passive import share_factors
-from a1gm.nmmf._read import read_side, read_table
-from a1gm.nmmf._shared_fit import SharedFit
-from a1gm.nmmf._solve import row_factors_of_sets, solve_joint
+from a1gm.nmmf.join import join
+from a1gm.nmmf.layout import Layout, check_passive_sets, lay_out
+from a1gm.nmmf.observe import observe_row_sets
+from a1gm.nmmf.passive import share_factors
+from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit, RelationsFit, check_mapping
+from a1gm.nmmf.shared_fit import SharedFit, warn_of_unknown
+from a1gm.nmmf.solve import row_factors_of_sets, solve_joint
 
 __all__ = ["fit_nmmf", "fit_relations"]
 
@@ -268,5 +268,5 @@ def fit_layout(
     rows = row_factors_of_sets(solution, n_threads)
     shares = share_factors(layout, seen, solution, rows)
     fit = kind(layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined)
-    fit.say_what_is_unknown()
+    warn_of_unknown(fit)
     return fit

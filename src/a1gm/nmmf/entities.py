@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from a1gm._sources.labels import first_difference, text_of_label
 from a1gm._base.words import counted
+from a1gm._sources.labels import first_difference, text_of_label
 from a1gm.exceptions import DimensionError, LabelError
 
 __all__ = ["Axis", "check_same_entities"]

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from a1gm._base.types import Floats
 from a1gm._sources import Source
 from a1gm._sources.dense import Part, name_cell
-from a1gm._base.types import Floats
 from a1gm.exceptions import ParameterError, WeightsError
-from a1gm.nmmf._labels import Axis, check_same_entities
+from a1gm.nmmf.entities import Axis, check_same_entities
 
 __all__ = [
     "EntitySet",
@@ -49,16 +50,36 @@ class SharedTable:
         return self.weight == 0.0
 
     @property
+    def n_rows(self) -> int:
+        """Rows, as turned."""
+        return self.source.n_rows
+
+    @property
+    def n_cols(self) -> int:
+        """Columns, as turned."""
+        return self.source.n_cols
+
+    @property
+    def parts(self) -> list[Part]:
+        """Stretches of columns, as the kernel reads them."""
+        return self.source.parts
+
+    @property
     def shape_text(self) -> str:
         """Shape as its owner sees it."""
-        n, m = self.source.n_rows, self.source.n_cols
+        n, m = self.n_rows, self.n_cols
         return f"{m} x {n}" if self.transposed else f"{n} x {m}"
 
-    def where(self, row: int, col: int) -> str:
+    def without_data(self) -> SharedTable:
+        """The same table with its shape and names only."""
+        return replace(self, source=replace(self.source, parts=[]))
+
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
         rows, cols = self.source.row_labels, self.source.col_labels
+        row += row_offset
         if self.transposed:
-            return name_cell(cols, rows, col, row, name=self.name)
+            rows, cols, row, col = cols, rows, col, row
         return name_cell(rows, cols, row, col, name=self.name)
 
 
@@ -79,20 +100,30 @@ class Layout:
     col_sets: tuple[EntitySet, ...]
     tables: tuple[SharedTable, ...]
 
+    def of_rows(self, r: int) -> list[SharedTable]:
+        """Tables that share the rows of a row set."""
+        return [self.tables[t] for t in self.row_sets[r].tables]
+
     def is_passive_set(self, entities: EntitySet) -> bool:
         """Whether no table of these entities steers."""
         return all(self.tables[t].is_passive for t in entities.tables)
 
+    def labels_of(self, name: Hashable) -> Any:
+        """Names of the entities of a set, from the first table that has them."""
+        found = [
+            labels
+            for t in self.tables
+            for entities, labels in (
+                (self.row_sets[t.row_set], t.source.row_labels),
+                (self.col_sets[t.col_set], t.source.col_labels),
+            )
+            if entities.name == name and labels is not None
+        ]
+        return found[0] if found else None
+
     def without_data(self) -> Layout:
         """The same layout with tables that know their shape only."""
-        tables = []
-        for table in self.tables:
-            s = table.source
-            empty = Source(
-                [], s.n_rows, s.n_cols, s.row_labels, s.col_labels, name=s.name
-            )
-            tables.append(replace(table, source=empty))
-        return replace(self, tables=tuple(tables))
+        return replace(self, tables=tuple(t.without_data() for t in self.tables))
 
     @property
     def has_parallel_tables(self) -> bool:

@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.expand import Factors
 from a1gm._base.float_range import product
+from a1gm._base.types import Bools, Floats
 from a1gm._observe.statistics import (
     Statistics,
     TableStatistics,
@@ -23,11 +22,13 @@ from a1gm._observe.statistics import (
     line_blocks,
     weighted_counts,
 )
-from a1gm._base.types import Bools, Floats
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.expand import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._exponent import OUT_OF_RANGE
-from a1gm.nmmf._join import JointTable
-from a1gm.nmmf._layout import SharedTable
+from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.join import JointTable
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.observe import statistics_of
 
 Bits = dict[Hashable, Floats]
 
@@ -48,7 +49,7 @@ def may_be_off_level(joint: JointTable, gap: float, tol: float) -> bool:
     if gap * max(totals) <= WORTH * tol * min(totals):
         return False
     # As many sets as tables and one more for each part: no chain of tables is closed.
-    n_sets = len(joint.lines) + len(joint.columns)
+    n_sets = len(joint.patterns) + len(joint.columns)
     return len(tables) == n_sets - _n_parts(tables)
 
 
@@ -114,16 +115,18 @@ def _extrapolated(off: Bits, before: Bits) -> Bits:
 def _scaled(joint: JointTable, raw: Factors, steps: Bits) -> Factors:
     """Multiply the factors of each set, block by block, so that tables take steps."""
     rows, cols = _bits_of_sets(joint, steps)
-    by_line, by_col = np.zeros(joint.n_lines), np.zeros(joint.n_cols)
-    for r, place in joint.lines.items():
-        by_line[place] = rows[r][raw.line_block[place]]
+    by_pattern, by_col = np.zeros(joint.n_patterns), np.zeros(joint.n_cols)
+    for r, place in joint.patterns.items():
+        by_pattern[place] = rows[r][raw.line_block[place]]
     for c, place in joint.columns.items():
         by_col[place] = cols[c][raw.col_block[place]]
     # What one side gains the other loses: the middles of both at the same height.
-    shift = (_middle(raw.col_factor, by_col) - _middle(raw.line_factor, by_line)) / 2.0
+    shift = (
+        _middle(raw.col_factor, by_col) - _middle(raw.line_factor, by_pattern)
+    ) / 2.0
     return replace(
         raw,
-        line_factor=_raised(raw.line_factor, by_line + shift),
+        line_factor=_raised(raw.line_factor, by_pattern + shift),
         col_factor=_raised(raw.col_factor, by_col - shift),
     )
 
@@ -152,11 +155,11 @@ def _swept(raw: Factors, statistics: Statistics) -> Factors:
     """One sweep of alternating scaling over the joint table; may leave the range."""
     w, h = raw.line_factor.copy(), np.nan_to_num(raw.col_factor)
     sums, fitted = statistics.row_sums, np.zeros(len(h))
-    for lines, observed in line_blocks(statistics):
-        inside = observed & (raw.line_block[lines, None] == raw.col_block)
-        some = raw.line_block[lines] >= 0
-        w[lines] = np.where(some, sums[lines] / (inside @ h), w[lines])
-        fitted += np.where(some, w[lines], 0.0) @ inside
+    for patterns, observed in line_blocks(statistics):
+        inside = observed & (raw.line_block[patterns, None] == raw.col_block)
+        some = raw.line_block[patterns] >= 0
+        w[patterns] = np.where(some, sums[patterns] / (inside @ h), w[patterns])
+        fitted += np.where(some, w[patterns], 0.0) @ inside
     cols = np.where(raw.col_block >= 0, statistics.col_sums / fitted, h)
     return replace(
         raw,
@@ -193,14 +196,14 @@ def _bits_missing(joint: JointTable, raw: Factors) -> Bits:
 
 def _bits_of_table(joint: JointTable, raw: Factors, table: SharedTable) -> Floats:
     """Binary logarithm of a table's total over that of its fit, for each block."""
-    lines, cols = joint.lines[table.row_set], joint.columns[table.col_set]
-    w, w_bits = _at_most_one(raw.line_factor[lines])
+    patterns, cols = joint.patterns[table.row_set], joint.columns[table.col_set]
+    w, w_bits = _at_most_one(raw.line_factor[patterns])
     h, h_bits = _at_most_one(raw.col_factor[cols])
-    line_block, col_block = raw.line_block[lines], raw.col_block[cols]
+    pattern_block, col_block = raw.line_block[patterns], raw.col_block[cols]
     fitted = np.zeros(len(h))
     for part, observed in _observed_cells(joint, table):
         if raw.n_blocks > 1:
-            observed = observed & (line_block[part, None] == col_block)  # noqa: PLW2901
+            observed = observed & (pattern_block[part, None] == col_block)  # noqa: PLW2901
         fitted += h * (w[part] @ observed)
     inside = col_block >= 0
     data, fit = (
@@ -224,15 +227,15 @@ def _observed_cells(
     joint: JointTable, table: SharedTable
 ) -> Iterator[tuple[slice, Bools]]:
     """Yield observed cells of one table, reading only the words that have its bits."""
-    whole = joint.seen[table.row_set].statistics
+    whole = statistics_of(joint.seen[table.row_set])
     bits = whole.keys if isinstance(whole, TableStatistics) else whole.bits
     own = joint.columns_of(table)
     first = own.start // 64
     near = slice(own.start - 64 * first, own.stop - 64 * first)
     words = bits[:, first : -(-own.stop // 64)]
     part = WideStatistics(words, None, np.zeros(0), np.zeros(near.stop))
-    for lines, observed in line_blocks(part):
-        yield lines, observed[:, near]
+    for patterns, observed in line_blocks(part):
+        yield patterns, observed[:, near]
 
 
 def _total(joint: JointTable, table: SharedTable) -> float:
@@ -241,10 +244,5 @@ def _total(joint: JointTable, table: SharedTable) -> float:
 
 def _column_sums(joint: JointTable, table: SharedTable) -> Floats:
     """Weighted sum of each column of one table."""
-    statistics = joint.seen[table.row_set].statistics
-    own = joint.columns_of(table)
-    if isinstance(statistics, TableStatistics):
-        sums = statistics.sums[:, own].sum(axis=0)
-    else:
-        sums = statistics.col_sums[own]
+    sums = joint.seen[table.row_set].statistics.col_sums[joint.columns_of(table)]
     return np.asarray(sums * joint.weight_of(table))

@@ -7,24 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._solve.components import Components, find_components
-from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.core import solve_core
-from a1gm._solve.expand import Factors, expand_factors
-from a1gm._api.fit import solve_plain_table, solve_wide_table
-from a1gm._kernel import kernel, threads_for
-from a1gm._solve.reduce import reduce_statistics
 from a1gm._base.float_range import LEAST, product
-from a1gm._observe.statistics import Statistics, TableStatistics, weighted_counts
 from a1gm._base.types import AnyArray, Floats, SmallInts
+from a1gm._kernel import kernel, threads_for
+from a1gm._observe.one_pass import Observation
+from a1gm._observe.statistics import Statistics, weighted_counts
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.components import Components
+from a1gm._solve.expand import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf._exponent import OUT_OF_RANGE
-from a1gm.nmmf._join import JointTable
-from a1gm.nmmf._layout import SharedTable
-from a1gm.nmmf._level import may_be_off_level, set_levels
-from a1gm.nmmf._observe import weighted_row_sums
+from a1gm.nmmf.dispatch import solve
+from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.join import JointTable
+from a1gm.nmmf.layout import SharedTable
+from a1gm.nmmf.level import may_be_off_level, set_levels
+from a1gm.nmmf.observe import weighted_row_sums
 
-__all__ = ["Solution", "row_factors_of_sets", "solve_joint"]
+__all__ = ["Solution", "factors_of_rows", "row_factors_of_sets", "solve_joint"]
 
 MODERATE, LARGEST = 2.0**400, 2.0**980
 STEEP = 2.0**-60
@@ -34,24 +33,31 @@ STEEP = 2.0**-60
 class Solution:
     """Factors of the joint table as solved, and as shared out.
 
-    ``raw`` fits the weighted sums of ``statistics``. ``line_factor``, ``line_scale``
-    and ``col_factor`` are in the data's units, with each block on its scale.
+    ``raw`` fits the weighted sums of ``statistics``. ``pattern_factor``, ``col_factor``
+    and ``pattern_scale`` are in the data's units, with each block on its scale.
     """
 
     joint: JointTable
     statistics: Statistics
     components: Components | None
     raw: Factors
-    line_factor: Floats
-    line_scale: Floats
+    pattern_factor: Floats
+    pattern_scale: Floats
     col_factor: Floats
 
 
 def solve_joint(
     joint: JointTable, *, tol: float, max_iter: int, n_threads: int | None = None
 ) -> Solution:
-    """Reduce, solve and expand the joint table, and share its factors out."""
-    statistics, components, raw = _solve(joint, tol, max_iter, n_threads)
+    """Solve the joint table, and share its factors out."""
+    solved = solve(
+        joint.statistics(),
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+        read_cells=joint.pairs,
+    )
+    raw, statistics = solved.factors, solved.statistics
     # A fit that has not reached tol says so itself, and closed forms have no gap.
     if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
         raw = set_levels(joint, raw, statistics, tol)
@@ -59,32 +65,7 @@ def solve_joint(
     if shared is None:
         check_digits(raw, statistics, tol)
         shared = _share_out(joint, raw, statistics.row_sums)
-    return Solution(joint, statistics, components, raw, *shared)
-
-
-def _solve(
-    joint: JointTable, tol: float, max_iter: int, n_threads: int | None
-) -> tuple[Statistics, Components | None, Factors]:
-    statistics = joint.statistics()
-    if isinstance(statistics, TableStatistics):
-        plain = solve_plain_table(statistics, tol=tol, max_iter=max_iter)
-    else:
-        plain = solve_wide_table(
-            statistics, tol=tol, max_iter=max_iter, n_threads=n_threads
-        )
-    if plain is not None:
-        return statistics, None, plain
-    components = find_components(statistics)
-    reduced = reduce_statistics(statistics, components)
-    if reduced is None:  # leaves among as many patterns as rows: the cells are needed
-        statistics = joint.pairs()
-        components = find_components(statistics)
-        reduced = reduce_statistics(statistics, components)
-    core = solve_core(reduced, tol=tol, max_iter=max_iter)
-    raw = expand_factors(
-        reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
-    )
-    return statistics, components, raw
+    return Solution(joint, statistics, solved.components, raw, *shared)
 
 
 def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
@@ -98,11 +79,11 @@ def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
         raise NotRepresentableError(OUT_OF_RANGE)
 
 
-def _inside(raw: Factors, lines: Floats, cols: Floats) -> tuple[Floats, Floats]:
-    """Leave out the lines and columns without data of their own."""
+def _inside(raw: Factors, patterns: Floats, cols: Floats) -> tuple[Floats, Floats]:
+    """Leave out the patterns and columns without data of their own."""
     if raw.all_inside:
-        return lines, cols
-    return lines[raw.line_block >= 0], cols[raw.col_block >= 0]
+        return patterns, cols
+    return patterns[raw.line_block >= 0], cols[raw.col_block >= 0]
 
 
 def _share_out_one_block(
@@ -117,16 +98,16 @@ def _share_out_one_block(
     if not (_is_moderate(raw.line_factor) and _is_moderate(raw.col_factor)):
         return None
     first = next(t for t in joint.layout.tables if not t.is_passive)
-    left = raw.line_factor[joint.lines[first.row_set]].sum()
+    left = raw.line_factor[joint.patterns[first.row_set]].sum()
     right = raw.col_factor[joint.columns[first.col_set]].sum()
     balance = math.sqrt(right / left) * _root_of_weights(joint, first)
-    line_factor, col_factor = raw.line_factor.copy(), raw.col_factor.copy()
-    line_scale = raw.line_scale.copy()
+    pattern_factor, col_factor = raw.line_factor.copy(), raw.col_factor.copy()
+    pattern_scale = raw.line_scale.copy()
     used = []
-    for r, place in joint.lines.items():
+    for r, place in joint.patterns.items():
         unit = balance / float(joint.row_weight[r])
-        line_factor[place] *= unit
-        line_scale[place] *= unit * joint.largest_weight(r)
+        pattern_factor[place] *= unit
+        pattern_scale[place] *= unit * joint.largest_weight(r)
         used.append(unit)
     for c, place in joint.columns.items():
         unit = 1.0 / balance / float(joint.col_weight[c])
@@ -134,7 +115,7 @@ def _share_out_one_block(
         used.append(unit)
     if not (min(used) > 1.0 / MODERATE and max(used) < MODERATE):
         return None
-    return line_factor, line_scale, col_factor
+    return pattern_factor, pattern_scale, col_factor
 
 
 def _is_moderate(values: Floats) -> bool:
@@ -151,27 +132,27 @@ def _share_out(
 ) -> tuple[Floats, Floats, Floats]:
     """Undo the weights and put every block on the scale of Theorem 1.
 
-    The scale of the lines is for row sums whose largest weight is 1.
+    The scale of the patterns is for row sums whose largest weight is 1.
     """
     if raw.n_blocks == 0:  # zeros everywhere
         col_factor = np.where(np.isnan(raw.col_factor), np.nan, 0.0)
-        return raw.line_factor, np.zeros(joint.n_lines), col_factor
-    line_unit, col_unit, sum_unit = _units(joint)
+        return raw.line_factor, np.zeros(joint.n_patterns), col_factor
+    pattern_unit, col_unit, sum_unit = _units(joint)
     balance = np.append(_balance(joint, raw), 1.0)
-    by_line, by_col = balance[raw.line_block], 1.0 / balance[raw.col_block]
+    by_pattern, by_col = balance[raw.line_block], 1.0 / balance[raw.col_block]
     half = joint.exponent // 2  # of the power of two to each side
-    line_factor = product(raw.line_factor, by_line, line_unit, exponent=half)
+    pattern_factor = product(raw.line_factor, by_pattern, pattern_unit, exponent=half)
     col_factor = product(raw.col_factor, by_col, col_unit, exponent=half)
-    line_scale = product(
-        *(raw.line_factor, by_line, line_unit, sum_unit),
+    pattern_scale = product(
+        *(raw.line_factor, by_pattern, pattern_unit, sum_unit),
         over=np.where(sums > 0.0, sums, np.inf),
         exponent=half,
     )
-    lines, cols = _inside(raw, line_factor, col_factor)
-    for factor in (lines, cols, _inside(raw, line_scale, col_factor)[0]):
+    patterns, cols = _inside(raw, pattern_factor, col_factor)
+    for factor in (patterns, cols, _inside(raw, pattern_scale, col_factor)[0]):
         if not (factor.all() and np.isfinite(factor).all()):
             raise NotRepresentableError(OUT_OF_RANGE)
-    return line_factor, line_scale, col_factor
+    return pattern_factor, pattern_scale, col_factor
 
 
 def _units(joint: JointTable) -> tuple[Floats, Floats, Floats]:
@@ -179,18 +160,18 @@ def _units(joint: JointTable) -> tuple[Floats, Floats, Floats]:
 
     The third is the weight of the row sums from which rows are expanded.
     """
-    line_unit, col_unit = np.empty(joint.n_lines), np.empty(joint.n_cols)
-    sum_unit = np.empty(joint.n_lines)
-    for r, place in joint.lines.items():
-        line_unit[place] = 1.0 / joint.row_weight[r]
+    pattern_unit, col_unit = np.empty(joint.n_patterns), np.empty(joint.n_cols)
+    sum_unit = np.empty(joint.n_patterns)
+    for r, place in joint.patterns.items():
+        pattern_unit[place] = 1.0 / joint.row_weight[r]
         sum_unit[place] = joint.largest_weight(r)
     for c, place in joint.columns.items():
         col_unit[place] = 1.0 / joint.col_weight[c]
-    return line_unit, col_unit, sum_unit
+    return pattern_unit, col_unit, sum_unit
 
 
 def _balance(joint: JointTable, raw: Factors) -> Floats:
-    """Factor for the lines of each block that makes both sides of a table equal.
+    """Factor for the patterns of each block that makes both sides of a table equal.
 
     Theorem 1 gives the factors of X the same sum. A block without entities of X on
     both sides is balanced by the first table that has entities in it on both.
@@ -199,7 +180,7 @@ def _balance(joint: JointTable, raw: Factors) -> Floats:
     for table in joint.layout.tables:
         if table.is_passive:
             continue
-        rows, cols = joint.lines[table.row_set], joint.columns[table.col_set]
+        rows, cols = joint.patterns[table.row_set], joint.columns[table.col_set]
         left = _totals(raw.line_block[rows], raw.line_factor[rows], raw.n_blocks)
         right = _totals(raw.col_block[cols], raw.col_factor[cols], raw.n_blocks)
         usable = np.isnan(balance) & (left > 0.0) & (right > 0.0)
@@ -227,19 +208,28 @@ def row_factors_of_sets(
     joint = solution.joint
     empty = ~solution.statistics.has_observed()[0]
     factors: dict[int, Floats] = {}
-    for r, place in joint.lines.items():
+    for r, place in joint.patterns.items():
         seen = joint.seen[r]
         if seen.line_of_row is None:
-            factors[r] = solution.line_factor[place].copy()
+            factors[r] = solution.pattern_factor[place].copy()
             factors[r][empty[place]] = np.nan
             continue
-        weights = joint.table_weights(r) / joint.largest_weight(r)
-        rows = weighted_row_sums(seen, weights)
-        _expand_rows(rows, seen.line_of_row, solution.line_scale[place], n_threads)
+        factors[r] = factors_of_rows(solution, r, seen, n_threads)
         if empty[place].any():
-            rows[empty[place][seen.line_of_row]] = np.nan
-        factors[r] = rows
+            factors[r][empty[place][seen.line_of_row]] = np.nan
     return factors
+
+
+def factors_of_rows(
+    solution: Solution, r: int, seen: Observation, n_threads: int | None = None
+) -> Floats:
+    """Factors of rows of a row set from their sums, which are overwritten."""
+    assert seen.line_of_row is not None
+    weights = solution.joint.table_weights(r) / solution.joint.largest_weight(r)
+    rows = weighted_row_sums(seen, weights)
+    scale = solution.pattern_scale[solution.joint.patterns[r]]
+    _expand_rows(rows, seen.line_of_row, scale, n_threads)
+    return rows
 
 
 def _expand_rows(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from a1gm._base.words import counted
 from a1gm._sources import Source, read_input
 from a1gm._sources.read import is_sparse
-from a1gm._base.words import counted
 from a1gm.exceptions import DimensionError, ParameterError
 
 __all__ = ["open_table", "read_side", "read_table"]

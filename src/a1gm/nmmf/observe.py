@@ -1,0 +1,80 @@
+"""Observe the tables of a layout: those that share their rows in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from a1gm._base.types import Bools, Floats
+from a1gm._observe.one_pass import Observation, observe_side_by_side
+from a1gm._observe.statistics import TableStatistics, WideStatistics
+from a1gm.exceptions import NothingObservedError
+from a1gm.nmmf.layout import Layout, SharedTable
+
+__all__ = [
+    "check_something_observed",
+    "observe_row_set",
+    "observe_row_sets",
+    "statistics_of",
+    "weighted_row_sums",
+]
+
+
+def observe_row_sets(
+    layout: Layout, *, n_threads: int | None = None
+) -> list[Observation]:
+    """Observe every table once, those that share rows together."""
+    return [
+        observe_row_set(layout.of_rows(r), n_threads=n_threads)
+        for r in range(len(layout.row_sets))
+    ]
+
+
+def observe_row_set(tables: list[SharedTable], *, n_threads: int | None) -> Observation:
+    """Observe tables with the same rows; refuse one in which nothing is observed.
+
+    Tables of one weight count into one row sum: a second long array costs time.
+    """
+    weights = {table.weight for table in tables}
+    separate = len(weights) > 1 or (len(tables) > 1 and tables[0].is_passive)
+    seen = observe_side_by_side(tables, separate=separate, n_threads=n_threads)
+    check_something_observed(tables, seen.statistics.has_observed()[1])
+    return seen
+
+
+def check_something_observed(tables: list[SharedTable], has_data: Bools) -> None:
+    """Raise for a table without any number; ``has_data`` is of all their columns."""
+    start = 0
+    for table in tables:
+        if not has_data[start : start + table.n_cols].any():
+            _refuse_empty_table(table)
+        start += table.n_cols
+
+
+def _refuse_empty_table(table: SharedTable) -> None:
+    give = "Give" if table.key == "X" else "Leave the table out, or give"
+    msg = (
+        f"Nothing is observed in {table.name}: all of its {table.shape_text} cells are "
+        f"missing. {give} it at least one number."
+    )
+    raise NothingObservedError(msg)
+
+
+def statistics_of(seen: Observation) -> TableStatistics | WideStatistics:
+    """The statistics of tables that lie in memory: these are never pairs of cells."""
+    assert isinstance(seen.statistics, TableStatistics | WideStatistics)
+    return seen.statistics
+
+
+def weighted_row_sums(seen: Observation, weights: Floats) -> Floats:
+    """Row sums with each table's weight; overwrites those of ``seen``.
+
+    A second long array would cost more than the arithmetic.
+    """
+    sums = seen.row_sums
+    for k in range(len(sums)):
+        if weights[k] != 1.0:
+            sums[k] *= weights[k]
+    total: Floats = sums[0]
+    for k in range(1, len(sums)):
+        np.add(total, sums[k], out=total)
+    return total

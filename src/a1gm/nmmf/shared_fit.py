@@ -1,0 +1,278 @@
+"""What every joint fit has: how it was solved, and what is known of each table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from a1gm._api.fit import warn_of_gap
+from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted, listed
+from a1gm._observe.one_pass import Observation
+from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells
+from a1gm._result.messages import MOST_LINES, text_of_unknown_cells, text_of_zeros
+from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.components import Components
+from a1gm._sources.labels import text_of_label
+from a1gm.exceptions import (
+    EmptyLineWarning,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.passive import Shares, joint_components
+from a1gm.nmmf.solve import Solution
+from a1gm.nmmf.view import TableView, joint_knowledge, table_knowledge
+
+__all__ = ["SharedFit", "warn_of_unknown"]
+
+
+class SharedFit:
+    """Factors shared by several tables; base of `NMMFFit` and `RelationsFit`."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        seen: list[Observation],
+        solution: Solution,
+        shares: Shares,
+        *,
+        tol: float,
+        on_undetermined: OnUndetermined,
+    ) -> None:
+        self._layout = layout
+        self._seen = seen
+        self._solution = solution
+        self._shares = shares
+        self.tol = tol
+        self._on_undetermined = on_undetermined
+
+    # ------------------------------------------------------------ how it was solved
+    @property
+    def solver(self) -> Solver:
+        """How it was solved: "closed form", "scaling" or "newton"."""
+        return self._solution.raw.solver
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations used; 0 for the closed form."""
+        return self._solution.raw.n_iter
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own; scales between blocks are not determined."""
+        return self._solution.raw.n_blocks
+
+    @cached_property
+    def certificate(self) -> float:
+        """Largest relative mismatch between the weighted margins of fit and data."""
+        return margin_mismatch(self._solution.raw, self._solution.statistics)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within the tolerance asked for."""
+        return self.certificate <= self.tol
+
+    @property
+    def attained(self) -> bool:
+        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        return not any(view.n_given_up for view in self._views.values())
+
+    @property
+    def _is_one_block(self) -> bool:
+        """Whether all tables are one block and have no zeros."""
+        return self.n_blocks == 1 and self._solution.components is None
+
+    @cached_property
+    def _views(self) -> dict[Hashable, TableView]:
+        """Each table with its factors, turned to the row side."""
+        shares, joint = self._shares, joint_knowledge(self._solution)
+        views = {}
+        for table in self._layout.tables:
+            r, c = table.row_set, table.col_set
+            place = self._solution.joint.patterns.get(r)
+            knowledge = table_knowledge(
+                self._seen[r],
+                self._solution.joint.columns_of(table),
+                Components(shares.pattern_component[r], shares.col_component[c]),
+                shares.row_factor[r] == 0.0,
+                joint,
+                None if place is None else place.start,
+            )
+            views[table.key] = TableView(
+                table,
+                knowledge,
+                shares.row_factor[r],
+                shares.col_factor[c],
+                self._is_one_block,
+                self._on_undetermined,
+            )
+        return views
+
+    # ------------------------------------------------------------------ by table
+    @cached_property
+    def divergences(self) -> dict[Any, float]:
+        """Divergence of each table on its observed cells, without its weight.
+
+        Computed when first asked for, from the tables where they lie: an array that was
+        changed since the fit gives the divergence of the changed one. NaN for a table
+        of weight 0 with observed cells whose value is not determined.
+        """
+        return {key: view.divergence for key, view in self._views.items()}
+
+    @property
+    def divergence(self) -> float:
+        """The cost that was minimised: the divergences times their weights, summed.
+
+        Like ``divergences``, computed from the tables as they are when first asked for.
+        """
+        return sum(
+            table.weight * self.divergences[table.key]
+            for table in self._layout.tables
+            if table.weight  # a weight of 0 must silence an infinite divergence
+        )
+
+    @cached_property
+    def undetermined(self) -> dict[Any, UndeterminedCells]:
+        """Missing cells of each table that the data do not determine."""
+        return {key: view.undetermined for key, view in self._views.items()}
+
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells of all tables that cannot be known."""
+        return sum(view.n_undetermined for view in self._views.values())
+
+    # ------------------------------------------------------------------ by entity
+    def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:
+        """Factor and block of the entities of each set."""
+        found: dict[Any, tuple[Floats, SmallInts]] = {}
+        shares, block_of = self._shares, _block_of_component(self._solution)
+        for r, entities in enumerate(self._layout.row_sets):
+            component, line_of_row = (
+                shares.pattern_component[r],
+                self._seen[r].line_of_row,
+            )
+            if line_of_row is not None:
+                component = component[line_of_row]
+            factor = shares.row_factor[r]
+            found[entities.name] = factor, _where_positive(factor, block_of[component])
+        for c, entities in enumerate(self._layout.col_sets):
+            factor, component = shares.col_factor[c], shares.col_component[c]
+            found[entities.name] = factor, _where_positive(factor, block_of[component])
+        return found
+
+    @cached_property
+    def blocks(self) -> dict[Any, SmallInts]:
+        """Block of each entity; -1 where the factor is 0 or NaN."""
+        return {name: block for name, (_, block) in self._by_entity().items()}
+
+    # ------------------------------------------------------------------ appearance
+    def summary(self) -> dict[str, str]:
+        """The fit in words, line by line."""
+        sizes = [
+            f"{t.name} {t.shape_text}"
+            + ("" if t.weight == 1.0 else f" (weight {t.weight:g})")
+            for t in self._layout.tables
+        ]
+        lines = {
+            "tables": ", ".join(sizes),
+            "solver": solver_in_words(self.solver, self.n_iter),
+            "certificate": f"{self.certificate:.1e}",
+            "blocks": str(self.n_blocks),
+        }
+        unknown = self.n_undetermined
+        if unknown:
+            lines["cannot be known"] = counted(unknown, "missing cell")
+        return lines
+
+    def __repr__(self) -> str:
+        return one_line(type(self).__name__, self.summary(), "; ")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: only their divergences travel."""
+        state = {**self.__dict__, "divergences": self.divergences}
+        state.pop("_views", None)
+        layout = self._layout.without_data()
+        joint = replace(self._solution.joint, layout=layout)
+        state["_layout"] = layout
+        state["_solution"] = replace(self._solution, joint=joint)
+        return state
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self.summary())
+
+
+def _block_of_component(solution: Solution) -> SmallInts:
+    """Block of each component of the joint table; -1 for one without data, and last."""
+    components, raw = joint_components(solution), solution.raw
+    block_of = np.full(components.n + 1, -1, np.int32)
+    for component, block in (
+        (components.line, raw.line_block),
+        (components.col, raw.col_block),
+    ):
+        block_of[component[block >= 0]] = block[block >= 0]
+    return block_of
+
+
+def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:
+    return np.where(np.nan_to_num(factor) > 0.0, block, -1).astype(np.int32)
+
+
+def _describe_unknown(view: TableView) -> str:
+    """Say what cannot be known of one table; empty when there is nothing to say."""
+    table, counts, parts = view.table, view.knowledge.counts, []
+    if view.n_given_up:
+        parts.append(text_of_zeros(view.n_given_up, of=table.name))
+    _, n_apart, first_apart = view.observed_unknown
+    if n_apart:
+        parts.append(
+            f"For {counted(n_apart, 'observed cell')} of {table.name} there is no "
+            "fitted value (NaN in fit.reconstruct()): a table of weight 0 does not "
+            "relate the scales of its entities, and no other table does. The first "
+            f"is {table.where(*first_apart)}."
+        )
+    n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
+    if n_unbounded or n_open:
+        first = table.where(*view.knowledge.first_unknown())
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, of=table.name))
+    return " ".join(parts)
+
+
+def warn_of_unknown(fit: SharedFit) -> None:
+    """Warn of a poor certificate, empty entities and cells that cannot be known."""
+    raw = fit._solution.raw
+    if raw.gap > fit.tol:
+        warn_of_gap(raw, fit.tol)
+    _warn_of_empty_entities(fit)
+    if fit._is_one_block:
+        return
+    texts = [_describe_unknown(view) for view in fit._views.values()]
+    text = " ".join(text for text in texts if text)
+    if text and fit._on_undetermined == "raise":
+        raise UndeterminedError(text)
+    if text and fit._on_undetermined == "warn":
+        warn_user(text, UndeterminedWarning)
+
+
+def _warn_of_empty_entities(fit: SharedFit) -> None:
+    texts = []
+    for name, (factor, _) in fit._by_entity().items():
+        empty = np.flatnonzero(np.isnan(factor)).tolist()
+        if empty:
+            labels = fit._layout.labels_of(name)
+            names = [
+                str(k) if labels is None else text_of_label(labels[k]) for k in empty
+            ]
+            texts.append(f"{name}[{listed(names, MOST_LINES)}]")
+    if texts:
+        text = (
+            f"Nothing determines {' and '.join(texts)}: these factors are NaN, and the "
+            "cells that need them stay missing."
+        )
+        warn_user(text, EmptyLineWarning)

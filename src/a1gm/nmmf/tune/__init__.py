@@ -1,0 +1,1 @@
+"""Choose the weights of the side tables by what they predict."""

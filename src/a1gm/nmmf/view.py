@@ -1,0 +1,300 @@
+"""One table of a joint fit: what is known of its cells, and their values.
+
+A `TableView` has the factors of one table and asks the joint table what can be known of
+its cells, because a table may be joined to its entities through the others only. Its
+factors stand on the sides of the joint table; what it takes from the user and gives
+back is the way the owner of the table has it, which may be the other way round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.bits import pack_bits
+from a1gm._base.types import Bools, Floats, Ints, OnUndetermined, SmallInts
+from a1gm._base.warn import warn_user
+from a1gm._observe.one_pass import Observation
+from a1gm._observe.statistics import TableStatistics, WideStatistics, line_blocks
+from a1gm._result.divergence import divergence_of_cells
+from a1gm._result.fates import (
+    CELLS_AT_ONCE,
+    EMPTY,
+    UNBOUNDED,
+    UNDETERMINED,
+    ZERO,
+    Knowledge,
+    UndeterminedCells,
+)
+from a1gm._result.fill import fill_table
+from a1gm._result.messages import text_of_left_cells
+from a1gm._solve.components import Components
+from a1gm._sources import Source, same_cells
+from a1gm._sources.labels import check_same_labels
+from a1gm.exceptions import (
+    DimensionError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+from a1gm.nmmf.layout import SharedTable, transpose
+from a1gm.nmmf.observe import statistics_of
+from a1gm.nmmf.passive import joint_components
+from a1gm.nmmf.read import open_table
+from a1gm.nmmf.solve import Solution
+
+__all__ = ["TableView", "joint_knowledge", "table_knowledge"]
+
+
+def joint_knowledge(solution: Solution) -> Knowledge:
+    """What is known of the cells of the joint table."""
+    return Knowledge(
+        solution.statistics,
+        joint_components(solution),
+        None,
+        solution.raw.line_factor == 0.0,
+        none_between=solution.components is None,
+    )
+
+
+def table_knowledge(
+    seen: Observation,
+    own: slice,
+    components: Components,
+    is_zero_row: Bools,
+    joint: Knowledge,
+    first_row: int | None,
+) -> Knowledge:
+    """What is known of the cells of one table, through all tables.
+
+    ``own`` are its columns among those of its row set; ``first_row`` is the place of
+    the row set in the joint table, None when it is not there.
+    """
+    n = components.n
+
+    def fates_of_class(row_class: int) -> SmallInts:
+        if row_class < n:
+            fates = joint.fates_of_class(row_class)
+        elif first_row is not None:
+            row = row_class - n + first_row
+            fates = joint.fates_of_class(joint.components.n + row)
+        else:  # a row of zeros that does not steer
+            fates = np.full(n, ZERO, np.int32)
+        return np.append(fates[:n], EMPTY).astype(np.int32)
+
+    return Knowledge(
+        _columns_of(seen, own),
+        components,
+        seen.line_of_row,
+        is_zero_row,
+        fates_of_class=fates_of_class,
+    )
+
+
+def _columns_of(seen: Observation, own: slice) -> TableStatistics | WideStatistics:
+    """Statistics of some columns, with the patterns of all."""
+    whole = statistics_of(seen)
+    if own == slice(0, whole.n_cols):
+        return whole
+    words = -(-(own.stop - own.start) // 64)
+    bits = np.zeros((whole.n_lines, words), np.uint64)
+    for rows, observed in line_blocks(whole):
+        bits[rows] = pack_bits(observed[:, own])
+    if isinstance(whole, TableStatistics):
+        return TableStatistics(bits, whole.counts, whole.sums[:, own])
+    return WideStatistics(bits, None, whole.row_sums, whole.col_sums[own])
+
+
+@dataclass(frozen=True)
+class TableView:
+    """Factors of one table, and what is known of its cells."""
+
+    table: SharedTable
+    knowledge: Knowledge
+    row_factor: Floats
+    col_factor: Floats
+    is_one_block: bool  # of the joint table, without any zero
+    on_undetermined: OnUndetermined
+
+    @cached_property
+    def _all_finite(self) -> bool:
+        has_nan = np.isnan(self.row_factor).any() or np.isnan(self.col_factor).any()
+        return self.is_one_block and not has_nan
+
+    # ----------------------------------------------------------------------- values
+    def _pieces(self) -> Iterator[slice]:
+        step = max(1, CELLS_AT_ONCE // self.table.n_cols)
+        for start in range(0, self.table.n_rows, step):
+            yield slice(start, min(start + step, self.table.n_rows))
+
+    def _fates(self, rows: slice) -> SmallInts:
+        """Fate of every cell of some rows.
+
+        A table of weight 0 does not relate its entities: what is known of an observed
+        cell is what would be known of it, were it missing. But zero times whatever is
+        0, even where nothing else is known of the row.
+        """
+        places = np.arange(rows.start, rows.stop)
+        fates = self.knowledge.fates_of_rows(places)
+        if not self.table.is_passive:
+            return fates
+        w, h = self.row_factor[rows, None], self.col_factor
+        nothing = ((w == 0.0) & ~np.isnan(h)) | ((h == 0.0) & ~np.isnan(w))
+        observed = self.knowledge.observed_rows(places)
+        return np.where(observed & nothing, ZERO, fates).astype(np.int32)
+
+    def _fitted(self, rows: slice) -> Floats:
+        """Fitted values of some rows; NaN where the data do not determine one."""
+        fitted: Floats = self.row_factor[rows, None] * self.col_factor
+        if not self._all_finite:
+            fates = self._fates(rows)
+            fitted[fates == ZERO] = 0.0
+            fitted[fates >= UNBOUNDED] = np.nan
+        return fitted
+
+    def reconstruct(self) -> Floats:
+        """Return the fitted table; NaN where the data do not determine a value."""
+        table = np.concatenate([self._fitted(rows) for rows in self._pieces()])
+        return table.T if self.table.transposed else table
+
+    @property
+    def divergence(self) -> float:
+        """Divergence on the observed cells; NaN when one has no fitted value."""
+        if self.observed_unknown[0]:
+            return math.nan
+        total = 0.0
+        for rows, cells in self.table.source.blocks():
+            known = ~np.isnan(cells)
+            parts = divergence_of_cells(cells[known], self._fitted(rows)[known])
+            total += float(parts.sum())
+        return total
+
+    # ---------------------------------------------------------------- unknown cells
+    @property
+    def undetermined(self) -> UndeterminedCells:
+        """Missing cells without a value: row, column and kind, row by row."""
+        if self._all_finite:
+            none = np.zeros(0, np.int64)
+            return UndeterminedCells(none, none, none)
+        cells = self.knowledge.undetermined
+        if not self.table.transposed:
+            return cells
+        order = np.lexsort((cells.row, cells.column))
+        return UndeterminedCells(
+            cells.column[order], cells.row[order], cells.code[order]
+        )
+
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells that cannot be known."""
+        return 0 if self._all_finite else int(self.knowledge.counts[UNBOUNDED:].sum())
+
+    @cached_property
+    def observed_unknown(self) -> tuple[int, int, tuple[int, int]]:
+        """Observed cells of a table of weight 0 without a fitted value.
+
+        How many there are, how many of them have both factors, and the first of these.
+        """
+        n_all, n_open, first = 0, 0, (-1, -1)
+        if not self.table.is_passive or self._all_finite:
+            return n_all, n_open, first
+        for rows in self._pieces():
+            fates = self._fates(rows)
+            observed = self.knowledge.observed_rows(np.arange(rows.start, rows.stop))
+            n_all += int((observed & (fates >= UNBOUNDED)).sum())
+            i, j = np.nonzero(observed & (fates >= UNBOUNDED) & (fates < EMPTY))
+            if len(i) and not n_open:
+                first = int(i[0]) + rows.start, int(j[0])
+            n_open += len(i)
+        return n_all, n_open, first
+
+    @cached_property
+    def n_given_up(self) -> int:
+        """Observed cells fitted by 0 although both of their entities are positive."""
+        if self.table.is_passive:
+            return 0
+        components, line_of_row = self.knowledge.components, self.knowledge.line_of_row
+        rows = np.flatnonzero(np.nan_to_num(self.row_factor) > 0.0)
+        patterns = rows if line_of_row is None else line_of_row[rows]
+        n_rows = np.bincount(patterns, minlength=self.knowledge.statistics.n_lines)
+        positive = np.nan_to_num(self.col_factor) > 0.0
+        total = 0
+        for some, observed in line_blocks(self.knowledge.statistics):
+            apart = components.line[some, None] != components.col
+            between = observed & apart & positive
+            total += int(between.sum(axis=1) @ n_rows[some])
+        return total
+
+    # ---------------------------------------------------------------------- filling
+    def impute(self, X: Any, how: OnUndetermined | None) -> Any:
+        """Fill the missing cells of the table that was fitted."""
+        if how not in (None, "warn", "raise", "ignore"):
+            msg = (
+                'on_undetermined must be None, "warn", "raise" or "ignore", got '
+                f"{how!r}."
+            )
+            raise ParameterError(msg)
+        source = open_table(X, self.table.name)
+        self._check_same_table(source)
+        filled = fill_table(X, source, self._values)
+        if filled.first_left is not None:
+            if how is None and not self._has_warned(filled.n_left, source):
+                how = self.on_undetermined
+            self._say_left(filled.n_left, source.where(*filled.first_left), how)
+        return filled.table
+
+    def _values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells, by their places in the owner's table."""
+        if self.table.transposed:
+            i, j = j, i
+        values: Floats = self.row_factor[i] * self.col_factor[j]
+        if not self._all_finite:
+            fates = self.knowledge.fates(i, j)
+            values[fates == ZERO] = 0.0
+            values[fates >= UNBOUNDED] = np.nan
+        return values
+
+    def _check_same_table(self, source: Source) -> None:
+        own, name = self._own_source, self.table.name
+        fitted = (own.n_rows, own.n_cols)
+        if (source.n_rows, source.n_cols) != fitted:
+            msg = (
+                f"{name} has shape ({source.n_rows}, {source.n_cols}), but the table "
+                f"that was fitted has shape {fitted}. Pass the fitted table."
+            )
+            raise DimensionError(msg)
+        for side, labels, known in (
+            ("row", source.row_labels, own.row_labels),
+            ("column", source.col_labels, own.col_labels),
+        ):
+            check_same_labels(side, labels, known, name, "the fit")
+
+    @cached_property
+    def _own_source(self) -> Source:
+        """The table as its owner has it."""
+        source = self.table.source
+        return transpose(source) if self.table.transposed else source
+
+    def _has_warned(self, n_left: int, source: Source) -> bool:
+        """Whether the fit has warned of the cells that stay missing in this table."""
+        if self.on_undetermined != "warn" or not self.table.parts:
+            return False
+        # The count first: an array may have got more holes since it was fitted.
+        return n_left == self.n_undetermined and same_cells(source, self._own_source)
+
+    def _say_left(self, n: int, first: str, how: OnUndetermined | None) -> None:
+        if how in (None, "ignore"):
+            return
+        counts = self.knowledge.counts
+        kinds = counts[UNBOUNDED], counts[UNDETERMINED] + counts[EMPTY]
+        # A table with other holes than the fitted one leaves other cells.
+        text = text_of_left_cells(n, first, kinds if sum(kinds) == n else None)
+        text += " See fit.undetermined."
+        if how == "raise":
+            raise UndeterminedError(text)
+        warn_user(text, UndeterminedWarning)
