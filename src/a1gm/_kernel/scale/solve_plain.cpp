@@ -1,13 +1,13 @@
-#include "solve.hpp"
+#include "scale/solve.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "nested.hpp"
-#include "peel.hpp"
+#include "reduce/peel.hpp"
+#include "scale/nested.hpp"
+#include "scale/sweeps.hpp"
 #include "sums.hpp"
-#include "words.hpp"
 
 namespace a1gm {
 namespace {
@@ -15,12 +15,13 @@ namespace {
 constexpr double kSmallestStart = 1e-290;
 
 // Row and column sums; false unless every observed sum is positive and no line empty.
-bool positive_margins(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
-                      int64_t words, std::vector<double>& R, std::vector<double>& C) {
+bool positive_margins(const BitMask& keys, const double* sums, std::vector<double>& R,
+                      std::vector<double>& C) {
+  const auto [bits, n, m, words] = keys;
   R.assign(static_cast<size_t>(n), 0.0);
   C.assign(static_cast<size_t>(m), 0.0);
   int64_t n_observed = 0;
-  for (int64_t k = 0; k < n * words; ++k) n_observed += count_bits(keys[k]);
+  for (int64_t k = 0; k < n * words; ++k) n_observed += count_bits(bits[k]);
   std::vector<double> counts(static_cast<size_t>(m), 0.0);  // doubles: one vector loop
   double* const positives = counts.data();
   double* const columns = C.data();
@@ -49,8 +50,7 @@ void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_
   part.n_cols = m;
   part.row_stride = 8 * m;
   part.col_stride = 8;
-  std::vector<double> before(static_cast<size_t>(nesting.n_steps));
-  sum_before_steps({part}, n, nesting, 1.0, 1, before.data());
+  const std::vector<double> before = sum_before_steps({part}, n, nesting, 1.0, 1);
   out.col_factor.resize(static_cast<size_t>(m));
   nested_factors(nesting, before.data(), C.data(), m, out.col_factor.data());
   const std::vector<double> reach = reach_of_steps(nesting, out.col_factor.data());
@@ -80,18 +80,19 @@ bool Plain::in_range() const {
   return true;
 }
 
-bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
-                 int64_t words, double tol, int64_t max_sweeps, Plain& out) {
+bool solve_plain(const BitMask& keys, const double* sums, double tol,
+                 int64_t max_sweeps, Plain& out) {
+  const int64_t n = keys.n, m = keys.m;
   std::vector<double> R, C;
-  if (!positive_margins(keys, sums, n, m, words, R, C)) return false;
+  if (!positive_margins(keys, sums, R, C)) return false;
   Nesting nesting;
-  if (find_nesting(keys, n, m, words, nesting)) {
+  if (find_nesting(keys, nesting)) {
     solve_nesting(nesting, sums, n, m, R, C, out);
     return out.in_range();
   }
   Reduced reduced;
-  if (!merge_twins(keys, n, m, words, R.data(), C.data(), true, false, reduced))
-    reduced = peel_pairs(pairs_of_table(keys, sums, n, m, words));
+  if (!merge_twins(keys, R.data(), C.data(), true, false, reduced))
+    reduced = peel_pairs(pairs_of_table(keys, sums));
   int64_t n_blocks = reduced.n_core_blocks;
   for (const LogEntry& entry : reduced.log) n_blocks += entry.step == Step::root;
   if (n_blocks != 1) return false;
@@ -101,13 +102,8 @@ bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
   if (!reduced.core_rows.empty()) {
     std::vector<double> w(reduced.R.size()), h(reduced.C);
     start_factors(h);
-    const double *R0 = reduced.R.data(), *C0 = reduced.C.data();
     const Sweeps sweeps =
-        sweeps_by_rows(reduced.rows)
-            ? scale_by_rows(reduced.rows, R0, C0, w.data(), h.data(), tol, max_sweeps,
-                            max_sweeps, 1)
-            : scale(reduced.rows, reduced.cols, R0, C0, w.data(), h.data(), tol,
-                    max_sweeps, max_sweeps);
+        scale_core(reduced, w.data(), h.data(), {tol, max_sweeps, max_sweeps}, 1);
     if (!sweeps.done) return false;
     out.n_iter = sweeps.n;
     out.gap = sweeps.gap;

@@ -1,4 +1,4 @@
-#include "together.hpp"
+#include "scale/many_margins.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "choices.hpp"
+#include "scale/subset_sums.hpp"
 #include "threads.hpp"
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -22,7 +22,7 @@
 namespace a1gm {
 namespace {
 
-constexpr int64_t kCellsPerThread = 1 << 21;  // fewer do not pay for a thread
+constexpr int64_t kCellsWorthAThread = 1 << 21;
 // Columns are taken in groups of four, or of eight where there are rows enough for the
 // larger tables of their sums, and columns few enough for a cache that holds them.
 constexpr int64_t kRowsWorthEight = 4096, kColsWorthEight = 96;
@@ -255,9 +255,7 @@ class Bundle {
 void scale_together(const BitMask& mask, const ManyMargins& margins, const double* C,
                     int64_t n_problems, double* h, double* gap, double tol,
                     int64_t max_sweeps, int n_threads) {
-  const int64_t useful = mask.n * mask.m / kCellsPerThread;
-  const int threads = static_cast<int>(
-      std::clamp<int64_t>(n_threads, 1, std::max<int64_t>(1, useful)));
+  const int threads = useful_threads(n_threads, mask.n * mask.m, kCellsWorthAThread);
   const bool by_eight = mask.n >= kRowsWorthEight && mask.m <= kColsWorthEight;
   for (int64_t first = 0; first < n_problems;) {
     const auto solve = [&](auto quads, auto group) {

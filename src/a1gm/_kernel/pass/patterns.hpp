@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "sums.hpp"
-#include "tile.hpp"
+#include "pass/tile.hpp"
 
 namespace a1gm {
 
@@ -45,6 +46,8 @@ class PatternIndex {
       if (same(slots_[slot], key)) return last_ = slots_[slot];
       slot = (slot + 1) & (slots_.size() - 1);
     }
+    if (size_ == INT32_MAX)
+      throw std::invalid_argument("patterns must be fewer than 2^31");
     last_ = slots_[slot] = static_cast<int32_t>(size_++);
     keys.insert(keys.end(), key, key + words_);
     if (static_cast<size_t>(size_) * 2 > slots_.size()) grow();

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lines.hpp"
+#include "bit_mask.hpp"
+#include "reduce/mask_lists.hpp"
 
 namespace a1gm {
 
@@ -62,15 +63,13 @@ struct Reduced {
 };
 
 // The observed pairs of a pattern table.
-Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
-                     int64_t words);
+Pairs pairs_of_table(const BitMask& keys, const double* sums);
 
 // Twins only, from a bit mask and the margins. False when there is a leaf: then the
 // sums of the blocks are needed, and `peel_pairs` does the whole job. With `force`
 // leaves stay in the core.
-bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
-                 const double* row_sums, const double* col_sums, bool rows_distinct,
-                 bool force, Reduced& out);
+bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_sums,
+                 bool rows_distinct, bool force, Reduced& out);
 
 Reduced peel_pairs(const Pairs& pairs);
 Reduced peel_pairs(const PairView& pairs);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "words.hpp"
+#include "bit_mask.hpp"
 
 namespace a1gm {
 
@@ -22,8 +22,8 @@ void start_factors(std::vector<double>& h);  // column sums in, at most 1 out
 // Solves a pattern table of positive sums and one block. False when it has zeros,
 // empty lines or several blocks, or when scaling would need more than `max_sweeps`:
 // those take the general way.
-bool solve_plain(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
-                 int64_t words, double tol, int64_t max_sweeps, Plain& out);
+bool solve_plain(const BitMask& keys, const double* sums, double tol,
+                 int64_t max_sweeps, Plain& out);
 
 // The same for a table of as many patterns as rows, whose observed cells are positive.
 // False also for tables that lists of their holes solve faster.

@@ -1,14 +1,22 @@
-#include "parts.hpp"
+#include "read/table_part.hpp"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 
-#include "columns.hpp"
+#include "read/gather_columns.hpp"
 
 namespace a1gm {
 namespace {
+
+// The number at any address, also one that is no multiple of its size.
+template <typename T>
+double number_at(const char* p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return static_cast<double>(value);
+}
 
 template <typename T>
 void load_part(const Part& part, int64_t row, int64_t rows, int64_t stride,
@@ -20,13 +28,13 @@ void load_part(const Part& part, int64_t row, int64_t rows, int64_t stride,
       const char* p = base + i * part.row_stride;
       double* o = out + i * stride;
       for (int64_t j = 0; j < part.n_cols; ++j, p += part.col_stride)
-        o[j] = static_cast<double>(*reinterpret_cast<const T*>(p));
+        o[j] = number_at<T>(p);
     }
   } else {
     for (int64_t j = 0; j < part.n_cols; ++j) {
       const char* p = base + j * part.col_stride;
       for (int64_t i = 0; i < rows; ++i, p += part.row_stride)
-        out[i * stride + j] = static_cast<double>(*reinterpret_cast<const T*>(p));
+        out[i * stride + j] = number_at<T>(p);
     }
   }
 }
@@ -44,7 +52,7 @@ void load_nullable(const Part& part, int64_t row, int64_t rows, int64_t stride,
     const int64_t bit = part.bit_offset + row + i;
     const uint64_t keep =
         uint64_t{0} - (part.validity[bit >> 3] >> (bit & 7) & uint64_t{1});
-    const double value = static_cast<double>(*reinterpret_cast<const T*>(p));
+    const double value = number_at<T>(p);
     uint64_t cell;
     std::memcpy(&cell, &value, sizeof cell);
     cell = (cell & keep) | (hole & ~keep);

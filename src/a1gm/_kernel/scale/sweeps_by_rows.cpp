@@ -1,16 +1,13 @@
 // Alternating scaling of a large sparse mask, one pass over its rows per sweep.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <vector>
 
-#include "lines.hpp"
+#include "scale/sweeps.hpp"
 #include "threads.hpp"
 
 namespace a1gm {
 namespace {
-
-constexpr int64_t kManyCells = 1 << 18;
-constexpr int64_t kCellsPerThread = 1 << 19;
 
 // A column's factor beside the sum it collects: one line of the cache serves both.
 struct Column {
@@ -81,46 +78,10 @@ class Momentum {
 
 }  // namespace
 
-bool sweeps_by_rows(const Lines& rows) {
-  return !rows.lists_missing && static_cast<int64_t>(rows.index.size()) >= kManyCells;
-}
-
-int64_t blocks_of_rows(const Lines& rows, std::vector<int32_t>& row_label,
-                       std::vector<int32_t>& col_label) {
-  std::vector<int32_t> parent(static_cast<size_t>(rows.n_other));
-  std::iota(parent.begin(), parent.end(), 0);
-  int64_t n_sets = rows.n_other;
-  for (int64_t i = 0; i < rows.n && n_sets > 1; ++i) {
-    int32_t root = find_root(parent, rows.index[rows.ptr[i]]);
-    for (int64_t k = rows.ptr[i] + 1; k < rows.ptr[i + 1]; ++k) {
-      const int32_t other = find_root(parent, rows.index[k]);
-      if (other == root) continue;
-      parent[std::max(root, other)] = std::min(root, other);
-      root = std::min(root, other);
-      --n_sets;
-    }
-  }
-  // Blocks are numbered in the order of their first rows.
-  int32_t n_blocks = 0;
-  std::vector<int32_t> label_of_root(parent.size(), -1);
-  row_label.resize(static_cast<size_t>(rows.n));
-  col_label.resize(parent.size());
-  for (int64_t i = 0; i < rows.n; ++i) {
-    int32_t& label = label_of_root[find_root(parent, rows.index[rows.ptr[i]])];
-    if (label < 0) label = n_blocks++;
-    row_label[i] = label;
-  }
-  for (size_t j = 0; j < parent.size(); ++j)
-    col_label[j] = label_of_root[find_root(parent, static_cast<int32_t>(j))];
-  return n_blocks;
-}
-
 Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
-                     double* h, double tol, int64_t max_sweeps, int64_t patience,
-                     int n_threads) {
+                     double* h, Patience rule, int n_threads) {
   const auto n_cells = static_cast<int64_t>(rows.index.size());
-  const int threads = static_cast<int>(
-      std::clamp<int64_t>(n_threads, 1, std::max<int64_t>(1, n_cells / kCellsPerThread)));
+  const int threads = useful_threads(n_threads, n_cells);
   std::vector<int64_t> cut{0};  // equal shares of the cells
   for (int t = 1; t <= threads; ++t)
     cut.push_back(std::lower_bound(rows.ptr.begin(), rows.ptr.end() - 1,
@@ -133,7 +94,7 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
   std::vector<double> sums(m);
 
   Sweeps out;
-  Patience rule{tol, max_sweeps, patience, false};
+  rule.polish = false;
   Momentum momentum(m);
   for (int64_t k = 1;; ++k) {
     auto work = [&](int t) {

@@ -6,84 +6,16 @@
 // when two columns may be twins, not before.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <utility>
 
-#include "lines.hpp"
-#include "peel.hpp"
+#include "reduce/peel.hpp"
+#include "reduce/twin_index.hpp"
 
 namespace a1gm {
 namespace {
 
 // Weights that differ by rounding only are proportional.
 constexpr double kProportional = 1e-14;
-
-// One line of either side.
-struct Line {
-  uint64_t name = 0, signature = 0;
-  int32_t degree = 0;   // alive lines it meets; 0 when it is gone or empty
-  int32_t met_xor = 0;  // columns only: the rows it meets, xored
-};
-
-// Finds a line by its signature. A slot whose line has changed since is never hit,
-// because the signature compared is the line's present one.
-class TwinIndex {
- public:
-  explicit TwinIndex(const std::vector<Line>& lines) : lines_(lines) {
-    size_t n = 16;
-    while (n < lines.size() * 2) n *= 2;
-    slots_.assign(n, -1);
-  }
-  // Another alive line with the same signature, or -1 after entering this one. The
-  // line may meet itself on the way, in the slot of an earlier signature: its twin may
-  // be further on.
-  int32_t find_or_enter(int32_t line) {
-    if ((n_used_ + 1) * 10 > slots_.size() * 8) rebuild();
-    const uint64_t signature = lines_[line].signature;
-    size_t slot = first_slot(signature);
-    bool is_here = false;
-    for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const Line& found = lines_[slots_[slot]];
-      if (slots_[slot] == line)
-        is_here = true;
-      else if (found.degree && found.signature == signature)
-        return slots_[slot];
-    }
-    if (!is_here) {
-      slots_[slot] = line;
-      ++n_used_;
-    }
-    return -1;
-  }
-  void prefetch(int32_t line) const {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(&slots_[first_slot(lines_[line].signature)]);
-#else
-    (void)line;
-#endif
-  }
-
- private:
-  size_t first_slot(uint64_t signature) const {
-    return static_cast<size_t>(signature) & (slots_.size() - 1);
-  }
-  void rebuild() {  // drops the slots of lines that are gone or were entered again
-    std::vector<int32_t> old(slots_.size(), -1);
-    old.swap(slots_);
-    std::vector<bool> entered(lines_.size(), false);
-    n_used_ = 0;
-    for (const int32_t line : old) {
-      if (line < 0 || !lines_[line].degree || entered[line]) continue;
-      entered[line] = true;
-      size_t slot = first_slot(lines_[line].signature);
-      while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
-      slots_[slot] = line;
-      ++n_used_;
-    }
-  }
-  const std::vector<Line>& lines_;
-  std::vector<int32_t> slots_;
-  size_t n_used_ = 0;
-};
 
 class Peeler {
  public:
@@ -111,7 +43,7 @@ class Peeler {
     TwinIndex row_twins(rows_), col_twins(cols_);
     constexpr int32_t kAhead = 8;
     for (int32_t i = 0; i < p_.n_rows; ++i) {
-      if (i + kAhead < p_.n_rows) row_twins.prefetch(i + kAhead);
+      if (i < p_.n_rows - kAhead) row_twins.prefetch(i + kAhead);
       visit_row(i, row_twins);
     }
     for (int32_t j = 0; j < p_.n_cols; ++j) visit_col(j, col_twins);
@@ -391,7 +323,7 @@ class Peeler {
 
   // A large sparse core is swept by its rows alone.
   static void keep_columns(Reduced& out) {
-    if (sweeps_by_rows(out.rows)) {
+    if (is_kept_by_rows(out.rows)) {
       out.n_core_blocks = blocks_of_rows(out.rows, out.row_label, out.col_label);
       return;
     }

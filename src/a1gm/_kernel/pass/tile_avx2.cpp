@@ -1,4 +1,5 @@
-#include "tile.hpp"
+// The loops over a tile in vectors of four.
+#include "pass/tile.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,50 +17,6 @@ namespace {
 
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
 
-// ---------------------------------------------------------------- portable twin
-void scan_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                     int64_t words, TileScan& out) {
-  double smallest = out.smallest;
-  for (int64_t i = 0; i < rows; ++i, x += stride) {
-    double hi = 0.0, lo = 0.0;
-    for (int64_t w = 0; w < words; ++w) {
-      const int64_t begin = w * 64, n = std::min<int64_t>(64, cols - begin);
-      uint64_t bits = 0, positive = 0;
-      double run = 0.0;
-      for (int64_t k = 0; k < n; ++k) {
-        const double v = x[begin + k];
-        const bool seen = v == v;
-        bits |= static_cast<uint64_t>(seen) << k;
-        positive |= static_cast<uint64_t>(v > 0.0) << k;
-        const double value = seen ? v : 0.0;
-        run += value;
-        smallest = value < smallest ? value : smallest;
-      }
-      two_sum(run, hi, lo);
-      out.keys[i * words + w] = bits;
-      if (out.positive != nullptr) out.positive[i * words + w] = positive;
-    }
-    out.sums[i] = hi + lo;
-  }
-  out.smallest = smallest;
-}
-
-void add_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                    double* const* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride) {
-    double* a = acc[i];
-    for (int64_t j = 0; j < cols; ++j) a[j] += x[j] == x[j] ? x[j] : 0.0;
-  }
-}
-
-// Rows of one pattern: the sums stay in registers (here, in one line of the cache).
-void add_run_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                   double* acc) {
-  for (int64_t i = 0; i < rows; ++i, x += stride)
-    for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
-}
-
-// ------------------------------------------------------------------------ AVX2
 #ifdef A1GM_AVX2
 #define A1GM_TARGET __attribute__((target("avx2")))
 #define A1GM_LAMBDA __attribute__((target("avx2"), always_inline))
@@ -168,7 +125,7 @@ A1GM_TARGET void scan_narrow_rows(const double* x, int64_t stride, int64_t rows,
   out.smallest = lane_min(smallest);
   if (kColumns) {
     for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
-    out.has_columns = true;
+    out.done = Scan::columns;
   }
 }
 
@@ -257,18 +214,18 @@ A1GM_TARGET bool scan_complete_rows(const double* x, int64_t stride, int64_t row
   const double total = lane_sum(all);
   if (!std::isfinite(total)) return false;
   out.total = total;
-  out.complete = true;
   for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
   out.smallest = std::min(out.smallest, lane_min(_mm256_min_pd(least[0], least[1])));
-  out.has_columns = true;
+  out.done = Scan::complete;
   return true;
 }
 
 template <int V>
 void scan_short_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
                      TileScan& out) {
-  if (out.expect_complete && scan_complete_rows<V>(x, stride, rows, cols, out)) return;
-  if (out.columns != nullptr && out.positive == nullptr)
+  const bool hopeful = out.asked == Scan::complete;
+  if (hopeful && scan_complete_rows<V>(x, stride, rows, cols, out)) return;
+  if (hopeful || out.asked == Scan::columns)
     scan_narrow_rows<V, true>(x, stride, rows, cols, out);
   else
     scan_narrow_rows<V, false>(x, stride, rows, cols, out);
@@ -368,7 +325,7 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
                     out.positive + i * words);
   }
   out.smallest = lane_min(smallest);
-  out.added = kAdd;
+  if (kAdd) out.done = Scan::added;
 }
 
 void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
@@ -377,7 +334,7 @@ void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
     return with_vectors(cols, [&](auto v) { scan_short_rows<v>(x, stride, rows, cols, out); });
   if (out.positive == nullptr)
     scan_long_rows<false, false>(x, stride, rows, cols, words, out);
-  else if (out.run == nullptr)
+  else if (out.asked != Scan::added)
     scan_long_rows<true, false>(x, stride, rows, cols, words, out);
   else
     scan_long_rows<true, true>(x, stride, rows, cols, words, out);
@@ -461,9 +418,10 @@ void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
 
 Isa choose_isa() {
 #ifdef A1GM_AVX2
-  if (__builtin_cpu_supports("avx2")) return {scan_tile_avx2, add_tile_avx2, add_run_avx2, scan_and_add_avx2};
+  if (__builtin_cpu_supports("avx2"))
+    return {scan_tile_avx2, add_tile_avx2, add_run_avx2, scan_and_add_avx2};
 #endif
-  return {scan_tile_plain, add_tile_plain, add_run_plain};
+  return plain_isa();
 }
 
 }  // namespace a1gm

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "parts.hpp"
+#include "read/table_part.hpp"
 
 namespace a1gm {
 

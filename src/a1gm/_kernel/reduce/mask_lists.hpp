@@ -1,8 +1,10 @@
-// Rows (or columns) of a 0/1 or weighted mask as index lists of its minority kind.
+// A 0/1 or weighted mask as lists, for each row or column, of its rarer kind of cell.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "bit_mask.hpp"
 
 namespace a1gm {
 
@@ -50,8 +52,8 @@ struct Lines {
 // The same mask seen from the other side.
 Lines transpose(const Lines& lines);
 
-// Lists of the rarer kind of cell of an n x m bit matrix.
-Lines lines_of_bits(const uint64_t* bits, int64_t n, int64_t m, int64_t words);
+// Lists of the rarer kind of cell of a bit mask.
+Lines lines_of_bits(const BitMask& mask);
 
 // Lists the missing cells instead of the observed ones when those are fewer.
 void list_rarer_kind(Lines& lines);
@@ -60,45 +62,13 @@ void list_rarer_kind(Lines& lines);
 Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other);
 
-// The root of x in a union-find forest; paths are halved on the way.
-inline int32_t find_root(std::vector<int32_t>& parent, int32_t x) {
-  while (parent[x] != x) x = parent[x] = parent[parent[x]];
-  return x;
-}
-
 // Connected blocks of the bipartite graph; labels -1 where nothing is observed.
 int64_t connected_blocks(const Lines& rows, const Lines& cols,
                          std::vector<int32_t>& row_label,
                          std::vector<int32_t>& col_label);
 
-struct Sweeps {
-  int64_t n = 0;        // sweeps done
-  double gap = 0.0;     // largest relative mismatch of the row margins
-  double rate = 0.0;    // last gap / the one before
-  bool done = false;
-};
-
-// When to stop: the gap is within tol, the budget is spent, or the measured rate says
-// that more than `patience` sweeps would be needed. A slow iteration is within tol of
-// the margins long before it is within tol of the factors: `polish` waits for both.
-struct Patience {
-  double tol;
-  int64_t max_sweeps, patience;
-  bool polish = true;
-  double previous = 0.0;
-  bool stops(int64_t sweep, double gap, Sweeps& out);
-};
-
-// Alternating scaling w = R / (P h), h = C / (P' w) until the gap is within tol, or
-// until the measured rate says that more than `patience` sweeps would be needed.
-Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
-             double* w, double* h, double tol, int64_t max_sweeps, int64_t patience);
-
-// The same for a large sparse mask that is kept by rows only (sweeps.cpp).
-bool sweeps_by_rows(const Lines& rows);
-Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
-                     double* h, double tol, int64_t max_sweeps, int64_t patience,
-                     int n_threads);
+// Whether a mask is so large and sparse that it is kept, and swept, by its rows alone.
+bool is_kept_by_rows(const Lines& rows);
 // Connected blocks of a mask whose rows all observe something.
 int64_t blocks_of_rows(const Lines& rows, std::vector<int32_t>& row_label,
                        std::vector<int32_t>& col_label);

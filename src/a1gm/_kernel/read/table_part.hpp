@@ -22,6 +22,13 @@ struct Part {
   int sum_group = 0;  // which of the row sums these columns count into
 };
 
+// Whether rows can be used where they lie: doubles side by side, NaN for holes.
+inline bool lies_as_doubles(const Part& part) {
+  return part.dtype == Dtype::f64 && part.col_stride == 8 && part.row_stride % 8 == 0 &&
+         part.mask == nullptr && part.validity == nullptr &&
+         reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
+}
+
 // Reads rows as float64 with NaN for missing cells, `stride` doubles apart.
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
                int64_t stride, double scale, double* out);

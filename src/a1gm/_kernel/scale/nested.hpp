@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "parts.hpp"
+#include "bit_mask.hpp"
+#include "read/table_part.hpp"
 
 namespace a1gm {
 
@@ -21,14 +22,12 @@ struct Nesting {
 };
 
 // False when some two lines do not contain one another.
-bool find_nesting(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
-                  Nesting& out);
+bool find_nesting(const BitMask& mask, Nesting& out);
 
-// Adds, for every line and every step it observes, the sum of the earlier steps' cells:
-// before[k] = B_k. Rows are lines here; cells are read like those of `observe`.
-void sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
-                      const Nesting& nesting, double scale, int n_threads,
-                      double* before);
+// B_k of every step k. Rows are lines here; cells are read like those of `observe`.
+std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
+                                     const Nesting& nesting, double scale,
+                                     int n_threads);
 
 // Column factors that sum to 1, from B and the column sums.
 void nested_factors(const Nesting& nesting, const double* before,

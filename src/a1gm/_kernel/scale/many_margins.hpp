@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "words.hpp"
+#include "bit_mask.hpp"
 
 namespace a1gm {
 

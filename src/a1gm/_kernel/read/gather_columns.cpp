@@ -1,4 +1,4 @@
-#include "columns.hpp"
+#include "read/gather_columns.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -70,7 +70,7 @@ __attribute__((target("avx2"))) void load_four(const Part* parts, int64_t row,
 
 bool is_plain_column(const Part& part) {
   return part.dtype == Dtype::f64 && part.n_cols == 1 && part.row_stride == 8 &&
-         part.mask == nullptr;
+         part.mask == nullptr && reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
 }
 
 }  // namespace

@@ -3,17 +3,16 @@
 #include <cmath>
 #include <vector>
 
-#include "choices.hpp"
-#include "lines.hpp"
-#include "solve.hpp"
+#include "bit_mask.hpp"
+#include "scale/solve.hpp"
+#include "scale/subset_sums.hpp"
+#include "scale/sweeps.hpp"
 #include "threads.hpp"
-#include "words.hpp"
 
 namespace a1gm {
 namespace {
 
 constexpr int64_t kMostCols = 256;  // wider tables are quicker by lists of their holes
-constexpr int64_t kCellsPerThread = 1 << 19;
 constexpr int64_t kGroup = 8, kChoices = 1 << kGroup, kPerWord = 64 / kGroup;
 
 // Whether every row shares a column with the one that observes most: then all are one
@@ -75,8 +74,7 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
   if (mask.m > kMostCols || !all_in_range(R, mask.n) || !all_in_range(C, mask.m) ||
       !meet_the_fullest(mask))
     return false;
-  const int threads = static_cast<int>(std::clamp<int64_t>(
-      n_threads, 1, std::max<int64_t>(1, mask.n * mask.m / kCellsPerThread)));
+  const int threads = useful_threads(n_threads, mask.n * mask.m);
   const auto m = static_cast<size_t>(mask.m);
   const size_t n_choices = groups_of(m, kGroup) * kChoices;
   std::vector<double> h(C, C + m), columns(m), sums(n_choices);

@@ -1,4 +1,4 @@
-#include "nested.hpp"
+#include "scale/nested.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,6 @@
 
 #include "sums.hpp"
 #include "threads.hpp"
-#include "words.hpp"
 
 namespace a1gm {
 namespace {
@@ -80,8 +79,8 @@ class Accumulator {
 
 }  // namespace
 
-bool find_nesting(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
-                  Nesting& out) {
+bool find_nesting(const BitMask& mask, Nesting& out) {
+  const auto [bits, n, m, words] = mask;
   // Most tables show at once that they are no staircase.
   for (int64_t i = 1; i < n; ++i) {
     const uint64_t* row = bits + i * words;
@@ -114,18 +113,14 @@ bool find_nesting(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
   return out.n_steps > 0;
 }
 
-void sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
-                      const Nesting& nesting, double scale, int n_threads,
-                      double* before) {
+std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
+                                     const Nesting& nesting, double scale,
+                                     int n_threads) {
   const auto m = static_cast<int64_t>(nesting.step.size());
-  const int threads =
-      static_cast<int>(std::clamp<int64_t>(n_threads, 1, std::max<int64_t>(1, n_rows)));
+  const int threads = useful_threads(n_threads, n_rows * m);
   const StepOrder order = order_steps(nesting);
   std::vector<Accumulator> sums(static_cast<size_t>(threads), Accumulator(order));
-  // A plain matrix of doubles is read where it lies.
-  const Part& head = parts[0];
-  const bool whole = parts.size() == 1 && head.dtype == Dtype::f64 && scale == 1.0 &&
-                     head.col_stride == 8 && !head.mask && !head.validity;
+  const bool whole = parts.size() == 1 && scale == 1.0 && lies_as_doubles(parts[0]);
   auto work = [&](int t) {
     std::vector<double> row(static_cast<size_t>(m));
     for (int64_t i = n_rows * t / threads; i < n_rows * (t + 1) / threads; ++i) {
@@ -142,9 +137,10 @@ void sum_before_steps(const std::vector<Part>& parts, int64_t n_rows,
     sums[t].flush();
   };
   run_on_threads(threads, work);
-  std::fill_n(before, nesting.n_steps, 0.0);
+  std::vector<double> before(static_cast<size_t>(nesting.n_steps), 0.0);
   for (const Accumulator& part : sums)
-    for (int32_t k = 0; k < nesting.n_steps; ++k) before[k] += part.hi[k] + part.lo[k];
+    for (size_t k = 0; k < before.size(); ++k) before[k] += part.hi[k] + part.lo[k];
+  return before;
 }
 
 std::vector<double> reach_of_steps(const Nesting& nesting, const double* h) {

@@ -1,13 +1,10 @@
-#include "peel.hpp"
+#include "reduce/peel.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 namespace a1gm {
 namespace {
 
-// ------------------------------------------------------------------- twins only
 struct Twins {
   std::vector<int32_t> group;   // representative of each line, -1 when empty
   std::vector<int64_t> size;    // lines in the group of a representative
@@ -81,15 +78,15 @@ std::vector<double> merge_sums(const Twins& twins, const double* sums, Step step
 
 }  // namespace
 
-Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_t m,
-                     int64_t words) {
+Pairs pairs_of_table(const BitMask& keys, const double* sums) {
+  const auto [bits, n, m, words] = keys;
   Pairs pairs;
   pairs.n_rows = n;
   pairs.n_cols = m;
   pairs.ptr.push_back(0);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < m; ++j)
-      if (keys[i * words + (j >> 6)] >> (j & 63) & 1) {
+      if (bits[i * words + (j >> 6)] >> (j & 63) & 1) {
         pairs.col.push_back(static_cast<int32_t>(j));
         pairs.sum.push_back(sums[i * m + j]);
       }
@@ -98,24 +95,23 @@ Pairs pairs_of_table(const uint64_t* keys, const double* sums, int64_t n, int64_
   return pairs;
 }
 
-bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
-                 const double* row_sums, const double* col_sums, bool rows_distinct,
-                 bool force, Reduced& out) {
-  Lines rows = lines_of_bits(bits, n, m, words);
+bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_sums,
+                 bool rows_distinct, bool force, Reduced& out) {
+  Lines rows = lines_of_bits(mask);
   Lines cols = transpose(rows);
   const Twins row_twins = find_twins(rows, rows_distinct);
   const Twins col_twins = find_twins(cols, false);
   if (!force &&
       (has_leaf(rows, row_twins, col_twins) || has_leaf(cols, col_twins, row_twins)))
     return false;
-  out.n_rows = n;
-  out.n_cols = m;
+  out.n_rows = mask.n;
+  out.n_cols = mask.m;
   out.R = merge_sums(row_twins, row_sums, Step::twin_row, out.log);
   out.C = merge_sums(col_twins, col_sums, Step::twin_col, out.log);
   out.core_rows = row_twins.kept;
   out.core_cols = col_twins.kept;
-  const bool all_rows = static_cast<int64_t>(out.core_rows.size()) == n;
-  const bool all_cols = static_cast<int64_t>(out.core_cols.size()) == m;
+  const bool all_rows = static_cast<int64_t>(out.core_rows.size()) == mask.n;
+  const bool all_cols = static_cast<int64_t>(out.core_cols.size()) == mask.m;
   if (all_rows && all_cols) {
     out.rows = std::move(rows);
     out.cols = std::move(cols);
@@ -125,46 +121,6 @@ bool merge_twins(const uint64_t* bits, int64_t n, int64_t m, int64_t words,
   }
   out.n_core_blocks = connected_blocks(out.rows, out.cols, out.row_label, out.col_label);
   return true;
-}
-
-void replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
-            int32_t* col_label) {
-  std::fill_n(row_label, reduced.n_rows, -1);
-  std::fill_n(col_label, reduced.n_cols, -1);
-  for (size_t k = 0; k < reduced.core_rows.size(); ++k)
-    row_label[reduced.core_rows[k]] = reduced.row_label[k];
-  for (size_t k = 0; k < reduced.core_cols.size(); ++k)
-    col_label[reduced.core_cols[k]] = reduced.col_label[k];
-  auto next_label = static_cast<int32_t>(reduced.n_core_blocks);
-  for (auto entry = reduced.log.rbegin(); entry != reduced.log.rend(); ++entry) {
-    const auto [step, gone, kept, sum_gone, sum_kept, ratio] = *entry;
-    auto split = [&](double* factor, int32_t* label) {
-      // Not factor * (sum / both): a share below 1e-308 would vanish.
-      const double each = factor[kept] / (sum_gone + sum_kept);
-      factor[gone] = each * sum_gone / ratio;
-      factor[kept] = each * sum_kept;
-      label[gone] = label[kept];
-    };
-    switch (step) {
-      case Step::root:
-        // The scale is free; 1 on the column's side, where the final factors sum to 1,
-        // keeps everything in range whenever the final factors are.
-        h[kept] = 1.0;
-        w[gone] = sum_gone / ratio;
-        row_label[gone] = col_label[kept] = next_label++;
-        break;
-      case Step::leaf_row:
-        w[gone] = sum_gone / h[kept] / ratio;
-        row_label[gone] = col_label[kept];
-        break;
-      case Step::leaf_col:
-        h[gone] = sum_gone / w[kept] / ratio;
-        col_label[gone] = row_label[kept];
-        break;
-      case Step::twin_row: split(w, row_label); break;
-      case Step::twin_col: split(h, col_label); break;
-    }
-  }
 }
 
 }  // namespace a1gm

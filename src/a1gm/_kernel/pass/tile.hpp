@@ -9,20 +9,27 @@ namespace a1gm {
 constexpr int64_t kNarrow = 32;  // columns of a narrow tile, whose sums fit registers
 constexpr int64_t kPadding = 3;  // a stretch's last vector may end past its columns
 
-// What a tile scan finds: observed bits and sum of each row, the smallest cell, and,
-// when asked for, the bits of the positive cells.
+// What a scan does. It is asked for one of these, and says which of them it has done:
+// keys, when it can do no more.
+enum class Scan {
+  keys,      // observed bits and sum of each row
+  columns,   // and the column sums of the tile; narrow tiles only
+  complete,  // no cell is missing: row sums, column sums, a finite total, but no keys.
+             // Where a cell is missing, the same as columns
+  added,     // keys, and every row is added to a run
+};
+
+// What a tile scan finds, the smallest cell and, when asked for, the bits of the
+// positive cells included.
 struct TileScan {
   uint64_t* keys;
   uint64_t* positive;  // may be null
   double* sums;
-  double smallest;
-  double* columns = nullptr;  // wanted: column sums of the whole tile
-  bool has_columns = false;   // and found: narrow tiles only
-  bool expect_complete = false;  // with columns: probably no cell is missing
-  bool complete = false;         // and so it is: there are no keys, but a finite total
+  double smallest = 0.0;
   double total = 0.0;
-  double* run = nullptr;      // wanted: every row added to this run
-  bool added = false;         // and done: long rows with `positive` only
+  Scan asked = Scan::keys, done = Scan::keys;
+  double* columns = nullptr;  // where column sums go
+  double* run = nullptr;      // where rows are added; long rows with `positive` only
 };
 
 // The open run of a pattern: its sums and how many rows are in it.
@@ -52,7 +59,7 @@ struct RowSink {
 
 // The fastest versions that this processor runs.
 struct Isa {
-  // Scans rows of `cols` doubles, `stride` apart.
+  // Scans rows of `cols` doubles, at least one, `stride` apart.
   void (*scan)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                int64_t words, TileScan& out);
   // Adds row i to acc[i]; accumulators are padded to whole vectors.
@@ -62,11 +69,12 @@ struct Isa {
   void (*add_run)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                   double* acc);
   // Scans at most kNarrow columns and adds each row where it belongs, in one go; null
-  // where that is not faster. For scans without `positive` and `columns`.
+  // where that is not faster. For scans without `positive`.
   void (*scan_and_add)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                        TileScan& out, RowSink& sink) = nullptr;
 };
 
 Isa choose_isa();
+Isa plain_isa();
 
 }  // namespace a1gm
