@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support.tables import KINDS, make_mask, make_table, tables
 
 from a1gm import _kernel
+from a1gm._base.bits import pack_bits, unpack_bits
 from a1gm._kernel import reference
 from a1gm.exceptions import SlowKernelWarning
 
@@ -243,7 +244,7 @@ def test_patterns_with_colliding_hashes_do_not_merge():
         assert _mix((_mix((c + first) % 2**64) + c + second) % 2**64) == wanted
         words.append((first, second))
     keys = np.array(words, dtype=np.uint64)
-    observed = reference.unpack_bits(keys, 128)
+    observed = unpack_bits(keys, 128)
     X = np.where(observed, rng.uniform(1.0, 2.0, observed.shape), np.nan)
     X = np.vstack([X, X])
     got, expected = observe_both([part(X)])
@@ -368,10 +369,10 @@ def test_expand_rows(dtype, n_threads):
 @given(st.integers(1, 30), st.integers(1, 200), st.integers(0, 2**31))
 def test_bits_there_and_back(n, m, seed):
     observed = make_mask("at random", n, m, seed)
-    packed = reference.pack_bits(observed)
+    packed = pack_bits(observed)
     assert packed.dtype == np.uint64
     assert packed.shape == (n, -(-m // 64))
-    np.testing.assert_array_equal(reference.unpack_bits(packed, m), observed)
+    np.testing.assert_array_equal(unpack_bits(packed, m), observed)
     i, j = n - 1, m - 1
     assert bool(int(packed[i, j // 64]) >> (j % 64) & 1) == observed[i, j]
 

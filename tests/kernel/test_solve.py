@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import KINDS, make_table, tables
 
+from a1gm._base.bits import pack_bits
 from a1gm._kernel import reference
 
 native = pytest.importorskip("a1gm._kernel._native")
@@ -114,7 +115,7 @@ def test_reduce_weighted_pairs(X, seed):
 @given(tables(kinds=NO_BRIDGE, max_rows=10, max_cols=10), st.booleans())
 def test_reduce_mask(X, force):
     observed = ~np.isnan(X)
-    bits = reference.pack_bits(observed)
+    bits = pack_bits(observed)
     margins = np.nansum(X, axis=1), np.nansum(X, axis=0)
     got = native.reduce_mask(bits, *margins, False, force)
     expected = reference.reduce_mask(bits, *margins, False, force)
@@ -184,7 +185,7 @@ def test_scale_many_margins_together(n, m, n_problems, holes, n_threads, seed):
     )
     if not (col_sums.max(axis=1) > 0).all():
         return
-    bits = reference.pack_bits(mask)
+    bits = pack_bits(mask)
     start = col_sums / col_sums.max(axis=1, keepdims=True)
     given_ = (bits, sums, second, coef, col_sums, start, 1e-10, 500, n_threads)
     (h, gap), (expected_h, expected_gap) = (
@@ -205,7 +206,7 @@ def test_solve_wide_tables(m, n_threads):
     X = make_table("at random", 300, m, seed=m)
     X[:, 0] = X[0] = 1.0
     X[1:, 1] = 2.0  # no row of one cell
-    bits, sums = reference.pack_bits(~np.isnan(X)), np.nan_to_num(X)
+    bits, sums = pack_bits(~np.isnan(X)), np.nan_to_num(X)
     margins = sums.sum(axis=1), sums.sum(axis=0)
     found = native.solve_wide(bits, *margins, 1e-10, 60, n_threads)
     if m > 256:
@@ -228,13 +229,13 @@ def test_solve_wide_leaves_other_tables_alone():
     leaf[2, 1:] = False
     for mask in (halves, leaf):
         margins = mask.sum(axis=1).astype(float), mask.sum(axis=0).astype(float)
-        bits = reference.pack_bits(mask)
+        bits = pack_bits(mask)
         assert native.solve_wide(bits, *margins, 1e-10, 60, 1) is None
     # Nor tables that sweeps would take too long for, or with an empty line.
     margins = [full.sum(axis=axis).astype(float) for axis in (1, 0)]
-    assert native.solve_wide(reference.pack_bits(full), *margins, 1e-10, 60, 1)
+    assert native.solve_wide(pack_bits(full), *margins, 1e-10, 60, 1)
     margins[0][0] = 0.0
-    assert native.solve_wide(reference.pack_bits(full), *margins, 1e-10, 60, 1) is None
+    assert native.solve_wide(pack_bits(full), *margins, 1e-10, 60, 1) is None
 
 
 def test_scale_together_does_not_subtract_what_would_cancel():
@@ -245,7 +246,7 @@ def test_scale_together_does_not_subtract_what_would_cancel():
     sums = np.stack([X.sum(axis=1), np.zeros(4)], axis=1)
     coef = np.array([[1.0], [0.0], [0.0], [0.0]])
     col_sums = X.sum(axis=0)[None]
-    bits = reference.pack_bits(mask)
+    bits = pack_bits(mask)
     h, gap = native.scale_together(
         bits, sums, 4, coef, col_sums, col_sums / col_sums.max(), 1e-9, 100, 1
     )
