@@ -15,6 +15,10 @@ struct BitMask {
 inline void put_bits(const uint64_t* from, int64_t words, int64_t rows, int64_t first,
                      uint64_t* to, int64_t to_words) {
   const int64_t shift = first & 63;
+  if (to_words == 1) {
+    for (int64_t i = 0; i < rows; ++i) to[i] |= from[i] << shift;
+    return;
+  }
   to += first >> 6;
   for (int64_t i = 0; i < rows; ++i, to += to_words)
     for (int64_t w = 0; w < words; ++w) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "checks.hpp"
 #include "pass/worker.hpp"
 #include "threads.hpp"
 
@@ -129,14 +130,10 @@ bool expand_rows(double* row_sums, const Id* pattern_id, const double* scale, in
   const int threads = useful_threads(n_threads, n);
   const auto begin = [n, threads](int t) { return n * t / threads; };
   std::atomic<bool> holds{true};
-  constexpr auto kIds = static_cast<int64_t>(std::numeric_limits<Id>::max()) + 1;
-  if (std::is_signed_v<Id> || n_scales < kIds)
+  if (std::is_signed_v<Id> || n_scales <= std::numeric_limits<Id>::max())
     run_on_threads(threads, [&](int t) {
-      using Size = std::make_unsigned_t<Id>;  // a negative number is a large one, too
-      Size largest = 0;
-      for (int64_t i = begin(t); i < begin(t + 1); ++i)
-        largest = std::max(largest, static_cast<Size>(pattern_id[i]));
-      if (begin(t) < begin(t + 1) && largest >= std::min(n_scales, kIds)) holds = false;
+      const IdRange range = range_of(pattern_id + begin(t), begin(t + 1) - begin(t));
+      if (!range.is_below(n_scales)) holds = false;
     });
   if (!holds) return false;
   run_on_threads(threads, [&](int t) {

@@ -1,60 +1,30 @@
-"""The compiled kernel does what its NumPy twin says."""
+"""One pass over the rows: compiled against NumPy."""
 
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.tables import KINDS, make_mask, make_table, tables
+from support.kernels import (
+    TABLE_CELLS,
+    assert_same_observation,
+    native,
+    needs_native,
+    observe_both,
+    part,
+)
+from support.tables import make_table, tables
 
-from a1gm import _kernel
-from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.bits import unpack_bits
 from a1gm._kernel import reference
-from a1gm.exceptions import SlowKernelWarning
 
-native = pytest.importorskip("a1gm._kernel._native")
-
-SAME = 1e-12  # sums of a few thousand cells: rounding only
-TABLE_CELLS = 1 << 18
-NO_BRIDGE = sorted(set(KINDS) - {"bridge"})  # on which plain scaling takes for ever
-DTYPES = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
+pytestmark = needs_native
 
 
-def part(values, mask=None, validity=None, offset=0, group=0):
-    return (values, mask, validity, offset, group)
-
-
-def observe_both(parts, *, n_groups=1, n_threads=1, scale=1.0, cells=TABLE_CELLS):
-    options = (n_groups, n_threads, scale, cells, False)
-    return native.observe(parts, *options), reference.observe(parts, *options)
-
-
-def assert_same_observation(got, expected):
-    np.testing.assert_allclose(got[0], expected[0], rtol=SAME)
-    assert got[1] == expected[1]
-    if got[1]:
-        for mine, theirs in zip(got[2][:2], expected[2][:2], strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_allclose(got[2][2], expected[2][2], rtol=SAME)
-        assert got[2][3] == expected[2][3]
-    else:
-        for mine, theirs in zip(got[2][:3], expected[2][:3], strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_allclose(got[2][3], expected[2][3], rtol=SAME)
-    assert got[3] == pytest.approx(expected[3], rel=SAME)
-    assert got[4] == expected[4]
-    for mine, theirs in zip(got[5:], expected[5:], strict=True):
-        assert tuple(mine) == tuple(theirs)
-
-
-# --------------------------------------------------------------------- observe
 @given(tables(max_rows=40, max_cols=40, zeros=0.2))
 def test_observe_any_table(X):
     assert_same_observation(*observe_both([part(X)]))
@@ -90,88 +60,6 @@ def test_long_tables_with_few_holes(widths, n_groups, bad, n_bad, seed):
         assert [tuple(fault) for fault in got] == [tuple(fault) for fault in expected]
     else:
         assert_same_observation(got, expected)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_observe_every_dtype(dtype, order):
-    rng = np.random.default_rng(3)
-    X = np.asarray(rng.integers(0, 100, (50, 9)), dtype=dtype, order=order)
-    if dtype.startswith("f"):
-        X[rng.random(X.shape) < 0.2] = np.nan
-    assert_same_observation(*observe_both([part(X)]))
-
-
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda X: X[::-1],
-        lambda X: X[:, ::-1],
-        lambda X: X[::3, 1::2],
-        lambda X: X.T,
-        lambda X: X[5:6],
-        lambda X: X[:, 5:6],
-        lambda X: np.broadcast_to(X[0], (30, X.shape[1])),
-        lambda X: np.broadcast_to(X[:, :1], (X.shape[0], 30)),
-        lambda X: np.lib.stride_tricks.sliding_window_view(X[:, 0], 4),
-    ],
-)
-def test_observe_any_strides(dtype, view):
-    X = np.random.default_rng(4).integers(0, 100, (40, 20)).astype(dtype)
-    if dtype.startswith("f"):
-        X[3, ::2] = X[::5, 1] = np.nan
-    got, expected = observe_both([part(view(X))])
-    assert_same_observation(got, expected)
-    copied = native.observe(
-        [part(np.ascontiguousarray(view(X)))], 1, 1, 1.0, TABLE_CELLS, False
-    )
-    assert_same_observation(got, copied)
-
-
-def test_observe_reads_read_only_arrays():
-    X = np.arange(12.0).reshape(4, 3)
-    X.flags.writeable = False
-    assert_same_observation(*observe_both([part(X)]))
-
-
-@given(tables(max_rows=30, max_cols=8), st.sampled_from(["f8", "f4", "i4", "?"]))
-def test_observe_masks(X, dtype):
-    hidden = np.isnan(X)
-    values = np.where(hidden, -3.0, np.ceil(X)).astype(dtype)
-    assert_same_observation(*observe_both([part(values, hidden)]))
-    backwards = part(values[::-1, ::-1], hidden[::-1, ::-1])
-    assert_same_observation(*observe_both([backwards]))
-
-
-@given(
-    st.integers(1, 200),
-    st.integers(0, 70),
-    st.integers(1, 5),
-    st.integers(0, 2**31),
-)
-def test_observe_validity_bitmaps(n, offset, n_cols, seed):
-    rng = np.random.default_rng(seed)
-    parts = []
-    for k in range(n_cols):
-        bits = rng.random(offset + n + 13) < 0.7
-        bitmap = np.packbits(bits, bitorder="little")
-        values = rng.integers(0, 50, (n, 1)).astype(["f8", "i4", "f4"][k % 3])
-        parts.append(part(values, None, bitmap, offset, 0))
-    assert_same_observation(*observe_both(parts))
-
-
-@given(tables(max_rows=20, max_cols=7), st.integers(0, 2**31))
-def test_observe_parts_and_groups(X, seed):
-    rng = np.random.default_rng(seed)
-    whole = np.arange(1, 1 + X.size, dtype=np.int16).reshape(X.shape)
-    masked = part(np.where(np.isnan(X), np.inf, X), np.isnan(X), group=1)
-    parts = [part(X, group=0), masked, part(np.asfortranarray(whole), group=0)]
-    order = rng.permutation(3)
-    parts = [parts[k] for k in order]
-    got, expected = observe_both(parts, n_groups=2)
-    assert got[0].shape == (2, len(X))
-    assert_same_observation(got, expected)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4])
@@ -299,16 +187,6 @@ def test_bad_cells_are_counted_alike(X, seed):
     assert tuple(got[6]) == tuple(expected[6])
 
 
-@pytest.mark.parametrize("scale", [0.25, 2.0**-300, 2.0**200])
-def test_scale_by_a_power_of_two_is_exact(scale):
-    X = make_table("few patterns", 90, 6, seed=10)
-    one, other = (
-        native.observe([part(X)], 1, 1, s, TABLE_CELLS, False) for s in (1.0, scale)
-    )
-    np.testing.assert_array_equal(other[0], one[0] * scale)
-    np.testing.assert_array_equal(other[2][3], one[2][3] * scale)
-
-
 @pytest.mark.parametrize("shape", [(2, 1), (1, 2), (5000, 70)])
 def test_overflow_is_told(shape):
     X = np.full(shape, 1.7e308)
@@ -316,22 +194,6 @@ def test_overflow_is_told(shape):
         got, expected = observe_both([part(X)], cells=cells)
         assert got[4]
         assert expected[4]
-
-
-def test_arrays_the_kernel_cannot_read_are_refused():
-    for parts in (
-        [],
-        [part(np.ones(3))],
-        [part(np.ones((2, 2), np.complex128))],
-        [part(np.ones((2, 2), np.float16))],
-        [part(np.ones((2, 2)), np.zeros((2, 3), bool))],
-        [part(np.ones((2, 2)), np.zeros((2, 2)))],
-        [part(np.ones((9, 1)), None, np.zeros(1, np.uint8))],
-        [part(np.ones((2, 2))), part(np.ones((3, 2)))],
-        [part(np.ones((2, 2)), group=1)],
-    ):
-        with pytest.raises((ValueError, TypeError)):
-            native.observe(parts, 1, 1, 1.0, TABLE_CELLS, False)
 
 
 def test_the_interpreter_is_free_during_the_pass():
@@ -365,61 +227,10 @@ def test_expand_rows(dtype, n_threads):
     np.testing.assert_array_equal(got, expected)
 
 
-# ------------------------------------------------------------------------ bits
-@given(st.integers(1, 30), st.integers(1, 200), st.integers(0, 2**31))
-def test_bits_there_and_back(n, m, seed):
-    observed = make_mask("at random", n, m, seed)
-    packed = pack_bits(observed)
-    assert packed.dtype == np.uint64
-    assert packed.shape == (n, -(-m // 64))
-    np.testing.assert_array_equal(unpack_bits(packed, m), observed)
-    i, j = n - 1, m - 1
-    assert bool(int(packed[i, j // 64]) >> (j % 64) & 1) == observed[i, j]
-
-
-# ----------------------------------------------------------------- the choice
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_numpy_kernel_can_be_chosen():
-    code = "import a1gm._kernel as k; print(k.is_compiled, k.kernel.__name__)"
-    assert run(code, A1GM_KERNEL="numpy").stdout.split() == [
-        "False",
-        "a1gm._kernel.reference",
-    ]
-    assert run(code, A1GM_KERNEL="").stdout.split()[0] == "True"
-
-
-def test_a_broken_kernel_is_told_once():
-    code = """
-import sys, warnings
-sys.modules["a1gm._kernel._native"] = None
-import numpy as np, a1gm
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    for _ in range(3):
-        a1gm.fit(np.ones((2, 2)))
-print([w.category.__name__ for w in said])
-"""
-    result = run(code, A1GM_KERNEL="")
-    assert result.stdout.strip() == "['SlowKernelWarning']", result.stderr
-
-
-def test_say_if_slow_says_it_once(monkeypatch):
-    monkeypatch.setattr(_kernel, "_why_slow", "no compiler")
-    with pytest.warns(SlowKernelWarning, match=r"no compiler.*A1GM_KERNEL=numpy"):
-        _kernel.say_if_slow()
-    _kernel.say_if_slow()
-
-
-def test_threads_as_asked_for_and_at_least_one():
-    assert _kernel.threads_for(10**9, 3) == 3
-    assert _kernel.threads_for(10, None) >= 1
-    assert _kernel.threads_for(10**9, None) >= 1
+def test_a_group_whose_sum_overflows_is_reported():
+    X, Z = np.full((3, 4), 1e300), np.full((3, 4), 1.0)
+    Z[1] = 1e308
+    parts = [(X, None, None, 0, 0), (Z, None, None, 0, 1)]
+    *_, overflow, _, infinite = native.observe(parts, 2, 1, 1.0, TABLE_CELLS, False)
+    assert overflow
+    assert infinite[0] == 0

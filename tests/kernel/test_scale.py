@@ -1,4 +1,4 @@
-"""Reducing, scaling and solving: the compiled kernel does what its NumPy twin says."""
+"""Scaling and solving: compiled against NumPy."""
 
 from __future__ import annotations
 
@@ -6,140 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.tables import KINDS, make_table, tables
+from support.kernels import (
+    native,
+    needs_native,
+    part,
+    solve_core,
+    statistics_of,
+)
+from support.tables import make_table, tables
 
-from a1gm._base.bits import pack_bits
+from a1gm._base.bits import pack_bits, unpack_bits
 from a1gm._kernel import reference
 
-native = pytest.importorskip("a1gm._kernel._native")
-
-SAME = 1e-12  # sums of a few thousand cells: rounding only
-TABLE_CELLS = 1 << 18
-NO_BRIDGE = sorted(set(KINDS) - {"bridge"})  # on which plain scaling takes for ever
-
-
-def statistics_of(X):
-    _, _, found, *_ = reference.observe(
-        [(X, None, None, 0, 0)], 1, 1, 1.0, TABLE_CELLS, True
-    )
-    _, keys, _, sums = found
-    return keys, sums
-
-
-def pairs_of(X, weights=None):
-    observed = ~np.isnan(X)
-    rows, cols = np.nonzero(observed)
-    ptr = np.concatenate(([0], np.cumsum(observed.sum(axis=1)))).astype(np.int64)
-    given_weights = None if weights is None else weights[rows, cols]
-    return ptr, cols.astype(np.int32), X[rows, cols], given_weights, X.shape[1]
-
-
-def solve(reduced):
-    """Both kernels' cores, solved by the kernel's own scaling."""
-    if reduced.core_shape[0] == 0:
-        nothing = np.zeros(0)
-        return reduced.replay(nothing, nothing)
-    C = reduced.core_col_sums
-    w, h, _, gap, done = reduced.scale(C / C.max(), 1e-13, 20_000, 20_000)
-    assert done or gap < 1e-12
-    return reduced.replay(w, h)
-
-
-def assert_same_reduction(got, expected):
-    assert got.n_roots + got.n_core_blocks == expected.n_roots + expected.n_core_blocks
-    assert got.core_shape == expected.core_shape
-    np.testing.assert_allclose(
-        np.sort(got.core_row_sums), np.sort(expected.core_row_sums), rtol=SAME
-    )
-    np.testing.assert_allclose(
-        np.sort(got.core_col_sums), np.sort(expected.core_col_sums), rtol=SAME
-    )
-    mine, theirs = solve(got), solve(expected)
-    inside = (mine[2][:, None] == mine[3]) & (mine[2] >= 0)[:, None]
-    other = (theirs[2][:, None] == theirs[3]) & (theirs[2] >= 0)[:, None]
-    np.testing.assert_array_equal(inside, other)
-    for k in (2, 3):
-        np.testing.assert_array_equal(mine[k] < 0, theirs[k] < 0)
-        np.testing.assert_array_equal(np.isnan(mine[k - 2]), mine[k] < 0)
-    np.testing.assert_allclose(
-        np.outer(*mine[:2])[inside], np.outer(*theirs[:2])[inside], rtol=1e-8
-    )
-
-
-@given(tables(max_rows=10, max_cols=10))
-def test_reduce_table(X):
-    keys, sums = statistics_of(X)
-    assert_same_reduction(
-        native.reduce_table(keys, sums), reference.reduce_table(keys, sums)
-    )
-
-
-@given(st.integers(2, 40), st.integers(2, 40), st.floats(0.02, 0.5), st.integers(0, 99))
-def test_both_kernels_peel_to_the_same_core(n, m, share, seed):
-    # Sparse patterns, where twins and leaves make one another.
-    rng = np.random.default_rng(seed)
-    X = np.where(rng.random((n, m)) < share, 1.0, np.nan)
-    X[rng.integers(n), rng.integers(m)] = 1.0
-    got = native.reduce_pairs(*pairs_of(X))
-    expected = reference.reduce_pairs(*pairs_of(X))
-    assert got.core_shape == expected.core_shape
-    assert got.n_roots == expected.n_roots
-    assert got.n_core_blocks == expected.n_core_blocks
-
-
-@given(tables(max_rows=10, max_cols=10))
-def test_reduce_pairs(X):
-    assert_same_reduction(
-        native.reduce_pairs(*pairs_of(X)), reference.reduce_pairs(*pairs_of(X))
-    )
-
-
-@given(tables(kinds=NO_BRIDGE, max_rows=8, max_cols=8), st.integers(0, 2**31))
-def test_reduce_weighted_pairs(X, seed):
-    rng = np.random.default_rng(seed)
-    # Few distinct weights, in powers of two: proportional lines are common.
-    weights = 2.0 ** rng.integers(0, 2, X.shape)
-    got = native.reduce_pairs(*pairs_of(X, weights))
-    expected = reference.reduce_pairs(*pairs_of(X, weights))
-    mine, theirs = solve(got), solve(expected)
-    inside = (mine[2][:, None] == mine[3]) & (mine[2] >= 0)[:, None]
-    np.testing.assert_allclose(
-        np.outer(*mine[:2])[inside], np.outer(*theirs[:2])[inside], rtol=1e-8
-    )
-    fitted = np.where(inside & ~np.isnan(X), weights * np.outer(*mine[:2]), 0.0)
-    np.testing.assert_allclose(
-        fitted.sum(axis=0), np.nansum(X, axis=0), rtol=1e-10, atol=1e-300
-    )
-
-
-@given(tables(kinds=NO_BRIDGE, max_rows=10, max_cols=10), st.booleans())
-def test_reduce_mask(X, force):
-    observed = ~np.isnan(X)
-    bits = pack_bits(observed)
-    margins = np.nansum(X, axis=1), np.nansum(X, axis=0)
-    got = native.reduce_mask(bits, *margins, False, force)
-    expected = reference.reduce_mask(bits, *margins, False, force)
-    assert (got is None) == (expected is None)
-    if got is not None:
-        assert_same_reduction(got, expected)
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_core_mask_names_the_same_cells(kind):
-    X = make_table(kind, 30, 30, seed=12)
-    keys, sums = statistics_of(X)
-    reduced = native.reduce_table(keys, sums)
-    ptr, index, lists_missing, weights = reduced.core_mask
-    rows = np.repeat(np.arange(reduced.core_shape[0]), np.diff(ptr))
-    listed = np.zeros(reduced.core_shape, bool)
-    listed[rows, index] = True
-    assert weights is None
-    assert reduced.n_listed == len(index) <= listed.size / 2 or not lists_missing
-    mask = ~listed if lists_missing else listed
-    blocks = reduced.core_row_block[:, None] == reduced.core_col_block
-    assert not (mask & ~blocks).any()
-    assert mask.any(axis=1).all()
-    assert mask.any(axis=0).all()
+pytestmark = needs_native
 
 
 @pytest.mark.parametrize("kind", ["at random", "banded", "mostly missing"])
@@ -265,5 +144,41 @@ def test_sums_over_listed_holes_do_not_cancel():
     keys, sums = statistics_of(X)
     reduced = native.reduce_table(keys, sums)
     assert reduced.core_mask[2]
-    w, h, *_ = solve(reduced)
+    w, h, *_ = solve_core(reduced)
     np.testing.assert_allclose(np.outer(w, h), truth, rtol=1e-10)
+
+
+@given(tables(max_rows=30, max_cols=12))
+def test_solve_plain_tables(X):
+    keys, sums = statistics_of(X)
+    found = native.solve_plain(keys, sums, 1e-12, 500)
+    if found is None:  # zeros, several blocks, or slow to scale
+        return
+    w, _, h, _, gap = found
+    fitted = np.where(unpack_bits(keys, X.shape[1]), np.outer(w, h), 0.0)
+    np.testing.assert_allclose(fitted.sum(axis=1), sums.sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(fitted.sum(axis=0), sums.sum(axis=0), rtol=1e-9)
+    assert gap <= 1e-12
+
+
+@given(st.integers(1, 40), st.integers(1, 80), st.integers(0, 99), st.booleans())
+def test_solve_nested_tables(n, m, seed, is_plain):
+    rng = np.random.default_rng(seed)
+    order, reach = rng.permutation(m), rng.integers(0, m + 1, n)
+    X = rng.random((n, m)) + 0.1
+    X[order >= reach[:, None]] = np.nan
+    values = X if is_plain else np.asfortranarray(X.astype(np.float32))
+    bits, col_sums = pack_bits(~np.isnan(X)), np.nansum(values, axis=0, dtype=float)
+    given_ = (bits, [part(values)], col_sums, 1.0, 2)
+    got, expected = native.solve_nested(*given_), reference.solve_nested(*given_)
+    assert (got is None) == (expected is None) == (reach.max() == 0)
+    if got is not None:
+        np.testing.assert_allclose(got[0], expected[0], rtol=1e-9)
+        np.testing.assert_allclose(got[1], expected[1], rtol=1e-9)
+
+
+def test_solve_nested_leaves_other_tables_alone():
+    X = np.where(np.eye(4, dtype=bool), 1.0, np.nan)
+    for kernel in (native, reference):
+        bits = pack_bits(~np.isnan(X))
+        assert kernel.solve_nested(bits, [part(X)], np.ones(4), 1.0, 1) is None
