@@ -7,10 +7,11 @@ import pytest
 from support.tables import make_table
 
 import a1gm
-from a1gm._solve import core as _core
 from a1gm._base.bits import pack_bits
-from a1gm._solve.core import _Complement, solve_core
 from a1gm._kernel import kernel
+from a1gm._solve import mask, scaling
+from a1gm._solve.mask import _Complement
+from a1gm._solve.scaling import solve_core
 
 TOL = 1e-10
 
@@ -21,16 +22,16 @@ def reduced_of(X: np.ndarray):
     return kernel.reduce_mask(bits, *sums, False, True)
 
 
-def mask_of(reduced) -> np.ndarray:
+def core_of(reduced) -> np.ndarray:
     ptr, index, lists_missing, weights = reduced.core_mask
     rows = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    mask = np.zeros(reduced.core_shape)
-    mask[rows, index] = 1.0 if weights is None else weights
-    return 1.0 - mask if lists_missing else mask
+    core = np.zeros(reduced.core_shape)
+    core[rows, index] = 1.0 if weights is None else weights
+    return 1.0 - core if lists_missing else core
 
 
 def gap_of(reduced, solution) -> float:
-    fitted = mask_of(reduced) * np.outer(solution.w, solution.h)
+    fitted = core_of(reduced) * np.outer(solution.w, solution.h)
     rows = np.abs(fitted.sum(axis=1) / reduced.core_row_sums - 1.0)
     cols = np.abs(fitted.sum(axis=0) / reduced.core_col_sums - 1.0)
     return float(max(rows.max(), cols.max()))
@@ -58,7 +59,7 @@ def bridge(n: int, m: int, seed: int = 0, size: float = 1e-6) -> np.ndarray:
 @pytest.fixture
 def newton_only(monkeypatch):
     """Scaling gives up after its first eight sweeps."""
-    monkeypatch.setattr(_core, "_patience", lambda reduced: 1)
+    monkeypatch.setattr(scaling, "_patience", lambda reduced: 1)
 
 
 HARD = {
@@ -86,10 +87,10 @@ def test_the_usual_way(name):
 @pytest.mark.parametrize("way", ["dense", "sparse", "iterative"])
 def test_newton_every_way(name, way, monkeypatch):
     if way != "dense":
-        monkeypatch.setattr(_core, "DENSE_SIDE", 0)
-        monkeypatch.setattr(_core, "DENSE_CELLS", 0)
+        monkeypatch.setattr(mask, "DENSE_SIDE", 0)
+        monkeypatch.setattr(mask, "DENSE_CELLS", 0)
     if way == "iterative":
-        monkeypatch.setattr(_core, "MAX_PAIRS", 0)
+        monkeypatch.setattr(mask, "MAX_PAIRS", 0)
     reduced = reduced_of(HARD[name])
     solution = solve_core(reduced, tol=TOL, max_iter=1000)
     assert solution.solver in {"newton", "scaling"}
