@@ -11,6 +11,7 @@
 #include "bind_arrays.hpp"
 #include "checks.hpp"
 #include "pass/observe.hpp"
+#include "pass/patterns.hpp"
 #include "reduce/peel.hpp"
 #include "scale/many_margins.hpp"
 #include "scale/nested.hpp"
@@ -41,13 +42,11 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
   nb::object ids_array = nb::none();
   const IdMemory new_ids = [&ids_array, n](int width) -> void* {
     nb::gil_scoped_acquire acquire;
-    auto keep = [&ids_array](auto made) -> void* {
-      ids_array = made.second;
-      return made.first;
-    };
-    if (width == 1) return keep(new_array<uint8_t>({n}));
-    if (width == 2) return keep(new_array<uint16_t>({n}));
-    return keep(new_array<int32_t>({n}));
+    return with_id_type(width, [&](auto id) -> void* {
+      auto [ids, array] = new_array<decltype(id)>({n});
+      ids_array = array;
+      return ids;
+    });
   };
   Observation o;
   {
@@ -154,7 +153,7 @@ std::optional<Reduced> reduce_mask(Given bits, Given row_sums, Given col_sums,
 Reduced reduce_table(Given keys, Given sums) {
   const Patterns g(keys, sums);
   nb::gil_scoped_release release;
-  return peel_pairs(pairs_of_table(g.mask, g.S));
+  return peel_table(g.mask, g.S);
 }
 
 Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n_cols) {

@@ -50,16 +50,13 @@ void merge_tables(std::vector<Worker>& workers, const Job& job, const IdMemory& 
   out.counts = std::move(first.counts);
   for (int64_t k = 0; k < out.n_patterns; ++k)
     first.sums[k].write(&out.sums[static_cast<size_t>(k * job.n_cols)]);
-  out.id_width = out.n_patterns <= 256 ? 1 : out.n_patterns <= 65536 ? 2 : 4;
-  char* ids = static_cast<char*>(new_ids(out.id_width));
+  const int width = id_width(out.n_patterns);
+  void* const ids = new_ids(width);
   run_on_threads(static_cast<int>(workers.size()), [&](int t) {
-    const int64_t at = workers[t].begin();
-    if (out.id_width == 1)
-      workers[t].ids.write(renamed[t], reinterpret_cast<uint8_t*>(ids) + at);
-    if (out.id_width == 2)
-      workers[t].ids.write(renamed[t], reinterpret_cast<uint16_t*>(ids) + at);
-    if (out.id_width == 4)
-      workers[t].ids.write(renamed[t], reinterpret_cast<int32_t*>(ids) + at);
+    with_id_type(width, [&](auto id) {
+      workers[t].ids.write(renamed[t],
+                           static_cast<decltype(id)*>(ids) + workers[t].begin());
+    });
   });
 }
 
@@ -68,8 +65,6 @@ void merge_tables(std::vector<Worker>& workers, const Job& job, const IdMemory& 
 Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
                     double* row_sums, const IdMemory& new_ids, const Options& options) {
   Observation out;
-  out.n_rows = n_rows;
-  out.n_groups = n_groups;
   for (const Part& part : parts) out.n_cols += part.n_cols;
   out.words = (out.n_cols + 63) / 64;
 

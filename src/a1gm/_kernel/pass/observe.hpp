@@ -22,10 +22,9 @@ struct Options {
 };
 
 struct Observation {
-  int64_t n_rows = 0, n_cols = 0, words = 0, n_groups = 1;
+  int64_t n_cols = 0, words = 0;
   bool wide = false;
   int64_t n_patterns = 0;
-  int id_width = 1;              // bytes per pattern number
   std::vector<uint64_t> keys;    // n_patterns x words: observed bits
   std::vector<int64_t> counts;   // rows with each pattern
   std::vector<double> sums;      // n_patterns x n_cols

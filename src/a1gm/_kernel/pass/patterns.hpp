@@ -149,52 +149,57 @@ class ColumnSums {
   std::unique_ptr<double[]> hi_, lo_;
 };
 
+// Calls f with a number of the unsigned type of so many bytes (signed, if four).
+template <typename F>
+auto with_id_type(int width, F&& f) {
+  if (width == 1) return f(uint8_t{});
+  if (width == 2) return f(uint16_t{});
+  return f(int32_t{});
+}
+
+inline int id_width(int64_t n_patterns) {
+  return n_patterns <= 256 ? 1 : n_patterns <= 65536 ? 2 : 4;
+}
+
 // Pattern numbers of a stretch of rows in the narrowest integers that hold them:
 // fresh memory is the dearest thing a pass over narrow rows asks for.
 class IdBuffer {
  public:
-  explicit IdBuffer(int64_t n) : n_(n) { widen(1); }
-  int width() const { return width_; }
+  explicit IdBuffer(int64_t n) : n_(n), data_(new char[static_cast<size_t>(n)]) {}
   void store(int64_t at, const int32_t* ids, int64_t n, int64_t n_patterns) {
-    if (n_patterns > 256 && width_ == 1) widen(2);
-    if (n_patterns > 65536 && width_ == 2) widen(4);
-    if (width_ == 1) std::copy_n(ids, n, as<uint8_t>() + at);
-    if (width_ == 2) std::copy_n(ids, n, as<uint16_t>() + at);
-    if (width_ == 4) std::copy_n(ids, n, as<int32_t>() + at);
+    if (id_width(n_patterns) > width_) widen(id_width(n_patterns));
+    with_id_type(width_, [&](auto id) { std::copy_n(ids, n, as(id) + at); });
   }
-  void fill(int64_t at, int32_t id, int64_t n) {  // when `store` has made it fit
-    if (width_ == 1) std::fill_n(as<uint8_t>() + at, n, static_cast<uint8_t>(id));
-    if (width_ == 2) std::fill_n(as<uint16_t>() + at, n, static_cast<uint16_t>(id));
-    if (width_ == 4) std::fill_n(as<int32_t>() + at, n, id);
+  void fill(int64_t at, int32_t number, int64_t n) {  // when `store` has made it fit
+    with_id_type(width_, [&](auto id) {
+      std::fill_n(as(id) + at, n, static_cast<decltype(id)>(number));
+    });
   }
   template <typename Out>
   void write(const std::vector<int32_t>& renamed, Out* out) const {
-    if (width_ == 1) write_from(as<uint8_t>(), renamed, out);
-    if (width_ == 2) write_from(as<uint16_t>(), renamed, out);
-    if (width_ == 4) write_from(as<int32_t>(), renamed, out);
+    with_id_type(width_, [&](auto id) {
+      const auto* in = as(id);
+      if (renamed.empty())
+        for (int64_t i = 0; i < n_; ++i) out[i] = static_cast<Out>(in[i]);
+      else
+        for (int64_t i = 0; i < n_; ++i) out[i] = static_cast<Out>(renamed[in[i]]);
+    });
   }
   void release() { data_.reset(); }
 
  private:
   template <typename T>
-  T* as() const { return reinterpret_cast<T*>(data_.get()); }
-  template <typename In, typename Out>
-  void write_from(const In* in, const std::vector<int32_t>& renamed, Out* out) const {
-    if (renamed.empty())
-      for (int64_t i = 0; i < n_; ++i) out[i] = static_cast<Out>(in[i]);
-    else
-      for (int64_t i = 0; i < n_; ++i) out[i] = static_cast<Out>(renamed[in[i]]);
-  }
+  T* as(T) const { return reinterpret_cast<T*>(data_.get()); }
   void widen(int width) {
     std::unique_ptr<char[]> wider(new char[static_cast<size_t>(n_ * width)]);
-    wider.swap(data_);
-    std::swap(width_, width);
-    const char* old = wider.get();
-    if (width == 1) std::copy_n(reinterpret_cast<const uint8_t*>(old), n_, as<uint16_t>());
-    if (width == 2) std::copy_n(reinterpret_cast<const uint16_t*>(old), n_, as<int32_t>());
+    with_id_type(width, [&](auto id) {
+      write({}, reinterpret_cast<decltype(id)*>(wider.get()));
+    });
+    data_.swap(wider);
+    width_ = width;
   }
   int64_t n_;
-  int width_ = 0;
+  int width_ = 1;
   std::unique_ptr<char[]> data_;
 };
 

@@ -367,30 +367,29 @@ class Worker {
 
   void find_negative(int64_t row, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i)
-      for (const Stretch& s : stretches_)
-        for (int64_t j = 0; j < s.cols; ++j) {
-          const double v = s.x[i * s.stride + j];
-          if (v < 0.0 && !std::isinf(v)) note(negative, row + i, s.first_col + j, v);
-        }
+      note(negative, row, i, [](double v) { return v < 0.0 && !std::isinf(v); });
   }
 
   void find_infinite(int64_t row, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t before = infinite.count;
-      for (const Stretch& s : stretches_)
-        for (int64_t j = 0; j < s.cols; ++j) {
-          const double v = s.x[i * s.stride + j];
-          if (std::isinf(v)) note(infinite, row + i, s.first_col + j, v);
-        }
+      note(infinite, row, i, [](double v) { return std::isinf(v); });
       if (infinite.count != before) continue;
       for (int64_t g = 0; g < job_.n_groups; ++g)
         overflow |= !std::isfinite(*row_sums(g, row + i));
     }
   }
 
-  static void note(Fault& fault, int64_t row, int64_t col, double value) {
-    if (fault.count == 0) fault = {0, row, col, value};
-    ++fault.count;
+  // The bad cells of the tile's row i.
+  template <typename F>
+  void note(Fault& fault, int64_t row, int64_t i, F&& is_bad) {
+    for (const Stretch& s : stretches_)
+      for (int64_t j = 0; j < s.cols; ++j) {
+        const double v = s.x[i * s.stride + j];
+        if (!is_bad(v)) continue;
+        if (fault.count == 0) fault = {0, row + i, s.first_col + j, v};
+        ++fault.count;
+      }
   }
 };
 

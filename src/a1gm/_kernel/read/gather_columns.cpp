@@ -1,8 +1,9 @@
-#include "read/gather_columns.hpp"
-
+// Columns of float64 that lie apart, as column frames keep them, gathered into rows.
 #include <algorithm>
 #include <cstring>
 #include <limits>
+
+#include "read/table_part.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define A1GM_AVX2 1

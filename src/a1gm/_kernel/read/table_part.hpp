@@ -33,4 +33,10 @@ inline bool lies_as_doubles(const Part& part) {
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
                int64_t stride, double scale, double* out);
 
+// The same for a table whose parts are all single contiguous columns of float64, with
+// or without a validity bitmap, and at most 64 rows. False when the table is not such a
+// one, or the processor has no AVX2; then nothing was done.
+bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
+                  int64_t stride, double* out);
+
 }  // namespace a1gm

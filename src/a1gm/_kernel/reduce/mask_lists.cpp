@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-
 namespace a1gm {
 
 int32_t Lines::first_observed(int64_t i) const {
@@ -11,17 +10,6 @@ int32_t Lines::first_observed(int64_t i) const {
   int32_t next = 0;
   for (int64_t k = ptr[i]; k < ptr[i + 1] && index[k] == next; ++k) ++next;
   return next < n_other ? next : -1;
-}
-
-double Lines::sum_of_unlisted(int64_t i, const double* x) const {
-  double sum = 0.0;
-  int32_t from = 0;
-  for (int64_t k = ptr[i]; k <= ptr[i + 1]; ++k) {
-    const int32_t to = k < ptr[i + 1] ? index[k] : static_cast<int32_t>(n_other);
-    for (int32_t j = from; j < to; ++j) sum += x[j];
-    from = to + 1;
-  }
-  return sum;
 }
 
 Lines transpose(const Lines& lines) {
@@ -73,20 +61,14 @@ Lines lines_of_bits(const BitMask& mask) {
 void list_rarer_kind(Lines& lines) {
   const auto listed = static_cast<int64_t>(lines.index.size());
   if (!lines.weight.empty() || listed * 2 <= lines.n * lines.n_other) return;
+  std::vector<int64_t> ptr{0};
   std::vector<int32_t> index;
   index.reserve(static_cast<size_t>(lines.n * lines.n_other - listed));
-  int64_t begin = 0;
   for (int64_t i = 0; i < lines.n; ++i) {
-    int32_t from = 0;
-    for (int64_t k = begin; k <= lines.ptr[i + 1]; ++k) {
-      const int32_t to = k < lines.ptr[i + 1] ? lines.index[k]
-                                              : static_cast<int32_t>(lines.n_other);
-      for (int32_t j = from; j < to; ++j) index.push_back(j);
-      from = to + 1;
-    }
-    begin = lines.ptr[i + 1];
-    lines.ptr[i + 1] = static_cast<int64_t>(index.size());
+    lines.each_unlisted(i, [&index](int32_t j) { index.push_back(j); });
+    ptr.push_back(static_cast<int64_t>(index.size()));
   }
+  lines.ptr.swap(ptr);
   lines.index.swap(index);
   lines.lists_missing = !lines.lists_missing;
 }

@@ -40,10 +40,25 @@ struct Lines {
     if (k < n_listed) a += x[listed[k]];
     a += b;
     if (!lists_missing) return a;
-    return a <= kCancellation * total ? total - a : sum_of_unlisted(i, x);
+    if (a <= kCancellation * total) return total - a;
+    double sum = 0.0;  // one by one: total minus the others would cancel
+    each_unlisted(i, [&sum, x](int32_t j) { sum += x[j]; });
+    return sum;
   }
-  // The cells that are not listed, added one by one: total minus the others would cancel.
-  double sum_of_unlisted(int64_t i, const double* x) const;
+  template <typename F>
+  void each_unlisted(int64_t i, F&& f) const {
+    int32_t from = 0;
+    for (int64_t k = ptr[i]; k <= ptr[i + 1]; ++k) {
+      const int32_t to = k < ptr[i + 1] ? index[k] : static_cast<int32_t>(n_other);
+      for (int32_t j = from; j < to; ++j) f(j);
+      from = to + 1;
+    }
+  }
+  template <typename F>
+  void each_observed(int64_t i, F&& f) const {
+    if (lists_missing) return each_unlisted(i, f);
+    for (int64_t k = ptr[i]; k < ptr[i + 1]; ++k) f(index[k]);
+  }
 
  private:
   static constexpr double kCancellation = 0.75;  // missing share that we do not subtract
@@ -63,14 +78,10 @@ Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other);
 
 // Connected blocks of the bipartite graph; labels -1 where nothing is observed.
-int64_t connected_blocks(const Lines& rows, const Lines& cols,
-                         std::vector<int32_t>& row_label,
+int64_t connected_blocks(const Lines& rows, std::vector<int32_t>& row_label,
                          std::vector<int32_t>& col_label);
 
 // Whether a mask is so large and sparse that it is kept, and swept, by its rows alone.
 bool is_kept_by_rows(const Lines& rows);
-// Connected blocks of a mask whose rows all observe something.
-int64_t blocks_of_rows(const Lines& rows, std::vector<int32_t>& row_label,
-                       std::vector<int32_t>& col_label);
 
 }  // namespace a1gm

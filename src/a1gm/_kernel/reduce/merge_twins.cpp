@@ -78,23 +78,6 @@ std::vector<double> merge_sums(const Twins& twins, const double* sums, Step step
 
 }  // namespace
 
-Pairs pairs_of_table(const BitMask& keys, const double* sums) {
-  const auto [bits, n, m, words] = keys;
-  Pairs pairs;
-  pairs.n_rows = n;
-  pairs.n_cols = m;
-  pairs.ptr.push_back(0);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < m; ++j)
-      if (bits[i * words + (j >> 6)] >> (j & 63) & 1) {
-        pairs.col.push_back(static_cast<int32_t>(j));
-        pairs.sum.push_back(sums[i * m + j]);
-      }
-    pairs.ptr.push_back(static_cast<int64_t>(pairs.col.size()));
-  }
-  return pairs;
-}
-
 bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_sums,
                  bool rows_distinct, bool force, Reduced& out) {
   Lines rows = lines_of_bits(mask);
@@ -119,7 +102,7 @@ bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_
     out.rows = subset(rows, out.core_rows, out.core_cols);
     out.cols = subset(cols, out.core_cols, out.core_rows);
   }
-  out.n_core_blocks = connected_blocks(out.rows, out.cols, out.row_label, out.col_label);
+  out.n_core_blocks = connected_blocks(out.rows, out.row_label, out.col_label);
   return true;
 }
 

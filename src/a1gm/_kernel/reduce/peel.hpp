@@ -33,15 +33,6 @@ inline uint64_t name_of(uint64_t i) {
 }
 
 // Observed (row, column) pairs with their sums, row by row, columns ascending.
-struct Pairs {
-  int64_t n_rows = 0, n_cols = 0;
-  std::vector<int64_t> ptr;
-  std::vector<int32_t> col;
-  std::vector<double> sum;
-  std::vector<double> weight;  // empty = all 1
-};
-
-// The same in the caller's memory.
 struct PairView {
   int64_t n_rows, n_cols;
   const int64_t* ptr;
@@ -62,17 +53,14 @@ struct Reduced {
   int64_t n_core_blocks = 0;
 };
 
-// The observed pairs of a pattern table.
-Pairs pairs_of_table(const BitMask& keys, const double* sums);
-
 // Twins only, from a bit mask and the margins. False when there is a leaf: then the
 // sums of the blocks are needed, and `peel_pairs` does the whole job. With `force`
 // leaves stay in the core.
 bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_sums,
                  bool rows_distinct, bool force, Reduced& out);
 
-Reduced peel_pairs(const Pairs& pairs);
 Reduced peel_pairs(const PairView& pairs);
+Reduced peel_table(const BitMask& keys, const double* sums);
 
 // Undo the log: w and h hold the core's factors at the core's places on entry and
 // every factor on return; labels likewise, -1 where nothing is observed.

@@ -323,13 +323,8 @@ class Peeler {
 
   // A large sparse core is swept by its rows alone.
   static void keep_columns(Reduced& out) {
-    if (is_kept_by_rows(out.rows)) {
-      out.n_core_blocks = blocks_of_rows(out.rows, out.row_label, out.col_label);
-      return;
-    }
-    out.cols = transpose(out.rows);
-    out.n_core_blocks =
-        connected_blocks(out.rows, out.cols, out.row_label, out.col_label);
+    if (!is_kept_by_rows(out.rows)) out.cols = transpose(out.rows);
+    out.n_core_blocks = connected_blocks(out.rows, out.row_label, out.col_label);
   }
 };
 
@@ -337,10 +332,19 @@ class Peeler {
 
 Reduced peel_pairs(const PairView& pairs) { return Peeler(pairs).run(); }
 
-Reduced peel_pairs(const Pairs& pairs) {
-  const double* weight = pairs.weight.empty() ? nullptr : pairs.weight.data();
-  return peel_pairs(PairView{pairs.n_rows, pairs.n_cols, pairs.ptr.data(),
-                             pairs.col.data(), pairs.sum.data(), weight});
+Reduced peel_table(const BitMask& keys, const double* sums) {
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> col;
+  std::vector<double> sum;
+  for (int64_t i = 0; i < keys.n; ++i) {
+    for (int64_t j = 0; j < keys.m; ++j)
+      if (keys.bits[i * keys.words + (j >> 6)] >> (j & 63) & 1) {
+        col.push_back(static_cast<int32_t>(j));
+        sum.push_back(sums[i * keys.m + j]);
+      }
+    ptr.push_back(static_cast<int64_t>(col.size()));
+  }
+  return peel_pairs({keys.n, keys.m, ptr.data(), col.data(), sum.data(), nullptr});
 }
 
 }  // namespace a1gm

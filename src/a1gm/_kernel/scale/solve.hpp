@@ -12,6 +12,8 @@ struct Plain {
   std::vector<double> line_factor, line_scale, col_factor;
   int64_t n_iter = 0;  // 0: closed form
   double gap = 0.0;
+  // Makes the column factors sum to 1 and the scales from the row sums.
+  bool finish(const double* R);
   bool in_range() const;  // every factor positive and finite
 };
 

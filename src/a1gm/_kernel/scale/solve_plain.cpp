@@ -74,6 +74,18 @@ void start_factors(std::vector<double>& h) {
   for (double& value : h) value = std::max(value / largest, kSmallestStart);
 }
 
+bool Plain::finish(const double* R) {
+  double total = 0.0;
+  for (const double h : col_factor) total += h;
+  for (double& h : col_factor) h /= total;
+  line_scale.resize(line_factor.size());
+  for (size_t i = 0; i < line_factor.size(); ++i) {
+    line_factor[i] *= total;
+    line_scale[i] = line_factor[i] / R[i];
+  }
+  return in_range();
+}
+
 bool Plain::in_range() const {
   for (const std::vector<double>* factor : {&col_factor, &line_scale, &line_factor})
     if (!all_in_range(factor->data(), static_cast<int64_t>(factor->size()))) return false;
@@ -92,7 +104,7 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   }
   Reduced reduced;
   if (!merge_twins(keys, R.data(), C.data(), true, false, reduced))
-    reduced = peel_pairs(pairs_of_table(keys, sums));
+    reduced = peel_table(keys, sums);
   int64_t n_blocks = reduced.n_core_blocks;
   for (const LogEntry& entry : reduced.log) n_blocks += entry.step == Step::root;
   if (n_blocks != 1) return false;
@@ -113,16 +125,7 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   std::vector<int32_t> row_label(static_cast<size_t>(n)), col_label(static_cast<size_t>(m));
   replay(reduced, out.line_factor.data(), out.col_factor.data(), row_label.data(),
          col_label.data());
-
-  double total = 0.0;
-  for (const double h : out.col_factor) total += h;
-  for (double& h : out.col_factor) h /= total;
-  out.line_scale.resize(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    out.line_factor[i] *= total;
-    out.line_scale[i] = out.line_factor[i] / R[i];
-  }
-  return out.in_range();
+  return out.finish(R.data());
 }
 
 }  // namespace a1gm

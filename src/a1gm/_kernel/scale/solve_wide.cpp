@@ -106,16 +106,8 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
   if (!sweeps.done) return false;
   out.n_iter = sweeps.n;
   out.gap = sweeps.gap;
-  double total = 0.0;
-  for (const double value : h) total += value;
-  for (double& value : h) value /= total;
   out.col_factor = std::move(h);
-  out.line_scale.resize(out.line_factor.size());
-  for (size_t i = 0; i < out.line_factor.size(); ++i) {
-    out.line_factor[i] *= total;
-    out.line_scale[i] = out.line_factor[i] / R[i];
-  }
-  return out.in_range();
+  return out.finish(R);
 }
 
 }  // namespace a1gm
