@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -16,19 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-CSV = Path(__file__).parent.parent / "data" / "csv"
-A1GM = Path(sysconfig.get_path("scripts")) / "a1gm"
-
-
-def run(*arguments, **options):
-    return subprocess.run(
-        [A1GM, *map(str, arguments)],
-        capture_output=True,
-        timeout=60,
-        check=False,
-        **{"text": True, **options},
-    )
+from support.commands import A1GM, CSV
+from support.commands import run_executable as run
 
 
 def impute(source, tmp_path, *options):
@@ -145,9 +133,8 @@ def _rounded(text):
 # The peak of resource.getrusage would start from that of the test process.
 RUN_AND_MEASURE = """
 import re
-from a1gm.cli import gather, main
+from a1gm.cli import main
 from a1gm._sources.files import csv as csv_source
-gather.MOST_CELLS_KEPT = 100_000
 csv_source._BLOCK_BYTES = 1 << 17  # pyarrow reads 32 of them ahead
 try:
     main()
@@ -297,7 +284,7 @@ def test_impossible_outputs(tmp_path):
     shutil.copy(CSV / "plain.csv", source)
     before = source.read_bytes()
     for target, word in [
-        (tmp_path, "is a folder"),
+        (tmp_path, "is the input itself"),  # a folder gets a file of the same name
         (source, "is the input itself"),
         (tmp_path / "nowhere" / "x.csv", "does not exist"),
         (tmp_path / "x.xlsx", "extension"),

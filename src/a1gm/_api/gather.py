@@ -111,8 +111,13 @@ class Gatherer:
         on_undetermined: OnUndetermined,
         col_labels: Any,
         names: Names | None = None,
+        source: Any = None,
     ) -> RankOneFit:
-        """Fit the rows gathered; ``names`` is what warnings call them."""
+        """Fit the rows gathered.
+
+        ``names`` is what warnings call them, ``source`` reads them again.
+        """
+        del source  # fit_file sets its files on the fit, until fits keep a source
         if self._masks is None:
             self._table._col_labels = col_labels
             return self._table.solve_with_rows(

@@ -152,7 +152,8 @@ class StreamedFit(RankOneFit):
         """
         if self._tables is None or self._has_negatives:
             return math.nan
-        return self._sum_divergence(self._tables.dense_blocks())
+        blocks = self._tables.blocks()
+        return self._sum_divergence((rows.start, block) for rows, block in blocks)
 
     def _divergence_of(self, source: AnySource) -> float:
         if self._has_negatives:

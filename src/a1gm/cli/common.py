@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
 
 from a1gm.cli.console import say, warn
+from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
     LabelError,
+    MissingFileError,
     OutputError,
     ParameterError,
 )
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Make a check of an option that takes some words only."""
+
+    def check(value: str) -> str:
+        if value not in allowed:
+            raise typer.BadParameter(f"{value!r} is not {' or '.join(allowed)}.")
+        return value
+
+    return check
 
 
 def _option(*names: str, text: str, **more: Any) -> Any:
@@ -97,8 +112,20 @@ class Common:
             "--negatives",
             text="'raise' refuses cells below zero; 'allow' fits the margins only.",
             metavar="raise|allow",
+            callback=one_of("raise", "allow"),
         ),
     ] = "raise"
+    tol: Annotated[
+        Optional[float],  # noqa: UP045
+        _option(
+            "--tol",
+            text="The certificate to reach. Default: that of the library.",
+        ),
+    ] = None
+    max_iter: Annotated[
+        Optional[int],  # noqa: UP045
+        _option("--max-iter", text="The most iterations. Default: 1000.", min=1),
+    ] = None
     threads: Annotated[
         Optional[int],  # noqa: UP045
         _option(
@@ -120,6 +147,12 @@ class Common:
     debug: Annotated[
         bool, _option("--debug", text="Show the traceback of an error.")
     ] = False
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """``tol`` and ``max_iter`` where they were given."""
+        given = {"tol": self.tol, "max_iter": self.max_iter}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def command(body: Callable[..., None]) -> Callable[..., None]:
@@ -173,7 +206,7 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
         # The reader has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except (ParameterError, LabelError, UsageError) as error:
+    except (ParameterError, LabelError, MissingFileError, UsageError) as error:
         _stop(2, str(error), common)
     except A1gmError as error:
         _stop(1, _words_of(error), common)
@@ -217,24 +250,25 @@ class UsageError(A1gmError):
     """A command that cannot be meant."""
 
 
-def check_output(path: str, *, common: Common, source: str | None = None) -> None:
-    """Refuse a place that cannot be written to, before the data are read."""
-    from a1gm._base.atomic import check_target
-
-    if path == "-":
-        return
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Take a place that cannot be written to for bad usage; no data were read."""
     try:
-        check_target(path, overwrite=common.overwrite, source=source)
+        yield
     except OutputError as error:
         raise UsageError(_words_of(error)) from error
 
 
-def split_names(values: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """Split names at commas, unless a column is called so."""
-    names: list[str] = []
-    for value in values or ():
-        names += [value] if value in known else value.split(",")
-    return names
+def check_folder(out: str, names: Sequence[str], common: Common) -> None:
+    """Refuse a folder for results that cannot be written, before the data are read."""
+    from a1gm._base.atomic import check_target
+
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{out} is a file; name a folder for the results.")
+    with usage_errors():
+        for name in names if folder.exists() else ():
+            check_target(folder / name, overwrite=common.overwrite)
 
 
 def _words_of(error: A1gmError) -> str:
@@ -245,7 +279,7 @@ def _words_of(error: A1gmError) -> str:
 def _shown_by(common: Common) -> Callable[..., None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not common.quiet:
-            warn(str(message))
+            warn(in_command_words(str(message)))
 
     return show
 
@@ -253,5 +287,5 @@ def _shown_by(common: Common) -> Callable[..., None]:
 def _stop(code: int, words: str, common: Common) -> None:
     if common.debug:
         traceback.print_exc()
-    say(f"a1gm: {words}")
+    say(f"a1gm: {in_command_words(words)}")
     raise typer.Exit(code) from None

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from a1gm._sources.files import TableOptions, fold_blocks, open_table
+from a1gm._sources.files import TableOptions, open_file
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_lines(tmp_path, text, lines, kind):
     path = tmp_path / "a.csv"
     path.write_bytes(gzip.compress(data) if kind == "gzip" else data)
     options = TableOptions(encoding="utf-16" if kind == "utf-16" else "utf-8")
-    table = open_table(path, options)
-    fold_blocks(table, lambda _: 0, lambda n, block: n + len(block.values))
+    table = open_file(path, options)
+    list(table.pieces())
     assert table.source.lines_of([0, 1, 2]) == lines
     assert table.source.lines_of([2, 0]) == [lines[2], lines[0]]
     assert table.place_of(2, "x").endswith(f"line {lines[2]}, column 'x'")

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from a1gm.exceptions import FileFormatError
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.csv_lines import lines_of_rows
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.origin import Origin
+from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,6 +232,7 @@ class CsvSource:
             raise no_rows(self.origin.name)
         if self._end_is_checked:
             return
+        self.origin.check_unchanged()  # a file that shrank has no such end
         # pyarrow takes the end of the file for a missing quote. A last cell that is
         # opened by a quote and not closed is the sign; the strict reading decides.
         cell = last.column(last.num_columns - 1)[-1].as_py()
