@@ -11,14 +11,21 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import a1gm
-from a1gm._sources.files import TableFile, TableOptions, open_file
+from a1gm._sources.files import TableFile, TableOptions
+from a1gm._sources.files.table_file import open_batches
 
 SAME = 1e-11  # what the design asks of a streamed fit
 
 
+def open_file(path: Path, **options: object) -> TableFile:
+    """Open one file."""
+    how = TableOptions(**options)
+    return TableFile(open_batches(path, how), how)
+
+
 def read_file(path: Path, **options: object) -> tuple[TableFile, np.ndarray]:
     """Read one file: the open file, and its numbers."""
-    table = open_file(path, TableOptions(**options))
+    table = open_file(path, **options)
     arrays = []
     for piece in table.pieces():
         if piece.first_row == 0:  # the pass may start over

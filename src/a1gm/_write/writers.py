@@ -154,10 +154,10 @@ def write_to(
             with parquet.ParquetWriter(
                 file, schema, write_page_checksum=True, use_dictionary=repeating
             ) as parquet_writer:
-                yield _Batches(parquet_writer)
+                yield parquet_writer
         else:
             with pa.ipc.new_file(file, schema) as arrow_writer:
-                yield _Batches(arrow_writer)
+                yield arrow_writer
     except pa.ArrowInvalid as error:
         raise OutputError(f"The table cannot be written as {kind}: {error}") from error
 
@@ -277,16 +277,6 @@ def _bytes_of(text: pa.Array) -> bytes:
     start, stop = offsets[text.offset], offsets[text.offset + len(text)]
     data: bytes = text.buffers()[2].slice(int(start), int(stop - start)).to_pybytes()
     return data
-
-
-class _Batches:
-    """The write method that pyarrow's writers spell differently."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Optional, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -39,114 +39,53 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return check
 
 
-def _option(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, **more)
+def _option(text: str, default: Any = None, *, short: str = "", **more: Any) -> Any:
+    return field(default=default, metadata={"help": text, "short": short, **more})
 
 
 @dataclass(frozen=True)
 class Common:
-    """The options every command shares."""
+    """The options every command shares; each is called as its field is."""
 
-    columns: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer reads it
-        _option(
-            "--columns",
-            text="The columns of the table, separated by commas; repeatable. "
-            "Default: every numeric column.",
-            metavar="NAMES",
-        ),
-    ] = None
-    exclude: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        _option(
-            "--exclude",
-            text="Columns to leave out of the table; they are passed through.",
-            metavar="NAMES",
-        ),
-    ] = None
-    id: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        _option(
-            "--id",
-            text="The column that names the rows; repeatable.",
-            metavar="NAME",
-        ),
-    ] = None
-    missing: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        _option(
-            "--missing",
-            text="A token that marks a missing cell, beside an empty cell, NA and NaN; "
-            "repeatable.",
-            metavar="TOKEN",
-        ),
-    ] = None
-    delimiter: Annotated[
-        Optional[str],  # noqa: UP045
-        _option(
-            "--delimiter",
-            text="The character between cells; '\\t' for a tab. Default: a comma, "
-            "a tab for .tsv.",
-            metavar="CHAR",
-        ),
-    ] = None
-    decimal: Annotated[
-        str,
-        _option("--decimal", text="The decimal mark.", metavar="CHAR"),
-    ] = "."
-    thousands: Annotated[
-        Optional[str],  # noqa: UP045
-        _option(
-            "--thousands",
-            text="The mark between groups of three digits. Default: none.",
-            metavar="CHAR",
-        ),
-    ] = None
-    encoding: Annotated[
-        str,
-        _option("--encoding", text="The text encoding.", metavar="NAME"),
-    ] = "utf-8"
-    negatives: Annotated[
-        str,
-        _option(
-            "--negatives",
-            text="'raise' refuses cells below zero; 'allow' fits the margins only.",
-            metavar="raise|allow",
-            callback=one_of("raise", "allow"),
-        ),
-    ] = "raise"
-    tol: Annotated[
-        Optional[float],  # noqa: UP045
-        _option(
-            "--tol",
-            text="The certificate to reach. Default: that of the library.",
-        ),
-    ] = None
-    max_iter: Annotated[
-        Optional[int],  # noqa: UP045
-        _option("--max-iter", text="The most iterations. Default: 1000.", min=1),
-    ] = None
-    threads: Annotated[
-        Optional[int],  # noqa: UP045
-        _option(
-            "--threads",
-            text="Threads to use. Default: all cores.",
-            min=1,
-        ),
-    ] = None
-    json: Annotated[bool, _option("--json", text="Print a summary for programs.")] = (
-        False
+    columns: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "The columns of the table, separated by commas; repeatable. Default: every "
+        "numeric column.",
+        metavar="NAMES",
     )
-    quiet: Annotated[bool, _option("--quiet", "-q", text="Say nothing but errors.")] = (
-        False
+    exclude: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "Columns to leave out of the table; they are passed through.", metavar="NAMES"
     )
-    overwrite: Annotated[
-        bool,
-        _option("--overwrite", text="Replace files that exist."),
-    ] = False
-    debug: Annotated[
-        bool, _option("--debug", text="Show the traceback of an error.")
-    ] = False
+    id: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "The column that names the rows; repeatable.", metavar="NAME"
+    )
+    missing: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "A token that marks a missing cell, beside an empty cell, NA and NaN; "
+        "repeatable.",
+        metavar="TOKEN",
+    )
+    delimiter: str | None = _option(
+        "The character between cells; '\\t' for a tab. Default: a comma, a tab for "
+        ".tsv.",
+        metavar="CHAR",
+    )
+    decimal: str = _option("The decimal mark.", ".", metavar="CHAR")
+    thousands: str | None = _option(
+        "The mark between groups of three digits. Default: none.", metavar="CHAR"
+    )
+    encoding: str = _option("The text encoding.", "utf-8", metavar="NAME")
+    negatives: str = _option(
+        "'raise' refuses cells below zero; 'allow' fits the margins only.",
+        "raise",
+        metavar="raise|allow",
+        callback=one_of("raise", "allow"),
+    )
+    tol: float | None = _option("The certificate to reach, such as 1e-8.")
+    max_iter: int | None = _option("The most iterations.", min=1)
+    threads: int | None = _option("Threads to use. Default: all cores.", min=1)
+    json: bool = _option("Print a summary for programs.", False)
+    quiet: bool = _option("Say nothing but errors.", False, short="-q")
+    overwrite: bool = _option("Replace files that exist.", False)
+    debug: bool = _option("Show the traceback of an error.", False)
 
     @property
     def budget(self) -> dict[str, Any]:
@@ -162,33 +101,36 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
     line on standard error and an exit code.
     """
     hints = get_type_hints(body, include_extras=True)
-    shared_hints = get_type_hints(Common, include_extras=True)
     own = [
-        parameter.replace(annotation=hints[parameter.name])
+        parameter.replace(
+            annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY
+        )
         for parameter in inspect.signature(body).parameters.values()
         if parameter.name != "common"
     ]
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=shared_hints[field.name],
-        )
-        for field in fields(Common)
-    ]
+    parameters = own + [_parameter(option) for option in fields(Common)]
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
-        common = Common(
-            **{field.name: arguments.pop(field.name) for field in fields(Common)}
-        )
+        common = Common(**{f.name: arguments.pop(f.name) for f in fields(Common)})
         _run_guarded(lambda: body(**arguments, common=common), common)
 
-    named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    run.__signature__ = inspect.Signature([*named, *shared])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in [*named, *shared]}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
+    """Describe a shared option to typer."""
+    how = dict(option.metadata)
+    names = [f"--{option.name.replace('_', '-')}", how.pop("short")]
+    kind = get_type_hints(Common)[option.name]
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=Annotated[kind, typer.Option(*filter(None, names), **how)],
+    )
 
 
 def _run_guarded(body: Callable[[], None], common: Common) -> None:

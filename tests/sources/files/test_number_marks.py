@@ -1,8 +1,9 @@
 """Cells that are numbers in another notation, and what to do about them."""
 
 import pytest
+from support.files import open_file
 
-from a1gm._sources.files import TableOptions, open_file
+from a1gm._sources.files import TableOptions
 from a1gm._sources.files.number_marks import marks_remedy
 
 COMMA = "decimal=','"
@@ -74,7 +75,7 @@ def test_other_texts_have_no_remedy(token):
 def test_a_thousands_mark_beside_a_decimal_comma_is_told(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a;b\n1,5;2\n2.000,5;3\n")
-    table = open_file(path, TableOptions(delimiter=";", decimal=","))
+    table = open_file(path, delimiter=";", decimal=",")
     with pytest.raises(ValueError, match="line 3, column 'a'") as refused:
         list(table.pieces())
     assert "thousands='.'" in str(refused.value)

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.files import read_file
+from support.files import open_file, read_file
 
-from a1gm._sources.files import TableOptions, open_file
+from a1gm._sources.files import TableOptions
 from a1gm.exceptions import (
     FileFormatError,
     InfiniteValuesError,
@@ -142,7 +142,7 @@ def test_unknown_columns_are_refused(tmp_path):
     path.write_text("x,y\n1,2\n")
     for field in ("columns", "exclude", "id"):
         with pytest.raises(LabelError, match=rf"no column 'q'.*{field}=\[.*'x', 'y'"):
-            open_file(path, TableOptions(**{field: ["q"]}))
+            open_file(path, **{field: ["q"]})
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_file_that_changes_is_refused(tmp_path):
 def test_a_file_that_changes_during_a_pass_is_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n" + "1,2\n" * 20)
-    blocks = open_file(path, TableOptions(batch_rows=1)).pieces()
+    blocks = open_file(path, batch_rows=1).pieces()
     next(blocks)  # only a few more are read ahead
     path.write_text("x,y\n1,2\n")
     with pytest.raises(FileFormatError, match="changed while"):
@@ -195,7 +195,7 @@ def test_bad_values_are_placed_in_the_file(tmp_path, cell, error, words):
     path = tmp_path / "a.csv"
     path.write_text(f'note,x,y\n"two\nlines",1,2\nb,3,{cell}\n')
 
-    _, piece = open_file(path, TableOptions(batch_rows=1)).pieces()
+    _, piece = open_file(path, batch_rows=1).pieces()
     with pytest.raises(error, match=rf"a\.csv, line 4, column 'y': {words}"):
         piece.check_cells("raise")
 
@@ -204,7 +204,7 @@ def test_progress_reaches_the_end(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n" + "1,2\n" * 1000)
     calls = []
-    table = open_file(path, TableOptions(batch_rows=100))
+    table = open_file(path, batch_rows=100)
     list(table.pieces(progress=lambda rows, done: calls.append((rows, done))))
     assert calls[-1] == (1000, 1.0)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from a1gm._sources.files.find import PathOrPaths
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.piece import Piece
-from a1gm._sources.files.table_file import Progress, TableFile, open_file
+from a1gm._sources.files.table_file import Progress, TableFile
 from a1gm._sources.files.table_files import TableFiles
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "TableFile",
     "TableFiles",
     "TableOptions",
-    "open_file",
 ]

@@ -16,25 +16,24 @@ from a1gm._sources.dense import Part
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.columnar import ArrowSource, ParquetSource
 from a1gm._sources.files.csv import CsvSource
-from a1gm._sources.files.numbers import cast_text, is_numeric_type
+from a1gm._sources.files.numbers import TextColumn, cast_text, is_numeric_type
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
-from a1gm._sources.files.text_columns import TextColumn
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batches", "Progress", "TableFile", "open_batches", "open_file"]
+__all__ = ["Batches", "Progress", "TableFile", "open_batches"]
 
 Batches: TypeAlias = CsvSource | ParquetSource | ArrowSource
 Progress: TypeAlias = Callable[[int, float], None]
 
 
 class TableFile:
-    """A table file that can be read as often as needed.
+    r"""A table file that can be read as often as needed.
 
     The columns of the table are the ones asked for, or every numeric column. In a typed
     file the schema says which those are. In a text file only a whole pass can: a column
@@ -57,6 +56,15 @@ class TableFile:
         The columns of the table, of a text file final after one pass.
     text_columns : dict of str to TextColumn
         What was seen of the columns that proved to be text.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
+    >>> file = TableFile(open_batches(path, TableOptions()), TableOptions())
+    >>> [piece.names for piece in file.pieces()]
+    [('x', 'y')]
     """
 
     def __init__(
@@ -90,6 +98,7 @@ class TableFile:
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read only the columns that name the rows."""
         ids = list(self.options.id)
+        self.source.origin.check_unchanged()
         if isinstance(self.source, CsvSource):
             yield from (batch.select(ids) for batch in self.source.batches())
         else:
@@ -182,9 +191,8 @@ class TableFile:
         """Cast the columns of the table, and the ones that may still be refused."""
         columns: dict[str, Floats | None] = {}
         for name in dict.fromkeys((*self.names, *self._counts)):
-            cast = cast_text(batch.column(name), self.options)
-            columns[name] = cast.values
-            self._counts.setdefault(name, TextColumn()).add(cast, first_row)
+            columns[name], seen = cast_text(batch.column(name), self.options)
+            self._counts.setdefault(name, TextColumn()).add(seen, first_row)
         return columns
 
     def _settle(self) -> None:
@@ -267,20 +275,3 @@ def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches
     if origin.format == "csv":
         return CsvSource(origin, options)
     return ArrowSource(origin, options)
-
-
-def open_file(
-    path: str | os.PathLike[str], options: TableOptions | None = None
-) -> TableFile:
-    r"""Open one table file for reading in pieces.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
-    >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
-    >>> [piece.names for piece in open_file(path).pieces()]
-    [('x', 'y')]
-    """
-    options = options or TableOptions()
-    return TableFile(open_batches(path, options), options)

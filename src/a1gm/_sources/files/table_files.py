@@ -261,8 +261,7 @@ class TableFiles:
         extra = own - set(self.all_names) - set(self.options.exclude)
         if extra and self.options.columns is None:
             raise LabelError(
-                f"{name} has a column {min(extra)!r}, which {first} has not. "
-                f"{remedy}"
+                f"{name} has a column {min(extra)!r}, which {first} has not. {remedy}"
             )
 
 
