@@ -23,6 +23,7 @@ from a1gm.exceptions import (
     NegativeValuesError,
     NothingObservedError,
     ParameterError,
+    TableTooLargeError,
     UndeterminedWarning,
 )
 
@@ -266,3 +267,12 @@ def test_advice_is_pythons(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"[pP]ass") as refused:
             a1gm.fit_file(path)
         assert "--" not in str(refused.value)
+
+
+def test_too_many_patterns_for_negative_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "DEFAULT_MAX_BYTES", 1000)
+    path = write(make_table(), tmp_path / "t.parquet")
+    with pytest.raises(TableTooLargeError, match=r"negatives='allow'.*exclude=\["):
+        a1gm.fit_file(path, negatives="allow")

@@ -1,6 +1,10 @@
 """Advice of the library as the command line gives it."""
 
+import ast
+import re
+
 import pytest
+from support.commands import ROOT
 
 from a1gm._sources.files.options import hint
 from a1gm.cli.app import app
@@ -38,3 +42,15 @@ def test_every_option_that_is_named_exists():
     names = {name.replace("_", "-") for name in Common.__dataclass_fields__}
     own = {"mark"}
     assert {words.removeprefix("--") for words in _NAMES.values()} <= names | own
+
+
+def test_the_library_does_not_speak_of_the_command_line():
+    for path in (ROOT / "src" / "a1gm").rglob("*.py"):
+        if "cli" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.search(r"(?<![\w(-])--[a-z]", node.value), (
+                    path,
+                    node.value,
+                )

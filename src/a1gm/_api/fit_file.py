@@ -24,7 +24,7 @@ from a1gm._result.streamed import StreamedFit
 from a1gm._sources.files import PathOrPaths, TableFiles
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.piece import sum_below_zero
-from a1gm.exceptions import DataError, NothingObservedError
+from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
 
 __all__ = ["files_of", "fit_file", "fit_files", "set_files"]
 
@@ -102,7 +102,10 @@ def fit_files(
                     negatives=options.negatives,
                     n_threads=options.n_threads,
                 )
-            with piece.placing_faults(options.negatives):
+            with (
+                _refusing_patterns(files, options),
+                piece.placing_faults(options.negatives),
+            ):
                 gatherer.add(piece.source, files.n_rows_expected)
     with _naming_faults(files, options.negatives):
         fit = gatherer.fit(
@@ -169,3 +172,19 @@ def _naming_faults(files: TableFiles, negatives: Negatives) -> Iterator[None]:
                 what = f"{files.name}: column {column!r}"
                 raise sum_below_zero(what, remedy) from error
         raise
+
+
+@contextlib.contextmanager
+def _refusing_patterns(files: TableFiles, options: FitOptions) -> Iterator[None]:
+    """Say what to do when signs need a sum per pattern, and there are too many."""
+    try:
+        yield
+    except TableTooLargeError as error:
+        if options.negatives == "raise":
+            raise
+        raise TableTooLargeError(
+            f"{files.name} has too many patterns of holes for "
+            f"{hint('negatives', 'allow')}, which keeps a sum per pattern in memory. "
+            f"Leave out columns with {hint('exclude', ...)}, or drop it and mark the "
+            f"negative cells as missing with {hint('missing', ...)}."
+        ) from error

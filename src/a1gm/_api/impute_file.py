@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
@@ -35,10 +36,9 @@ from a1gm.exceptions import (
 )
 
 __all__ = [
-    "Filled",
+    "FillFiles",
     "check_place",
     "files_for",
-    "fill_files",
     "impute_file",
     "read_new_rows",
 ]
@@ -122,15 +122,7 @@ def impute_file(
         # Of its own files the fit has told already what it was asked to tell.
         said = fit._on_undetermined
         how = how or ("ignore" if is_own and said == "warn" else said)
-    fill_files(
-        files,
-        fit,
-        dst,
-        mark=mark,
-        overwrite=overwrite,
-        on_undetermined=how or "warn",
-        progress=fitting.progress,
-    )
+    FillFiles(files, fit, mark, overwrite, how or "warn", fitting.progress).write(dst)
     return fit
 
 
@@ -195,64 +187,73 @@ def read_new_rows(files: TableFiles, options: FitOptions) -> None:
 
 
 @dataclass
-class Filled:
-    """What was done: cells filled, holes that stay, and columns with filled cells."""
+class FillFiles:
+    """The second pass: writes files that were read once with their holes filled.
 
+    Attributes
+    ----------
+    n_filled, n_left : int
+        Cells filled, and holes that stay because nothing can be known.
+    columns : list of str
+        Columns in which cells were filled.
+    """
+
+    files: TableFiles
+    fit: RankOneFit
+    mark: bool = False
+    overwrite: bool = False
+    on_undetermined: OnUndetermined = "warn"
+    progress: Progress | None = None
     n_filled: int = 0
     n_left: int = 0
     columns: list[str] = field(default_factory=list)
 
-    def add(self, filler: Filler) -> None:
-        """Count what was done to one more file."""
-        self.n_filled += filler.n_filled
-        self.n_left += filler.n_left
-        self.columns += [c for c in filler.columns_filled if c not in self.columns]
+    def write(self, dst: str | os.PathLike[str]) -> None:
+        """Write all files: one to its target, several to a folder."""
+        if len(self.files.paths) == 1 and not Path(dst).is_dir():
+            self._write_file(0, dst)
+        else:
+            with atomic_folder(dst, overwrite=self.overwrite) as place:
+                for at, file in enumerate(self.files.files):
+                    self._write_file(at, place(Path(file.name).name))
+        if self.n_left and self.on_undetermined == "warn":
+            warn_user(self._left_over(), UndeterminedWarning)
 
-
-def fill_files(
-    files: TableFiles,
-    fit: RankOneFit,
-    dst: str | os.PathLike[str],
-    *,
-    mark: bool = False,
-    overwrite: bool = False,
-    on_undetermined: OnUndetermined = "warn",
-    progress: Progress | None = None,
-) -> Filled:
-    """Write files that were read once, with their holes filled."""
-    done = Filled()
-    # A row is placed by its own cells, whether it was fitted or not.
-    fill_rows = RowRule.of(fit).fill
-
-    def write(at: int, target: str | os.PathLike[str]) -> None:
-        file = files.files[at]
-        kind = format_for(target, file.source.origin.format)
-        assert files.counts is not None
-        filler = Filler(file, fill_rows, files.counts, mark, to_text=kind == "csv")
-        dialect = getattr(file.source, "dialect", None)
+    def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
+        source = self.files.files[at].source
+        kind = format_for(target, source.origin.format)
+        filler = self._filler(at, to_text=kind == "csv")
+        dialect = getattr(source, "dialect", None)
+        pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
         with (
+            closing(pieces),
             open_writer(
-                target, filler.schema, kind=kind, dialect=dialect, overwrite=overwrite
+                target,
+                filler.schema,
+                kind=kind,
+                dialect=dialect,
+                overwrite=self.overwrite,
             ) as writer,
-            closing(files.pieces_of(at, all_columns=True, progress=progress)) as pieces,
         ):
             for piece in pieces:
                 writer.write(filler.fill(piece))
-            done.add(filler)
-            if done.n_left and on_undetermined == "raise":
-                raise UndeterminedError(_left_over(files, fit, done))
+            self.n_filled += filler.n_filled
+            self.n_left += filler.n_left
+            self.columns += [c for c in filler.columns_filled if c not in self.columns]
+            if self.n_left and self.on_undetermined == "raise":
+                raise UndeterminedError(self._left_over())
 
-    if len(files.paths) == 1 and not Path(dst).is_dir():
-        write(0, dst)
-    else:
-        with atomic_folder(dst, overwrite=overwrite) as place:
-            for at, file in enumerate(files.files):
-                write(at, place(Path(file.name).name))
-    if done.n_left and on_undetermined == "warn":
-        warn_user(_left_over(files, fit, done), UndeterminedWarning)
-    return done
+    def _filler(self, at: int, *, to_text: bool) -> Filler:
+        counts = self.files.counts
+        assert counts is not None
+        file, fill = self.files.files[at], self._rule.fill
+        return Filler(file, fill, counts, self.mark, to_text)
 
+    @cached_property
+    def _rule(self) -> RowRule:
+        """A row is placed by its own cells, whether it was fitted or not."""
+        return RowRule.of(self.fit)
 
-def _left_over(files: TableFiles, fit: RankOneFit, done: Filled) -> str:
-    see = " See fit.undetermined." if files is files_of(fit) else ""
-    return text_of_left_cells(done.n_left) + see
+    def _left_over(self) -> str:
+        see = " See fit.undetermined." if self.files is files_of(self.fit) else ""
+        return text_of_left_cells(self.n_left) + see

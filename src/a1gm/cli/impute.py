@@ -12,7 +12,7 @@ from a1gm.cli.common import Common, UsageError, command, usage_errors
 from a1gm.cli.console import counted, progress_bar, say, warn
 
 if TYPE_CHECKING:
-    from a1gm._api.impute_file import Filled
+    from a1gm._api.impute_file import FillFiles
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import TableFiles
 
@@ -53,7 +53,7 @@ def impute_file(
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
-    from a1gm._api.impute_file import check_place, fill_files
+    from a1gm._api.impute_file import FillFiles, check_place
     from a1gm._sources.files.find import find_files
 
     if out == "-" and common.json:
@@ -62,16 +62,10 @@ def impute_file(
         check_place(find_files(file), out, overwrite=common.overwrite)
     files, fit = _fitted(file, model, common)
     with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
-        done = fill_files(
-            files,
-            fit,
-            out,
-            mark=mark,
-            overwrite=common.overwrite,
-            on_undetermined="ignore",  # said below
-            progress=progress,
-        )
-    _say_result(out, files, done, common, has_warned=model is None)
+        # What stays missing is said below.
+        done = FillFiles(files, fit, mark, common.overwrite, "ignore", progress)
+        done.write(out)
+    _say_result(out, done, common, has_warned=model is None)
 
 
 def _fitted(
@@ -93,18 +87,16 @@ def _fitted(
     return files, fit
 
 
-def _say_result(
-    out: str, files: TableFiles, done: Filled, common: Common, *, has_warned: bool
-) -> None:
+def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) -> None:
     """Tell what was done; ``has_warned`` is whether the fit told what stays missing."""
     if common.json:
         summary = {
             "out": out,
-            "n_rows": files.n_rows,
+            "n_rows": done.files.n_rows,
             "n_filled": done.n_filled,
             "n_left": done.n_left,
             "columns_filled": done.columns,
-            "passed_through": list(files.first.passed_through),
+            "passed_through": list(done.files.first.passed_through),
         }
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     if common.quiet:
