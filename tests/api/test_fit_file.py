@@ -14,7 +14,8 @@ import pytest
 from support.files import SAME, assert_same_fit, make_table, read_table, write
 
 import a1gm
-from a1gm._api import gather
+from a1gm._observe import gather
+from a1gm._result.fit import source_of
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -44,8 +45,7 @@ def test_every_format_gives_the_fit_in_memory(
 def test_a_poorly_joined_table_is_solved_by_newton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = gather.Gatherer.__init__.__kwdefaults__
-    monkeypatch.setitem(defaults, "table_bytes", 1)
+    monkeypatch.setattr(gather, "TABLE_BYTES", 1)
     rng = np.random.default_rng(0)
     X = make_table(2000, 12, holes=0.3)
     X[:1000, 6:] = np.nan
@@ -58,7 +58,7 @@ def test_a_poorly_joined_table_is_solved_by_newton(
     assert fit.solver == whole.solver == "newton"
     assert fit.certificate <= 1e-10
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=1e-6)
-    with pytest.warns(ConvergenceWarning, match="sweeps over the mask"):
+    with pytest.warns(ConvergenceWarning, match="after 3 iterations"):
         a1gm.fit_file(path, max_iter=3)
 
 
@@ -93,7 +93,7 @@ def test_frames_of_the_factors(tmp_path: Path, way: str) -> None:
     X = make_table()
     fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
     for backend in ("pandas", "polars", "pyarrow"):
-        rows, columns = fit.to_frame(backend)
+        rows, columns = fit.to_frames(backend)
         assert (len(rows), len(columns)) == X.shape
 
 
@@ -187,9 +187,9 @@ def test_zeros_given_up_are_counted_and_named(tmp_path: Path, way: str) -> None:
         fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
     expected = a1gm.fit(X, on_undetermined="ignore")
     assert not fit.attained
-    n = expected._given_up.n
-    assert fit._given_up.n == n > 0
-    assert fit._given_up.first() == expected._given_up.first() == (1, 0)
+    n = expected._fates.totals.n_given_up
+    assert fit._fates.totals.n_given_up == n > 0
+    assert fit._fates.first_given_up() == (1, 0)
     words = str(said[-1].message)
     assert f"{n} observed zeros, the first at row 1, column 'c0', can only be" in words
 
@@ -202,7 +202,7 @@ def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:
     with pytest.warns(EmptyLineWarning, match="in row 'B':"):
         fit = a1gm.fit_file(path, id=["shop"])
     assert fit.col_labels == ["x", "y"]
-    files = fit._tables
+    files = source_of(fit)
     assert files.row_labels == ["A", "B", "C"]
     assert (files.n_rows, files.n_cols, files.col_labels) == (3, 2, ["x", "y"])
     assert files.where(2, 1) == f"{path}, line 5, column 'y'"
@@ -272,7 +272,7 @@ def test_advice_is_pythons(tmp_path: Path) -> None:
 def test_too_many_patterns_for_negative_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "DEFAULT_MAX_BYTES", 1000)
+    monkeypatch.setattr(gather, "SIGNED_BYTES", 1000)
     path = write(make_table(), tmp_path / "t.parquet")
     with pytest.raises(TableTooLargeError, match=r"negatives='allow'.*exclude=\["):
         a1gm.fit_file(path, negatives="allow")

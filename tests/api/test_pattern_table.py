@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 
 import numpy as np
 import pytest
@@ -98,7 +97,7 @@ def test_bytes_there_and_back(keep_rows: bool) -> None:
     X = make_table(m=70)
     table = count(X, 4, keep_rows=keep_rows)
     again = PatternTable.from_bytes(table.to_bytes())
-    assert again.blocks == table.blocks
+    assert again.pieces == table.pieces
     assert repr(again) == repr(table)
     fit, same = table.solve(), again.solve()
     assert np.array_equal(fit.col_factor, same.col_factor)
@@ -117,42 +116,36 @@ def test_pieces_counted_elsewhere_merge() -> None:
         table.merge(PatternTable.from_bytes(part))
     fit, whole = table.solve(), a1gm.fit(X)
     np.testing.assert_allclose(fit.row_factor, whole.row_factor, rtol=SAME)
-    assert ("file", 3) in table.blocks
+    assert ("file", 3) in table.pieces
 
 
 def test_empty_table_travels_and_does_not_solve() -> None:
     table = PatternTable.from_bytes(PatternTable(3).skip("empty").to_bytes())
-    assert table.blocks == {"empty"}
+    assert table.pieces == {"empty"}
     with pytest.raises(ParameterError, match="no rows yet"):
         table.solve()
     full = PatternTable().update(np.ones((2, 3)), key=0).merge(table)
-    assert full.blocks == {"empty", 0}
-
-
-def reseal(data: bytes) -> bytes:
-    return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little")
+    assert full.pieces == {"empty", 0}
 
 
 @pytest.mark.parametrize(
-    ("damage", "says"),
+    "damage",
     [
-        (lambda d: b"", "not a pattern table"),
-        (lambda d: b"\x80\x04pickle" + d, "not a pattern table"),
-        (lambda d: d[:-20], "checksum"),
-        (lambda d: d[:60] + b"?" + d[61:], "checksum"),
-        (lambda d: reseal(d.replace(b'"version":1', b'"version":9')), "version 9"),
-        (lambda d: reseal(d[:-30] + d[-4:]), "cut off"),
-        (lambda d: reseal(d.replace(b'"n_rows":300', b'"n_rows":299')), "add up"),
-        (lambda d: reseal(d.replace(b"[300]", b"[3e9]")), "do not fit|cut off"),
+        lambda d: b"",
+        lambda d: b"\x80\x04pickle",
+        lambda d: d[:-20],
+        lambda d: d[: len(d) // 2] + b"?" + d[len(d) // 2 + 1 :],
+        lambda d: d.replace(b'"PatternTable"', b'"PatternCable"'),
     ],
+    ids=["nothing", "pickle", "cut off", "changed", "other kind"],
 )
-def test_hostile_bytes_are_refused(damage: object, says: str) -> None:
+def test_damaged_bytes_are_refused(damage: object) -> None:
     data = count(make_table(), 2).to_bytes()
-    with pytest.raises(FileFormatError, match=says):
+    with pytest.raises(FileFormatError, match="are refused"):
         PatternTable.from_bytes(damage(data))  # type: ignore[operator]
 
 
-def test_odd_block_keys_are_refused_when_written() -> None:
+def test_odd_keys_are_refused_when_written() -> None:
     table = PatternTable().update(np.ones((1, 2)), key=frozenset({1}))
     with pytest.raises(ParameterError, match="cannot be written"):
         table.to_bytes()
@@ -168,7 +161,7 @@ def test_rows_22_and_57_size_is_estimated_before_growing() -> None:
     assert table.nbytes < 20_000
 
 
-def test_scales_of_blocks_are_reconciled() -> None:
+def test_scales_of_pieces_are_reconciled() -> None:
     X = make_table()
     X[:100] *= 1e305
     table = count(X, 6)

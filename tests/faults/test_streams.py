@@ -20,7 +20,7 @@ import pytest
 from support.tables import gamma_table
 
 import a1gm
-from a1gm._api import gather as _gather
+from a1gm._observe import gather as _gather
 from a1gm.exceptions import (
     FileFormatError,
     LabelError,
@@ -263,8 +263,7 @@ def test_row_57_masks_that_would_not_fit_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(gamma_table(), tmp_path / "t.parquet")
-    defaults = _gather.Gatherer.__init__.__kwdefaults__
-    monkeypatch.setitem(defaults, "table_bytes", 1)
+    monkeypatch.setattr(_gather, "TABLE_BYTES", 1)
     little = type("Usage", (), {"free": 1000})()
     monkeypatch.setattr(_gather.shutil, "disk_usage", lambda place: little)
     with pytest.raises(

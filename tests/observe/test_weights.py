@@ -266,8 +266,8 @@ def test_sparse_tables_take_weights(as_array, X, seed):
     same_fit(fit, dense)
     assert gap(X, V, fit) <= 1e-10
     np.testing.assert_allclose(fit.reconstruct(), dense.reconstruct(), rtol=1e-8)
-    for table in (S, X):
-        found = fit.divergence_of(table)
+    for table, v in ((S, None), (S, weights), (X, V)):
+        found = fit.divergence_of(table, weights=v)
         assert found == pytest.approx(fit.divergence, rel=1e-9, abs=1e-12)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import listed
 from a1gm._sources.files import Progress, TableOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Unpack
@@ -122,7 +122,15 @@ def impute_file(
         # Of its own files the fit has told already what it was asked to tell.
         said = what_was_told(fit)
         how = how or ("ignore" if is_own and said == "warn" else said)
-    FillFiles(files, fit, mark, overwrite, how or "warn", fitting.progress).write(dst)
+    FillFiles(
+        files,
+        fit,
+        mark,
+        overwrite,
+        how or "warn",
+        fitting.progress,
+        takes_negatives=fitting.negatives == "allow",
+    ).write(dst)
     return fit
 
 
@@ -204,6 +212,7 @@ class FillFiles:
     overwrite: bool = False
     on_undetermined: OnUndetermined = "warn"
     progress: Progress | None = None
+    takes_negatives: bool = False
     n_filled: int = 0
     n_left: int = 0
     columns: list[str] = field(default_factory=list)
@@ -252,7 +261,8 @@ class FillFiles:
     @cached_property
     def _rule(self) -> NewRows:
         """A row is placed by its own cells, whether it was fitted or not."""
-        return rule_of(self.fit)
+        rule = rule_of(self.fit)
+        return replace(rule, has_negatives=True) if self.takes_negatives else rule
 
     def _left_over(self) -> str:
         see = " See fit.undetermined." if self.files is files_of(self.fit) else ""

@@ -182,8 +182,9 @@ class GoneRows:
 
     def _refuse(self) -> NoReturn:
         msg = (
-            "This fit was made or saved without keeping its rows, so single rows cannot "
-            "be asked about. fit.transform(rows) gives the row factors of any rows, "
-            "fit.impute(rows) fills them; or fit the table again and keep its rows."
+            "This fit was made or saved without its rows, so single rows cannot be "
+            "asked about. fit.transform(rows) gives the row factors of any rows and "
+            "fit.impute(rows) fills them; or fit the table again and keep its rows "
+            "(PatternTable has keep_rows=True)."
         )
         raise ParameterError(msg)

@@ -85,7 +85,7 @@ def summary_of(files: TableFiles, fit: RankOneFit) -> dict[str, Any]:
         "n_missing": int(files.counts.missing.sum()),
         "divergence": finite_or_none(fit.divergence),
         "certificate": finite_or_none(fit.certificate),
-        "converged": bool(fit.is_exact),
+        "converged": bool(fit.converged),
         "solver": fit.solver,
         "n_iter": int(fit.n_iter),
         "n_blocks": int(fit.n_blocks),

@@ -64,6 +64,7 @@ def impute_file(
     with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
         # What stays missing is said below.
         done = FillFiles(files, fit, mark, common.overwrite, "ignore", progress)
+        done.takes_negatives = common.negatives == "allow"
         done.write(out)
     _say_result(out, done, common, has_warned=model is None)
 

@@ -153,7 +153,7 @@ def _summary(fit: NMMFFit, alpha: float, beta: float) -> dict[str, object]:
             str(name): finite_or_none(value) for name, value in fit.divergences.items()
         },
         "certificate": finite_or_none(fit.certificate),
-        "converged": bool(fit.is_exact),
+        "converged": bool(fit.converged),
         "solver": fit.solver,
         "n_iter": int(fit.n_iter),
         "n_blocks": int(fit.n_blocks),

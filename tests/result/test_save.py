@@ -18,8 +18,7 @@ import skops.io
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm._api import gather as _gather
-from a1gm._result import model_file
+from a1gm._observe import gather as _gather
 from a1gm.exceptions import (
     FileFormatError,
     MissingExtraError,
@@ -128,7 +127,7 @@ def test_streamed_fits_travel_too(tmp_path):
 
 def masked_fit(tmp_path, monkeypatch, X):
     """Fit a file whose rows have too many patterns for a table of them."""
-    monkeypatch.setitem(_gather.Gatherer.__init__.__kwdefaults__, "table_bytes", 1)
+    monkeypatch.setattr(_gather, "TABLE_BYTES", 1)
     path = tmp_path / "t.csv"
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
     frame.to_csv(path, index=False)
@@ -162,10 +161,9 @@ def test_fits_on_streamed_masks_travel_without_their_rows(name, tmp_path, monkey
         np.testing.assert_array_equal(other.transform(X), fit.transform(X))
         for what in (
             *("shape", "certificate", "converged", "solver", "n_iter", "n_blocks"),
-            *("n_undetermined", "n_empty_rows", "attained", "col_labels"),
+            *("n_undetermined", "attained", "col_labels"),
         ):
             assert getattr(other, what) == getattr(fit, what), what
-        assert "StreamedFit" in repr(type(other))
         assert str(other)
         options = {"overwrite": True, "on_undetermined": "ignore"}
         a1gm.impute_file(path, tmp_path / "b.csv", fit=other, **options)
@@ -179,28 +177,11 @@ def test_fits_on_streamed_masks_travel_without_their_rows(name, tmp_path, monkey
         loaded.reconstruct,
         lambda: loaded.row_block,
     ):
-        with pytest.raises(ParameterError, match=r"fit\.transform"):
+        with pytest.raises(ParameterError, match=r"fit\.transform|MissingPattern"):
             ask()
     loaded.save(tmp_path / "again.a1gm")
     again = a1gm.load(tmp_path / "again.a1gm")
     assert again.n_undetermined == fit.n_undetermined
-
-
-@pytest.mark.parametrize("part", ["graph.label", "graph.reach", "totals.fates"])
-def test_streamed_masks_that_do_not_fit_together(part, tmp_path, monkeypatch):
-    fit, _ = masked_fit(tmp_path, monkeypatch, table())
-    path = tmp_path / "fit.a1gm"
-    write = model_file.write_model
-
-    def spoiled(place, kind, content, arrays, **options):
-        arrays = dict(arrays)
-        arrays[part] = np.ones((3, 3, 3), bool)
-        write(place, kind, content, arrays, **options)
-
-    monkeypatch.setattr("a1gm._result.save.write_model", spoiled)
-    fit.save(path)
-    with pytest.raises(ModelFileError, match="do not"):
-        a1gm.load(path)
 
 
 def test_a_file_is_not_replaced_unasked(tmp_path):
@@ -267,16 +248,16 @@ def out_of_range(entries):
 
 
 CHANGES = {
-    "not a model": (header_change(format="other"), "not that of a model"),
-    "future": (header_change(format_version=99), "Upgrade a1gm"),
+    "not a model": (header_change(format="other"), "not that of a1gm"),
+    "future": (header_change(format_version=99), "upgrade a1gm"),
     "bad version": (header_change(format_version="x"), "format version"),
     "other kind": (header_change(kind="Other"), "Other"),
     "no content": (header_change(content={}), "do not make a fit"),
     "pickle": (array_change("row_factor", np.array([{}], object)), "refused"),
-    "claimed shape": (claimed_shape, "another size"),
+    "claimed shape": (claimed_shape, "not one of numbers"),
     "other shape": (array_change("row_factor", np.ones((20, 2))), "refused"),
-    "shorter": (shorter, "do not fit together"),
-    "out of range": (out_of_range, "do not fit together"),
+    "shorter": (shorter, "row_factor is not what a fit has"),
+    "out of range": (out_of_range, "line_of_row is not what a fit has"),
     "no header": (lambda entries: entries.pop("header.json"), "no header"),
     "text header": (lambda e: e.update({"header.json": b"[1"}), "refused"),
     "more entries": (lambda e: e.update({"extra.npy": b"x"}), "not those"),
