@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ways.oracle import Oracle
@@ -144,7 +146,7 @@ def new_rows(X: Table, oracle: Oracle) -> dict[str, Table]:
     blocks = [np.flatnonzero(oracle.col_block == b) for b in oracle.blocks]
     if len(blocks) > 1:
         several = np.full((len(blocks) - 1, m), nan)
-        for k, (a, b) in enumerate(zip(blocks[:-1], blocks[1:], strict=True)):
+        for k, (a, b) in enumerate(pairwise(blocks)):
             several[k, a[0]], several[k, b[0]] = 1.0, 3.0
         rows["positive in two blocks"] = several
     return rows
