@@ -37,6 +37,11 @@ from ways.tables import is_whole
 Table = np.ndarray
 Warned = frozenset[type[Warning]]
 Rows = Literal["held", "lazy", "gone"]
+Question = Literal[
+    "fills", "factors", "certificate", "fates", "warnings", "types", "fill", "transform"
+]
+NO_ROWS: tuple[Question, ...] = ("fates",)
+NO_FILLS: tuple[Question, ...] = ("fills", "fates", "warnings", "types", "fill")
 
 
 @dataclass
@@ -66,10 +71,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Way:
-    """A way in: how to ask it, and how exact its answers can be."""
+    """A way in: how to ask it, what it has no answer to, how exact it can be."""
 
     name: str
     ask: Callable[[Table, Path], Answers]
+    lacks: tuple[Question, ...] = ()
     rtol: float = 1e-9
     dtype: type[np.floating[Any]] = np.float64
 
@@ -89,6 +95,11 @@ def way(name: str, **options: Any) -> Callable[..., Any]:
         return ask
 
     return enter
+
+
+def ways_with(question: Question) -> list[str]:
+    """Names of the ways that answer a question."""
+    return [name for name, way in WAYS.items() if question not in way.lacks]
 
 
 @dataclass
@@ -304,7 +315,7 @@ def sparse_table(X: Table) -> sp.csr_array:
     return sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
 
 
-@way("sparse")
+@way("sparse", lacks=("types",))
 def sparse_way(X: Table, folder: Path) -> Answers:
     # What is absent is missing: filled, the table would not be sparse any more.
     def make(given: Table) -> Any:
@@ -330,7 +341,7 @@ def pieces_with_rows(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, lambda given: in_pieces(given).solve())
 
 
-@way("pieces without rows")
+@way("pieces without rows", lacks=NO_ROWS)
 def pieces_without_rows(X: Table, folder: Path) -> Answers:
     def make(given: Table) -> Any:
         return in_pieces(given, keep_rows=False).solve()
@@ -396,12 +407,12 @@ def answers_of_file(
     return answers
 
 
-@way("CSV, patterns")
+@way("CSV, patterns", lacks=("types",))
 def csv_patterns(X: Table, folder: Path) -> Answers:
     return answers_of_file(X, folder, write_csv, ".csv")
 
 
-@way("CSV, masks")
+@way("CSV, masks", lacks=("types",))
 def csv_masks(X: Table, folder: Path) -> Answers:
     with masks_on_disk():
         return answers_of_file(X, folder, write_csv, ".csv")
@@ -418,7 +429,7 @@ def parquet_masks(X: Table, folder: Path) -> Answers:
         return answers_of_file(X, folder, write_parquet, ".parquet")
 
 
-@way("several files")
+@way("several files", lacks=("types",))
 def several_files(X: Table, folder: Path) -> Answers:
     half = (len(X) + 1) // 2
     parts = [X[:half], X[half:]] if len(X) > 1 else [X]
@@ -452,7 +463,7 @@ def several_files(X: Table, folder: Path) -> Answers:
     return answers
 
 
-@way("file to file in one call")
+@way("file to file in one call", lacks=("fates", "types", "fill", "transform"))
 def file_to_file(X: Table, folder: Path) -> Answers:
     out = folder / "filled.csv"
     path = write_csv(X, folder / "table.csv")
@@ -468,7 +479,7 @@ def file_to_file(X: Table, folder: Path) -> Answers:
     )
 
 
-@way("command")
+@way("command", lacks=("fates", "types", "transform"))
 def command(X: Table, folder: Path) -> Answers:
     path = write_csv(X, folder / "table.csv")
     columns = ("--columns", ",".join(names_of(X)))
@@ -514,7 +525,7 @@ def answers_of_collection(
     return answers
 
 
-@way("Dask array")
+@way("Dask array", lacks=NO_ROWS)
 def dask_array_way(X: Table, folder: Path) -> Answers:
     answers = answers_of_collection(X, dask_array, lambda found: found.compute())
     fit = answers.fit
@@ -522,7 +533,7 @@ def dask_array_way(X: Table, folder: Path) -> Answers:
     return answers
 
 
-@way("Dask frame")
+@way("Dask frame", lacks=NO_ROWS)
 def dask_frame_way(X: Table, folder: Path) -> Answers:
     answers = answers_of_collection(
         X, dask_frame, lambda found: as_floats(found.compute())
@@ -544,7 +555,7 @@ def saved(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, lambda given: loaded(a1gm.fit(given), folder))
 
 
-@way("file fit, saved and loaded")
+@way("file fit, saved and loaded", lacks=NO_ROWS)
 def saved_file_fit(X: Table, folder: Path) -> Answers:
     def make(given: Any) -> Any:
         path = write_parquet(X, folder / "table.parquet")
@@ -553,7 +564,7 @@ def saved_file_fit(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, make, pandas_frame, as_floats, rows="gone")
 
 
-@way("mask fit, saved and loaded")
+@way("mask fit, saved and loaded", lacks=NO_ROWS)
 def saved_mask_fit(X: Table, folder: Path) -> Answers:
     with masks_on_disk():
         return saved_file_fit(X, folder)
@@ -575,7 +586,7 @@ def deeply_copied(X: Table, folder: Path) -> Answers:
 
 
 # ------------------------------------------------------------------- in one call
-@way("one call")
+@way("one call", lacks=("factors", "certificate", "fates", "fill", "transform"))
 def one_call(X: Table, folder: Path) -> Answers:
     given = pandas_frame(X)
     with noted() as found:
@@ -586,7 +597,7 @@ def one_call(X: Table, folder: Path) -> Answers:
     )
 
 
-@way("RankOneImputer")
+@way("RankOneImputer", lacks=("certificate", "fates", "types", "transform"))
 def imputer(X: Table, folder: Path) -> Answers:
     with noted() as found:
         model = RankOneImputer().fit(X)
@@ -609,7 +620,7 @@ def imputer(X: Table, folder: Path) -> Answers:
     )
 
 
-@way("RankOneNMF")
+@way("RankOneNMF", lacks=NO_FILLS)
 def nmf(X: Table, folder: Path) -> Answers:
     with noted() as found:
         model = RankOneNMF().fit(X)
@@ -624,7 +635,7 @@ def nmf(X: Table, folder: Path) -> Answers:
     )
 
 
-@way("RankOneNMF in pieces")
+@way("RankOneNMF in pieces", lacks=NO_FILLS)
 def nmf_in_pieces(X: Table, folder: Path) -> Answers:
     with noted():
         model = RankOneNMF()
