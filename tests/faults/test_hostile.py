@@ -129,17 +129,19 @@ SUBJECTS = [*MODELS, *TABLES]
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory) -> Callable[[str], tuple[Header, Arrays]]:
     """Header and arrays of a subject, to be spoilt."""
-    kept: dict[str, bytes] = {}
+    kept: dict[str, tuple[Header, Arrays]] = {}
 
     def get(subject: str) -> tuple[Header, Arrays]:
         if subject not in kept:
             folder = tmp_path_factory.mktemp("subject")
             if subject in TABLES:
-                kept[subject] = TABLES[subject]().to_bytes()
+                data = TABLES[subject]().to_bytes()
             else:
                 MODELS[subject](folder).save(folder / "model.a1gm", overwrite=True)
-                kept[subject] = (folder / "model.a1gm").read_bytes()
-        return unpack(kept[subject])
+                data = (folder / "model.a1gm").read_bytes()
+            kept[subject] = unpack(data)
+        header, arrays = kept[subject]
+        return copy.deepcopy(header), dict(arrays)  # arrays are replaced, not changed
 
     return get
 
@@ -190,9 +192,7 @@ def cast(kind: str) -> Callable[[np.ndarray], np.ndarray]:
 PLACES = {"first": first, "last": last}
 VALUES = {
     "-1": -1,
-    "-2": -2,
     "0": 0,
-    "1": 1,
     "64": 64,
     "2^31": 2**31,
     "2^40": 2**40,
@@ -201,7 +201,6 @@ VALUES = {
     "NaN": nan,
     "inf": np.inf,
     "1e308": 1e308,
-    "1e-320": 1e-320,
     "-0.5": -0.5,
 }
 CHANGES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -243,13 +242,10 @@ REPLACEMENTS: dict[str, Any] = {
     "1e308": 1e308,
     "NaN": nan,
     "inf": np.inf,
-    "half": 0.5,
     "text": "x",
     "no text": "",
     "long text": "x" * 100_000,
-    "NUL": "\x00",
     "list": [],
-    "list of lists": [[]],
     "list of null": [None],
     "mapping": {},
     "nested": {"a": {"b": [1, {"c": None}]}},
