@@ -1,4 +1,7 @@
-"""Imports point one way, and importing the package costs next to nothing."""
+"""The house: imports point one way, and importing the package costs next to nothing.
+
+The tests read the tree itself, so a new module cannot be forgotten.
+"""
 
 from __future__ import annotations
 
@@ -6,98 +9,286 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import a1gm
 
 ROOT = Path(a1gm.__file__).parent
 
-# From what users touch down to what touches the data. A module may import, when it is
-# loaded, only modules of its own layer or of layers further down.
-LAYERS = [
-    {"exceptions", "_types", "_words", "_warn"},
-    {"_bits", "_kernel", "_labels", "_range"},
-    {"_input", "_statistics", "_shown", "_unknown", "_names"},
-    {"_blocks", "_observe", "_divergence", "_sparse", "_pattern_sums"},
-    {"_knowledge", "_peel", "_core", "_transform", "_fill", "_fill_frames"},
-    {"_expand", "_given_up"},
-    {"_certificate"},
-    {"result", "pattern", "_solved"},
-    {"_fit", "_weights", "_pattern_table", "_table_bytes", "_pieces"},
-]
+# Rank of every entry at the top of the package. A module may import its own rank and
+# lower ones, also inside functions.
+RANKS = {
+    "_base": 0,
+    "exceptions": 0,
+    "_kernel": 1,
+    "paper": 1,
+    "_sources": 2,
+    "_observe": 3,
+    "_solve": 4,
+    "_result": 5,
+    "_write": 6,
+    "_api": 7,
+    "nmmf": 8,
+    "distributed": 9,
+    "engines": 9,
+    "estimators": 9,
+    "plot": 9,
+    "report": 9,
+    "__init__": 10,
+    "__main__": 10,
+    "cli": 10,  # a user of the public names
+}
+# These two import nothing but themselves and the lowest rank.
+APART = {"_kernel", "paper"}
+# What a module may take from the package's own __init__: it loads nothing more.
+OF_THE_ROOT = {"__version__"}
+MOST_ENTRIES = 20
+MOST_LINES = 480
+# Private names of other objects that may be used, and why. Keep it short.
+REACHES = {
+    "_asdict": "a public method of named tuples",
+    "_fields": "a public attribute of named tuples",
+    "_make": "a public method of named tuples",
+    "_replace": "a public method of named tuples",
+    "_meta": "Dask's own way to tell the types of a collection",
+}
 
 
-def imports_of(path: Path) -> set[str]:
-    """First parts of the package's modules that a file imports when it is loaded."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+# ----------------------------------------------------------------- reading the tree
+class Import(NamedTuple):
+    """One imported module of the package and the names taken from it."""
+
+    module: str
+    names: frozenset[str]
+    line: int
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module by its dotted name inside the package; "" is the package itself."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(modules()[module].read_text(encoding="utf-8"))
+
+
+def top_of(module: str) -> str:
+    return module.partition(".")[0] or "__init__"
+
+
+def run_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below this one, except what only type checkers read."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for other in child.orelse:
+                yield other
+                yield from run_nodes(other)
+            continue
+        yield child
+        yield from run_nodes(child)
+
+
+@cache
+def imports_of(module: str) -> tuple[Import, ...]:
+    """Modules of the package that a module imports, at any time."""
+    found: list[Import] = []
+    is_package = modules()[module].name == "__init__.py"
+    for node in run_nodes(tree_of(module)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "a1gm":
+                    target = alias.name[len("a1gm.") :]
+                    found.append(Import(target, frozenset(), node.lineno))
+        elif isinstance(node, ast.ImportFrom):
+            base = _base_of(node, module, is_package=is_package)
+            if base is not None:
+                found += _targets(base, node)
+    return tuple(found)
+
+
+def _base_of(node: ast.ImportFrom, module: str, *, is_package: bool) -> str | None:
+    """The module an ``from ... import`` names, inside the package; None if outside."""
+    if node.level:
+        parts = module.split(".") if module else []
+        up = node.level - 1 if is_package else node.level
+        parts = parts[: len(parts) - up]
+        return ".".join([*parts, *([node.module] if node.module else [])])
+    name = node.module or ""
+    if name.split(".")[0] != "a1gm":
+        return None
+    return name[len("a1gm.") :]
+
+
+def _targets(base: str, node: ast.ImportFrom) -> Iterator[Import]:
+    own = set()
+    for alias in node.names:
+        below = f"{base}.{alias.name}" if base else alias.name
+        if below in modules():
+            yield Import(below, frozenset(), node.lineno)
+        else:
+            own.add(alias.name)
+    if own:
+        yield Import(base, frozenset(own), node.lineno)
+
+
+# ---------------------------------------------------------------------- the layers
+def test_every_entry_at_the_top_has_a_rank():
+    entries = {
+        path.name.removesuffix(".py")
+        for path in ROOT.iterdir()
+        if path.name not in ("__pycache__", "py.typed")
+    }
+    assert entries == set(RANKS)
+
+
+def test_the_top_shows_the_flow_at_a_glance():
+    assert len(set(RANKS) - {"__init__", "__main__"}) <= MOST_ENTRIES
+
+
+@pytest.mark.parametrize("top", RANKS)
+def test_imports_point_down(top):
+    upwards = []
+    for module in modules():
+        if top_of(module) != top:
+            continue
+        for target, names, line in imports_of(module):
+            assert target in modules(), f"{module}:{line} imports {target}, not there"
+            if target == "" and names <= OF_THE_ROOT:
+                continue
+            if RANKS[top_of(target)] > RANKS[top]:
+                upwards.append(f"{module}:{line} imports {target or 'a1gm'}")
+    assert not upwards, "\n".join(upwards)
+
+
+@pytest.mark.parametrize("top", sorted(APART))
+def test_what_stands_apart_imports_the_lowest_rank_only(top):
+    allowed = {top} | {name for name, rank in RANKS.items() if rank == 0}
+    beside = [
+        f"{module}:{line} imports {target or 'a1gm'}"
+        for module in modules()
+        if top_of(module) == top
+        for target, names, line in imports_of(module)
+        if top_of(target) not in allowed and not names & OF_THE_ROOT
+    ]
+    assert not beside, "\n".join(beside)
+
+
+def test_no_modules_import_each_other():
+    graph = {
+        module: {
+            target
+            for target, names, _ in imports_of(module)
+            if target != module and not (target == "" and names <= OF_THE_ROOT)
+        }
+        for module in modules()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(name or "a1gm" for name in error.args[1]))
+
+
+# --------------------------------------------------------------- sizes and reaches
+def test_no_file_is_longer_than_a_reader_can_hold():
+    long = {
+        str(path.relative_to(ROOT)): n
+        for kind in ("*.py", "*.cpp", "*.hpp")
+        for path in ROOT.rglob(kind)
+        if (n := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+    }
+    assert not long
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def owned_names(tree: ast.Module) -> set[str]:
+    """Private attributes that the classes of a module define themselves."""
+    owned = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+                    owned.add(part.name)
+                elif isinstance(part, ast.AnnAssign) and isinstance(
+                    part.target, ast.Name
+                ):
+                    owned.add(part.target.id)
+                elif isinstance(part, ast.Assign):
+                    owned |= {t.id for t in part.targets if isinstance(t, ast.Name)}
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("self", "cls")
+        ):
+            owned.add(node.attr)
+    return owned
+
+
+def imported_modules(tree: ast.Module) -> set[str]:
+    """Names that stand for modules in a file."""
     found = set()
-    for node in _loaded_nodes(tree.body):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("a1gm"):
-            rest = (node.module or "").split(".")[1:]
-            found |= {rest[0]} if rest else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(a.asname or a.name).split(".")[0] for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = (node.module or "").removeprefix("a1gm").lstrip(".")
             found |= {
-                alias.name.split(".")[1]
+                alias.asname or alias.name
                 for alias in node.names
-                if alias.name.startswith("a1gm.")
+                if f"{base}.{alias.name}".lstrip(".") in modules()
             }
     return found
 
 
-def _loaded_nodes(body: list[ast.stmt]):
-    """Statements run at import: not those in functions, nor for type checkers only."""
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+def reaches_of(module: str) -> Iterator[str]:
+    """Uses of private attributes of objects that another module owns."""
+    tree = tree_of(module)
+    owned, aliases = owned_names(tree), imported_modules(tree)
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Attribute) and is_private(node.attr)):
             continue
-        if isinstance(node, ast.If):
-            if "TYPE_CHECKING" not in ast.dump(node.test):
-                yield from _loaded_nodes(node.body)
-            yield from _loaded_nodes(node.orelse)
-        elif isinstance(node, ast.ClassDef):
-            yield from _loaded_nodes(node.body)
-        else:
-            yield node
+        if node.attr in owned or node.attr in REACHES:
+            continue
+        value = node.value
+        if isinstance(value, ast.Name) and value.id in {"self", "cls"} | aliases:
+            continue
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "super":
+            continue
+        yield f"{module or 'a1gm'}:{node.lineno} {ast.unparse(node)}"
 
 
-def module_files() -> dict[str, list[Path]]:
-    files: dict[str, list[Path]] = {}
-    for path in ROOT.rglob("*.py"):
-        first = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        files.setdefault(first, []).append(path)
-    return files
+def test_private_attributes_stay_with_the_module_that_owns_them():
+    reaches = [reach for module in modules() for reach in reaches_of(module)]
+    assert not reaches, "\n".join(reaches)
 
 
-@pytest.mark.parametrize("level", range(len(LAYERS)))
-def test_imports_point_one_way(level):
-    below = set().union(*LAYERS[: level + 1])
-    files = module_files()
-    for module in LAYERS[level] & set(files):
-        for path in files[module]:
-            upwards = imports_of(path) - below
-            assert not upwards, f"{path.relative_to(ROOT)} imports {sorted(upwards)}"
-
-
-def test_the_kernel_knows_nothing_of_what_is_above_it():
-    below = {"_kernel", "_types", "_bits", "_warn", "exceptions"}
-    for path in (ROOT / "_kernel").rglob("*.py"):
-        assert imports_of(path) <= below, path
-
-
-def test_the_engine_does_not_know_files_clusters_or_the_terminal():
-    outside = {"io", "cli", "distributed", "estimators", "plot", "report"}
-    engine = set().union(*LAYERS)
-    for module, paths in module_files().items():
-        if module in engine:
-            for path in paths:
-                assert not imports_of(path) & outside, path
-
-
-def test_the_paper_stands_apart_from_the_engine():
-    below = {"paper", "exceptions", "_types", "_warn", "_words"}
-    for path in (ROOT / "paper").rglob("*.py"):
-        assert imports_of(path) <= below, path
+@pytest.mark.parametrize("name", REACHES)
+def test_every_documented_reach_is_still_needed(name):
+    if name in ("_asdict", "_fields", "_make", "_replace"):
+        return  # public names of the standard library
+    used = {
+        node.attr
+        for module in modules()
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Attribute)
+    }
+    assert name in used, f"{name} is reached for no more: take it off the list"
 
 
 # ------------------------------------------------------------- what gets loaded
@@ -151,18 +342,28 @@ fit.impute(X), fit.divergence, repr(fit), fit.pattern, fit._repr_html_()
 
 
 # ------------------------------------------------------------------ public names
-ENGINE_NAMES = {"MissingPattern", "PatternTable", "RankOneFit", "exceptions", "fit"}
+ENGINE_NAMES = {
+    "MissingPattern",
+    "PatternTable",
+    "RankOneFit",
+    "exceptions",
+    "fit",
+    "fit_file",
+    "impute",
+    "impute_file",
+    "load",
+}
 FIT_NAMES = {
     "attained",
     "certificate",
     "col_block",
     "col_factor",
     "col_labels",
+    "converged",
     "divergence",
     "divergence_of",
     "fate",
     "impute",
-    "converged",
     "n_blocks",
     "n_iter",
     "n_undetermined",
@@ -171,9 +372,11 @@ FIT_NAMES = {
     "row_block",
     "row_factor",
     "row_labels",
+    "save",
     "shape",
     "solver",
     "summary",
+    "to_frames",
     "tol",
     "transform",
     "undetermined",
@@ -195,8 +398,6 @@ PATTERN_NAMES = {
 
 
 def test_public_names_are_there():
-    import numpy as np
-
     assert set(a1gm.__all__) >= ENGINE_NAMES | {"paper"}
     for name in a1gm.__all__:
         assert getattr(a1gm, name) is not None
@@ -210,11 +411,8 @@ def test_public_names_are_there():
 
 
 def test_nothing_else_of_a_fit_is_public():
-    import numpy as np
-
-    fit = a1gm.fit(np.ones((2, 2)))
-    public = {name for name in dir(fit) if not name.startswith("_")}
-    assert public - FIT_NAMES <= {"say_what_is_unknown", "save", "to_frame"}
+    public = {name for name in dir(a1gm.fit(np.ones((2, 2)))) if name[0] != "_"}
+    assert public - FIT_NAMES <= {"n_rows", "n_empty_rows"}
 
 
 def test_the_version_is_that_of_the_package():

@@ -1,0 +1,471 @@
+"""Hostile model files and bytes of pattern tables: refused in words, never obeyed.
+
+Every field of every kind of container is changed (type, shape, range, order, size,
+sign, missing, extra), the container packed again with valid sizes and checksums, and
+opened by another process, which then asks all that can be asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.containers import Arrays, Header, pack, unpack
+from ways.ways import in_pieces, masks_on_disk, write_parquet
+
+import a1gm
+from a1gm._observe import one_pass
+
+nan = np.nan
+PATIENCE = 30  # seconds; a mutated table is as small as the one it was
+WORKER = Path(__file__).with_name("hostile_worker.py")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning"),
+    pytest.mark.skipif(sys.platform == "win32", reason="limits memory as Unix does"),
+]
+
+
+# ---------------------------------------------------------------------- the subjects
+def table(n: int = 8, m: int = 5, share: float = 0.3) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(n, m))
+    X[rng.random(X.shape) < share] = nan
+    X[0], X[:, 0] = 1.0, 1.0
+    return X
+
+
+BLOCKS = np.array(
+    [
+        [0.0, 5, nan, nan, nan],
+        [5, nan, nan, nan, nan],
+        [nan, nan, 2, 4, nan],
+        [nan, nan, nan, 3, nan],
+        [nan, nan, nan, nan, nan],
+        [nan, nan, 0, 0, nan],
+    ]
+)
+WIDE = table(12, 70, 0.5)
+
+
+def sparse(X: np.ndarray) -> sp.csr_array:
+    rows, cols = np.nonzero(~np.isnan(X))
+    return sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
+
+
+def in_masks(X: np.ndarray) -> Any:
+    """Fit a small table as if its patterns were too many for a table of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one_pass, "TABLE_CELLS", 1)
+        return a1gm.fit(X)
+
+
+def with_zeros(X: np.ndarray) -> np.ndarray:
+    return np.where(X < 0.5, 0.0, X)
+
+
+def labelled() -> Any:
+    X = table()
+    return a1gm.fit(pd.DataFrame(X, columns=list("abcde"), index=list("rstuvwxy")))
+
+
+def weighted(X: np.ndarray) -> Any:
+    return a1gm.fit(X, weights=np.linspace(0.5, 2.0, X.size).reshape(X.shape))
+
+
+def streamed(X: np.ndarray, folder: Path) -> Any:
+    with masks_on_disk():
+        return a1gm.fit_file(write_parquet(X, folder / "table.parquet"))
+
+
+def negative() -> Any:
+    X = table()
+    X[0, 0] = -0.25
+    return a1gm.fit(X, negatives="allow")
+
+
+def labelled_table() -> Any:
+    frame = pd.DataFrame(table(), columns=list("abcde"))
+    return a1gm.PatternTable().update(frame, key="a").update(frame, key=("b", 1))
+
+
+MODELS: dict[str, Callable[[Path], Any]] = {
+    "patterns": lambda folder: a1gm.fit(table()),
+    "patterns and blocks": lambda folder: a1gm.fit(BLOCKS),
+    "masks": lambda folder: in_masks(WIDE),
+    "masks and zeros": lambda folder: in_masks(with_zeros(WIDE)),
+    "pairs": lambda folder: a1gm.fit(sparse(table()), absent="missing"),
+    "pairs and blocks": lambda folder: a1gm.fit(sparse(BLOCKS), absent="missing"),
+    "weighted": lambda folder: weighted(table()),
+    "labels": lambda folder: labelled(),
+    "negatives": lambda folder: negative(),
+    "columns only": lambda folder: streamed(table(), folder),
+    "columns only, blocks": lambda folder: streamed(BLOCKS, folder),
+    "without rows": lambda folder: in_pieces(table(), keep_rows=False).solve(),
+}
+TABLES: dict[str, Callable[[], Any]] = {
+    "table with rows": lambda: in_pieces(table()),
+    "table without rows": lambda: in_pieces(table(), keep_rows=False),
+    "table of blocks": lambda: in_pieces(BLOCKS),
+    "table with labels and keys": labelled_table,
+    "table of many columns": lambda: in_pieces(table(9, 70)),
+    "empty table": a1gm.PatternTable,
+}
+SUBJECTS = [*MODELS, *TABLES]
+
+
+@pytest.fixture(scope="module")
+def containers(tmp_path_factory) -> Callable[[str], tuple[Header, Arrays]]:
+    """Header and arrays of a subject, to be spoilt."""
+    kept: dict[str, tuple[Header, Arrays]] = {}
+
+    def get(subject: str) -> tuple[Header, Arrays]:
+        if subject not in kept:
+            folder = tmp_path_factory.mktemp("subject")
+            if subject in TABLES:
+                data = TABLES[subject]().to_bytes()
+            else:
+                MODELS[subject](folder).save(folder / "model.a1gm", overwrite=True)
+                data = (folder / "model.a1gm").read_bytes()
+            kept[subject] = unpack(data)
+        header, arrays = kept[subject]
+        return copy.deepcopy(header), dict(arrays)  # arrays are replaced, not changed
+
+    return get
+
+
+# ----------------------------------------------------------------------- the changes
+def at(where: Callable[[int], int], value: float) -> Callable[[np.ndarray], Any]:
+    """Put a value at one place, if the type of the array can hold it."""
+
+    def change(a: np.ndarray) -> np.ndarray | None:
+        if not a.size:
+            return None
+        out = a.copy()
+        try:
+            with np.errstate(all="ignore"):
+                out.flat[where(a.size)] = value
+        except (OverflowError, ValueError):
+            return None
+        return out
+
+    return change
+
+
+def first(size: int) -> int:
+    return 0
+
+
+def last(size: int) -> int:
+    return size - 1
+
+
+def largest(a: np.ndarray) -> np.ndarray:
+    limit = np.finfo(a.dtype).max if a.dtype.kind == "f" else None
+    if limit is None:
+        limit = True if a.dtype.kind == "b" else np.iinfo(a.dtype).max
+    return np.full_like(a, limit)
+
+
+def cast(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+    def change(a: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return (
+                np.nan_to_num(a).astype(kind) if a.dtype.kind == "f" else a.astype(kind)
+            )
+
+    return change
+
+
+PLACES = {"first": first, "last": last}
+VALUES = {
+    "-1": -1,
+    "0": 0,
+    "64": 64,
+    "2^31": 2**31,
+    "2^40": 2**40,
+    "-2^40": -(2**40),
+    "2^62": 2**62,
+    "NaN": nan,
+    "inf": np.inf,
+    "1e308": 1e308,
+    "-0.5": -0.5,
+}
+CHANGES: dict[str, Callable[[np.ndarray], Any]] = {
+    "empty": lambda a: a[:0],
+    "no items": lambda a: np.zeros((0,) * max(a.ndim, 1), a.dtype),
+    "one less": lambda a: a[:-1] if len(a) else None,
+    "one more": lambda a: np.concatenate([a, a[-1:]]) if len(a) else None,
+    "twice": lambda a: np.concatenate([a, a]),
+    "flat": np.ravel,
+    "a number": lambda a: a.reshape(-1)[0] if a.size else None,
+    "a column": lambda a: a.reshape(-1, 1),
+    "turned": lambda a: a.T.copy() if a.ndim > 1 else a[None],
+    "narrower": lambda a: a[:, :-1] if a.ndim > 1 else None,
+    "wider": lambda a: np.hstack([a, a]) if a.ndim > 1 else None,
+    "deep": lambda a: a.reshape(a.shape + (1,) * 20),
+    "reversed": lambda a: a[::-1].copy(),
+    "sorted down": lambda a: -np.sort(-a.astype(float)).astype(a.dtype),
+    "all zero": np.zeros_like,
+    "all one": np.ones_like,
+    "all largest": largest,
+    "negated": lambda a: ~a if a.dtype.kind == "b" else (0 - a).astype(a.dtype),
+    **{
+        f"as {kind}": cast(kind) for kind in ("f4", "f2", "i1", "i8", "u8", "b1", ">f8")
+    },
+    **{
+        f"{value} at the {place}": at(where, number)
+        for place, where in PLACES.items()
+        for value, number in VALUES.items()
+    },
+}
+REPLACEMENTS: dict[str, Any] = {
+    "null": None,
+    "true": True,
+    "-1": -1,
+    "0": 0,
+    "1": 1,
+    "2^40": 2**40,
+    "2^200": 2**200,
+    "1e308": 1e308,
+    "NaN": nan,
+    "inf": np.inf,
+    "text": "x",
+    "no text": "",
+    "long text": "x" * 100_000,
+    "list": [],
+    "list of null": [None],
+    "mapping": {},
+    "nested": {"a": {"b": [1, {"c": None}]}},
+    "long list": [0] * 100_000,
+    "deep list": None,  # made below: a constant this deep is no literal
+}
+DEPTH = 400
+
+
+def deep_list() -> list[Any]:
+    found: list[Any] = []
+    for _ in range(DEPTH):
+        found = [found]
+    return found
+
+
+REPLACEMENTS["deep list"] = deep_list()
+MISSING, EXTRA = "missing", "extra"
+
+
+class Change(NamedTuple):
+    """One change to one field; ``where`` is an array's name or a path in the header."""
+
+    where: str | tuple[Any, ...]
+    how: str
+
+    def apply(self, header: Header, arrays: Arrays) -> bool:
+        """Change the container in place; False when the change does not apply."""
+        if isinstance(self.where, str):
+            return self._apply_to_array(arrays)
+        if self.where and self.where[0] == "arrays":
+            return False
+        *path, key = self.where
+        holder: Any = header
+        try:
+            for step in path:
+                holder = holder[step]
+            if self.how == MISSING:
+                del holder[key]
+            elif self.how == EXTRA:
+                holder[f"{key}_" if isinstance(holder, dict) else key] = 1
+            else:
+                holder[key] = copy.deepcopy(REPLACEMENTS[self.how])
+        except (KeyError, IndexError, TypeError):  # changed away before
+            return False
+        return True
+
+    def _apply_to_array(self, arrays: Arrays) -> bool:
+        name = str(self.where)
+        if name not in arrays:
+            return False
+        if self.how == MISSING:
+            del arrays[name]
+            return True
+        if self.how == EXTRA:
+            arrays[f"{name}_"] = arrays[name]
+            return True
+        try:
+            changed = CHANGES[self.how](arrays[name])
+        except (IndexError, TypeError, ValueError):  # no change of such an array
+            return False
+        if changed is None:
+            return False
+        arrays[name] = np.asarray(changed)
+        return True
+
+
+def fields_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field of a header, nested ones too; of a list its ends."""
+    if isinstance(value, dict):
+        keys: list[Any] = list(value)
+    elif isinstance(value, list) and value:
+        keys = sorted({0, len(value) - 1})
+    else:
+        return
+    for key in keys:
+        if path or key != "arrays":  # the layout is packed anew
+            yield (*path, key)
+            yield from fields_of(value[key], (*path, key))
+
+
+def changes_of(header: Header, arrays: Arrays) -> list[Change]:
+    """Every single change there is for a container."""
+    found = [
+        Change(path, how)
+        for path in fields_of(header)
+        for how in (*REPLACEMENTS, MISSING, EXTRA)
+    ]
+    found += [
+        Change(name, how) for name in arrays for how in (*CHANGES, MISSING, EXTRA)
+    ]
+    return found
+
+
+# ------------------------------------------------------------------------ the worker
+class Worker:
+    """Another process that opens containers, started again after each crash."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[str] | None = None
+        self.lines: queue.Queue[str] = queue.Queue()
+
+    def start(self) -> subprocess.Popen[str]:
+        self.lines = queue.Queue()
+        process = subprocess.Popen(
+            [sys.executable, str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        threading.Thread(
+            target=self._listen, args=(process, self.lines), daemon=True
+        ).start()
+        return process
+
+    @staticmethod
+    def _listen(process: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.put(line.strip())
+        lines.put("")
+
+    def verdict(self, subject: str, header: Header, arrays: Arrays) -> str:
+        """What becomes of a container: "fine", or what is wrong."""
+        path = self.folder / "container"
+        path.write_bytes(pack(header, arrays))
+        if self.process is None:
+            self.process = self.start()
+        assert self.process.stdin is not None
+        kind = "table" if subject in TABLES else "model"
+        self.process.stdin.write(f"{kind} {path}\n")
+        self.process.stdin.flush()
+        try:
+            line = self.lines.get(timeout=PATIENCE)
+        except queue.Empty:
+            self.stop()
+            return f"no answer within {PATIENCE} seconds"
+        if line:
+            return line
+        code = self.process.wait()
+        self.stop()
+        return f"the interpreter crashed (exit code {code})"
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for pipe in (self.process.stdin, self.process.stdout):
+                with contextlib.suppress(BrokenPipeError):
+                    if pipe is not None:
+                        pipe.close()
+        self.process = None
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory) -> Iterator[Worker]:
+    found = Worker(tmp_path_factory.mktemp("hostile"))
+    yield found
+    found.stop()
+
+
+# -------------------------------------------------------------------------- the tests
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_what_is_packed_again_unchanged_is_read(containers, worker, subject):
+    header, arrays = containers(subject)
+    assert worker.verdict(subject, header, arrays) == "fine"
+
+
+def test_the_kinds_of_models_hold_different_arrays(containers):
+    """Otherwise two of them are the same kind, and one kind is not tried at all."""
+    kinds = ("patterns", "masks", "pairs", "columns only", "patterns and blocks")
+    held = [frozenset(containers(subject)[1]) for subject in kinds]
+    assert len(set(held)) == len(kinds)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_field_changed_in_every_way(containers, worker, subject):
+    wrong: dict[Any, str] = {}
+    for change in changes_of(*containers(subject)):
+        if change.where in wrong:  # one fault of a field is enough
+            continue
+        header, arrays = containers(subject)
+        if change.apply(header, arrays):
+            verdict = worker.verdict(subject, header, arrays)
+            if verdict != "fine":
+                wrong[change.where] = f"{change.where} {change.how}: {verdict}"
+    assert not wrong, "\n".join(wrong.values())
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_several_fields_changed_at_once(containers, worker, data):
+    subject = data.draw(st.sampled_from(SUBJECTS), label="subject")
+    header, arrays = containers(subject)
+    possible = changes_of(header, arrays)
+    chosen = data.draw(
+        st.lists(st.sampled_from(possible), min_size=2, max_size=5), label="changes"
+    )
+    for change in chosen:
+        change.apply(header, arrays)
+    assert worker.verdict(subject, header, arrays) == "fine"
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_bit_of_an_array_changed(containers, worker, data):
+    """Values that no list of bad ones has: the arrays' own bytes, at random."""
+    subject = data.draw(st.sampled_from(SUBJECTS), label="subject")
+    header, arrays = containers(subject)
+    sized = [name for name, array in arrays.items() if array.nbytes]
+    if not sized:
+        return
+    name = data.draw(st.sampled_from(sized), label="array")
+    raw = np.frombuffer(bytearray(arrays[name].tobytes()), np.uint8)
+    if arrays[name].dtype.kind == "b":
+        raw = raw ^ 1
+    else:
+        place = data.draw(st.integers(0, len(raw) - 1), label="byte")
+        raw[place] ^= 1 << data.draw(st.integers(0, 7), label="bit")
+    arrays[name] = raw.view(arrays[name].dtype).reshape(arrays[name].shape)
+    assert worker.verdict(subject, header, arrays) == "fine"

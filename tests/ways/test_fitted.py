@@ -1,0 +1,122 @@
+"""The same table by every way in: the same fills, fates, factors and warnings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
+from ways.tables import TABLES
+from ways.ways import WAYS, ways_with
+
+TOL = 1e-10  # the certificate that a fit reaches by default
+
+pytestmark = pytest.mark.parametrize("table", TABLES)
+
+
+def same(found, right, way, what):
+    np.testing.assert_allclose(
+        found, right, rtol=WAYS[way].rtol, atol=0.0, err_msg=f"{what}, {way}"
+    )
+
+
+@pytest.mark.parametrize("way", ways_with("fills"))
+def test_fills(asked, way, table):
+    answers, right = asked(way, table)
+    left = np.isnan(right.filled)
+    np.testing.assert_array_equal(np.isnan(answers.filled), left)
+    same(answers.filled, right.filled, way, "the truth")
+    reference, _ = asked("C array", table)
+    same(answers.filled, reference.filled, way, "the fit of an array")
+
+
+@pytest.mark.parametrize("way", ways_with("factors"))
+def test_factors(asked, way, table):
+    answers, right = asked(way, table)
+    same(answers.col_factor, right.h, way, "column factors")
+    if answers.row_factor is not None:
+        same(answers.row_factor, right.w, way, "row factors")
+
+
+@pytest.mark.parametrize("way", ways_with("certificate"))
+def test_certificate(asked, way, table):
+    answers, right = asked(way, table)
+    assert answers.certificate <= TOL
+    measured = right.certificate(answers.row_factor, answers.col_factor)
+    rounding = 1e-14 if WAYS[way].dtype is np.float64 else 1e-6
+    assert abs(answers.certificate - measured) <= rounding
+    if answers.converged is not None:
+        assert answers.converged
+
+
+@pytest.mark.parametrize("way", ways_with("fates"))
+def test_fates(asked, way, table):
+    answers, right = asked(way, table)
+    np.testing.assert_array_equal(answers.fates.astype(object), right.fates)
+    assert answers.undetermined == right.undetermined
+
+
+@pytest.mark.parametrize("way", ways_with("warnings"))
+def test_warnings(asked, way, table):
+    answers, right = asked(way, table)
+    left = bool(np.isnan(right.filled).any())
+    wanted = set()
+    if right.warns_of_lines:
+        wanted.add(EmptyLineWarning)
+    if right.warns_of_cells:
+        wanted.add(UndeterminedWarning)
+    if answers.warned is not None:
+        # A fit that has left its table behind says again which cells stay missing.
+        again = {UndeterminedWarning} if left and way != "C array" else set()
+        assert wanted <= answers.warned <= wanted | again
+    else:
+        assert answers.says_something == bool(wanted)
+
+
+def dtypes_of(table):
+    """Types of the columns of any container, as text; empty for a file."""
+    if isinstance(table, pd.DataFrame):
+        return [str(kind) for kind in table.dtypes]
+    if hasattr(table, "schema"):
+        kinds = getattr(table.schema, "types", None) or table.dtypes
+        return [str(kind) for kind in kinds]
+    return [str(table.dtype)] if hasattr(table, "dtype") else []
+
+
+# What a type of whole numbers becomes where a hole was filled.
+FILLED = {
+    "Int64": "Float64",  # pandas and polars
+    "int64[pyarrow]": "double[pyarrow]",
+    "int64": "double",
+}
+
+
+def wanted_dtypes(given, holes):
+    """Types that a filled table must have: whole numbers with holes become floats."""
+    before = dtypes_of(given)
+    if len(before) != len(holes):  # one type for all cells
+        return before
+    pairs = zip(before, holes, strict=True)
+    return [FILLED.get(kind, kind) if hole else kind for kind, hole in pairs]
+
+
+def labels_of(table):
+    """Row and column names of any container."""
+    columns = getattr(table, "column_names", getattr(table, "columns", ()))
+    if hasattr(table, "schema") and not isinstance(table, pd.DataFrame):
+        columns = table.schema.names if hasattr(table.schema, "types") else columns
+    return list(columns), list(getattr(table, "index", ()))
+
+
+@pytest.mark.parametrize("way", ways_with("types"))
+def test_output_types(asked, way, table):
+    answers, right = asked(way, table)
+    given, output = answers.given, answers.output
+    if isinstance(given, list):  # lists of numbers are answered by an array
+        given = right.X
+    assert type(output) is type(given)
+    holes = np.isnan(right.X).any(axis=0)
+    assert dtypes_of(output) == wanted_dtypes(given, holes)
+    if not isinstance(given, np.ndarray):
+        assert labels_of(output) == labels_of(given)
