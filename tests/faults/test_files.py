@@ -12,8 +12,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.commands import A1GM, CSV
 from support.commands import run as run_here
@@ -28,30 +26,6 @@ def assert_refused(source, tmp_path, *words):
     for word in words:
         assert word in done.stderr
     assert [p.name for p in tmp_path.iterdir() if "out" in p.name] == []
-
-
-# FAULTS 43: Parquet truncated, empty, not Parquet, corrupt page
-
-
-@pytest.fixture
-def parquet(tmp_path):
-    path = tmp_path / "in.parquet"
-    table = pa.table({"x": np.random.default_rng(0).random(4000), "y": np.ones(4000)})
-    pq.write_table(
-        table, path, row_group_size=2000, write_page_checksum=True, compression="none"
-    )
-    return path
-
-
-@pytest.mark.parametrize("damage", ["truncated", "empty", "text", "page"])
-def test_damaged_parquet(parquet, tmp_path, damage):
-    whole = parquet.read_bytes()
-    page = bytearray(whole)
-    page[len(page) * 5 // 8] ^= 0xFF
-    bad = {"truncated": whole[:-100], "empty": b"", "text": b"x,y\n1,2\n", "page": page}
-    parquet.write_bytes(bad[damage])
-    words = ["in.parquet"] + ["row group 1"] * (damage == "page")
-    assert_refused(parquet, tmp_path, *words)
 
 
 # FAULTS 45-47: text tables

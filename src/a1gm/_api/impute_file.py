@@ -145,7 +145,9 @@ def check_place(
         if not is_stream(dst):
             format_of(dst)
         return
-    if is_stream(dst) or "-" in paths:
+    if "-" in paths:
+        raise ParameterError("Standard input has no file name: name a file to write.")
+    if is_stream(dst):
         raise ParameterError("Several files are filled in a folder, not in a stream.")
     names = [Path(path).name for path in paths]
     if len(set(names)) < len(names):

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -14,24 +15,12 @@ import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
 from a1gm._sources.files.csv import Dialect
+from a1gm._sources.files.formats import FORMATS, TAB_SUFFIXES, Format, suffix_of
 from a1gm._sources.files.options import hint
 from a1gm.exceptions import DataError, OutputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_FORMATS = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
-}
-
 
 # The offsets of pyarrow's text arrays have 32 bits; lines of a batch must fit.
 _MOST_BYTES = 1 << 28
@@ -44,30 +33,26 @@ class TableWriter(Protocol):
         """Append a batch of the schema the writer was opened with."""
 
 
-def format_of(path: str | os.PathLike[str]) -> str:
-    """Tell the format a file name asks for: ``csv``, ``parquet`` or ``feather``.
+def format_of(path: str | os.PathLike[str]) -> Format:
+    """Tell the format a file name asks for.
 
     Raises
     ------
     ParameterError
         The extension is none of the known ones.
     """
-    place = Path(path)
-    bare = place.with_suffix("") if place.suffix.lower() == ".gz" else place
-    kind = _FORMATS.get(bare.suffix.lower())
-    if kind is None or (kind != "csv" and bare != place):
+    kind = FORMATS.get(suffix_of(path))
+    if kind is None or (kind != "csv" and Path(path).suffix.lower() == ".gz"):
         raise ParameterError(
-            f"{place}: no table format goes by this extension. Use .csv, .tsv, "
+            f"{path}: no table format goes by this extension. Use .csv, .tsv, "
             ".csv.gz, .parquet or .feather."
         )
     return kind
 
 
-def format_for(target: str | os.PathLike[str], source_format: str) -> str:
+def format_for(target: str | os.PathLike[str], source_format: Format) -> Format:
     """Tell the format to write; a stream or a device gets the one that was read."""
-    if is_stream(target):
-        return "feather" if source_format == "arrow stream" else source_format
-    return format_of(target)
+    return source_format if is_stream(target) else format_of(target)
 
 
 def is_stream(target: str | os.PathLike[str]) -> bool:
@@ -77,15 +62,10 @@ def is_stream(target: str | os.PathLike[str]) -> bool:
 
 def dialect_for(path: str | os.PathLike[str], dialect: Dialect | None) -> Dialect:
     """How to write a text table: as it was read, or as its name says."""
-    bare = Path(path).name.lower().removesuffix(".gz")
-    tabs = bare.endswith((".tsv", ".tab"))
+    tabs = suffix_of(path) in TAB_SUFFIXES
     if dialect is None:
         return Dialect(delimiter="\t" if tabs else ",")
-    if tabs and dialect.delimiter != "\t":
-        return Dialect(
-            "\t", dialect.decimal, dialect.encoding, dialect.newline, dialect.bom
-        )
-    return dialect
+    return replace(dialect, delimiter="\t") if tabs else dialect
 
 
 @contextlib.contextmanager
@@ -93,7 +73,7 @@ def open_writer(
     path: str | os.PathLike[str],
     schema: pa.Schema,
     *,
-    kind: str | None = None,
+    kind: Format | None = None,
     dialect: Dialect | None = None,
     overwrite: bool = False,
 ) -> Iterator[TableWriter]:
@@ -105,7 +85,7 @@ def open_writer(
         The target; its extension decides the format. ``"-"`` is standard output.
     schema : pyarrow.Schema
         The columns.
-    kind : {"csv", "parquet", "feather"}, optional
+    kind : {"csv", "parquet", "feather", "arrow stream"}, optional
         The format, for a target without an extension.
     dialect : Dialect, optional
         For text: delimiter, decimal mark, encoding and line ends.
@@ -134,7 +114,7 @@ def write_to(
     file: IO[bytes],
     schema: pa.Schema,
     *,
-    kind: str,
+    kind: Format,
     dialect: Dialect | None = None,
     gzipped: bool = False,
 ) -> Iterator[TableWriter]:
@@ -156,7 +136,8 @@ def write_to(
             ) as parquet_writer:
                 yield parquet_writer
         else:
-            with pa.ipc.new_file(file, schema) as arrow_writer:
+            new = pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file
+            with new(file, schema) as arrow_writer:
                 yield arrow_writer
     except pa.ArrowInvalid as error:
         raise OutputError(f"The table cannot be written as {kind}: {error}") from error

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
@@ -26,6 +26,14 @@ from a1gm.exceptions import (
     OutputError,
     ParameterError,
 )
+
+TableArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="The table: a file, a folder or a glob of files; - for standard input.",
+    ),
+]
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
@@ -108,7 +116,8 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
         for parameter in inspect.signature(body).parameters.values()
         if parameter.name != "common"
     ]
-    parameters = own + [_parameter(option) for option in fields(Common)]
+    kinds = get_type_hints(Common)
+    parameters = own + [_parameter(f, kinds[f.name]) for f in fields(Common)]
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
@@ -120,11 +129,10 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameter(option: Field[Any]) -> inspect.Parameter:
+def _parameter(option: Field[Any], kind: Any) -> inspect.Parameter:
     """Describe a shared option to typer."""
     how = dict(option.metadata)
     names = [f"--{option.name.replace('_', '-')}", how.pop("short")]
-    kind = get_type_hints(Common)[option.name]
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sys
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 from a1gm._base.words import counted, listed
 
-__all__ = ["counted", "finite_or_none", "listed", "progress_bar", "say", "warn"]
+__all__ = ["counted", "listed", "progress_bar", "say", "text_of_json", "warn"]
 
 _SHOW_AFTER_SECONDS = 1.0
 
@@ -27,9 +28,20 @@ def warn(words: str) -> None:
     say(f"warning: {words}")
 
 
-def finite_or_none(number: float) -> float | None:
-    """Give a number as JSON knows it, which has no NaN."""
-    return float(number) if math.isfinite(number) else None
+def text_of_json(summary: dict[str, Any]) -> str:
+    """Write a summary for programs; a number that is not finite becomes null."""
+    return json.dumps(_plain(summary), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Give numbers, lists and tables of them as JSON knows them."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # numbers and arrays of NumPy
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextlib.contextmanager

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from a1gm.cli.common import Common, check_folder, command, one_of
-from a1gm.cli.console import counted, finite_or_none, say
+from a1gm.cli.common import Common, TableArgument, check_folder, command, one_of
+from a1gm.cli.console import counted, say, text_of_json
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @command
 def fit_command(
-    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    file: TableArgument,
     out: Annotated[
         str, typer.Option("--out", "-o", help="The folder the results go to.")
     ],
@@ -55,7 +54,7 @@ def fit_command(
     check_folder(out, names, common)
     files = open_files(file, common)
     fit = fit_with_words(files, common)
-    summary = json.dumps(summary_of(files, fit), indent=2) + "\n"
+    summary = text_of_json(summary_of(files, fit))
     with atomic_folder(out, overwrite=common.overwrite) as place:
         rows, columns = names_of_rows(files), [one_batch("column", files.names)]
         for name, lines, factor, block in (
@@ -82,14 +81,14 @@ def summary_of(files: TableFiles, fit: RankOneFit) -> dict[str, Any]:
         "n_rows": files.n_rows,
         "n_cols": files.n_cols,
         "columns": files.col_labels,
-        "n_missing": int(files.counts.missing.sum()),
-        "divergence": finite_or_none(fit.divergence),
-        "certificate": finite_or_none(fit.certificate),
-        "converged": bool(fit.converged),
+        "n_missing": files.counts.missing.sum(),
+        "divergence": fit.divergence,
+        "certificate": fit.certificate,
+        "converged": fit.converged,
         "solver": fit.solver,
-        "n_iter": int(fit.n_iter),
-        "n_blocks": int(fit.n_blocks),
-        "col_block": [int(block) for block in fit.col_block],
+        "n_iter": fit.n_iter,
+        "n_blocks": fit.n_blocks,
+        "col_block": fit.col_block,
     }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from a1gm.cli.common import Common, UsageError, command, usage_errors
-from a1gm.cli.console import counted, progress_bar, say, warn
+from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
+from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
 
 if TYPE_CHECKING:
     from a1gm._api.impute_file import FillFiles
@@ -19,11 +18,14 @@ if TYPE_CHECKING:
 
 @command
 def impute_file(
-    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    file: TableArgument,
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o", help="Where the filled table goes; - for standard output."
+            "--out",
+            "-o",
+            help="Where the filled table goes: a file, a folder for several, or - for "
+            "standard output.",
         ),
     ],
     mark: Annotated[
@@ -99,7 +101,7 @@ def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) 
             "columns_filled": done.columns,
             "passed_through": list(done.files.first.passed_through),
         }
-        sys.stdout.write(json.dumps(summary, indent=2) + "\n")
+        sys.stdout.write(text_of_json(summary))
     if common.quiet:
         return
     cells = counted(done.n_filled, "cell")

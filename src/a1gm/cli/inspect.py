@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from a1gm.cli.common import Common, command
-from a1gm.cli.console import counted
+from a1gm.cli.common import Common, TableArgument, command
+from a1gm.cli.console import counted, text_of_json
 
 if TYPE_CHECKING:
     from a1gm._result.pattern import MissingPattern
@@ -36,7 +34,7 @@ JSON_KEYS = (
 
 @command
 def inspect_file(
-    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    file: TableArgument,
     common: Common,
 ) -> None:
     r"""Say how large a table is, where its holes are, and what can be known.
@@ -55,8 +53,8 @@ def inspect_file(
     files = open_files(file, common)
     pattern = fit_with_words(files, common).pattern
     if common.json:
-        summary = {key: _plain(getattr(pattern, key)) for key in JSON_KEYS}
-        sys.stdout.write(json.dumps(summary, indent=2, allow_nan=False) + "\n")
+        summary = {key: getattr(pattern, key) for key in JSON_KEYS}
+        sys.stdout.write(text_of_json(summary))
         return
     _print_summary(files, pattern)
 
@@ -168,17 +166,6 @@ def _picture(files: TableFiles) -> Any:
         cells = (shades[round(share * 4)] * wide for share in line)
         text.append("│" + "".join(cells) + "│\n")
     return text
-
-
-def _plain(value: Any) -> Any:
-    """Give a number as JSON knows it."""
-    if isinstance(value, tuple):
-        return [int(part) for part in value]
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return int(value)
 
 
 def register(app: typer.Typer) -> None:

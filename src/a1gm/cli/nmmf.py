@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from a1gm.cli.common import Common, UsageError, check_folder, command
-from a1gm.cli.console import counted, finite_or_none, say, warn
+from a1gm.cli.console import counted, say, text_of_json, warn
 
 if TYPE_CHECKING:
     from a1gm._sources.files.whole import WholeTable
@@ -72,7 +71,7 @@ def nmmf_command(
         on_undetermined="ignore",
         **common.budget,
     )
-    summary = json.dumps(_summary(fit, alpha, beta), indent=2) + "\n"
+    summary = text_of_json(_summary(fit, alpha, beta))
     with atomic_folder(out, overwrite=common.overwrite) as place:
         for name, title, names in (
             ("w", "row", _row_names(x_table)),
@@ -148,16 +147,14 @@ def _summary(fit: NMMFFit, alpha: float, beta: float) -> dict[str, object]:
     return {
         "alpha": alpha,
         "beta": beta,
-        "divergence": finite_or_none(fit.divergence),
-        "divergences": {
-            str(name): finite_or_none(value) for name, value in fit.divergences.items()
-        },
-        "certificate": finite_or_none(fit.certificate),
-        "converged": bool(fit.converged),
+        "divergence": fit.divergence,
+        "divergences": fit.divergences,
+        "certificate": fit.certificate,
+        "converged": fit.converged,
         "solver": fit.solver,
-        "n_iter": int(fit.n_iter),
-        "n_blocks": int(fit.n_blocks),
-        "n_undetermined": int(fit.n_undetermined),
+        "n_iter": fit.n_iter,
+        "n_blocks": fit.n_blocks,
+        "n_undetermined": fit.n_undetermined,
     }
 
 

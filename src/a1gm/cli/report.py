@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
 import typer
 
-from a1gm.cli.common import Common, UsageError, command, usage_errors
-from a1gm.cli.console import say
+from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
+from a1gm.cli.console import say, text_of_json
 
 
 @command
 def report_file(
-    file: Annotated[str, typer.Argument(help="The table; - for standard input.")],
+    file: TableArgument,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Where the page goes, an .html file.")
     ],
@@ -59,7 +58,7 @@ def report_file(
     )
     if common.json:
         summary = {"out": out, "n_rows": files.n_rows, "n_cols": files.n_cols}
-        sys.stdout.write(json.dumps(summary, indent=2) + "\n")
+        sys.stdout.write(text_of_json(summary))
     if not common.quiet:
         say(f"Wrote {out}.")
 

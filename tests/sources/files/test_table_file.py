@@ -88,38 +88,14 @@ def test_gzip(tmp_path):
         read_file(path)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
-def test_damage_is_told_with_the_path(tmp_path, name):
-    path = tmp_path / name
-    if name == "a.parquet":
-        big = pa.table({"x": np.arange(4000.0)})
-        pq.write_table(
-            big,
-            path,
-            row_group_size=2000,
-            write_page_checksum=True,
-            use_dictionary=False,
-        )
-    else:
-        write_feather(path)
+def test_a_damaged_feather_file_is_told_with_the_path(tmp_path):
+    path = tmp_path / "a.feather"
+    write_feather(path)
     whole = path.read_bytes()
     for bad in (whole[: len(whole) // 2], whole[:4], b"", b"x,y\n1,2\n"):
         path.write_bytes(bad)
-        with pytest.raises(FileFormatError, match=name):
+        with pytest.raises(FileFormatError, match=r"a\.feather"):
             read_file(path)
-
-
-def test_a_corrupt_page_names_its_row_group(tmp_path):
-    path = tmp_path / "a.parquet"
-    big = pa.table({"x": np.random.default_rng(0).random(4000)})
-    pq.write_table(
-        big, path, row_group_size=2000, write_page_checksum=True, compression="none"
-    )
-    damaged = bytearray(path.read_bytes())
-    damaged[len(damaged) * 3 // 4] ^= 0xFF
-    path.write_bytes(damaged)
-    with pytest.raises(FileFormatError, match=r"a\.parquet is damaged: row group 1"):
-        read_file(path)
 
 
 def test_files_without_a_table(tmp_path):

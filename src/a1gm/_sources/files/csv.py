@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.csv_lines import lines_of_rows
+from a1gm._sources.files.formats import TAB_SUFFIXES
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.origin import Origin
 from a1gm.exceptions import FileFormatError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 18
 _LONGEST_HEADER = 1 << 24
-_TAB_SUFFIXES = (".tsv", ".tab")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class CsvSource:
         self._header_length = len(first_line)
         return Dialect(
             delimiter=options.delimiter
-            or ("\t" if self.origin.suffix in _TAB_SUFFIXES else ","),
+            or ("\t" if self.origin.suffix in TAB_SUFFIXES else ","),
             decimal=options.decimal,
             encoding=options.encoding,
             newline="\r\n" if first_line.rstrip(b"\0").endswith(b"\r") else "\n",

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from a1gm._sources.files.formats import FORMATS, suffix_of
 from a1gm.exceptions import FileFormatError, MissingFileError, ParameterError
 
 __all__ = ["PathOrPaths", "find_files"]
 
 PathOrPaths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-_SUFFIXES = {".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq", ".feather", ".arrow"}
-_SUFFIXES |= {".ipc", ".arrows"}
 
 
 def find_files(paths: PathOrPaths) -> list[str]:
@@ -64,6 +62,5 @@ def _expanded(path: str) -> list[str]:
 
 
 def _is_table_file(file: Path) -> bool:
-    bare = file.with_suffix("") if file.suffix.lower() == ".gz" else file
     hidden = file.name.startswith((".", "_"))
-    return file.is_file() and not hidden and bare.suffix.lower() in _SUFFIXES
+    return file.is_file() and not hidden and suffix_of(file) in FORMATS

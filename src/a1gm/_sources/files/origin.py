@@ -10,26 +10,17 @@ import tempfile
 import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import IO, Any
 
 from a1gm._base.atomic import is_special
+from a1gm._sources.files.formats import FORMATS, Format, suffix_of
 from a1gm.exceptions import FileFormatError, MissingFileError, OutputError
-
-Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream"]
 
 _MAGIC: tuple[tuple[bytes, Format], ...] = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "feather"),
     (b"\xff\xff\xff\xff", "arrow stream"),
 )
-_EXPECTED: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
-    ".arrows": "arrow stream",
-}
 _GZIP = b"\x1f\x8b"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -95,13 +86,12 @@ def find_origin(path: str | os.PathLike[str]) -> Origin:
         spool = _spool(sys.stdin.buffer, "<stdin>")
         return _describe("<stdin>", spool.path, suffix="", keep=spool)
     place = Path(path)
-    bare = place.with_suffix("") if place.suffix.lower() == ".gz" else place
     keep = None
     if is_special(place):
         with _open(place, str(path)) as stream:
             keep = _spool(stream, str(path))
     path_of_bytes = place if keep is None else keep.path
-    return _describe(str(path), path_of_bytes, suffix=bare.suffix.lower(), keep=keep)
+    return _describe(str(path), path_of_bytes, suffix=suffix_of(place), keep=keep)
 
 
 def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:
@@ -111,8 +101,8 @@ def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:
         raise FileFormatError(f"{name} is empty: it has no header and no rows.")
     gzipped = head.startswith(_GZIP)
     found = next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
-    expected = _EXPECTED.get(suffix)
-    if expected and found != expected:
+    expected = FORMATS.get(suffix, "csv")
+    if expected not in ("csv", found):
         raise FileFormatError(
             f"{name} is not a {expected.capitalize()} file: its first bytes are "
             f"{head[:4]!r}. It is damaged, or it is another format under a wrong name "

@@ -142,7 +142,7 @@ class TableFiles:
         """The columns of the table."""
         return list(self.names)
 
-    @property
+    @cached_property
     def row_labels(self) -> list[str] | None:
         """Names of all rows, read from the columns ``id``; None without these."""
         if not self.options.id:
