@@ -21,7 +21,6 @@
 #include "observe.hpp"
 #include "peel.hpp"
 #include "solve.hpp"
-#include "together.hpp"
 
 namespace nb = nanobind;
 using namespace a1gm;
@@ -290,26 +289,6 @@ Reduced reduce_pairs(In<int64_t> ptr, In<int32_t> cols, In<double> sums,
   return peel_pairs(pairs);
 }
 
-nb::tuple scale_many(In2<uint64_t> bits, In2<double> sums, int64_t second,
-                     In2<double> coef, In2<double> col_sums, In2<double> start, double tol,
-                     int64_t max_sweeps, int n_threads) {
-  const size_t n = bits.shape(0), n_problems = col_sums.shape(0), m = col_sums.shape(1);
-  if (sums.shape(0) != n || sums.shape(1) != 2 || coef.shape(0) != 4 ||
-      coef.shape(1) != n_problems || start.shape(0) != n_problems || start.shape(1) != m)
-    throw std::invalid_argument("two sums per row, four coefficients per problem");
-  auto [h, h_array] = new_array<double>({n_problems, m});
-  auto [gap, gap_array] = new_array<double>({n_problems});
-  std::copy_n(start.data(), n_problems * m, h);
-  {
-    nb::gil_scoped_release release;
-    const BitMask mask{bits.data(), static_cast<int64_t>(n), static_cast<int64_t>(m),
-                       static_cast<int64_t>(bits.shape(1))};
-    scale_together(mask, {sums.data(), coef.data(), second}, col_sums.data(),
-                   static_cast<int64_t>(n_problems), h, gap, tol, max_sweeps, n_threads);
-  }
-  return nb::make_tuple(h_array, gap_array);
-}
-
 nb::tuple scale_core(const Reduced& r, In<double> h_start, double tol,
                      int64_t max_sweeps, int64_t patience, int n_threads) {
   auto [w, w_array] = new_array<double>({r.R.size()});
@@ -379,9 +358,6 @@ NB_MODULE(_native, m) {
   m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
   m.def("reduce_pairs", &reduce_pairs, nb::arg("ptr"), nb::arg("cols"),
         nb::arg("sums"), nb::arg("weights").none(), nb::arg("n_cols"));
-  m.def("scale_together", &scale_many, nb::arg("bits"), nb::arg("sums"),
-        nb::arg("second"), nb::arg("coef"), nb::arg("col_sums"), nb::arg("start"),
-        nb::arg("tol"), nb::arg("max_sweeps"), nb::arg("n_threads"));
   nb::class_<Reduced>(m, "Reduced")
       .def_prop_ro("core_shape",
                    [](const Reduced& r) {

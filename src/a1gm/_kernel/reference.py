@@ -20,7 +20,6 @@ __all__ = [
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
-    "scale_together",
     "solve_nested",
     "solve_plain",
     "solve_wide",
@@ -171,43 +170,6 @@ def solve_wide(
 ) -> None:
     """Decline, as ``solve_plain`` does."""
     del bits, row_sums, col_sums, tol, max_sweeps, n_threads
-
-
-def scale_together(
-    bits: Words,
-    sums: Floats,
-    second: int,
-    coef: Floats,
-    col_sums: Floats,
-    start: Floats,
-    tol: float,
-    max_sweeps: int,
-    n_threads: int,
-) -> tuple[Floats, Floats]:
-    """Scale one mask for many margins: column factors, and the mismatch reached.
-
-    Every row of ``col_sums`` is a problem of its own, w = R / (P h) and h = C / (P' w).
-    Its row margins are made of two ``sums`` per line: coef[0] and coef[1] times them
-    for the lines before ``second``, coef[2] and coef[3] for the others.
-    """
-    del n_threads
-    mask = unpack_bits(bits, col_sums.shape[1]).astype(np.float64)
-    later = np.arange(len(bits)) >= second
-    row_sums = np.where(later, coef[2, :, None], coef[0, :, None]) * sums[:, 0]
-    row_sums += np.where(later, coef[3, :, None], coef[1, :, None]) * sums[:, 1]
-    h = np.where(col_sums == 0.0, 0.0, start)
-    for sweep in range(1, max_sweeps + 1):
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            w = np.where(row_sums > 0.0, row_sums / (h @ mask.T), 0.0)
-            fitted = w @ mask
-            off = np.where(
-                col_sums == 0.0, 0.0, np.abs(h * fitted - col_sums) / col_sums
-            )
-            gap = off.max(axis=1)
-            if sweep == max_sweeps or not (gap > tol).any():  # NaN does not get better
-                break
-            h = np.where(col_sums == 0.0, 0.0, col_sums / fitted)
-    return h, np.where(np.isnan(gap), np.inf, gap)
 
 
 def solve_nested(
