@@ -22,7 +22,7 @@ def with_pandas() -> None:
     frame = pd.DataFrame(SALES, index=["north", "east", "south", "west"])
     fit = a1gm.fit(frame)
     print(fit.impute(frame).round(1), "\n")
-    print(fit.to_frame().rows.round(1), "\n")
+    print(fit.to_frames().rows.round(1), "\n")
 
 
 def with_polars() -> None:

@@ -162,7 +162,7 @@ FIT_NAMES = {
     "divergence_of",
     "fate",
     "impute",
-    "is_exact",
+    "converged",
     "n_blocks",
     "n_iter",
     "n_undetermined",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from a1gm import _kernel as _kernel  # its import is paid here, not at the first fit
+from a1gm._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from a1gm._api.fit import fit
     from a1gm._api.impute_file import impute_file
     from a1gm._api.pattern_table import PatternTable
-    from a1gm._result.save import load
+    from a1gm._api.impute import impute
+    from a1gm._api.load import load
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
         NMMFFit,
@@ -46,6 +48,7 @@ __all__ = [
     "fit_file",
     "fit_nmmf",
     "fit_relations",
+    "impute",
     "impute_file",
     "load",
     "paper",
@@ -53,7 +56,6 @@ __all__ = [
     "tune_nmmf",
 ]
 
-__version__ = "0.1.0"
 
 # Loaded on first use: name -> module that holds it (None = the module itself).
 _LAZY: dict[str, str | None] = {
@@ -67,7 +69,8 @@ _LAZY: dict[str, str | None] = {
     "fit": "a1gm._api.fit",
     "fit_nmmf": "a1gm.nmmf",
     "fit_relations": "a1gm.nmmf",
-    "load": "a1gm._result.save",
+    "impute": "a1gm._api.impute",
+    "load": "a1gm._api.load",
     "tune_nmmf": "a1gm.nmmf",
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",

@@ -43,7 +43,7 @@ def test_nmf_is_the_fit():
     np.testing.assert_allclose(model.transform(X)[:, 0], fit.row_factor, rtol=RTOL)
     assert model.reconstruction_err_ == pytest.approx(fit.divergence, rel=RTOL)
     assert model.certificate_ <= 1e-10
-    assert model.is_exact_
+    assert model.converged_
     assert model.solver_ == fit.solver
     assert model.n_iter_ == max(1, fit.n_iter)
     np.testing.assert_allclose(
@@ -66,7 +66,7 @@ def test_the_divergence_is_not_computed_in_fit(monkeypatch):
 
 
 @pytest.mark.parametrize("cuts", [[1], [40], [10, 11, 60], list(range(1, 80))])
-def test_partial_fit_is_exact_for_any_cutting_and_order(cuts):
+def test_partial_fit_converged_for_any_cutting_and_order(cuts):
     X = table()
     expected = RankOneNMF().fit(X).components_
     blocks = np.split(X, cuts)
@@ -182,7 +182,7 @@ def test_too_small_a_budget_warns():
     X = table(40, 8, 0.4)
     with pytest.warns(ConvergenceWarning):
         model = RankOneNMF(max_iter=1).fit(X)
-    assert not model.is_exact_
+    assert not model.converged_
     with pytest.warns(ConvergenceWarning):
         RankOneImputer(max_iter=1).fit(X)
 

@@ -299,7 +299,7 @@ def test_bad_cells_are_counted_alike(X, seed):
 
 
 @pytest.mark.parametrize("scale", [0.25, 2.0**-300, 2.0**200])
-def test_scale_by_a_power_of_two_is_exact(scale):
+def test_scale_by_a_power_of_two_converged(scale):
     X = make_table("few patterns", 90, 6, seed=10)
     one, other = (
         native.observe([part(X)], 1, 1, s, TABLE_CELLS, False) for s in (1.0, scale)

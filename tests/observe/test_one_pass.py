@@ -12,7 +12,7 @@ from support.tables import make_table, tables
 
 from a1gm._sources import read_input
 from a1gm._observe.one_pass import TABLE_CELLS, observe
-from a1gm._observe.statistics import TableStatistics, WideStatistics
+from a1gm._observe.statistics import PatternStatistics, MaskStatistics
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 
@@ -30,7 +30,7 @@ def by_hand(X: np.ndarray) -> dict[bytes, tuple[int, np.ndarray]]:
 def test_the_pattern_table_is_that_of_the_rows(X):
     seen = observe(read_input(X))
     table = seen.statistics
-    assert isinstance(table, TableStatistics)
+    assert isinstance(table, PatternStatistics)
     expected = by_hand(X)
     assert table.n_lines == len(expected)
     for observed, count, sums in zip(
@@ -58,7 +58,7 @@ def test_a_wide_table_keeps_margins_and_bits(n_threads):
     X = make_table("at random", 4_000, 400, seed=2, zeros=0.01)
     seen = observe(read_input(X), n_threads=n_threads)
     wide = seen.statistics
-    assert isinstance(wide, WideStatistics)
+    assert isinstance(wide, MaskStatistics)
     assert seen.line_of_row is None
     np.testing.assert_array_equal(wide.observed_lines(slice(0, len(X))), ~np.isnan(X))
     np.testing.assert_allclose(wide.row_sums, np.nansum(X, axis=1), rtol=1e-12)
@@ -69,23 +69,23 @@ def test_a_wide_table_keeps_margins_and_bits(n_threads):
 def test_a_wide_table_without_zeros_needs_no_second_mask():
     X = make_table("at random", 3_000, 400, seed=2)
     wide = observe(read_input(X)).statistics
-    assert isinstance(wide, WideStatistics)
+    assert isinstance(wide, MaskStatistics)
     assert wide.positive is None
 
 
 def test_few_patterns_stay_a_table_however_large():
     X = make_table("few patterns", 20_000, 100, seed=3)
     table = observe(read_input(X)).statistics
-    assert isinstance(table, TableStatistics)
+    assert isinstance(table, PatternStatistics)
     assert table.n_lines * table.n_cols < TABLE_CELLS
     assert table.counts.sum() == 20_000
 
 
 def test_a_table_can_be_asked_for():
     X = make_table("at random", 2_000, 300, seed=4)
-    assert isinstance(observe(read_input(X)).statistics, WideStatistics)
+    assert isinstance(observe(read_input(X)).statistics, MaskStatistics)
     kept = observe(read_input(X), keep_table=True)
-    assert isinstance(kept.statistics, TableStatistics)
+    assert isinstance(kept.statistics, PatternStatistics)
     np.testing.assert_allclose(kept.statistics.col_sums, np.nansum(X, axis=0))
 
 

@@ -11,8 +11,8 @@ from a1gm._observe import statistics as _statistics
 from a1gm._base.bits import pack_bits
 from a1gm._observe.statistics import (
     PairStatistics,
-    TableStatistics,
-    WideStatistics,
+    PatternStatistics,
+    MaskStatistics,
     line_blocks,
     weighted_counts,
 )
@@ -25,8 +25,8 @@ def forms(X: np.ndarray) -> list:
     sums = np.nan_to_num(X)
     ptr = np.concatenate(([0], np.cumsum(seen.sum(axis=1))))
     return [
-        TableStatistics(pack_bits(seen), np.ones(len(X), np.int64), sums),
-        WideStatistics(pack_bits(seen), None, sums.sum(axis=1), sums.sum(axis=0)),
+        PatternStatistics(pack_bits(seen), np.ones(len(X), np.int64), sums),
+        MaskStatistics(pack_bits(seen), None, sums.sum(axis=1), sums.sum(axis=0)),
         PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1]),
     ]
 

@@ -353,7 +353,7 @@ def test_shape_and_certificate():
     fit = a1gm.fit(np.ones((3, 4)))
     assert fit.shape == (3, 4)
     assert fit.certificate <= 1e-15
-    assert fit.is_exact
+    assert fit.converged
     assert fit.tol == 1e-10
 
 

@@ -115,7 +115,7 @@ def test_labels_travel(tmp_path):
     other = a1gm.load(tmp_path / "fit.npz")
     assert other.row_labels == list(frame.index)
     assert other.col_labels == list(frame.columns)
-    pd.testing.assert_frame_equal(other.to_frame().rows, fit.to_frame().rows)
+    pd.testing.assert_frame_equal(other.to_frames().rows, fit.to_frames().rows)
 
 
 def test_streamed_fits_travel_too(tmp_path):
@@ -161,7 +161,7 @@ def test_fits_on_streamed_masks_travel_without_their_rows(name, tmp_path, monkey
         np.testing.assert_array_equal(other.col_factor, fit.col_factor)
         np.testing.assert_array_equal(other.transform(X), fit.transform(X))
         for what in (
-            *("shape", "certificate", "is_exact", "solver", "n_iter", "n_blocks"),
+            *("shape", "certificate", "converged", "solver", "n_iter", "n_blocks"),
             *("n_undetermined", "n_empty_rows", "attained", "col_labels"),
         ):
             assert getattr(other, what) == getattr(fit, what), what
@@ -374,7 +374,7 @@ def test_partial_fit_goes_on_after_a_pickle():
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_factors_as_frames(backend):
     fit, _ = plain()
-    rows, columns = fit.to_frame(backend=backend)
+    rows, columns = fit.to_frames(backend=backend)
     assert type(rows).__module__.startswith(backend)
     np.testing.assert_array_equal(np.asarray(rows["row_factor"]), fit.row_factor)
     np.testing.assert_array_equal(np.asarray(columns["col_factor"]), fit.col_factor)
@@ -385,10 +385,10 @@ def test_frames_of_the_users_library():
     frame = pd.DataFrame(
         X, columns=list("abcdef"), index=pd.Index(range(100, 140), name="id")
     )
-    rows, columns = a1gm.fit(frame).to_frame()
+    rows, columns = a1gm.fit(frame).to_frames()
     assert rows.index.equals(frame.index)
     assert list(columns.index) == list("abcdef")
-    rows, columns = a1gm.fit(pl.DataFrame(X, schema=list("abcdef"))).to_frame()
+    rows, columns = a1gm.fit(pl.DataFrame(X, schema=list("abcdef"))).to_frames()
     assert isinstance(rows, pl.DataFrame)
     assert columns["column"].to_list() == list("abcdef")
 
@@ -396,9 +396,9 @@ def test_frames_of_the_users_library():
 def test_to_frame_needs_a_library(monkeypatch):
     fit, _ = plain()
     with pytest.raises(ParameterError, match="name the library"):
-        fit.to_frame()
+        fit.to_frames()
     with pytest.raises(ParameterError, match="must be one of"):
-        fit.to_frame(backend="excel")
+        fit.to_frames(backend="excel")
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="needs pandas"):
-        fit.to_frame(backend="pandas")
+        fit.to_frames(backend="pandas")

@@ -13,7 +13,7 @@ from a1gm._base.bits import pack_bits
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 from a1gm._sources import read_input
 from a1gm._observe.one_pass import observe
-from a1gm._observe.statistics import PairStatistics, TableStatistics, WideStatistics
+from a1gm._observe.statistics import PairStatistics, PatternStatistics, MaskStatistics
 
 nan = np.nan
 
@@ -25,9 +25,9 @@ def pairs_of(X: np.ndarray) -> PairStatistics:
     return PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1])
 
 
-def wide_of(X: np.ndarray) -> WideStatistics:
+def wide_of(X: np.ndarray) -> MaskStatistics:
     seen, positive = ~np.isnan(X), np.nan_to_num(X) > 0.0
-    return WideStatistics(
+    return MaskStatistics(
         pack_bits(seen),
         None if (seen == positive).all() else pack_bits(positive),
         np.nansum(X, axis=1),
@@ -54,7 +54,7 @@ def test_rows_one_by_one(form, X):
 def test_lines_of_equal_pattern(X):
     seen = observe(read_input(X), keep_table=True)
     statistics = seen.statistics
-    assert isinstance(statistics, TableStatistics)
+    assert isinstance(statistics, PatternStatistics)
     found = find_components(statistics)
     if found is None:
         assert ((statistics.sums > 0.0) == statistics.observed).all()

@@ -17,19 +17,19 @@ from a1gm._sources import read_input
 from a1gm._kernel import is_compiled
 from a1gm._observe.one_pass import observe
 from a1gm._solve.reduce import reduce_margins, reduce_statistics
-from a1gm._observe.statistics import PairStatistics, TableStatistics, WideStatistics
+from a1gm._observe.statistics import PairStatistics, PatternStatistics, MaskStatistics
 
 
-def table_statistics(X: np.ndarray) -> TableStatistics:
+def table_statistics(X: np.ndarray) -> PatternStatistics:
     statistics = observe(read_input(X), keep_table=True).statistics
-    assert isinstance(statistics, TableStatistics)
+    assert isinstance(statistics, PatternStatistics)
     return statistics
 
 
-def wide_statistics(X: np.ndarray) -> WideStatistics:
+def wide_statistics(X: np.ndarray) -> MaskStatistics:
     seen = ~np.isnan(X)
     positive = pack_bits(np.nan_to_num(X) > 0.0)
-    return WideStatistics(
+    return MaskStatistics(
         pack_bits(seen), positive, np.nansum(X, axis=1), np.nansum(X, axis=0)
     )
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._api.gather import Gatherer
-from a1gm._sources import Source
-from a1gm._result.streamed import StreamedFit
 from a1gm._base.types import OnUndetermined
+from a1gm._result.fit import RankOneFit
+from a1gm._result.streamed import StreamedFit
+from a1gm._sources import Source
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.reader import Progress, TableReader
 from a1gm._sources.files.scan import scan_table
 from a1gm._sources.files.table import PathOrPaths, TableFiles
-from a1gm._result.fit import RankOneFit
 
 __all__ = ["fit_file", "fit_files"]
 

@@ -11,26 +11,26 @@ from pathlib import Path
 import numpy as np
 
 from a1gm._api.fit_file import fit_files
-from a1gm._result.fill_rows import RowRule
-from a1gm._result.streamed import StreamedFit
+from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, Ints, OnUndetermined
-from a1gm._result.messages import text_of_left_cells
 from a1gm._base.warn import warn_user
+from a1gm._result.fill_rows import RowRule
+from a1gm._result.fit import RankOneFit
+from a1gm._result.messages import text_of_left_cells
+from a1gm._result.streamed import StreamedFit
+from a1gm._sources.files.options import TableOptions
+from a1gm._sources.files.read_ahead import read_ahead
+from a1gm._sources.files.reader import Progress, TableReader
+from a1gm._sources.files.scan import scan_table
+from a1gm._sources.files.table import PathOrPaths, TableFiles, find_files
+from a1gm._write.fill import Filler, HoleCount
+from a1gm._write.writers import format_of, open_writer
 from a1gm.exceptions import (
     LabelError,
     ParameterError,
     UndeterminedError,
     UndeterminedWarning,
 )
-from a1gm._base.atomic import atomic_folder, check_target
-from a1gm._write.fill import Filler, HoleCount
-from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.read_ahead import read_ahead
-from a1gm._sources.files.reader import Progress, TableReader
-from a1gm._sources.files.scan import scan_table
-from a1gm._sources.files.table import PathOrPaths, TableFiles, find_files
-from a1gm._write.writers import format_of, open_writer
-from a1gm._result.fit import RankOneFit
 
 __all__ = ["impute_file"]
 

@@ -1,70 +1,81 @@
-"""The statistics of a table that is read in blocks of rows."""
+"""The statistics of a table that is read in pieces."""
 
 from __future__ import annotations
 
 import copy
+import io
 import itertools
 import math
 import os
 from collections.abc import Callable, Hashable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from a1gm._sources import read_input
-from a1gm._sources.labels import check_same_labels
-from a1gm._sources.names import Names
-from a1gm._observe.one_pass import Observation, observe
-from a1gm._observe.sums import PatternSums, bytes_needed
-from a1gm._observe.statistics import TableStatistics
-from a1gm._base.types import Floats, Negatives, OnUndetermined, SmallInts
+from a1gm._api.fit import fit_observation, fit_statistics
+from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._base.types import AnyArray, Floats, Negatives, OnUndetermined, SmallInts
+from a1gm._base.version import __version__
 from a1gm._base.words import counted
+from a1gm._observe.codec import (
+    labels_from_json,
+    labels_to_json,
+    read_archive,
+    write_archive,
+)
+from a1gm._observe.observation import Observation
+from a1gm._observe.observe import check_row_sums, observe
+from a1gm._observe.statistics import PatternStatistics
+from a1gm._observe.sums import PatternSums, bytes_needed
+from a1gm._result.fit import RankOneFit, Table
+from a1gm._result.rows import GoneRows, RowStore
+from a1gm._solve.dispatch import Solved
+from a1gm._sources.labels import check_same_labels
+from a1gm._sources.read import read_input
 from a1gm.exceptions import (
     DataError,
     DimensionError,
+    FileFormatError,
     ParameterError,
     TableTooLargeError,
 )
 
-if TYPE_CHECKING:
-    from a1gm._observe.row_log import LineLog
-    from a1gm._result.fit import RankOneFit
-
 __all__ = ["PatternTable"]
 
 DEFAULT_MAX_BYTES = 1 << 32
+KIND = "PatternTable"
+SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")
 
-# Blocks get a key that no other block of any process has, unless the caller names them.
-_block_numbers = itertools.count()
+# Pieces get a key that no other piece of any process has, unless the caller names them.
+_piece_numbers = itertools.count()
 
 
 def _fresh_key() -> tuple[int, int]:
-    return (os.getpid(), next(_block_numbers))
+    return (os.getpid(), next(_piece_numbers))
 
 
 class PatternTable:
-    """The statistics of a table that is read in blocks of rows.
+    """The statistics of a table that is read in pieces, each some of its rows.
 
-    The table is a set of blocks: ``update`` adds one, ``merge`` takes the union with
+    The table is a set of pieces: ``update`` adds one, ``merge`` takes the union with
     another table, so the order and the way of cutting the rows do not matter, and a
-    block that arrives twice counts once. ``to_bytes`` and ``from_bytes`` carry tables
+    piece that arrives twice counts once. ``to_bytes`` and ``from_bytes`` carry tables
     between processes and machines.
 
     Parameters
     ----------
     n_columns : int, optional
-        Number of columns; taken from the first block when not given.
+        Number of columns; taken from the first piece when not given.
     keep_rows : bool, default=True
         Keep the sum and the pattern of each row (12 bytes a row), so that ``solve``
-        can give the row factors. Without them ``fit.transform(block)`` gives the row
+        can give the row factors. Without them ``fit.transform(rows)`` gives the row
         factors of any rows.
     negatives : {"raise", "allow"}, default="raise"
         What to do with cells below zero.
     max_bytes : int, default=2**32
         Refuse to grow past this size; it is estimated before each growth.
     n_threads : int, optional
-        Threads per block; the cores available by default.
+        Threads per piece; the cores available by default.
 
     Examples
     --------
@@ -92,7 +103,7 @@ class PatternTable:
         self.n_threads = n_threads
         self.n_rows = 0
         self._n_columns = n_columns
-        self._blocks: set[Hashable] = set()
+        self._pieces: set[Hashable] = set()
         self._n_negative = 0
         self._sums: PatternSums | None = None
         self._rows: list[tuple[Floats, SmallInts, int]] = []
@@ -100,13 +111,13 @@ class PatternTable:
 
     @property
     def n_columns(self) -> int | None:
-        """Columns of the table; None before the first block."""
+        """Columns of the table; None before the first piece."""
         return self._n_columns
 
     @property
-    def blocks(self) -> frozenset[Hashable]:
-        """Keys of the blocks counted so far."""
-        return frozenset(self._blocks)
+    def pieces(self) -> frozenset[Hashable]:
+        """Keys of the pieces counted so far."""
+        return frozenset(self._pieces)
 
     @property
     def n_patterns(self) -> int:
@@ -125,68 +136,62 @@ class PatternTable:
         columns = "? columns" if n is None else counted(n, "column")
         return (
             f"PatternTable({counted(self.n_rows, 'row')} x {columns} in "
-            f"{counted(len(self._blocks), 'block')}, "
+            f"{counted(len(self._pieces), 'piece')}, "
             f"{counted(self.n_patterns, 'pattern')})"
         )
 
-    def update(self, block: Any, key: Hashable = None) -> PatternTable:
-        """Add a block of rows; nothing changes when the block is refused.
+    def update(self, piece: Any, key: Hashable = None) -> PatternTable:
+        """Add a piece of rows; nothing changes when the piece is refused.
 
         Parameters
         ----------
-        block : table
+        piece : table
             Rows with the same columns as before.
         key : hashable, optional
-            Name of the block. A block whose name is known already is skipped.
+            Name of the piece. A piece whose name is known already is skipped.
 
         Returns
         -------
         PatternTable
             This table.
         """
-        if key is not None and key in self._blocks:
+        return self.add_source(read_input(piece), key)
+
+    def add_source(
+        self, source: Any, key: Hashable = None, row_offset: int | None = None
+    ) -> PatternTable:
+        """Add rows that were read; ``row_offset`` is where messages count from."""
+        if key is not None and key in self._pieces:
             return self
-        source = read_input(block)
         self._check_columns(source.n_cols, source.col_labels)
+        offset = self.n_rows if row_offset is None else row_offset
         seen = observe(
             source,
             n_threads=self.n_threads,
             negatives=self.negatives,
             keep_table=True,
-            row_offset=self.n_rows,
+            row_offset=offset,
         )
-        if self._col_labels is None:
-            self._col_labels = source.col_labels
-        self.add_observation(seen, _fresh_key() if key is None else key)
-        return self
-
-    def add_observation(self, seen: Observation, key: Hashable) -> SmallInts:
-        """Add what a pass over a block found; returns the pattern of each row."""
-        statistics = seen.statistics
-        if not isinstance(statistics, TableStatistics) or seen.line_of_row is None:
-            msg = "A pattern table takes observations made with keep_table=True."
-            raise TypeError(msg)
-        if seen.n_negative:
-            self._check_row_sums(seen)
-        keys = [key_row.tobytes() for key_row in statistics.keys]
-        sums = self._grown_for(keys, statistics.n_cols, seen.n_rows)
-        places = sums.places(keys)
-        factor = sums.align(seen.exponent)
-        is_zero = seen.row_sums == 0.0
-        zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(keys))
-        sums.add(places, statistics.sums * factor, statistics.counts, zero_counts)
-        lines = places.astype(np.int32)[seen.line_of_row]
+        check_row_sums(seen, source.row_labels, offset)
+        table = seen.statistics
+        assert isinstance(table, PatternStatistics)
+        sums = self._grown_for(
+            [k.tobytes() for k in table.keys], table.n_cols, seen.n_rows
+        )
+        lines = sums.add_observation(seen)
         if self.keep_rows:
             self._rows.append((seen.row_sums, lines, seen.exponent))
+        if self._col_labels is None:
+            self._col_labels = source.col_labels
         self.n_rows += seen.n_rows
         self._n_negative += seen.n_negative
-        self._blocks.add(key)
-        return lines
+        self._pieces.add(_fresh_key() if key is None else key)
+        return self
 
     def merge(self, other: PatternTable) -> PatternTable:
         """Take the union with another table, in place.
 
-        Blocks are told apart by their keys: those that both tables hold count once.
+        Pieces are told apart by their keys: those that both tables hold count once.
 
         Parameters
         ----------
@@ -198,20 +203,20 @@ class PatternTable:
         PatternTable
             This table.
         """
-        if other._blocks <= self._blocks:
+        if other._pieces <= self._pieces:
             return self
-        if other._sums is None:  # blocks without rows
-            self._blocks |= other._blocks
+        if other._sums is None:  # pieces without rows
+            self._pieces |= other._pieces
             return self
         self._check_columns(other._sums.n_cols, other._col_labels)
-        if self._blocks <= other._blocks:
+        if self._pieces <= other._pieces:
             self._become(other)
             return self
-        if self._blocks & other._blocks:
+        if self._pieces & other._pieces:
             msg = (
-                "The two tables share some of their blocks but neither holds all of "
+                "The two tables share some of their pieces but neither holds all of "
                 "the other's, so the shared ones cannot be counted once. Merge tables "
-                "of separate blocks, or whole unions of them."
+                "of separate pieces, or whole unions of them."
             )
             raise DataError(msg)
         keep = self.keep_rows and other.keep_rows
@@ -225,111 +230,133 @@ class PatternTable:
             self.keep_rows, self._rows = False, []
         self.n_rows += other.n_rows
         self._n_negative += other._n_negative
-        self._blocks |= other._blocks
+        self._pieces |= other._pieces
         if self._col_labels is None:
             self._col_labels = other._col_labels
         return self
 
     def skip(self, key: Hashable) -> PatternTable:
-        """Count a block that has no rows.
+        """Count a piece that has no rows.
 
         Parameters
         ----------
         key : hashable
-            Name of the block.
+            Name of the piece.
 
         Returns
         -------
         PatternTable
             This table.
         """
-        self._blocks.add(key)
+        self._pieces.add(key)
         return self
 
-    def solve(self, *, tol: float = 1e-10, max_iter: int = 1000) -> RankOneFit:
+    def solve(
+        self,
+        *,
+        tol: float = DEFAULT_TOL,
+        max_iter: int = DEFAULT_MAX_ITER,
+        on_undetermined: OnUndetermined = "warn",
+    ) -> RankOneFit:
         """Fit the rows seen so far.
+
+        Parameters
+        ----------
+        tol, max_iter, on_undetermined
+            As in ``a1gm.fit``.
 
         Returns
         -------
         RankOneFit
             The same factors as ``a1gm.fit`` of all rows in one piece.
         """
-        return self.solve_with_rows(None, tol=tol, max_iter=max_iter)
-
-    def solve_with_rows(
-        self,
-        log: LineLog | None,
-        *,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-        on_undetermined: OnUndetermined = "warn",
-        names: Names | None = None,
-    ) -> RankOneFit:
-        """Fit the rows seen so far, which are remembered in a file if at all."""
-        from a1gm._api.fit import fit_observation
-        from a1gm._result.stream import PatternStream
-        from a1gm._result.streamed import StreamedFit
-        from a1gm._result.fit import RankOneFit
-
-        seen = self.observation()
-        make_fit: Callable[..., RankOneFit] = RankOneFit
-        if not self.keep_rows:
-            assert self._sums is not None
-            assert isinstance(seen.statistics, TableStatistics)
-            zero_counts = self._sums.zero_counts.copy()
-            stream = PatternStream(
-                seen.statistics, zero_counts, seen.exponent, log, seen.n_negative > 0
-            )
-            make_fit = partial(StreamedFit, stream=stream)
-        return fit_observation(
-            seen,
+        check_options(
             tol=tol,
             max_iter=max_iter,
             n_threads=self.n_threads,
+            negatives=self.negatives,
             on_undetermined=on_undetermined,
-            col_labels=self._col_labels,
-            has_rows=self.keep_rows or log is not None,
-            names=names,
-            make_fit=make_fit,
+        )
+        return self.solve_as(
+            tol=tol, max_iter=max_iter, on_undetermined=on_undetermined
         )
 
-    def observation(self) -> Observation:
-        """Everything seen so far as one observation."""
+    def solve_as(
+        self,
+        make_rows: Callable[[GoneRows, Solved], RowStore] | None = None,
+        engine: Any = None,
+        **options: Any,
+    ) -> RankOneFit:
+        """Fit the rows; ``make_rows`` says where they are if they were not kept.
+
+        ``engine`` fills rows that lie elsewhere.
+        """
         if self._sums is None:
-            msg = "The table has no rows yet: call update(block) before solve()."
+            msg = "The table has no rows yet: call update(piece) before solve()."
             raise ParameterError(msg)
-        sums = self._sums
-        statistics = TableStatistics(
-            sums.key_words, sums.counts.copy(), sums.hi + sums.lo
-        )
-        row_sums, lines = np.zeros(0), np.zeros(0, np.int32)
-        if self._rows:
+        sums, options = self._sums, {"n_threads": self.n_threads, **options}
+        statistics = sums.statistics()
+        if self.keep_rows:
             row_sums = np.concatenate(
                 [r * math.ldexp(1.0, e - sums.exponent) for r, _, e in self._rows]
             )
             lines = np.concatenate([lines for _, lines, _ in self._rows])
-        return Observation(row_sums, lines, statistics, sums.exponent, self._n_negative)
+            seen = Observation(
+                row_sums, lines, statistics, sums.exponent, self._n_negative
+            )
+            return fit_observation(seen, col_labels=self._col_labels, **options)
+        gone = GoneRows(self.n_rows, statistics.counts, sums.zero_counts.copy())
 
+        def rows(solved: Solved) -> RowStore:
+            return gone if make_rows is None else make_rows(gone, solved)
+
+        table = Table(
+            col_labels=self._col_labels,
+            exponent=sums.exponent,
+            is_signed=self._n_negative > 0,
+            engine=engine,
+        )
+        return fit_statistics(statistics, table, rows, **options)
+
+    # ------------------------------------------------------------------------ bytes
     def to_bytes(self) -> bytes:
         """Write the table down, to be read by ``from_bytes`` anywhere.
 
-        Keys of blocks must be numbers, texts or tuples of them.
+        Keys of pieces must be numbers, texts or tuples of them.
 
         Returns
         -------
         bytes
-            A versioned format with a checksum; no pickle.
+            A versioned format with checksums; no pickle.
 
         Examples
         --------
         >>> import numpy as np, a1gm
         >>> table = a1gm.PatternTable().update(np.array([[1.0, 2.0]]), key="part 0")
         >>> a1gm.PatternTable.from_bytes(table.to_bytes())
-        PatternTable(1 row x 2 columns in 1 block, 1 pattern)
+        PatternTable(1 row x 2 columns in 1 piece, 1 pattern)
         """
-        from a1gm._api.table_bytes import write_table
-
-        return write_table(self)
+        sums = self._sums
+        content = {
+            "n_columns": self.n_columns,
+            "n_rows": self.n_rows,
+            "n_negative": self._n_negative,
+            "keep_rows": self.keep_rows,
+            "negatives": self.negatives,
+            "exponent": 0 if sums is None else sums.exponent,
+            "pieces": [_key_to_json(key) for key in self._pieces],
+            "labels": labels_to_json(self._col_labels),
+            "row_pieces": [(len(r), e) for r, _, e in self._rows],
+        }
+        arrays: dict[str, AnyArray] = {}
+        if sums is not None:
+            arrays = {name: getattr(sums, name) for name in SUMS}
+        if self._rows:
+            arrays["row_sums"] = np.concatenate([r for r, _, _ in self._rows])
+            arrays["lines"] = np.concatenate([k for _, k, _ in self._rows])
+        file = io.BytesIO()
+        write_archive(file, KIND, content, arrays, version=__version__)
+        return file.getvalue()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PatternTable:
@@ -338,7 +365,7 @@ class PatternTable:
         Parameters
         ----------
         data : bytes
-            Nothing in it is executed; sizes are checked before memory is taken.
+            Nothing in it is executed; everything is checked before it is used.
 
         Returns
         -------
@@ -347,33 +374,58 @@ class PatternTable:
         Raises
         ------
         FileFormatError
-            The bytes are damaged, of something else, or of a newer release.
+            The bytes are damaged, of something else, or of another release.
         """
-        from a1gm._api.table_bytes import read_table
+        try:
+            content, arrays = read_archive(io.BytesIO(data), len(data), KIND)
+            return cls._of_content(content, arrays)
+        except FileFormatError as error:
+            why = str(error)
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+            why = f"its parts do not fit together ({error})"
+        msg = (
+            f"These bytes are refused: they are not those of a pattern table, or {why}. "
+            "Write them again with to_bytes."
+        )
+        raise FileFormatError(msg)
 
-        return read_table(data)
+    @classmethod
+    def _of_content(
+        cls, content: dict[str, Any], arrays: dict[str, AnyArray]
+    ) -> PatternTable:
+        n_columns, n_rows = content["n_columns"], content["n_rows"]
+        _need(n_columns is None or _is_count(n_columns, 1), "n_columns")
+        _need(_is_count(n_rows) and _is_count(content["n_negative"]), "n_rows")
+        _need(isinstance(content["keep_rows"], bool), "keep_rows")
+        _need(content["negatives"] in ("raise", "allow"), "negatives")
+        table = cls(
+            n_columns, keep_rows=content["keep_rows"], negatives=content["negatives"]
+        )
+        table.n_rows, table._n_negative = n_rows, content["n_negative"]
+        _need(isinstance(content["pieces"], list), "pieces")
+        table._pieces = {_key_from_json(key) for key in content["pieces"]}
+        table._col_labels = labels_from_json(content["labels"], n_columns or 0)
+        if not arrays:
+            _need(n_rows == 0, "n_rows")
+            return table
+        table._sums = _sums_of(arrays, content)
+        _need(table._sums.n_cols == n_columns, "n_columns")
+        _need(int(table._sums.counts.sum()) == n_rows, "n_rows")
+        if table.keep_rows:
+            table._rows = _rows_of(arrays, content["row_pieces"], n_rows, table._sums)
+        return table
 
+    # ---------------------------------------------------------------------- checks
     def _check_columns(self, n_cols: int, labels: Any) -> None:
         if self._n_columns is not None and n_cols != self._n_columns:
             msg = (
-                f"This block has {counted(n_cols, 'column')}, the table has "
-                f"{self._n_columns}. Every block must have the same columns."
+                f"This piece has {counted(n_cols, 'column')}, the table has "
+                f"{self._n_columns}. Every piece must have the same columns."
             )
             raise DimensionError(msg)
         if self._n_columns is not None:
             of = "the table"
-            check_same_labels("column", labels, self._col_labels, "this block", of)
-
-    def _check_row_sums(self, seen: Observation) -> None:
-        below = seen.row_sums < 0.0
-        if below.any():
-            row = self.n_rows + int(below.argmax())
-            msg = (
-                'With negatives="allow" every row and column sum must be positive, but '
-                f"the sum of row {row} is negative. Drop that row or mark its negative "
-                "cells as missing."
-            )
-            raise DataError(msg)
+            check_same_labels("column", labels, self._col_labels, "this piece", of)
 
     def _grown_for(self, keys: list[bytes], n_cols: int, n_rows: int) -> PatternSums:
         """Return the sums, once it is certain that more patterns have room."""
@@ -387,7 +439,7 @@ class PatternTable:
                 f"The pattern table would need {need:,} bytes for "
                 f"{counted(n_patterns, 'pattern')} of {counted(n_cols, 'column')} in "
                 f"{counted(self.n_rows + n_rows, 'row')}, more than "
-                f" max_bytes={self.max_bytes:,}. Raise max_bytes, leave out "
+                f"max_bytes={self.max_bytes:,}. Raise max_bytes, leave out "
                 "columns, or pass keep_rows=False; or use a1gm.fit (in memory) or "
                 "a1gm.fit_file (from files), which need no sum per pattern."
             )
@@ -400,9 +452,79 @@ class PatternTable:
         """Take all that another table holds, but keep the options of this one."""
         self._sums = copy.deepcopy(other._sums)
         self._n_columns = other._n_columns
-        self._blocks = set(other._blocks)
+        self._pieces = set(other._pieces)
         self.n_rows, self._n_negative = other.n_rows, other._n_negative
         self.keep_rows &= other.keep_rows
         self._rows = list(other._rows) if self.keep_rows else []
         if self._col_labels is None:
             self._col_labels = other._col_labels
+
+
+# --------------------------------------------------------------- reading the bytes
+def _sums_of(arrays: dict[str, AnyArray], content: dict[str, Any]) -> PatternSums:
+    keys, hi, lo = arrays["key_words"], arrays["hi"], arrays["lo"]
+    counts, zero_counts = arrays["counts"], arrays["zero_counts"]
+    PatternStatistics(keys, counts, hi).check()
+    _need(lo.dtype == hi.dtype and lo.shape == hi.shape, "lo")
+    _need(bool(np.isfinite(lo).all()), "lo")
+    _need(content["n_negative"] > 0 or not (hi < 0.0).any(), "hi")
+    is_like = zero_counts.dtype == counts.dtype and zero_counts.shape == counts.shape
+    _need(is_like, "zero_counts")
+    _need(not ((zero_counts < 0) | (zero_counts > counts)).any(), "zero_counts")
+    exponent = content["exponent"]
+    _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
+    sums = PatternSums(hi.shape[1])
+    places = sums.places([row.tobytes() for row in keys])
+    sums.exponent = exponent
+    sums.add(places, hi, counts, zero_counts)
+    sums.lo[places] += lo
+    return sums
+
+
+def _rows_of(
+    arrays: dict[str, AnyArray], layout: Any, n_rows: int, sums: PatternSums
+) -> list[tuple[Floats, SmallInts, int]]:
+    row_sums, lines = arrays["row_sums"], arrays["lines"]
+    _need(row_sums.dtype == np.float64 and row_sums.shape == (n_rows,), "row_sums")
+    _need(bool(np.isfinite(row_sums).all()), "row_sums")
+    _need(lines.dtype == np.int32 and lines.shape == (n_rows,), "lines")
+    found = np.bincount(lines, minlength=len(sums))
+    _need(np.array_equal(found, sums.counts), "lines")
+    pieces: list[tuple[Floats, SmallInts, int]] = []
+    at = 0
+    for length, exponent in layout:
+        _need(_is_count(length) and type(exponent) is int, "row_pieces")
+        _need(abs(exponent) < 2048, "row_pieces")
+        some = slice(at, at + length)
+        pieces.append((row_sums[some], lines[some], exponent))
+        at += length
+    _need(at == n_rows, "row_pieces")
+    return pieces
+
+
+def _is_count(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < 2**62
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        msg = f"{what} is not what a pattern table has"
+        raise ValueError(msg)
+
+
+def _key_to_json(key: Hashable) -> Any:
+    if isinstance(key, tuple):
+        return [_key_to_json(part) for part in key]
+    if isinstance(key, bool) or not isinstance(key, int | str | float):
+        raise ParameterError(
+            f"The key {key!r} of a piece cannot be written: use numbers, texts or "
+            "tuples of them as keys."
+        )
+    return key
+
+
+def _key_from_json(key: Any) -> Hashable:
+    if isinstance(key, list):
+        return tuple(_key_from_json(part) for part in key)
+    _need(isinstance(key, int | str | float), "a key")
+    return key  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Words
 
-__all__ = ["pack_bits", "unpack_bits"]
+__all__ = ["has_bits_beyond", "pack_bits", "unpack_bits"]
 
 
 def pack_bits(observed: Bools) -> Words:
@@ -22,3 +22,11 @@ def unpack_bits(bits: Words, n_cols: int) -> Bools:
     """Undo `pack_bits`."""
     as_bytes = np.ascontiguousarray(bits, dtype="<u8").view(np.uint8)
     return np.unpackbits(as_bytes, axis=1, bitorder="little", count=n_cols).astype(bool)
+
+
+def has_bits_beyond(bits: Words, n_cols: int) -> bool:
+    """Tell whether a bit is set that belongs to no column."""
+    if n_cols % 64 == 0:
+        return False
+    beyond = ~np.uint64((1 << n_cols % 64) - 1)
+    return bool((bits[:, -1] & beyond).any())

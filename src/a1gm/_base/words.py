@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import SupportsInt
 
-__all__ = ["counted", "first_place", "listed"]
+__all__ = ["MOST_NAMED", "counted", "first_place", "listed", "named"]
+
+MOST_NAMED = 5  # empty rows or columns that are named one by one
 
 
 def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:
@@ -42,3 +44,11 @@ def first_place(number: SupportsInt, place: object) -> str:
     ('at (0, 2)', 'the first at (0, 2)')
     """
     return f"at {place}" if int(number) == 1 else f"the first at {place}"
+
+
+def named(noun: str, places: Sequence[object], total: int | None = None) -> str:
+    """Name some rows or columns; ``total`` counts them if only the first are given."""
+    if not places:
+        return counted(total, noun) if total else ""
+    n = len(places) if total is None else total
+    return f"{noun if n == 1 else noun + 's'} {listed(places, MOST_NAMED, n)}"

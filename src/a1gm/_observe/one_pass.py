@@ -1,34 +1,20 @@
-"""One pass over a table, or over tables side by side: all that a fit needs to know."""
+"""One pass of the kernel over a table in one piece, or over tables side by side."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
-from a1gm._base.types import AnyArray, Floats, Negatives
+from a1gm._base.types import Negatives
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._observe.statistics import (
-    Statistics,
-    TableStatistics,
-    WideStatistics,
-)
-from a1gm._sources import AnySource, SparseSource
-from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
+from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
+from a1gm._observe.statistics import MaskStatistics, PatternStatistics
+from a1gm._sources.cells import Fault, check_faults
+from a1gm._sources.dense import Source
 
-__all__ = ["Columns", "Observation", "check_faults", "observe", "observe_side_by_side"]
-
-TABLE_CELLS = 1 << 16  # a pattern table smaller than this is always kept
-TINY = 2.0**-900  # tables whose total is below are scaled up
-LIFT = 2.0**200
-ADVICE = (
-    ' (missing_values= does it for a marker), or pass negatives="allow" to fit the '
-    "margins only"
-)
-
-# Count, row, column and value: how many cells are bad, and the first of them.
-Fault = tuple[int, int, int, float]
+__all__ = ["Columns", "observe_parts", "observe_side_by_side"]
 
 
 class Columns(Protocol):
@@ -54,53 +40,16 @@ class Columns(Protocol):
         """Name a cell the way its owner does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What one pass finds.
-
-    ``line_of_row`` says which line of the statistics each row belongs to; None when
-    every row is its own line. Sums are those of the data times 2**-exponent.
-    ``row_sums`` has one number per row; tables that were observed side by side have one
-    row of numbers per group (per table, or a single one when all count alike).
-    """
-
-    row_sums: Floats
-    line_of_row: AnyArray | None
-    statistics: Statistics
-    exponent: int
-    n_negative: int
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        return int(self.row_sums.shape[-1])
-
-
-def observe(
-    source: AnySource,
+def observe_parts(
+    source: Source,
     *,
     n_threads: int | None = None,
     negatives: Negatives = "raise",
     keep_table: bool = False,
     row_offset: int = 0,
 ) -> Observation:
-    """Observe a table once, and refuse what cannot be fitted."""
-    say_if_slow()
-    if isinstance(source, SparseSource):
-        from a1gm._observe.sparse import observe_sparse
-
-        return observe_sparse(source, negatives=negatives, row_offset=row_offset)
-    if source.cut is not None:
-        from a1gm._observe.pieces import observe_pieces
-
-        return observe_pieces(
-            source,
-            n_threads=n_threads,
-            negatives=negatives,
-            keep_table=keep_table,
-            row_offset=row_offset,
-        )
-    seen = _observe_parts(
+    """Observe a table in one piece, and raise for cells that cannot be fitted."""
+    seen = _observe(
         [source],
         separate=False,
         n_threads=n_threads,
@@ -124,8 +73,7 @@ def observe_side_by_side(
     ``separate`` each table has row sums of its own; otherwise they count into one.
     Negative cells are refused: several tables have no option that allows them.
     """
-    say_if_slow()
-    return _observe_parts(
+    return _observe(
         sources,
         separate=separate,
         n_threads=n_threads,
@@ -134,7 +82,7 @@ def observe_side_by_side(
     )
 
 
-def _observe_parts(
+def _observe(
     sources: Sequence[Columns],
     *,
     separate: bool,
@@ -144,6 +92,7 @@ def _observe_parts(
     row_offset: int = 0,
 ) -> Observation:
     """Run the kernel's pass, again on another scale when the sums leave float64."""
+    say_if_slow()
     parts = [
         (*part[:4], k if separate else 0)
         for k, source in enumerate(sources)
@@ -172,11 +121,11 @@ def _observe_parts(
             break
     if not wide:
         ids, keys, counts, sums = found
-        table = TableStatistics(keys, counts, sums)
+        table = PatternStatistics(keys, counts, sums)
         return Observation(row_sums, ids, table, exponent, negative[0])
     bits, positive, col_sums, has_zero = found
     of_rows = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
-    mask = WideStatistics(bits, positive if has_zero else None, of_rows, col_sums)
+    mask = MaskStatistics(bits, positive if has_zero else None, of_rows, col_sums)
     return Observation(row_sums, None, mask, exponent, negative[0])
 
 
@@ -196,33 +145,3 @@ def _check_columns(
     negative = (*negative[:2], col, negative[3])
     infinite = (*infinite[:2], col, infinite[3])
     check_faults(source, negative, infinite, negatives, row_offset)
-
-
-def check_faults(
-    source: AnySource | Columns,
-    negative: Fault,
-    infinite: Fault,
-    negatives: Negatives | None,
-    row_offset: int = 0,
-) -> None:
-    """Raise for infinite cells, and for negative ones unless they are allowed.
-
-    ``negatives`` is None where the caller has no such option to advise.
-    """
-    count, row, col, value = infinite
-    if count:
-        where, name = source.where(row, col, row_offset), getattr(source, "name", "X")
-        msg = (
-            f"Input {name} contains infinity: {where} = {value} ({count} in all). "
-            "Entries must be finite; mark unknown ones as NaN."
-        )
-        raise InfiniteValuesError(msg)
-    count, row, col, value = negative
-    if count and negatives != "allow":
-        where = source.where(row, col, row_offset)
-        advice = "" if negatives is None else ADVICE
-        msg = (
-            f"Negative values in data: {where} = {value:g} ({count} in all). Entries "
-            f"must be >= 0; mark unknown ones as NaN{advice}."
-        )
-        raise NegativeValuesError(msg)

@@ -75,7 +75,7 @@ class RecordFile:
 
 @dataclass
 class _Sums:
-    """Sums of rows, each block of rows at its own power of two."""
+    """Sums of rows, each piece at its own power of two."""
 
     exponents: list[tuple[int, int]] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ class LineLog:
         return self._records.n
 
     def append(self, row_sums: Floats, lines: SmallInts, exponent: int) -> None:
-        """Add a block of rows."""
+        """Add some rows."""
         self._scale.note(self.n_rows, exponent)
         records = np.empty(len(row_sums), self._records.dtype)
         records["sum"], records["line"] = row_sums, lines
@@ -120,8 +120,8 @@ class LineLog:
         sums = self._scale.aligned(records["sum"].copy(), start, exponent)
         return sums, records["line"].copy()
 
-    def blocks(self) -> Iterator[tuple[int, Floats, SmallInts, int]]:
-        """Yield (first row, sums, pattern numbers, exponent) as they were added."""
+    def pieces(self) -> Iterator[tuple[int, Floats, SmallInts, int]]:
+        """Yield (first row, sums, pattern numbers, exponent), some rows at a time."""
         ends = [first for first, _ in self._scale.exponents[1:]] + [self.n_rows]
         for (first, exponent), end in zip(self._scale.exponents, ends, strict=True):
             for start in range(first, end, ROWS_AT_ONCE):
@@ -159,7 +159,7 @@ class MaskLog:
     def append(
         self, row_sums: Floats, bits: Words, positive: Words | None, exponent: int
     ) -> None:
-        """Add a block of rows; ``positive`` is None when no observed cell is zero."""
+        """Add some rows; ``positive`` is None when no observed cell is zero."""
         self._scale.note(self.n_rows, exponent)
         if positive is not None and self._positive is None:
             self._positive = RecordFile(np.dtype([("bits", "<u8", bits.shape[1:])]))
@@ -188,8 +188,8 @@ class MaskLog:
         positive[first - start :] = known["bits"]
         return sums, bits, positive
 
-    def blocks(self) -> Iterator[tuple[int, Floats, Words, Words]]:
-        """Yield (first row, sums, observed bits, positive bits), block by block."""
+    def pieces(self) -> Iterator[tuple[int, Floats, Words, Words]]:
+        """Yield (first row, sums, observed bits, positive bits), some rows at a time."""
         step = max(1, ROWS_AT_ONCE * 64 // max(self.n_cols, 64))
         for start in range(0, self.n_rows, step):
             yield start, *self.read(start, min(start + step, self.n_rows))

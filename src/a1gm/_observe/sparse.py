@@ -7,13 +7,19 @@ import math
 import numpy as np
 
 from a1gm._base.bits import pack_bits
-from a1gm._sources import SparseSource
-from a1gm._observe.one_pass import LIFT, TINY, Observation, check_faults
-from a1gm._observe.statistics import PairStatistics, Statistics, TableStatistics, WideStatistics
 from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts, Words
+from a1gm._observe.observation import LIFT, TINY, Observation
+from a1gm._observe.statistics import (
+    MaskStatistics,
+    PairStatistics,
+    PatternStatistics,
+    Statistics,
+)
+from a1gm._sources.cells import check_stored_cells
+from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import TableTooLargeError
 
-__all__ = ["check_cells", "observe_sparse"]
+__all__ = ["observe_sparse"]
 
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is kept whatever is stored
 MAX_MASK_BYTES = 1 << 31
@@ -23,33 +29,12 @@ CELLS_AT_ONCE = 1 << 22
 def observe_sparse(
     source: SparseSource, *, negatives: Negatives = "raise", row_offset: int = 0
 ) -> Observation:
-    """Observe a sparse table, and refuse what cannot be fitted."""
-    n_negative = check_cells(source, negatives, row_offset)
+    """Observe a sparse table, and raise for cells that cannot be fitted."""
+    n_negative = check_stored_cells(source, negatives, row_offset)
     seen = _observe_missing if source.absent == "missing" else _observe_zero
     observation = seen(source, 0, n_negative)
     exponent = _better_exponent(observation, source)
     return observation if exponent == 0 else seen(source, exponent, n_negative)
-
-
-def check_cells(source: SparseSource, negatives: Negatives, row_offset: int) -> int:
-    """Refuse infinite and negative cells; count the negative ones."""
-    x = source.values
-    low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 0.0)
-    if low >= 0.0 and high < math.inf:  # neither is NaN: nothing to look for
-        return 0
-    infinite = np.isinf(x)
-    negative = (x < 0.0) & ~infinite
-    faults = [_fault(source, bad) for bad in (negative, infinite)]
-    check_faults(source, faults[0], faults[1], negatives, row_offset)
-    return faults[0][0]
-
-
-def _fault(source: SparseSource, bad: Bools) -> tuple[int, int, int, float]:
-    count = int(bad.sum())
-    if count == 0:
-        return 0, -1, -1, 0.0
-    at = int(bad.argmax())
-    return count, *source.place(at), float(source.values[at])
 
 
 def _better_exponent(seen: Observation, source: SparseSource) -> int:
@@ -96,10 +81,10 @@ def _observe_zero(source: SparseSource, exponent: int, n_negative: int) -> Obser
         sums = np.bincount(cells, values, minlength=n_lines * m).reshape(n_lines, m)
         keys = _mask_bits(n_lines, m, hole_line, holes)
         counts = np.bincount(line_of_row, minlength=n_lines)
-        statistics = TableStatistics(keys, counts, sums.astype(float))
+        statistics = PatternStatistics(keys, counts, sums.astype(float))
     else:
         _check_mask_size(n_lines, m)
-        statistics = WideStatistics(
+        statistics = MaskStatistics(
             _mask_bits(n_lines, m, hole_line, holes),
             _positive_bits(n_lines, m, cells[values > 0.0]),
             np.bincount(line_of_row, row_sums, minlength=n_lines).astype(float),

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints, Words
+from a1gm._base.types import Floats, Ints, SmallInts, Words
+from a1gm._observe.observation import Observation
+from a1gm._observe.statistics import PatternStatistics
 
 __all__ = ["PatternSums", "bytes_needed"]
 
@@ -24,7 +26,7 @@ class PatternSums:
     """For each pattern: its column sums, its rows, and how many of them are zero.
 
     Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order
-    of the blocks leaves no trace in them. They are those of the data times
+    of the pieces leaves no trace in them. They are those of the data times
     ``2**-exponent``.
     """
 
@@ -79,6 +81,23 @@ class PatternSums:
                 self.keys.append(key)
         self._reserve(len(self.keys))
         return np.fromiter((self._index[key] for key in keys), np.int64, len(keys))
+
+    def add_observation(self, seen: Observation) -> SmallInts:
+        """Add what a pass over a piece found; returns the pattern of each row."""
+        table = seen.statistics
+        if not isinstance(table, PatternStatistics) or seen.line_of_row is None:
+            msg = "Patterns are added from observations made with keep_table=True."
+            raise TypeError(msg)
+        places = self.places([key.tobytes() for key in table.keys])
+        factor = self.align(seen.exponent)
+        is_zero = seen.row_sums == 0.0
+        zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(places))
+        self.add(places, table.sums * factor, table.counts, zero_counts)
+        return places.astype(np.int32)[seen.line_of_row]
+
+    def statistics(self) -> PatternStatistics:
+        """The sums as statistics."""
+        return PatternStatistics(self.key_words, self.counts.copy(), self.hi + self.lo)
 
     def add(self, places: Ints, sums: Floats, counts: Ints, zero_counts: Ints) -> None:
         """Add to some patterns, each named once."""

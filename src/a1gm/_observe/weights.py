@@ -9,40 +9,42 @@ columns with proportional weights are twins, and the core keeps its weights.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from a1gm._sources import AnySource, SparseSource, read_input
-from a1gm._sources.read import is_sparse
-from a1gm._sources.labels import check_same_labels
-from a1gm._observe.one_pass import Observation, observe
-from a1gm._observe.sparse import check_cells
-from a1gm._observe.statistics import PairStatistics
 from a1gm._base.types import Floats, SmallInts
+from a1gm._observe.observation import Observation
+from a1gm._observe.statistics import PairStatistics
+from a1gm._sources import AnySource, SparseSource, read_input
+from a1gm._sources.cells import check_piece, check_stored_cells
+from a1gm._sources.labels import check_same_labels
+from a1gm._sources.read import is_sparse
 from a1gm.exceptions import ParameterError, WeightsError
 
-__all__ = ["observe_weighted"]
+__all__ = ["observe_weighted", "read_cell_weights"]
 
 SAFE_BITS = 900  # powers of two within which no sum or product leaves the floats
 DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 
 
-def observe_weighted(
-    source: AnySource, weights: Any
-) -> tuple[Observation, Floats | SparseSource]:
-    """Observe a table whose cells have weights; 0 means that a cell is ignored."""
+def observe_weighted(source: AnySource, V: Any) -> Observation:
+    """Observe a table whose cells have weights, as ``read_cell_weights`` gives them."""
     if isinstance(source, SparseSource):
-        stored = read_stored_weights(weights, source)
-        return _observe_stored(source, stored), stored
+        return _observe_stored(source, V)
+    X = np.where(V > 0.0, source.rows(slice(0, source.n_rows)), np.nan)
+    check_piece(source, X, 0)
+    return _observe_weighted(X, V)
+
+
+def read_cell_weights(weights: Any, source: AnySource) -> Any:
+    """Weights of the cells of a table: an array, or those of a sparse table's cells."""
+    if isinstance(source, SparseSource):
+        return read_stored_weights(weights, source)
     if is_sparse(weights):
         msg = "weights are sparse, but X is dense. Pass weights.toarray()."
         raise WeightsError(msg)
-    V = read_weights(weights, source)
-    X = np.where(V > 0.0, source.rows(slice(0, source.n_rows)), np.nan)
-    observe(replace(source, parts=[(X, None, None, 0, 0)]))  # no bad cell that counts
-    return _observe_weighted(X, V), V
+    return read_weights(weights, source)
 
 
 def read_weights(weights: Any, source: AnySource) -> Floats:
@@ -93,7 +95,7 @@ def _check_shape(given: AnySource, source: AnySource) -> None:
 
 
 def _check_values(V: Floats, place: Callable[[int], tuple[int, int]]) -> None:
-    """Refuse weights that are none; ``place`` names the cell of a weight."""
+    """Raise for NaN, infinite or negative weights; ``place`` names the cell."""
     faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
     for what, bad in faults.items():
         if bad.any():
@@ -114,7 +116,7 @@ def _observe_stored(source: SparseSource, weights: SparseSource) -> Observation:
     """Pairs of the stored cells that count, every row a line of its own."""
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
-    check_cells(cells, "raise", 0)
+    check_stored_cells(cells, "raise")
     x, v, exponent = _in_range(cells.values, weights.values[used])
     pairs = PairStatistics(cells.ptr, cells.cols, x * v, v, cells.n_cols)
     return Observation(pairs.row_sums, None, pairs, exponent, 0)

@@ -1,6 +1,6 @@
 """What the data say of each missing cell.
 
-In the directed graph of ``_blocks`` a missing cell is finite when its row and column
+In the directed graph of ``components`` a missing cell is finite when its row and column
 reach each other, 0 when only the row reaches the column, unbounded when only the
 column reaches the row, and undetermined when neither does.
 """
@@ -8,19 +8,17 @@ column reaches the row, and undetermined when neither does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, overload
 
 import numpy as np
 
-from a1gm._solve.components import Components
-from a1gm._observe.statistics import (
-    PairStatistics,
-    Statistics,
-    line_blocks,
-    observed_pairs,
-)
 from a1gm._base.types import AnyArray, Bools, Fate, Ints, SmallInts
+from a1gm._observe.statistics import Statistics
+from a1gm._result.rows import RowStore
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.dispatch import Solved
 
 __all__ = [
     "EMPTY",
@@ -29,9 +27,14 @@ __all__ = [
     "UNBOUNDED",
     "UNDETERMINED",
     "ZERO",
-    "Knowledge",
+    "Fates",
+    "Lines",
+    "Totals",
     "UndeterminedCell",
     "UndeterminedCells",
+    "fates_of",
+    "fates_of_row",
+    "graph_of",
 ]
 
 # Codes from UNBOUNDED up have no value. EMPTY: the row or column observes nothing.
@@ -44,6 +47,9 @@ FATES: tuple[Fate, ...] = (
     "undetermined",
 )
 CELLS_AT_ONCE = 1 << 20
+MOST_KEPT = 1 << 12  # classes of rows whose fates are remembered
+#: Component of lines that observe nothing, and of lines without a positive cell.
+NOTHING, ZEROS = -1, -2
 
 
 class UndeterminedCell(NamedTuple):
@@ -87,231 +93,364 @@ class UndeterminedCells(Sequence[UndeterminedCell]):
         return f"<{len(self)} undetermined cells: {shown}{more}>"
 
 
-class Knowledge:
-    """The fate of every missing cell, from which component reaches which.
+@dataclass(frozen=True)
+class Totals:
+    """What was counted over all rows.
+
+    Attributes
+    ----------
+    n_empty_rows : int
+        Rows without an observed cell.
+    n_given_up : int
+        Observed zeros between components.
+    fates : ndarray of int64
+        Missing cells of each fate.
+    """
+
+    n_empty_rows: int
+    n_given_up: int
+    fates: Ints
+
+
+def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
+    """Fate of a row's missing cells by component of the column; last: empty column.
+
+    ``own`` are the components in which the row is positive, ``touched`` all those in
+    which it observes something.
+    """
+    fates = np.full(graph.n + 1, UNDETERMINED, np.int32)
+    ahead = graph.ahead(np.concatenate([own, touched]))
+    behind = graph.behind(own)
+    fates[:-1][behind & ~ahead] = UNBOUNDED
+    # Between two components of one row both ways are open: nothing decides.
+    fates[:-1][ahead & ~behind] = ZERO
+    fates[touched] = ZERO
+    fates[own] = FINITE
+    fates[-1] = EMPTY
+    return fates
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a fit, and the component that each belongs to.
+
+    Attributes
+    ----------
+    statistics : Statistics
+        Which cells of the table the lines observe.
+    component : callable
+        Component of some lines (a slice or numbers); NOTHING, or ZEROS.
+    label : ndarray of int32
+        Component of each column of the statistics.
+    """
+
+    statistics: Statistics
+    component: Callable[[slice | Ints], SmallInts]
+    label: SmallInts
+
+    def touched(self, line: int) -> Ints:
+        """Components in which a line observes something."""
+        observed = self.statistics.observed_lines(slice(line, line + 1))[0]
+        return np.unique(self.label[observed])
+
+
+class Fates:
+    """The fate of every missing cell of the rows of a fit.
 
     Rows of one line share their fates, except rows of zeros: nothing leads to such a
     row, while it leads to whatever it observes. So a row belongs to a *class*: the
     component of its line, or, for a row of zeros, its line.
+
+    Parameters
+    ----------
+    graph : ColumnGraph
+        Which columns share a scale.
+    lines : Lines or None
+        The lines; None when they were not kept.
+    rows : RowStore
+        The rows.
+    positive_cols : ndarray of bool
+        Columns with data: zeros in these only can be given up.
+    totals : Totals, optional
+        What was counted before the lines were left behind.
     """
 
     def __init__(
         self,
-        statistics: Statistics,
-        components: Components,
-        line_of_row: AnyArray | None,
-        is_zero_row: Bools,
-        *,
-        none_between: bool = False,
-        fates_of_class: Callable[[int], SmallInts] | None = None,
+        graph: ColumnGraph,
+        lines: Lines | None,
+        rows: RowStore,
+        positive_cols: Bools,
+        totals: Totals | None = None,
     ) -> None:
-        self.statistics = statistics
-        self.components = components
-        self.line_of_row = line_of_row
-        self.is_zero_row = is_zero_row
-        self.none_between = none_between  # no observed cell joins two components
-        self._find_fates = fates_of_class or self._fates_of_class
-        self._fates: dict[int, SmallInts] = {}
+        self.graph, self.lines, self.rows = graph, lines, rows
+        self._positive_cols = positive_cols
+        self._totals = totals
+        self._known: dict[int, SmallInts] = {}
 
-    @cached_property
-    def _edges(self) -> tuple[dict[int, Ints], dict[int, Ints]]:
-        """Edges between different components, and the same reversed.
+    def _lines(self) -> Lines:
+        if self.lines is None:
+            self.rows.read(0, 0)  # raises: the rows are gone
+            raise AssertionError
+        return self.lines
 
-        They all lead from a line to a column: a positive cell joins its two ends.
-        """
-        if self.none_between:
-            return {}, {}
-        n = self.components.n
-        found = [np.zeros(0, np.int64)]
-        for i, j, _ in observed_pairs(self.statistics):
-            heads = self.components.line[i].astype(np.int64)
-            tails = self.components.col[j].astype(np.int64)
-            found.append(np.unique((heads * n + tails)[heads != tails]))
-        heads, tails = np.divmod(np.unique(np.concatenate(found)), max(n, 1))
-        return _grouped(heads, tails), _grouped(tails, heads)
+    # ---------------------------------------------------------------------- classes
+    def _classes(self, lines: Ints, is_zero: Bools) -> Ints:
+        component = self._lines().component(lines).astype(np.int64)
+        is_zero = (component == ZEROS) | (is_zero & (component >= 0))
+        return np.where(is_zero, self.graph.n + lines, component)
 
-    def _spread(self, start: Ints, edges: dict[int, Ints]) -> Bools:
-        reached = np.zeros(self.components.n, bool)
-        reached[start] = True
-        waiting = list(start)
-        while waiting:
-            targets = edges.get(int(waiting.pop()))
-            if targets is not None:
-                fresh = targets[~reached[targets]]
-                reached[fresh] = True
-                waiting.extend(fresh)
-        return reached
-
-    def fates_of_class(self, row_class: int) -> SmallInts:
+    def _of_class(self, row_class: int) -> SmallInts:
         """Fate by component of the column; the last place is for empty columns."""
-        if row_class not in self._fates:
-            self._fates[row_class] = self._find_fates(row_class)
-        return self._fates[row_class]
+        found = self._known.get(row_class)
+        if found is None:
+            n, none = self.graph.n, np.zeros(0, np.int64)
+            if row_class < 0:
+                found = np.full(n + 1, EMPTY, np.int32)
+            elif row_class < n:
+                found = fates_of_row(self.graph, np.array([row_class]), none)
+            else:
+                touched = self._lines().touched(row_class - n)
+                found = fates_of_row(self.graph, none, touched)
+            if len(self._known) >= MOST_KEPT:
+                self._known.clear()
+            self._known[row_class] = found
+        return found
 
-    def _fates_of_class(self, row_class: int) -> SmallInts:
-        n = self.components.n
-        fates = np.full(n + 1, UNDETERMINED, np.int32)
-        forward, backward = self._edges
-        if row_class >= n:
-            line = row_class - n
-            observed = self.statistics.observed_lines(slice(line, line + 1))[0]
-            start = np.unique(self.components.col[observed])
-            fates[:n][self._spread(start, forward)] = ZERO
-        elif row_class >= 0:
-            own = np.array([row_class])
-            fates[:n][self._spread(own, backward)] = UNBOUNDED
-            fates[:n][self._spread(own, forward)] = ZERO
-            fates[row_class] = FINITE
-        else:
-            fates[:] = EMPTY
-        fates[n] = EMPTY
-        return fates
-
-    def _class_of_lines(self, lines: Ints, is_zero: Bools) -> Ints:
-        component = self.components.line[lines].astype(np.int64)
-        own_class = np.where(is_zero, self.components.n + lines, component)
-        return np.where(component < 0, -1, own_class)
-
-    def _class_of_rows(self, rows: Ints) -> Ints:
-        lines = (
-            rows
-            if self.line_of_row is None
-            else self.line_of_row[rows].astype(np.int64)
-        )
-        return self._class_of_lines(lines, self.is_zero_row[rows])
-
-    def _lookup(self, classes: Ints) -> tuple[SmallInts, Ints]:
-        """Table of fates by component, and the line of it for each class given."""
+    def _table(self, classes: Ints) -> tuple[SmallInts, Ints]:
+        """Fates by component for each class given, and the place of each class."""
         unique, place = np.unique(classes, return_inverse=True)
-        table = np.array([self.fates_of_class(int(c)) for c in unique])
-        return table.reshape(len(unique), self.components.n + 1), place.ravel()
+        table = np.array([self._of_class(int(c)) for c in unique], np.int32)
+        return table.reshape(len(unique), self.graph.n + 1), place.ravel()
 
-    def fates(self, rows: Ints, cols: Ints) -> SmallInts:
-        """Fate of the cells (rows[k], cols[k]), were they missing."""
-        table, place = self._lookup(self._class_of_rows(rows))
-        found: SmallInts = table[place, self.components.col[cols]]
-        return found
-
-    def fates_of_rows(self, rows: Ints) -> SmallInts:
+    # ------------------------------------------------------------------------ cells
+    def of_rows(self, start: int, stop: int) -> SmallInts:
         """Fate of every cell of some rows, were it missing."""
-        table, place = self._lookup(self._class_of_rows(rows))
-        found: SmallInts = table[place][:, self.components.col]
+        table, place = self._table(self._classes(*self.rows.read(start, stop)))
+        found: SmallInts = table[:, self.graph.label][place]
         return found
+
+    def of_cells(self, rows: Ints, cols: Ints) -> SmallInts:
+        """Fate of the cells (rows[k], cols[k]), were they missing."""
+        out = np.zeros(len(rows), np.int32)
+        piece = rows // self._step
+        for k in np.unique(piece):
+            chosen = np.flatnonzero(piece == k)
+            first, last = int(rows[chosen].min()), int(rows[chosen].max())
+            lines, is_zero = self.rows.read(first, last + 1)
+            within = rows[chosen] - first
+            table, place = self._table(self._classes(lines[within], is_zero[within]))
+            out[chosen] = table[place, self.graph.label[cols[chosen]]]
+        return out
+
+    def observed(self, start: int, stop: int) -> Bools:
+        """Observed cells of some rows."""
+        lines, _ = self.rows.read(start, stop)
+        return self._lines().statistics.observed_at(lines)
+
+    @property
+    def _step(self) -> int:
+        return max(1, CELLS_AT_ONCE // len(self.graph.label))
+
+    def pieces(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows, a bounded number of cells at a time."""
+        n = self.rows.n_rows
+        for start in range(0, n, self._step):
+            yield start, min(start + self._step, n)
+
+    # --------------------------------------------------------------------- counting
+    @cached_property
+    def totals(self) -> Totals:
+        """What is counted over all rows."""
+        if self._totals is not None:
+            return self._totals
+        graph, lines = self.graph, self._lines()
+        n_cols = len(graph.label)
+        of_component = np.zeros(graph.n, np.int64)  # rows with data
+        counts = np.zeros(len(FATES), np.int64)
+        n_empty = n_given_up = 0
+        step = max(1, CELLS_AT_ONCE // n_cols)
+        for start in range(0, lines.statistics.n_lines, step):
+            some = slice(start, min(start + step, lines.statistics.n_lines))
+            component = lines.component(some)
+            n_rows, n_zero = self.rows.line_counts(some)
+            n_data = np.where(component >= 0, n_rows - n_zero, 0)
+            observed, inside, between = lines.statistics.count_cells(
+                some, component, graph.label, self._positive_cols
+            )
+            # A row reaches whatever it observes: such cells are finite or 0.
+            n_finite = int(inside @ n_data)
+            counts[FINITE] -= n_finite
+            counts[ZERO] -= int(observed @ n_rows) - n_finite
+            n_given_up += int(between @ n_data)
+            is_empty = component == NOTHING
+            n_empty += int(n_rows[is_empty].sum())
+            known = component >= 0
+            of_component += np.bincount(
+                component[known], n_data[known], minlength=graph.n
+            ).astype(np.int64)
+            zeros = np.where(is_empty, 0, n_rows - n_data)
+            for k in np.flatnonzero(zeros):
+                fates = self._of_class(graph.n + some.start + int(k))
+                counts += zeros[k] * self._per_fate(fates)
+        counts[EMPTY] += n_empty * n_cols
+        counts += self._of_components(of_component)
+        return Totals(n_empty, n_given_up, counts)
 
     @cached_property
-    def counts(self) -> Ints:
-        """Missing cells of each fate."""
-        if isinstance(self.statistics, PairStatistics):
-            return self._count_all_cells() - self._count_observed_cells()
-        counts = np.zeros(len(FATES), np.int64)
-        n_lines = self.statistics.n_lines
-        every = np.arange(n_lines)
-        for is_zero in (False, True):
-            chosen = np.flatnonzero(self.is_zero_row == is_zero)
-            lines = chosen if self.line_of_row is None else self.line_of_row[chosen]
-            n_rows = np.bincount(lines, minlength=n_lines)
-            if not len(chosen):
-                continue
-            kept = n_rows > 0
-            classes = self._class_of_lines(every, np.full(n_lines, is_zero))
-            table, place = self._lookup(classes[kept])
-            places = np.zeros(n_lines, np.int64)
-            places[kept] = place
-            for block, observed in line_blocks(self.statistics):
-                fates = table[places[block]][:, self.components.col]
-                weights = np.where(observed, 0, n_rows[block, None])
-                counts += np.bincount(
-                    fates.ravel(), weights.ravel(), minlength=len(FATES)
-                ).astype(np.int64)
-        return counts
+    def _cols_of(self) -> Ints:
+        """Columns of each component, and, last, empty ones."""
+        n = self.graph.n
+        return np.bincount(self.graph.label % (n + 1), minlength=n + 1)
 
-    def _count_all_cells(self) -> Ints:
-        """Cells of each fate, were all of them missing."""
-        n = self.components.n
-        counts = np.zeros(len(FATES), np.int64)
-        cols = np.bincount(self.components.col % (n + 1), minlength=n + 1)
-        classes = self._class_of_rows(np.arange(len(self.is_zero_row)))
-        if not self._edges[0]:  # blocks that know nothing of one another
-            alone = (classes >= 0) & (classes < n)
-            rows = np.bincount(classes[alone], minlength=n)
-            counts[FINITE] = rows @ cols[:n]
-            counts[EMPTY] = rows.sum() * cols[n]
-            counts[UNDETERMINED] = rows.sum() * cols.sum() - counts.sum()
-            classes = classes[~alone]
-        for row_class, n_rows in zip(
-            *np.unique(classes, return_counts=True), strict=True
-        ):
-            fates = self.fates_of_class(int(row_class))
-            per_fate = np.bincount(fates, cols, minlength=len(FATES))
-            counts += n_rows * per_fate.astype(np.int64)
-        return counts
+    def _per_fate(self, fates: SmallInts) -> Ints:
+        cells = np.bincount(fates, self._cols_of, minlength=len(FATES))
+        return cells.astype(np.int64)
 
-    def _count_observed_cells(self) -> Ints:
-        """The same for the observed cells: a row reaches whatever it observes."""
-        n_lines = self.statistics.n_lines
+    def _of_components(self, n_rows: Ints) -> Ints:
+        """Cells of each fate in rows with data, were all of them missing."""
         counts = np.zeros(len(FATES), np.int64)
-        every = np.arange(len(self.is_zero_row))
-        lines = every if self.line_of_row is None else self.line_of_row
-        n_rows = np.bincount(lines, minlength=n_lines)
-        n_data = np.bincount(lines[~self.is_zero_row], minlength=n_lines)
-        if self.none_between and isinstance(self.statistics, PairStatistics):
-            counts[FINITE] = n_rows @ np.diff(self.statistics.ptr)
+        cols, total = self._cols_of, int(n_rows.sum())
+        if not len(self.graph.edges):  # components that know nothing of one another
+            counts[FINITE] = n_rows @ cols[:-1]
+            counts[EMPTY] = total * cols[-1]
+            counts[UNDETERMINED] = total * cols.sum() - counts.sum()
             return counts
-        for i, j, _ in observed_pairs(self.statistics):
-            inside = self.components.line[i] == self.components.col[j]
-            n_finite = int(n_data[i[inside]].sum())
-            counts[FINITE] += n_finite
-            counts[ZERO] += int(n_rows[i].sum()) - n_finite
+        for c in np.flatnonzero(n_rows):
+            counts += n_rows[c] * self._per_fate(self._of_class(int(c)))
         return counts
 
+    # --------------------------------------------------------------------- the cells
     def unknown_cells(
         self, *, below: int = EMPTY + 1
     ) -> Iterator[tuple[Ints, Ints, AnyArray]]:
         """Yield rows, columns and codes of the missing cells without a value."""
-        n_rows = len(self.is_zero_row)
-        step = max(1, CELLS_AT_ONCE // self.statistics.n_cols)
-        for start in range(0, n_rows, step):
-            rows = np.arange(start, min(start + step, n_rows))
-            fates = self.fates_of_rows(rows)
+        for start, stop in self.pieces():
+            fates = self.of_rows(start, stop)
             unknown = (fates >= UNBOUNDED) & (fates < below)
-            # Only rows with something unknown need their observed cells looked up.
-            some = np.flatnonzero(unknown.any(axis=1))
-            unknown[some] &= ~self.observed_rows(rows[some])
-            i, j = np.nonzero(unknown)
-            if len(i):
-                yield rows[i], j, fates[i, j]
-
-    def observed_rows(self, rows: Ints) -> Bools:
-        """Observed cells of some rows."""
-        lines = rows if self.line_of_row is None else self.line_of_row[rows]
-        unique, place = np.unique(lines, return_inverse=True)
-        if len(unique) and unique[-1] - unique[0] + 1 == len(unique):
-            every = slice(int(unique[0]), int(unique[-1]) + 1)
-            return self.statistics.observed_lines(every)[place.ravel()]
-        cells = np.zeros((len(unique), self.statistics.n_cols), bool)
-        for k, line in enumerate(unique):
-            cells[k] = self.statistics.observed_lines(slice(line, line + 1))[0]
-        return cells[place.ravel()]
+            if unknown.any():
+                i, j = np.nonzero(unknown & ~self.observed(start, stop))
+                if len(i):
+                    yield start + i, j, fates[i, j]
 
     @cached_property
     def undetermined(self) -> UndeterminedCells:
         """All missing cells without a value, row by row."""
-        found = list(self.unknown_cells())
-        if not found:
-            none = np.zeros(0, np.int64)
-            return UndeterminedCells(none, none, none)
+        none = np.zeros(0, np.int64)
+        found = [(none, none, none), *self.unknown_cells()]
         return UndeterminedCells(
             *(np.concatenate(part) for part in zip(*found, strict=True))
         )
 
-    def first_unknown(self) -> tuple[int, int]:
-        """Place of the first missing cell without a value, empty lines aside."""
-        for rows, cols, _ in self.unknown_cells(below=EMPTY):
-            return int(rows[0]), int(cols[0])
-        return -1, -1
+    def first_unknown(self) -> tuple[int, int] | None:
+        """Place of the first missing cell without a value, empty rows aside."""
+        if self.rows.is_kept:
+            for rows, cols, _ in self.unknown_cells(below=EMPTY):
+                return int(rows[0]), int(cols[0])
+        return None
+
+    def first_given_up(self) -> tuple[int, int] | None:
+        """Place of the first observed zero that no minimiser fits."""
+        if not self.rows.is_kept:
+            return None
+        lines_of = self._lines()
+        for start, stop in self.pieces():
+            lines, is_zero = self.rows.read(start, stop)
+            component = lines_of.component(lines)
+            apart = self.observed(start, stop) & self._positive_cols
+            apart &= component[:, None] != self.graph.label
+            apart[is_zero | (component < 0)] = False
+            found = np.argwhere(apart)
+            if len(found):
+                return start + int(found[0, 0]), int(found[0, 1])
+        return None
+
+    def empty_rows(self, most: int) -> tuple[list[int], int]:
+        """The first rows without an observed cell, and how many there are."""
+        n_empty, found = self.totals.n_empty_rows, []
+        if n_empty and self.rows.is_kept:
+            for start, stop in self.pieces():
+                component = self._lines().component(self.rows.read(start, stop)[0])
+                found += (start + np.flatnonzero(component == NOTHING)).tolist()
+                if len(found) >= most:
+                    break
+        return found[:most], n_empty
+
+    def row_blocks(self) -> tuple[SmallInts, SmallInts]:
+        """Component of each row and column, rows of zeros each their own; -1 empty."""
+        found, n = [], self.graph.n
+        for start, stop in self.pieces():
+            lines, is_zero = self.rows.read(start, stop)
+            component = self._lines().component(lines).copy()
+            component[is_zero & (component >= 0)] = ZEROS
+            found.append(component)
+        rows = np.concatenate(found)
+        zeros = rows == ZEROS
+        rows = np.where(zeros, n + np.cumsum(zeros) - 1, rows)
+        return _number_by_rows(rows, self.graph.label, n + int(zeros.sum()))
 
 
-def _grouped(keys: Ints, values: Ints) -> dict[int, Ints]:
-    order = np.argsort(keys, kind="stable")
-    unique, start = np.unique(keys[order], return_index=True)
-    return dict(zip(unique.tolist(), np.split(values[order], start[1:]), strict=False))
+def _number_by_rows(
+    rows: SmallInts, cols: SmallInts, n: int
+) -> tuple[SmallInts, SmallInts]:
+    """Number components in the order of their first rows; -1 stays as it is."""
+    labels, first = np.unique(rows[rows >= 0], return_index=True)
+    rename = np.full(n + 1, -1, np.int32)
+    rename[labels[np.argsort(first)]] = np.arange(len(labels))
+    # Then those of the columns alone, in their order; numbers that nobody has are
+    # passed over.
+    alone, first = np.unique(cols[cols >= 0], return_index=True)
+    alone = alone[np.argsort(first)]
+    alone = alone[rename[alone] < 0]
+    rename[alone] = len(labels) + np.arange(len(alone))
+    return rename[rows], rename[cols]
+
+
+def graph_of(solved: Solved) -> ColumnGraph:
+    """Say which columns of a solved table share a scale."""
+    if solved.graph is not None:
+        return solved.graph
+    statistics, factors = solved.statistics, solved.factors
+    if solved.components is None:
+        return ColumnGraph.of_blocks(factors.col_block, factors.n_blocks)
+    has_data = statistics.row_sums != 0.0
+    return ColumnGraph.of_components(statistics, solved.components, has_data)
+
+
+def fates_of(solved: Solved, rows: RowStore, *, is_signed: bool = False) -> Fates:
+    """Say what is known of each cell of a solved table.
+
+    ``is_signed`` is for tables with negative cells: only margins count there, and no
+    observed zero is given up.
+    """
+    statistics, graph = solved.statistics, graph_of(solved)
+    col_sums = statistics.col_sums
+    positive_cols = np.zeros(len(col_sums), bool) if is_signed else col_sums > 0.0
+    if solved.graph is not None:
+        lines = _lines_in_file(statistics, graph)
+        return Fates(graph, lines, rows, positive_cols)
+    component = solved.factors.line_block
+    if solved.components is not None:
+        nothing = np.where(statistics.has_observed_lines(), ZEROS, NOTHING)
+        has_data = statistics.row_sums != 0.0
+        component = np.where(has_data, solved.components.line, nothing).astype(np.int32)
+    lines = Lines(statistics, lambda some: component[some], graph.label)
+    return Fates(graph, lines, rows, positive_cols)
+
+
+def _lines_in_file(statistics: Statistics, graph: ColumnGraph) -> Lines:
+    """Lines whose components are found where they are asked for."""
+
+    def component(some: slice | Ints) -> SmallInts:
+        if not isinstance(some, slice):  # rows that follow one another
+            if not len(some):
+                return np.zeros(0, np.int32)
+            first = int(some.min())
+            return component(slice(first, int(some.max()) + 1))[some - first]
+        positive = statistics.positive_lines(some)
+        found = graph.label[positive.argmax(axis=1)]
+        has_some = statistics.observed_lines(some).any(axis=1)
+        nothing = np.where(has_some, ZEROS, NOTHING)
+        return np.where(positive.any(axis=1), found, nothing).astype(np.int32)
+
+    return Lines(statistics, component, graph.label)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._result.fill_frames import Values, fill_frame
 from a1gm._sources import AnySource, Source, SparseSource
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm.exceptions import ParameterError
 
-__all__ = ["Filled", "Values", "fill_table"]
-
-# The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
-Values: TypeAlias = Callable[[Ints, Ints], Floats]
+__all__ = ["Filled", "fill_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +76,6 @@ def fill_table(
     if isinstance(source, SparseSource):
         table = _fill_sparse(X, source, tally, in_place=in_place)
     elif source.backend is not None and not as_array:
-        from a1gm._result.fill_frames import fill_frame
-
         table = fill_frame(X, source, tally)
     else:
         table = _fill_array(X, source, tally, in_place=in_place, as_array=as_array)
@@ -159,11 +154,3 @@ def _sparse_copy(X: Any, source: SparseSource) -> Any:
         source.ptr.astype(index),
     )
     return make(cells, shape=X.shape)
-
-
-def columns_with_holes(source: Source) -> Bools:
-    """Which columns have a missing cell."""
-    found = np.zeros(source.n_cols, bool)
-    for _, block in source.blocks():
-        found |= np.isnan(block).any(axis=0)
-    return found

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._result.fill import Values, columns_with_holes
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._sources import Source
 from a1gm._sources.frames import open_frame
-from a1gm._base.types import AnyArray, Floats
 
-__all__ = ["fill_frame"]
+__all__ = ["Values", "fill_frame", "filled_dtype"]
+
+# The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
+Values: TypeAlias = Callable[[Ints, Ints], Floats]
 
 
 def fill_frame(X: Any, source: Source, values: Values) -> Any:
@@ -29,7 +32,7 @@ def fill_frame(X: Any, source: Source, values: Values) -> Any:
 
 def _filled_columns(source: Source, values: Values) -> dict[int, Floats]:
     """The columns that have holes, as float64, NaN where a cell stays missing."""
-    chosen = np.flatnonzero(columns_with_holes(source))
+    chosen = np.flatnonzero(_columns_with_holes(source))
     columns = {int(j): np.empty(source.n_rows) for j in chosen}
     for rows, block in source.blocks():
         i, j = np.nonzero(np.isnan(block))
@@ -100,3 +103,16 @@ def _pandas_values(values: Floats, dtype: Any) -> AnyArray:
     if isinstance(dtype, pd.api.extensions.ExtensionDtype):
         return pd.array(values, dtype=f"Float{bits}")  # type: ignore[no-any-return]
     return values.astype(f"float{bits}")
+
+
+def filled_dtype(dtype: Any) -> Any:
+    """Type of a filled pandas column: floats keep theirs, others become float64."""
+    return _pandas_values(np.zeros(1), dtype).dtype
+
+
+def _columns_with_holes(source: Source) -> Bools:
+    """Which columns have a missing cell."""
+    found = np.zeros(source.n_cols, bool)
+    for _, block in source.blocks():
+        found |= np.isnan(block).any(axis=0)
+    return found

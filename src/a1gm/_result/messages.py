@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import SupportsInt
 
-from a1gm._base.words import counted, first_place, listed
+from a1gm._base.words import counted, first_place
 
 __all__ = [
-    "MOST_LINES",
-    "named_lines",
     "text_of_empty_lines",
     "text_of_left_cells",
     "text_of_unknown_cells",
-    "text_of_unknown_rows",
+    "text_of_unplaced_rows",
     "text_of_zeros",
 ]
-
-MOST_LINES = 5  # empty rows or columns that are named one by one
 
 
 def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
@@ -69,14 +65,6 @@ def text_of_left_cells(
     return f"{cells} missing{where}: {why}."
 
 
-def named_lines(noun: str, places: Sequence[object], total: int | None = None) -> str:
-    """Name some rows or columns; ``total`` counts them if only the first are given."""
-    if not places:
-        return ""
-    n = len(places) if total is None else total
-    return f"{noun if n == 1 else noun + 's'} {listed(places, MOST_LINES, n)}"
-
-
 def text_of_empty_lines(rows: str, columns: str) -> str:
     """Say in which named lines nothing is observed; empty when in none."""
     where = " and ".join(lines for lines in (rows, columns) if lines)
@@ -88,14 +76,19 @@ def text_of_empty_lines(rows: str, columns: str) -> str:
     )
 
 
-def text_of_unknown_rows(rows: Sequence[int]) -> str:
-    """Say that some rows have no factor."""
-    who = counted(len(rows), "row has", "rows have")
-    which = f"row {rows[0]}" if len(rows) == 1 else f"the first is row {rows[0]}"
-    whose = "its" if len(rows) == 1 else "their"
-    return (
-        f"{who} no observed cell with a known factor ({which}); {whose} factor is NaN."
-    )
+def text_of_unplaced_rows(without: Sequence[int], several: Sequence[int]) -> str:
+    """Say which rows have no factor: nothing to place them by, or several blocks."""
+    texts = []
+    for rows, what in (
+        (without, "no observed cell with a known factor"),
+        (several, "positive cells in several blocks, which share no scale"),
+    ):
+        if rows:
+            who = counted(len(rows), "row has", "rows have")
+            which = "row" if len(rows) == 1 else "the first is row"
+            whose = "its" if len(rows) == 1 else "their"
+            texts.append(f"{who} {what} ({which} {rows[0]}); {whose} factor is NaN.")
+    return " ".join(texts)
 
 
 def _of(name: str) -> str:

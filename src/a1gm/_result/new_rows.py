@@ -1,115 +1,325 @@
-"""Row factors of any rows for given column factors."""
+"""The one rule for rows of any origin: they are placed by their own cells.
+
+A missing cell gets its value from the row's observed cells of the same component:
+their sum over the sum of their columns' factors, times the factor of its own column.
+Where the row is nowhere positive in that component, reachability decides.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
 import numpy as np
 
-from a1gm._sources import AnySource, SparseSource
-from a1gm._observe.one_pass import check_faults
-from a1gm._base.float_range import product, row_sums
-from a1gm._observe.sparse import check_cells
-from a1gm._base.types import AnyArray, Bools, Floats, Negatives
+from a1gm._base.float_range import product
+from a1gm._base.types import Bools, Floats, Ints, Negatives
+from a1gm._observe.observe import observe
+from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.weights import observe_weighted
+from a1gm._result.fates import ZERO, fates_of_row
+from a1gm._result.messages import text_of_unplaced_rows
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._sources.cells import check_piece, check_stored_cells
+from a1gm._sources.dense import Source
+from a1gm._sources.read import AnySource
+from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["checked_factors", "find_faults", "refuse_bad_cells", "row_factors"]
+__all__ = ["NewRows", "Placed"]
 
-Fault = tuple[int, int, int, float]
+SPARE_BITS = 60  # cells whose sum overflows are divided by so many powers of two
 
 
-def row_factors(
-    source: AnySource, col_factor: Floats, negatives: Negatives = "raise"
-) -> Floats:
-    """Return r_i divided by the sum of the observed columns' factors.
+class Placed(Protocol):
+    """Rows that have their place: their factors, and the values of their holes."""
 
-    NaN for a row that observes nothing, or nothing but zero columns.
+    @property
+    def factors(self) -> Floats:
+        """Factor of each row; NaN where it has none, or several."""
+
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells; NaN where the data determine none."""
+
+    def unplaced(self) -> str:
+        """Say which rows have no factor, and why; empty for none."""
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Places rows, knowing the columns only.
+
+    Attributes
+    ----------
+    col_factor : ndarray
+        Factors of the columns.
+    graph : ColumnGraph
+        Which columns share a scale.
+    has_negatives : bool
+        Whether cells below zero are taken.
     """
-    known = ~np.isnan(col_factor)
-    h = np.where(known, col_factor, 0.0)
-    if isinstance(source, SparseSource):
-        check_cells(source, negatives, 0)
-        return _sparse_row_factors(source, h, known)
-    n = source.n_rows
-    sums, exponents = np.empty(n), np.empty(n, np.int32)
-    fitted, observes = np.empty(n), np.empty(n, bool)
-    for rows, block in source.blocks():
-        refuse_bad_cells(source, block, rows.start, negatives)
-        observed = ~np.isnan(block) & known
-        sums[rows], exponents[rows] = row_sums(np.where(observed, block, 0.0))
-        fitted[rows] = observed @ h
-        observes[rows] = observed.any(axis=1)
-    return _ratio(sums, fitted, observes, exponents)
+
+    col_factor: Floats
+    graph: ColumnGraph
+    has_negatives: bool = False
+
+    @property
+    def negatives(self) -> Negatives:
+        """What to do with cells below zero."""
+        return "allow" if self.has_negatives else "raise"
+
+    def place(self, source: AnySource, V: Any = None) -> Placed:
+        """Place the rows of a table; ``V`` are the weights of its cells, as read."""
+        if self.graph.is_single:
+            return _OneBlockRows(_row_factors(self, source, V), self.col_factor)
+        groups = _grouped(self, source, V)
+        return _SeveralBlocksRows(self, groups, source.n_rows)
+
+    def filled(self, values: Floats) -> Floats:
+        """Rows with their holes filled; NaN where the data determine no value."""
+        holes = np.isnan(values)
+        if not holes.any():
+            return values
+        parts = [(values, None, None, 0, 0)]
+        placed = self.place(Source(parts, *values.shape))
+        filled = values.copy(order="K")
+        # Column by column, which is how pieces of files are stored.
+        for j in np.flatnonzero(holes.any(axis=0)):
+            i = np.flatnonzero(holes[:, j])
+            filled[i, j] = placed.values(i, np.full(len(i), j))
+        return filled
 
 
-def _sparse_row_factors(source: SparseSource, h: Floats, known: Bools) -> Floats:
-    rows = source.lines
-    seen = ~source.missing & known[source.cols]
-    n = source.n_rows
-    sums = np.bincount(rows[seen], source.values[seen], minlength=n)
-    if source.absent == "missing":
-        fitted = np.bincount(rows[seen], h[source.cols[seen]], minlength=n)
-        return _ratio(sums, fitted, np.bincount(rows[seen], minlength=n) > 0)
-    hole = source.missing & known[source.cols]
-    holes = np.bincount(rows[hole], minlength=n)
-    fitted = h.sum() - np.bincount(rows[hole], h[source.cols[hole]], minlength=n)
-    # h.sum() less nearly all of itself would cancel: there the cells are read.
-    for row in np.flatnonzero(fitted < 0.25 * h.sum()):
-        fitted[row] = h[~np.isnan(source.rows(slice(row, row + 1))[0])].sum()
-    return _ratio(sums, fitted, holes < int(known.sum()))
+# ---------------------------------------------------------------------- one block
+@dataclass(frozen=True)
+class _OneBlockRows:
+    """Rows of a table in which every column has data and all hang together."""
 
+    factors: Floats
+    col_factor: Floats
 
-def _ratio(
-    sums: AnyArray,
-    fitted: AnyArray,
-    observes: AnyArray | np.bool,
-    exponent: AnyArray | int = 0,
-) -> Floats:
-    factors = product(sums, over=fitted, exponent=exponent)
-    return checked_factors(factors, sums != 0.0, observes, fitted)
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells."""
+        values: Floats = self.factors[i] * self.col_factor[j]
+        return values
 
-
-def checked_factors(
-    factors: Floats, has_data: Bools, observes: AnyArray | np.bool, fitted: AnyArray
-) -> Floats:
-    """Factor 0 for rows of zeros, NaN for unknown ones; no other may be 0 or infinite.
-
-    ``fitted`` is what the sum of a row's data was divided by.
-    """
-    known = has_data & (fitted != 0.0)
-    out = factors[known]
-    if not (np.isfinite(out).all() and out.all()):
-        row = int(np.flatnonzero(known)[np.argmin(np.isfinite(out) & (out != 0.0))])
-        msg = (
-            f"The factor of row {row} is outside the range of float64 (about 1e-308 to "
-            "1e308). Multiply the rows by a power of ten first."
+    def unplaced(self) -> str:
+        """Say which rows observe nothing."""
+        return text_of_unplaced_rows(
+            np.flatnonzero(np.isnan(self.factors)).tolist(), []
         )
-        raise NotRepresentableError(msg)
-    factors[~known] = np.nan
-    factors[~has_data & observes] = 0.0
+
+
+def _row_factors(rule: NewRows, source: AnySource, V: Any) -> Floats:
+    """Row sums over the sums of the observed columns' factors, pattern by pattern."""
+    if V is None:
+        seen = observe(source, negatives=rule.negatives)
+    else:
+        seen = observe_weighted(source, V)
+    line = slice(None) if seen.line_of_row is None else seen.line_of_row
+    reach = seen.statistics.reach(rule.col_factor)[line]
+    factors = product(seen.row_sums, over=reach, exponent=seen.exponent)
+    has_data = seen.row_sums != 0.0
+    factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
+    _check_range(factors, has_data)
     return factors
 
 
-def refuse_bad_cells(
-    source: AnySource,
-    block: Floats,
-    start: int,
-    negatives: Negatives = "raise",
-    row_offset: int = 0,
-) -> None:
-    """Raise for negative and infinite cells of a block of rows."""
-    negative, infinite = find_faults(block, start)
-    check_faults(source, negative, infinite, negatives, row_offset)
-
-
-def find_faults(block: Floats, start: int) -> tuple[Fault, Fault]:
-    """Negative and infinite cells of a block: how many, and the first with its value.
-
-    ``start`` is the place of the block's first row in the table.
-    """
-    faults: list[Fault] = []
-    for bad in ((block < 0.0) & ~np.isinf(block), np.isinf(block)):
-        n = int(bad.sum())
-        row, col = divmod(int(bad.argmax()), block.shape[1])
-        faults.append(
-            (n, row + start, col, float(block[row, col])) if n else (0, 0, 0, 0.0)
+def _check_range(factors: Floats, has_data: Bools) -> None:
+    bad = has_data & ~(np.isfinite(factors) & (factors != 0.0))
+    if bad.any():
+        msg = (
+            f"The factor of row {int(bad.argmax())} is outside the range of float64 "
+            "(about 1e-308 to 1e308). Multiply the rows by a power of ten first."
         )
-    return faults[0], faults[1]
+        raise NotRepresentableError(msg)
+
+
+# ----------------------------------------------------------------- several blocks
+@dataclass(frozen=True)
+class _Groups:
+    """What each row observes of each component.
+
+    ``key`` is row times number of components plus component, ascending; a key that is
+    not there stands for nothing observed, or, ``else_zeros``, for zeros.
+    """
+
+    key: Ints
+    sums: Floats
+    reach: Floats  # sum of the observed columns' factors
+    is_positive: Bools
+    is_touched: Bools  # something is observed
+    exponent: int = 0
+    else_zeros: bool = False
+
+
+class _SeveralBlocksRows:
+    """Rows placed in each component by what they observe of it."""
+
+    def __init__(self, rule: NewRows, groups: _Groups, n_rows: int) -> None:
+        self._rule, self._groups, self._n_rows = rule, groups, n_rows
+        self._fates: dict[bytes, Any] = {}
+
+    @cached_property
+    def _row_of_key(self) -> Ints:
+        return self._groups.key // self._rule.graph.n
+
+    @cached_property
+    def _n_positive(self) -> Ints:
+        """In how many components each row is positive."""
+        chosen = self._row_of_key[self._groups.is_positive]
+        return np.bincount(chosen, minlength=self._n_rows)
+
+    @cached_property
+    def factors(self) -> Floats:
+        """Factor of each row; NaN where it has none, or several."""
+        g, rows = self._groups, self._row_of_key
+        has_data = np.bincount(rows, g.sums != 0.0, minlength=self._n_rows) > 0
+        touched = np.bincount(rows, g.is_touched, minlength=self._n_rows) > 0
+        known = ~has_data & (touched | g.else_zeros)
+        factors = np.where(known, 0.0, np.nan)
+        own = np.flatnonzero(g.is_positive & (self._n_positive[rows] == 1))
+        found = product(g.sums[own], over=g.reach[own], exponent=g.exponent)
+        factors[rows[own]] = found
+        is_own = np.zeros(self._n_rows, bool)
+        is_own[rows[own]] = True
+        _check_range(factors, is_own)
+        return factors
+
+    def unplaced(self) -> str:
+        """Say which rows have no factor, and why."""
+        several = self._n_positive > 1
+        none = np.isnan(self.factors) & ~several
+        return text_of_unplaced_rows(
+            np.flatnonzero(none).tolist(), np.flatnonzero(several).tolist()
+        )
+
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells; NaN where the data determine none."""
+        g, n = self._groups, self._rule.graph.n
+        component = self._rule.graph.label[j].astype(np.int64)
+        key = i * n + component
+        at = np.minimum(np.searchsorted(g.key, key), max(len(g.key) - 1, 0))
+        is_there = np.zeros(len(i), bool)
+        if len(g.key):
+            is_there = g.key[at] == key
+        is_there &= component >= 0
+        out = np.full(len(i), np.nan)
+        touched = np.full(len(i), g.else_zeros) & (component >= 0)
+        touched[is_there] = g.is_touched[at[is_there]]
+        out[touched] = 0.0
+        own = np.flatnonzero(is_there)
+        own = own[g.is_positive[at[own]]]
+        h, place = self._rule.col_factor[j[own]], at[own]
+        out[own] = product(g.sums[place], h, over=g.reach[place], exponent=g.exponent)
+        rest = np.flatnonzero(~touched & (component >= 0))
+        out[rest] = self._unreached(i[rest], component[rest])
+        return out
+
+    def _unreached(self, i: Ints, component: Ints) -> Floats:
+        """0 or NaN for cells of components in which their row observes nothing."""
+        out = np.full(len(i), np.nan)
+        for row in np.unique(i):
+            chosen = i == row
+            fates = self._fates_of(int(row))[component[chosen]]
+            out[chosen] = np.where(fates == ZERO, 0.0, np.nan)
+        return out
+
+    def _fates_of(self, row: int) -> Any:
+        g, n = self._groups, self._rule.graph.n
+        keys = slice(*np.searchsorted(g.key, (row * n, (row + 1) * n)))
+        component = g.key[keys] - row * n
+        touched = np.full(n, g.else_zeros)
+        touched[component] = g.is_touched[keys]
+        own = np.zeros(n, bool)
+        own[component] = g.is_positive[keys]
+        name = np.packbits(own).tobytes() + np.packbits(touched).tobytes()
+        if name not in self._fates:
+            self._fates[name] = fates_of_row(
+                self._rule.graph, np.flatnonzero(own), np.flatnonzero(touched)
+            )
+        return self._fates[name]
+
+
+# ------------------------------------------------------------- grouping the cells
+_Cells: TypeAlias = tuple[
+    Ints, Ints, Floats, Floats | None
+]  # row, column, value, weight
+
+
+def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
+    """Group the observed cells by row and component of the column."""
+    for exponent in (0, SPARE_BITS):  # again, if a sum overflows
+        found = [_group(rule, c, exponent) for c in _observed_cells(rule, source, V)]
+        parts = [np.concatenate(part) for part in zip(*found, strict=True)]
+        if np.isfinite(parts[1]).all():
+            break
+    groups = _Groups(*parts, np.ones(len(parts[0]), bool), exponent)
+    if isinstance(source, SparseSource) and source.absent == "zero":
+        return _with_absent_zeros(rule, source, groups)
+    return groups
+
+
+def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:
+    """Yield the observed cells, some rows at a time; bad ones are refused."""
+    if isinstance(source, SparseSource):
+        check_stored_cells(source, rule.negatives)
+        seen = ~source.missing
+        rows, cols = source.lines[seen], source.cols[seen].astype(np.int64)
+        yield rows, cols, source.values[seen], None if V is None else V.values[seen]
+        return
+    for some, piece in source.blocks():
+        check_piece(source, piece, some.start, rule.negatives)
+        i, j = np.nonzero(~np.isnan(piece))
+        v = None if V is None else V[some][i, j]
+        yield i + some.start, j, piece[i, j], v
+
+
+def _group(
+    rule: NewRows, cells: _Cells, exponent: int
+) -> tuple[Ints, Floats, Floats, Bools]:
+    rows, cols, x, v = cells
+    label = rule.graph.label[cols]
+    used = label >= 0 if v is None else (label >= 0) & (v > 0.0)
+    rows, cols, x, label = rows[used], cols[used], x[used], label[used]
+    share = np.nan_to_num(rule.col_factor[cols])
+    x = np.ldexp(x, -exponent) if exponent else x
+    is_tied = (x != 0.0) & (share > 0.0)
+    if v is not None:
+        x, share = x * v[used], share * v[used]
+    key, place = np.unique(rows * rule.graph.n + label, return_inverse=True)
+    size = len(key)
+    positive = np.bincount(place[is_tied], minlength=size) > 0
+    reach = weighted_counts(place, share, size)
+    return key, weighted_counts(place, x, size), reach, positive
+
+
+def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> _Groups:
+    """Let the absent cells count as zeros: all cells but the holes are observed."""
+    graph = rule.graph
+    h, label = np.nan_to_num(rule.col_factor), graph.label
+    known = label >= 0
+    all_reach = weighted_counts(label[known], h[known], graph.n)
+    all_cols = np.bincount(label[known], minlength=graph.n)
+    holes = np.flatnonzero(source.missing & known[source.cols])
+    hole_cols = source.cols[holes]
+    hole_key = source.lines[holes] * graph.n + label[hole_cols]
+    key = np.union1d(stored.key, hole_key)
+    component = key % graph.n
+    at = np.searchsorted(key, hole_key)
+    n_holes = np.bincount(at, minlength=len(key))
+    reach = all_reach[component] - weighted_counts(at, h[hole_cols], len(key))
+    # Nearly all of a sum taken away would cancel: there the cells are read.
+    for k in np.flatnonzero(reach < 0.25 * all_reach[component]):
+        row = int(key[k] // graph.n)
+        seen = ~np.isnan(source.rows(slice(row, row + 1))[0])
+        reach[k] = h[seen & (label == component[k])].sum()
+    sums, is_positive = np.zeros(len(key)), np.zeros(len(key), bool)
+    place = np.searchsorted(key, stored.key)
+    sums[place], is_positive[place] = stored.sums, stored.is_positive
+    touched = n_holes < all_cols[component]
+    return _Groups(
+        key, sums, reach, is_positive, touched, stored.exponent, else_zeros=True
+    )

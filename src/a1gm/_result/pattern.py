@@ -4,46 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits
-from a1gm._sources import read_input
-from a1gm._kernel import kernel
-from a1gm._observe.one_pass import observe
-from a1gm._observe.statistics import PairStatistics, Statistics, TableStatistics
-from a1gm._base.types import Absent, Bools, Ints
+from a1gm._base.types import Absent, Ints
 from a1gm._base.words import counted
+from a1gm._observe.observe import observe
+from a1gm._observe.statistics import Statistics
+from a1gm._result.fates import UNBOUNDED, Fates, fates_of
+from a1gm._result.hole_shapes import shape_of
+from a1gm._result.rows import HeldRows
+from a1gm._solve.dispatch import solve_observation
+from a1gm._sources.read import AnySource, read_input
 
-if TYPE_CHECKING:
-    from a1gm._result.solved import SolvedTable
-
-__all__ = ["MissingPattern", "make_pattern"]
+__all__ = ["MissingPattern"]
 
 
 class MissingPattern:
     """The pattern of missing cells of a table.
 
-    Use ``MissingPattern.of(X)``, or ``fit.pattern``.
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        Anything ``a1gm.fit`` accepts; negative cells do not matter here.
+    absent : {"missing", "zero"}, optional
+        For SciPy sparse tables, what an absent cell is.
 
     Examples
     --------
     >>> import numpy as np, a1gm
     >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
-    >>> a1gm.MissingPattern.of(X).is_grid_like
+    >>> a1gm.MissingPattern(X).is_grid_like
     True
     """
 
-    def __init__(
-        self,
-        statistics: Statistics,
-        rows_per_line: Ints,
-        make_fit: Callable[[], SolvedTable],
-    ) -> None:
-        self._statistics = statistics
-        self._rows_per_line = rows_per_line
-        self._make_fit = make_fit
+    def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
+        source = read_input(X, absent=absent)
+        seen = observe(source, negatives="allow")
+        n_lines = seen.statistics.n_lines
+        rows_per_line = np.ones(n_lines, np.int64)
+        if seen.line_of_row is not None:
+            rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
+        self._set(seen.statistics, rows_per_line, lambda: _fates_of_table(source))
 
     @classmethod
     def of(cls, X: Any, *, absent: Absent | None = None) -> MissingPattern:
@@ -60,22 +63,32 @@ class MissingPattern:
         -------
         MissingPattern
         """
-        from a1gm._api.fit import fit_pattern
+        return cls(X, absent=absent)
 
-        source = read_input(X, absent=absent)
-        seen = observe(source, negatives="allow")
-        n_lines = seen.statistics.n_lines
-        if seen.line_of_row is None:
-            rows_per_line = np.ones(n_lines, np.int64)
-        else:
-            rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
-        return make_pattern(
-            seen.statistics, rows_per_line, lambda: fit_pattern(seen, source)
-        )
+    @classmethod
+    def of_statistics(
+        cls,
+        statistics: Statistics,
+        rows_per_line: Ints,
+        find_blocks: Callable[[], tuple[int, int]],
+    ) -> MissingPattern:
+        """Describe the holes of a table that was observed before.
 
-    @cached_property
-    def _fit(self) -> SolvedTable:
-        return self._make_fit()
+        ``find_blocks`` gives the number of blocks, and of cells not determined.
+        """
+        made = cls.__new__(cls)
+        made._set(statistics, rows_per_line, find_blocks)
+        return made
+
+    def _set(
+        self,
+        statistics: Statistics,
+        rows_per_line: Ints,
+        find_blocks: Callable[[], tuple[int, int]],
+    ) -> None:
+        self._shape = shape_of(statistics, rows_per_line)
+        self._rows_per_line = rows_per_line
+        self._find_blocks = find_blocks
 
     # ------------------------------------------------------------------ counting
     @property
@@ -86,38 +99,22 @@ class MissingPattern:
     @property
     def n_cols(self) -> int:
         """Columns of the table."""
-        return self._statistics.n_cols
-
-    @cached_property
-    def _observed(self) -> Bools:
-        """Distinct row patterns."""
-        if isinstance(self._statistics, TableStatistics):
-            return self._statistics.observed
-        return np.unique(self._observed_lines, axis=0)
-
-    @cached_property
-    def _observed_lines(self) -> Bools:
-        return self._statistics.observed_lines(slice(0, self._statistics.n_lines))
+        return self._shape.n_cols
 
     @property
-    def _has_observed(self) -> bool:
-        return bool(self._observed.any())
-
-    @cached_property
     def missing_per_col(self) -> Ints:
         """Missing cells in each column."""
-        counts: Ints = self._rows_per_line @ (~self._observed_lines).astype(np.int64)
-        return counts
+        return self._shape.missing_per_col
 
     @cached_property
     def n_missing(self) -> int:
         """Missing cells."""
         return int(self.missing_per_col.sum())
 
-    @cached_property
+    @property
     def n_rows_with_missing(self) -> int:
         """Rows with at least one missing cell."""
-        return int(self._rows_per_line[~self._observed_lines.all(axis=1)].sum())
+        return self._shape.n_rows_with_missing
 
     @property
     def n_cols_with_missing(self) -> int:
@@ -127,12 +124,12 @@ class MissingPattern:
     @property
     def n_row_patterns(self) -> int:
         """Distinct patterns of the rows."""
-        return len(self._observed)
+        return self._shape.n_row_patterns
 
-    @cached_property
+    @property
     def n_col_patterns(self) -> int:
         """Distinct patterns of the columns."""
-        return len(np.unique(self._observed.T, axis=0))
+        return self._shape.n_col_patterns
 
     # --------------------------------------------------------------------- shape
     @property
@@ -152,50 +149,41 @@ class MissingPattern:
             return 1.0
         return self.n_rows_with_missing * self.n_cols_with_missing / self.n_missing
 
-    @cached_property
+    @property
     def is_nested(self) -> bool:
         """Whether the row patterns contain one another: a staircase."""
-        by_size = self._observed[np.argsort(self._observed.sum(axis=1))]
-        return not (by_size[:-1] & ~by_size[1:]).any()
-
-    @cached_property
-    def _reduced(self) -> Any:
-        """The peeling of the pattern alone, as if every observed cell were 1."""
-        observed = self._observed
-        rows, cols = observed.sum(axis=1), observed.sum(axis=0)
-        reduced = kernel.reduce_mask(
-            pack_bits(observed), rows.astype(float), cols.astype(float), True, False
-        )
-        if reduced is not None:
-            return reduced
-        ptr = np.concatenate(([0], np.cumsum(rows))).astype(np.int64)
-        met = np.nonzero(observed)[1].astype(np.int32)
-        return kernel.reduce_pairs(ptr, met, np.ones(len(met)), None, self.n_cols)
+        return self._shape.is_nested
 
     @property
     def has_closed_form(self) -> bool:
         """Whether there is a formula: every cycle of six or more has two chords."""
-        return self.is_nested or bool(self._reduced.core_shape[0] == 0)
+        return self.is_nested or bool(self._shape.reduced.core_shape[0] == 0)
 
     @property
     def core_shape(self) -> tuple[int, int]:
         """Groups left after peeling; one cell per block if there is a closed form."""
         if self.is_nested:
             return (1, 1)
-        rows, cols = self._reduced.core_shape
-        roots = self._reduced.n_roots
+        rows, cols = self._shape.reduced.core_shape
+        roots = self._shape.reduced.n_roots
         return int(rows + roots), int(cols + roots)
 
     # -------------------------------------------------------------- what is known
     @cached_property
+    def _blocks(self) -> tuple[int, int]:
+        if self._shape.n_observed == 0:
+            return 0, self.n_missing
+        return self._find_blocks()
+
+    @property
     def n_blocks(self) -> int:
         """Blocks with data of their own."""
-        return self._fit.n_blocks if self._has_observed else 0
+        return self._blocks[0]
 
-    @cached_property
+    @property
     def n_undetermined(self) -> int:
         """Missing cells that the data do not determine."""
-        return self._fit.n_undetermined if self._has_observed else self.n_missing
+        return self._blocks[1]
 
     @property
     def shape_name(self) -> str:
@@ -214,10 +202,9 @@ class MissingPattern:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: what a fit says of them travels."""
         return {
-            "_statistics": self._statistics.without_values(),
+            "_shape": self._shape,
             "_rows_per_line": self._rows_per_line,
-            "n_blocks": self.n_blocks,
-            "n_undetermined": self.n_undetermined,
+            "_blocks": self._blocks,
         }
 
     def __repr__(self) -> str:
@@ -231,12 +218,18 @@ class MissingPattern:
         )
 
 
-def make_pattern(
-    statistics: Statistics, rows_per_line: Ints, make_fit: Callable[[], SolvedTable]
-) -> MissingPattern:
-    """Describe the holes, by the observed cells alone where those are listed."""
-    if isinstance(statistics, PairStatistics):
-        from a1gm._result.sparse_pattern import SparsePattern
+def _fates_of_table(source: AnySource) -> tuple[int, int]:
+    """Blocks and undetermined cells; negative cells count as positive ones."""
+    seen = observe(source, negatives="allow")
+    if seen.n_negative:
+        source = source.observed_as_ones()
+        seen = observe(source)
+    # One sweep is enough: the blocks do not depend on the factors.
+    solved = solve_observation(seen, source, tol=1.0, max_iter=2)
+    rows = HeldRows(seen.row_sums, seen.line_of_row, seen.statistics.n_lines)
+    return solved.factors.n_blocks, n_undetermined(fates_of(solved, rows))
 
-        return SparsePattern(statistics, rows_per_line, make_fit)
-    return MissingPattern(statistics, rows_per_line, make_fit)
+
+def n_undetermined(fates: Fates) -> int:
+    """Missing cells that cannot be known (unbounded and undetermined)."""
+    return int(fates.totals.fates[UNBOUNDED:].sum())

@@ -4,271 +4,266 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from a1gm._solve.components import Components
-from a1gm._solve.column_graph import ColumnGraph
-from a1gm._solve.expand import Factors
-from a1gm._result.fates import FATES
-from a1gm._observe.statistics import (
-    PairStatistics,
-    Statistics,
-    TableStatistics,
-    WideStatistics,
-)
-from a1gm._result.stream import ColumnStream, Totals
-from a1gm._result.streamed import StreamedFit
+from a1gm._base.atomic import atomic_write
 from a1gm._base.types import AnyArray
-from a1gm.exceptions import ModelFileError, ParameterError
-from a1gm._result.model_file import read_model, write_model
-from a1gm._result.fit import RankOneFit
+from a1gm._base.version import __version__
+from a1gm._observe.codec import (
+    labels_from_json,
+    labels_to_json,
+    put_together,
+    read_archive,
+    take_apart,
+    write_archive,
+)
+from a1gm._observe.statistics import (
+    MaskStatistics,
+    PairStatistics,
+    PatternStatistics,
+    Statistics,
+)
+from a1gm._result.fates import FATES, Totals
+from a1gm._result.rows import GoneRows, HeldRows, RowStore
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import Components
+from a1gm._solve.dispatch import Solved
+from a1gm._solve.factors import Factors
+from a1gm.exceptions import FileFormatError, MissingFileError, ModelFileError
 
-__all__ = ["load", "save_fit"]
+__all__ = ["read_fit", "save_fit"]
 
 KIND = "RankOneFit"
-COLUMNS_ONLY = "columns only"
-STATISTICS: dict[str, type[Any]] = {
-    "table": TableStatistics,
-    "wide": WideStatistics,
+STATISTICS: dict[str, type[Statistics]] = {
+    "patterns": PatternStatistics,
+    "mask": MaskStatistics,
     "pairs": PairStatistics,
 }
+FACTORS = ("line_factor", "line_scale", "col_factor")
+PLAIN = ("absent", "backend", "exponent", "is_signed", "is_weighted")
 
 
-def load(path: str | os.PathLike[str]) -> RankOneFit:
-    """Read a fit that ``fit.save(path)`` wrote.
+# ------------------------------------------------------------------------- writing
+def save_fit(
+    state: dict[str, Any], path: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write the state of a fit to a file, whole or not at all."""
+    solved, rows, table = state["solved"], state["rows"], state["table"]
+    is_held = isinstance(rows, HeldRows)
+    content: dict[str, Any] = {
+        "tol": float(state["tol"]),
+        "on_undetermined": state["on_undetermined"],
+        "certificate": _number(state["certificate"]),
+        "divergence": _number(state["divergence"]),
+        "row_labels": labels_to_json(state["row_labels"]) if is_held else None,
+        "col_labels": labels_to_json(state["col_labels"]),
+        "table": {name: getattr(table, name) for name in PLAIN},
+        "n_rows": int(rows.n_rows),
+    }
+    arrays: dict[str, AnyArray] = {}
+    parts: dict[str, Any] = {"factors": solved.factors}
+    if is_held:
+        arrays["row_factor"] = rows.factor
+        if rows.line_of_row is not None:
+            arrays["line_of_row"] = rows.line_of_row
+    kind = {made: name for name, made in STATISTICS.items()}.get(
+        type(solved.statistics)
+    )
+    if kind is None or (isinstance(rows, GoneRows) and rows.counts is None):
+        # As many patterns as rows: of the mask only what the columns know is kept.
+        parts |= {"graph": state["graph"], "totals": state["totals"]}
+    else:
+        content["statistics_kind"] = kind
+        parts["statistics"] = solved.statistics
+        if solved.components is not None:
+            parts["components"] = solved.components
+        if not is_held:
+            every = slice(0, solved.statistics.n_lines)
+            arrays["counts"], arrays["zero_counts"] = rows.line_counts(every)
+    for part, value in parts.items():
+        content[part] = take_apart(part, value, arrays)
+    with atomic_write(path, overwrite=overwrite) as file:
+        write_archive(file, KIND, content, arrays, version=__version__)
 
-    Parameters
-    ----------
-    path : path-like
-        The file. Nothing in it is executed, and sizes are checked before memory is
-        taken.
 
-    Returns
-    -------
-    RankOneFit
-        The same factors, certificate and knowledge of what can be known; the data
-        themselves are not in the file.
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+# ------------------------------------------------------------------------- reading
+def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the state of a fit, every part of it checked.
 
     Raises
     ------
     ModelFileError
-        The file is damaged, hostile, of something else, or of a newer release.
+        The file is damaged, hostile, of something else, or of another release.
     MissingFileError
-        There is no such file; it is a ``FileNotFoundError`` as well.
-
-    Examples
-    --------
-    >>> import numpy as np, a1gm, tempfile, pathlib
-    >>> X = np.array([[1.0, 2.0], [2.0, np.nan]])
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
-    >>> a1gm.fit(X).save(path)
-    >>> a1gm.load(path).impute(X)
-    array([[1., 2.],
-           [2., 4.]])
+        There is no such file.
     """
-    kind, content, arrays = read_model(path)
-    if kind != KIND:
-        msg = f"{path} is refused: it holds a {kind!r}, and only {KIND!r} is known."
-        raise ModelFileError(msg)
+    place = Path(path)
     try:
-        fit = _fit_of(content, arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        msg = (
-            f"{path} is refused: its parts do not make a fit ({error!r}). Save the "
-            "model again with its save()."
+        content, arrays = read_archive(place, place.stat().st_size, KIND)
+        return _state_of(content, arrays)
+    except FileNotFoundError:
+        msg = f"{place} does not exist. Check the path; save() of a fit writes a model."
+        raise MissingFileError(msg) from None
+    except IsADirectoryError:
+        raise _refusal(place, "it is a folder", "Name a file in it.") from None
+    except FileFormatError as error:
+        raise _refusal(place, str(error)) from error
+    except OSError as error:
+        why = f"it cannot be read ({error.strerror or error})"
+        raise _refusal(place, why, "Check the file and its permissions.") from error
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        why = f"its parts do not make a fit ({error})"
+        raise _refusal(place, why) from error
+
+
+def _refusal(
+    place: Path, why: str, what_to_do: str = "Save the model again with its save()."
+) -> ModelFileError:
+    return ModelFileError(f"{place} is refused: {why}. {what_to_do}")
+
+
+def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str, Any]:
+    state = _plain_state(content)
+    factors = put_together("factors", Factors, content, arrays)
+    n_rows = content["n_rows"]
+    _need(type(n_rows) is int and 0 < n_rows < 2**62, "the number of rows")
+    n_cols = len(factors.col_factor)
+    if "statistics_kind" in content:
+        statistics = _statistics_of(content, arrays, signed=state["table"]["is_signed"])
+        _check_factors(factors, statistics.n_lines, statistics.n_cols)
+        components = _components_of(content, arrays, statistics)
+        solved = Solved(factors, statistics, components)
+        rows = _rows_of(arrays, statistics.n_lines, n_rows)
+        totals = None
+    else:
+        _check_factors(factors, 0, n_cols)
+        graph = put_together("graph", ColumnGraph, content, arrays)
+        graph.check()
+        _need(len(graph.label) == n_cols, "the graph of the columns")
+        totals = put_together("totals", Totals, content, arrays)
+        _check_totals(totals)
+        none = MaskStatistics(
+            np.zeros((0, -(-n_cols // 64)), np.uint64),
+            None,
+            np.zeros(0),
+            np.zeros(n_cols),
         )
-        raise ModelFileError(msg) from error
-    _check_shapes(fit, path)
-    return fit
+        solved, rows = Solved(factors, none, None, graph), GoneRows(n_rows)
+    state |= {"solved": solved, "rows": rows, "totals": totals}
+    state["row_labels"] = labels_from_json(content["row_labels"], n_rows)
+    state["col_labels"] = labels_from_json(content["col_labels"], n_cols)
+    return state
 
 
-def save_fit(fit: RankOneFit, path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Write a fit to a file, whole or not at all."""
-    # A streamed fit is saved without its rows, which may be more than memory holds.
-    has_rows = fit._has_rows and type(fit) is RankOneFit
-    _check_can_be_saved(fit)
-    content: dict[str, Any] = {
-        "tol": fit.tol,
-        "exponent": fit._exponent,
-        "has_negatives": fit._has_negatives,
-        "on_undetermined": fit._on_undetermined,
-        "has_rows": has_rows,
-        "absent": fit._absent,
-        "backend": fit._backend,
-        "divergence": _number(fit.divergence) if has_rows else None,
-        "row_labels": _plain_labels(fit.row_labels) if has_rows else None,
-        "col_labels": _plain_labels(fit.col_labels),
-    }
-    arrays: dict[str, AnyArray] = {"row_factor": np.zeros(0)}
-    if has_rows:
-        arrays["row_factor"] = fit._row_factor
-    if has_rows and fit._line_of_row is not None:
-        arrays["line_of_row"] = fit._line_of_row
-    for part, value in _parts_of(fit, content).items():
-        content[part] = _take_apart(part, value, arrays)
-    write_model(path, KIND, content, arrays, overwrite=overwrite)
+def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
+    tol, how, table = content["tol"], content["on_undetermined"], content["table"]
+    _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
+    _need(how in ("warn", "raise", "ignore"), "on_undetermined")
+    _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
+    _need(table["absent"] in (None, "missing", "zero"), "absent")
+    _need(table["backend"] is None or isinstance(table["backend"], str), "backend")
+    exponent = table["exponent"]
+    _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
+    for name in ("is_signed", "is_weighted"):
+        _need(isinstance(table[name], bool), name)
+    state = {"tol": tol, "on_undetermined": how, "table": table}
+    for name in ("certificate", "divergence"):
+        value = content[name]
+        _need(value is None or type(value) is float, name)
+        state[name] = math.nan if value is None else value
+    return state
 
 
-def _parts_of(fit: RankOneFit, content: dict[str, Any]) -> dict[str, Any]:
-    """Say which dataclasses make the fit, and note their kind in the content."""
-    parts: dict[str, Any] = {"factors": fit._factors}
-    if isinstance(fit, StreamedFit) and not isinstance(
-        fit._statistics, TableStatistics
-    ):
-        # As many patterns as rows: of the mask only what the columns know is kept.
-        content["statistics_kind"] = COLUMNS_ONLY
-        content["n_rows"] = fit.n_rows
-        fates = fit._knowledge.counts
-        totals = Totals(fit.n_empty_rows, fit._given_up.n, fates)
-        return parts | {"graph": fit._stream.graph, "totals": totals}
-    names = {kind: name for name, kind in STATISTICS.items()}
-    content["statistics_kind"] = names[type(fit._statistics)]
-    parts["statistics"] = fit._statistics
-    if fit._components is not None:
-        parts["components"] = fit._components
-    return parts
+def _statistics_of(
+    content: dict[str, Any], arrays: dict[str, AnyArray], *, signed: bool
+) -> Statistics:
+    made = STATISTICS[content["statistics_kind"]]
+    statistics = put_together("statistics", made, content, arrays)
+    statistics.check()
+    if not signed:
+        sums = arrays["statistics.sums"]
+        _need(not (sums < 0.0).any(), "a sum")
+        _need(not (statistics.col_sums < 0.0).any(), "a sum")
+    return statistics
 
 
-def _check_can_be_saved(fit: RankOneFit) -> None:
-    kind = type(fit).__name__
-    if kind not in ("RankOneFit", "StreamedFit"):
-        msg = (
-            f"This {kind} cannot be saved to a file on its own: it needs the tables "
-            "it was made from. Keep its col_factor, or use pickle."
-        )
-        raise ParameterError(msg)
+def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
+    for name in FACTORS:
+        found = getattr(factors, name)
+        _need_array(found, "f8", n_cols if name == "col_factor" else n_lines, name)
+        _need(not (np.isinf(found).any() or (found < 0.0).any()), name)
+    _need(n_cols > 0, "the number of columns")
+    n = factors.n_blocks
+    _need(type(n) is int and 0 <= n <= n_cols, "n_blocks")
+    _need_labels(factors.line_block, n_lines, n, "line_block")
+    _need_labels(factors.col_block, n_cols, n, "col_block")
+    _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
+    _need(type(factors.n_iter) is int and factors.n_iter >= 0, "n_iter")
+    _need(type(factors.gap) is float and factors.gap >= 0.0, "gap")
+    _need(isinstance(factors.all_inside, bool), "all_inside")
+    if factors.all_inside and n_lines:
+        inside = not (factors.line_block.any() or factors.col_block.any())
+        _need(inside and n == 1, "all_inside")
 
 
-def _take_apart(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, Any]:
-    """Put the arrays of a dataclass with the others, and return the rest."""
-    rest: dict[str, Any] = {}
-    for field in fields(value):
-        found = getattr(value, field.name)
-        if isinstance(found, np.ndarray):
-            arrays[f"{part}.{field.name}"] = found
-        else:
-            rest[field.name] = found.item() if isinstance(found, np.generic) else found
-    return rest
-
-
-def _put_together(
-    part: str, kind: type[Any], content: dict[str, Any], arrays: dict[str, AnyArray]
-) -> Any:
-    values = dict(content[part])
-    for field in fields(kind):
-        name = f"{part}.{field.name}"
-        if name in arrays:
-            values[field.name] = arrays[name]
-    return kind(**values)
-
-
-def _fit_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> RankOneFit:
-    factors: Factors = _put_together("factors", Factors, content, arrays)
-    common = {
-        "row_factor": arrays["row_factor"],
-        "col_factor": factors.col_factor,
-        "factors": factors,
-        "source": None,
-        "exponent": int(content["exponent"]),
-        "has_negatives": bool(content["has_negatives"]),
-        "tol": float(content["tol"]),
-        "row_labels": content["row_labels"],
-        "col_labels": content["col_labels"],
-        "on_undetermined": content["on_undetermined"],
-        "has_rows": bool(content["has_rows"]),
-    }
-    if content["statistics_kind"] == COLUMNS_ONLY:
-        return _columns_fit(content, arrays, common)
-    kind = STATISTICS[content["statistics_kind"]]
-    statistics: Statistics = _put_together("statistics", kind, content, arrays)
-    components = None
-    if "components" in content:
-        components = _put_together("components", Components, content, arrays)
-    fit = RankOneFit(
-        statistics=statistics,
-        line_of_row=arrays.get("line_of_row"),
-        components=components,
-        **common,
-    )
-    fit._absent, fit._backend = content["absent"], content["backend"]
-    if content["divergence"] is not None:
-        fit.__dict__["divergence"] = float(content["divergence"])
-    return fit
-
-
-def _columns_fit(
-    content: dict[str, Any], arrays: dict[str, AnyArray], common: dict[str, Any]
-) -> StreamedFit:
-    """Put together the fit of a table whose rows were left behind."""
-    graph = _put_together("graph", ColumnGraph, content, arrays)
-    totals = _put_together("totals", Totals, content, arrays)
-    stream = ColumnStream(int(content["n_rows"]), graph, totals)
-    rest = {"statistics": None, "line_of_row": None, "components": None}
-    return StreamedFit(stream=stream, **(common | rest | {"has_rows": False}))
-
-
-def _check_shapes(fit: RankOneFit, path: str | os.PathLike[str]) -> None:
-    """Refuse parts that do not fit together: they would be read out of bounds."""
-    if isinstance(fit, StreamedFit):
-        _check_columns_fit(fit, path)
-        return
-    n_lines, n_cols = fit._statistics.n_lines, fit._statistics.n_cols
-    factors = fit._factors
-    sizes = [
-        (len(factors.line_factor), n_lines),
-        (len(factors.line_block), n_lines),
-        (len(factors.col_factor), n_cols),
-        (len(factors.col_block), n_cols),
-    ]
-    if fit._components is not None:
-        sizes += [(len(fit._components.line), n_lines)]
-        sizes += [(len(fit._components.col), n_cols)]
-    if fit._has_rows:
-        rows = n_lines if fit._line_of_row is None else len(fit._line_of_row)
-        sizes += [(len(fit._row_factor), rows)]
-    ranges = [(fit._line_of_row, n_lines)]
-    if isinstance(fit._statistics, PairStatistics):
-        ranges += [(fit._statistics.cols, n_cols)]
-    in_range = all(
-        index is None or not len(index) or (index.min() >= 0 and index.max() < n)
-        for index, n in ranges
-    )
-    if not in_range or any(found != expected for found, expected in sizes):
-        raise _misfit(path)
-
-
-def _check_columns_fit(fit: StreamedFit, path: str | os.PathLike[str]) -> None:
-    graph, n_cols = fit._stream.graph, len(fit.col_factor)
-    assert fit._stream.totals is not None
-    shapes = [
-        (graph.label.shape, (n_cols,)),
-        (fit._factors.col_block.shape, (n_cols,)),
-        (graph.reach.shape, (graph.n, graph.n)),
-        (fit._stream.totals.fates.shape, (len(FATES),)),
-    ]
-    kinds = [(graph.label, "i"), (graph.reach, "b"), (fit._stream.totals.fates, "i")]
-    if any(found != expected for found, expected in shapes) or any(
-        array.dtype.kind != kind for array, kind in kinds
-    ):
-        raise _misfit(path)
-    if n_cols and not (graph.label.min() >= -1 and graph.label.max() < graph.n):
-        raise _misfit(path)
-
-
-def _misfit(path: str | os.PathLike[str]) -> ModelFileError:
-    return ModelFileError(f"{path} is refused: its arrays do not fit together.")
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _plain_labels(labels: Any) -> list[Any] | None:
-    """Labels as JSON keeps them: numbers and texts; anything else by its text."""
-    if labels is None:
+def _components_of(
+    content: dict[str, Any], arrays: dict[str, AnyArray], statistics: Statistics
+) -> Components | None:
+    if "components" not in content:
         return None
-    plain = (x.item() if isinstance(x, np.generic) else x for x in labels)
-    return [x if isinstance(x, str | int | float) else str(x) for x in plain]
+    found = put_together("components", Components, content, arrays)
+    n = statistics.n_lines + statistics.n_cols
+    _need_labels(found.line, statistics.n_lines, n, "components.line")
+    _need_labels(found.col, statistics.n_cols, n, "components.col")
+    return found
+
+
+def _rows_of(arrays: dict[str, AnyArray], n_lines: int, n_rows: int) -> RowStore:
+    if "row_factor" not in arrays:
+        counts, zero_counts = arrays["counts"], arrays["zero_counts"]
+        for found in (counts, zero_counts):
+            _need_array(found, "i8", n_lines, "counts")
+            _need(not (found < 0).any(), "counts")
+        _need(not (zero_counts > counts).any(), "zero_counts")
+        _need(int(counts.sum()) == n_rows, "counts")
+        return GoneRows(n_rows, counts, zero_counts)
+    factor, line_of_row = arrays["row_factor"], arrays.get("line_of_row")
+    _need_array(factor, "f8", n_rows, "row_factor")
+    _need(not (np.isinf(factor).any() or (factor < 0.0).any()), "row_factor")
+    if line_of_row is None:
+        _need(n_rows == n_lines, "row_factor")
+    else:
+        is_index = line_of_row.dtype.kind in "iu" and line_of_row.shape == (n_rows,)
+        _need(is_index, "line_of_row")
+        in_range = line_of_row.min() >= 0 and line_of_row.max() < n_lines
+        _need(bool(in_range), "line_of_row")
+    return HeldRows(factor, line_of_row, n_lines)
+
+
+def _check_totals(totals: Totals) -> None:
+    _need_array(totals.fates, "i8", len(FATES), "totals.fates")
+    numbers = (totals.n_empty_rows, totals.n_given_up)
+    _need(all(type(n) is int and n >= 0 for n in numbers), "totals")
+
+
+def _need_array(array: Any, dtype: str, n: int, name: str) -> None:
+    is_right = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
+    _need(is_right and array.shape == (n,), name)
+
+
+def _need_labels(labels: Any, n: int, most: int, name: str) -> None:
+    _need_array(labels, "i4", n, name)
+    _need(not n or bool(labels.min() >= -1 and labels.max() < most), name)
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        msg = f"{what} is not what a fit has"
+        raise ValueError(msg)

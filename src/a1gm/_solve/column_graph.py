@@ -1,48 +1,101 @@
-"""Which columns share a scale, and what that says of any row's holes.
+"""Which columns share a scale, and which components lead to which.
 
-The graph of ``_blocks`` seen from its columns: column j leads to column k when some row
-is positive at j and observes k. A row belongs to the component of its positive columns,
-so the columns alone decide the fate of every hole, and rows need not be remembered.
+The graph of ``components`` seen from its columns: column j leads to column k when some
+row is positive at j and observes k. A row belongs to the component of its positive
+columns, so the columns alone decide what can be known of any row's holes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from a1gm._result.fates import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
-from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.types import Bools, SmallInts, Words
+from a1gm._observe.disk import DiskStatistics
+from a1gm._observe.row_log import MaskLog
+from a1gm._observe.statistics import Statistics
+from a1gm._solve.components import Components
 
 __all__ = ["ColumnGraph"]
-
-#: Component of rows that observe nothing, of rows of zeros, and of rows whose positive
-#: cells lie in several components (none of the rows that were fitted do).
-NOTHING, ZEROS, SEVERAL = -1, -2, -3
 
 
 @dataclass(frozen=True)
 class ColumnGraph:
-    """Components of the columns and which reaches which.
+    """Components of the columns and the edges between them.
 
     Attributes
     ----------
     label : ndarray of int32, shape (n_cols,)
         Component of each column; -1 when nothing is observed in it.
-    reach : ndarray of bool, shape (n_components, n_components)
-        Whether the first component leads to the second; each leads to itself.
+    edges : ndarray of int32, shape (n_edges, 2)
+        Pairs of different components, the first of which leads to the second.
+    n : int
+        Number of components; some may have no column.
     """
 
     label: SmallInts
-    reach: Bools
+    edges: SmallInts
+    n: int
 
     @classmethod
-    def of_edges(cls, edges: Bools, observed: Bools) -> ColumnGraph:
-        """Build the graph from a table of edges between columns."""
-        if _is_strongly_connected(edges, observed):
-            one = np.ones((1, 1), bool)
-            return cls(np.where(observed, 0, -1).astype(np.int32), one)
+    def single(cls, n_cols: int) -> ColumnGraph:
+        """Return the usual graph: all columns in one component."""
+        return cls(np.zeros(n_cols, np.int32), _no_edges(), 1)
+
+    @classmethod
+    def of_blocks(cls, col_block: SmallInts, n: int) -> ColumnGraph:
+        """Return components that know nothing of one another."""
+        return cls(col_block, _no_edges(), n)
+
+    @classmethod
+    def of_components(
+        cls, statistics: Statistics, components: Components, has_data: Bools
+    ) -> ColumnGraph:
+        """Gather the edges of the lines that have data."""
+        n = components.n
+        found = [np.zeros(0, np.int64)]
+        for i, j, _ in statistics.cells():
+            heads = components.line[i].astype(np.int64)
+            tails = components.col[j].astype(np.int64)
+            between = (heads != tails) & has_data[i]
+            found.append(np.unique((heads * n + tails)[between]))
+        edges = np.stack(np.divmod(np.unique(np.concatenate(found)), max(n, 1)), 1)
+        return cls(components.col, edges.astype(np.int32), n)
+
+    @classmethod
+    def of_disk(cls, statistics: DiskStatistics) -> ColumnGraph:
+        """Find the components of a mask in a file, pass by pass over it."""
+        log, observed = statistics.log, statistics.observed_cols
+        positive = statistics.col_sums > 0.0
+        if positive.any():
+            pivot = int(positive.argmax())
+            ahead = _spread_in_file(log, pivot, backward=False)
+            # Without zeros the two directions are the same.
+            behind = ahead
+            if log.has_zeros:
+                behind = _spread_in_file(log, pivot, backward=True)
+            if not (positive & ~(ahead & behind)).any():
+                return cls._of_one_component(observed, positive, ahead)
+        return cls.of_column_edges(_column_edges(log), observed)
+
+    @classmethod
+    def _of_one_component(
+        cls, observed: Bools, positive: Bools, led: Bools
+    ) -> ColumnGraph:
+        """Columns of zeros beside one component, which leads to the ``led`` ones."""
+        label = np.where(observed, 0, -1).astype(np.int32)
+        zeros = observed & ~positive
+        label[zeros] = 1 + np.arange(int(zeros.sum()))
+        tails = label[zeros & led]
+        edges = np.stack([np.zeros_like(tails), tails], axis=1)
+        return cls(label, edges, 1 + int(zeros.sum()))
+
+    @classmethod
+    def of_column_edges(cls, edges: Bools, observed: Bools) -> ColumnGraph:
+        """Build the graph from a square table of edges between columns."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
@@ -50,118 +103,87 @@ class ColumnGraph:
         _, found = connected_components(graph, directed=True, connection="strong")
         label = np.full(len(observed), -1, np.int32)
         known, label[observed] = np.unique(found[observed], return_inverse=True)
-        one_hot = np.zeros((len(known), len(observed)), np.float32)
-        places = np.flatnonzero(observed)
-        one_hot[label[places], places] = 1.0
-        between = one_hot @ edges.astype(np.float32) @ one_hot.T > 0.0
-        return cls(label, _closure(between))
-
-    @classmethod
-    def of_one_block(cls, observed: Bools, positive: Bools, led: Bools) -> ColumnGraph:
-        """Build the usual graph: columns with positive cells hang together.
-
-        ``led`` marks the columns to which these lead, themselves among them.
-        """
-        label = np.where(observed, 0, -1).astype(np.int32)
-        zeros = observed & ~positive
-        label[zeros] = 1 + np.arange(int(zeros.sum()))
-        # Columns of zeros lead nowhere.
-        reach = np.eye(1 + int(zeros.sum()), dtype=bool)
-        reach[0, 1:] = led[zeros]
-        return cls(label, reach)
-
-    @property
-    def n(self) -> int:
-        """Number of components."""
-        return len(self.reach)
+        heads, tails = (label[side] for side in np.nonzero(edges))
+        between = np.stack([heads, tails], axis=1)[heads != tails]
+        return cls(label, np.unique(between, axis=0).astype(np.int32), len(known))
 
     @property
     def is_single(self) -> bool:
         """Whether all columns have data and hang together: every hole has a value."""
         return self.n == 1 and bool((self.label == 0).all())
 
-    @cached_property
-    def _fate_table(self) -> SmallInts:
-        """Fate by component of the row and of the column (the last: empty column)."""
-        n = self.n
-        fates = np.full((n, n + 1), UNDETERMINED, np.int32)
-        fates[:, :n][self.reach.T] = UNBOUNDED
-        fates[:, :n][self.reach] = ZERO
-        np.fill_diagonal(fates[:, :n], FINITE)
-        fates[:, n] = EMPTY
-        return fates
+    def ahead(self, start: Iterable[int]) -> Bools:
+        """Components to which some components lead, themselves among them."""
+        return self._spread(start, 0)
 
-    def component_of_rows(self, observed: Bools, positive: Bools) -> SmallInts:
-        """Component of each row, from its observed and its positive cells."""
-        first = self.label[positive.argmax(axis=1)]
-        some = positive.any(axis=1)
-        component = np.where(
-            some, first, np.where(observed.any(axis=1), ZEROS, NOTHING)
-        )
-        if self.n > 1:
-            strays = positive & (self.label != component[:, None])
-            component[strays.any(axis=1) & some] = SEVERAL
-        return component.astype(np.int32)
+    def behind(self, start: Iterable[int]) -> Bools:
+        """Components that lead to some components, themselves among them."""
+        return self._spread(start, 1)
 
-    def fates(self, component: SmallInts, observed: Bools) -> SmallInts:
-        """Fate of every cell of some rows, were it missing."""
-        fates: SmallInts = self._fate_table[np.maximum(component, 0)][:, self.label]
-        fates[component == NOTHING] = EMPTY
-        fates[component == SEVERAL] = UNDETERMINED
-        zeros = np.flatnonzero(component == ZEROS)
-        if len(zeros):
-            fates[zeros] = np.where(self._led_to(observed[zeros]), ZERO, UNDETERMINED)
-        fates[:, self.label < 0] = EMPTY
-        return fates
-
-    def _led_to(self, observed: Bools) -> Bools:
-        """Columns to which rows of zeros lead, by way of those they observe."""
-        touched = np.zeros((len(observed), self.n), np.float32)
-        for c in range(self.n):
-            touched[:, c] = observed[:, self.label == c].any(axis=1)
-        reached = touched @ self.reach.astype(np.float32) > 0.0
-        led: Bools = reached[:, np.maximum(self.label, 0)]
-        return led
-
-    def inside(self, component: SmallInts, observed: Bools) -> Bools:
-        """Observed cells that lie in the component of their row."""
-        if self.n == 1:
-            return observed
-        within: Bools = observed & (component[:, None] == self.label)
-        return within
-
-    def row_factors(
-        self, row_sums: Floats, component: SmallInts, observed: Bools, h: Floats
-    ) -> Floats:
-        """Row factors for given column factors: r_i / sum of the h_j inside."""
-        known = np.where(np.isnan(h), 0.0, h)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors: Floats = row_sums / (self.inside(component, observed) @ known)
-        factors[component == ZEROS] = 0.0
-        factors[(component == NOTHING) | (component == SEVERAL)] = np.nan
-        return factors
-
-
-def _is_strongly_connected(edges: Bools, observed: Bools) -> bool:
-    """Tell the usual graph at once, before SciPy is loaded for the others."""
-    first = int(observed.argmax())
-    for steps in (edges, edges.T):
-        reached = np.zeros(len(observed), bool)
-        reached[first] = True
+    def _spread(self, start: Iterable[int], side: int) -> Bools:
+        reached = np.zeros(self.n, bool)
+        reached[list(start)] = True
+        if not len(self.edges):
+            return reached
+        heads, tails = self.edges[:, side], self.edges[:, 1 - side]
         n_found = 0
         while n_found < (n_found := int(reached.sum())):
-            reached |= steps[reached].any(axis=0)
-        if (observed & ~reached).any():
-            return False
-    return bool(observed.any())
+            reached[tails[reached[heads]]] = True
+        return reached
+
+    def check(self) -> None:
+        """Raise ValueError if the arrays do not fit together."""
+        label, edges = self.label, self.edges
+        is_right = (
+            label.dtype == np.int32
+            and label.ndim == 1
+            and edges.dtype == np.int32
+            and edges.ndim == 2
+            and edges.shape[1] == 2
+            and isinstance(self.n, int)
+            and 0 <= self.n < 2**31
+        )
+        for values, least in ((label, -1), (edges, 0)):
+            is_right = is_right and (
+                not values.size or (values.min() >= least and values.max() < self.n)
+            )
+        if not is_right:
+            msg = "the graph of the columns does not fit together"
+            raise ValueError(msg)
 
 
-def _closure(reach: Bools) -> Bools:
-    """What is reached in any number of steps, none included."""
-    reach = reach | np.eye(len(reach), dtype=bool)
-    n_found: int | Ints = -1
-    while (n := int(reach.sum())) != n_found:
-        n_found = n
-        step = reach.astype(np.float32)
-        reach = step @ step > 0.0
-    return reach
+def _no_edges() -> SmallInts:
+    return np.zeros((0, 2), np.int32)
+
+
+# ---------------------------------------------------------------- masks in a file
+def _spread_in_file(log: MaskLog, pivot: int, *, backward: bool) -> Bools:
+    """Columns reached from one, pass by pass; the usual mask needs one pass or two."""
+    reached = np.zeros(log.n_cols, bool)
+    reached[pivot] = True
+    n_found = 0
+    while n_found < (n_found := int(reached.sum())) < log.n_cols:
+        words = pack_bits(reached[None])[0]
+        for _, _, bits, positive in log.pieces():
+            start, end = (bits, positive) if backward else (positive, bits)
+            # Rows of zeros lead to columns, but nothing leads to them.
+            words = words | _union(end[(start & words).any(axis=1)])
+        reached = unpack_bits(words[None], log.n_cols)[0]
+    return reached
+
+
+def _union(bits: Words) -> Words:
+    union: Words = np.bitwise_or.reduce(bits, axis=0)
+    return union
+
+
+def _column_edges(log: MaskLog) -> Bools:
+    """Pairs of columns, the first positive and the second observed in some row."""
+    found = np.zeros((log.n_cols, log.n_cols), bool)
+    step = 4096
+    for _, _, bits, positive in log.pieces():
+        for at in range(0, len(bits), step):
+            seen = unpack_bits(bits[at : at + step], log.n_cols).astype(np.float32)
+            above = unpack_bits(positive[at : at + step], log.n_cols).astype(np.float32)
+            found |= above.T @ seen > 0.0
+    return found

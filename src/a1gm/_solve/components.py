@@ -12,13 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._base.bits import unpack_bits
-from a1gm._observe.statistics import (
-    Statistics,
-    TableStatistics,
-    WideStatistics,
-    observed_pairs,
-)
 from a1gm._base.types import Bools, Ints, SmallInts, Words
+from a1gm._observe.statistics import Statistics
 
 __all__ = [
     "Components",
@@ -42,27 +37,16 @@ class Components:
 
 
 def find_components(statistics: Statistics) -> Components | None:
-    """Find the components; None when no observed cell (or block of cells) is zero.
+    """Find the components; None when no observed cell (or sum of cells) is zero.
 
-    Then the graph is symmetric, and the peeling finds the connected blocks itself.
+    Then the graph is symmetric, and the peeling finds the connected parts itself.
     """
-    if isinstance(statistics, WideStatistics):
-        if statistics.positive is None:
-            return None
-        return _components_of_bits(
-            statistics.bits, statistics.positive, statistics.n_cols
-        )
-    if isinstance(statistics, TableStatistics):
-        n_observed = int(np.bitwise_count(statistics.keys).sum())
-        if np.count_nonzero(statistics.sums > 0.0) == n_observed:
-            return None
-        lines, cols = np.nonzero(statistics.observed)
-        positive = statistics.sums[lines, cols] > 0.0
-    else:
-        if (statistics.sums > 0.0).all():
-            return None
-        lines, cols = statistics.lines, statistics.cols.astype(np.int64)
-        positive = statistics.sums > 0.0
+    if not statistics.has_zeros:
+        return None
+    bits = statistics.bit_cells()
+    if bits is not None:
+        return _components_of_bits(*bits, statistics.n_cols)
+    lines, cols, positive = _all_cells(statistics)
     shape = (statistics.n_lines, statistics.n_cols)
     return _components_of_pairs(lines, cols, positive, shape)
 
@@ -77,9 +61,7 @@ def separate_zero_lines(statistics: Statistics) -> Components | None:
     has_col = (statistics.col_sums != 0.0) & observed_col
     if (has_line == observed_line).all() and (has_col == observed_col).all():
         return None
-    pairs = [(i, j) for i, j, _ in observed_pairs(statistics)]
-    lines = np.concatenate([i for i, _ in pairs]).astype(np.int64)
-    cols = np.concatenate([j for _, j in pairs]).astype(np.int64)
+    lines, cols, _ = _all_cells(statistics)
     inside = has_line[lines] & has_col[cols]
     lines, cols = lines[inside], cols[inside]
     shape = (statistics.n_lines, statistics.n_cols)
@@ -90,6 +72,16 @@ def separate_zero_lines(statistics: Statistics) -> Components | None:
         label[alone] = n + np.arange(len(alone))
         n += len(alone)
     return found
+
+
+def _all_cells(statistics: Statistics) -> tuple[Ints, Ints, Bools]:
+    """Line, column and sign of every observed cell."""
+    found = list(statistics.cells())
+    if not found:
+        none = np.zeros(0, np.int64)
+        return none, none, np.zeros(0, bool)
+    lines, cols, positive = (np.concatenate(p) for p in zip(*found, strict=True))
+    return lines, cols, positive
 
 
 def number_by_rows(

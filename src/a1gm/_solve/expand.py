@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from a1gm._solve.core import CoreSolution
-from a1gm._base.types import Floats, SmallInts, Solver
+from a1gm._base.types import Floats, SmallInts
+from a1gm._observe.statistics import weighted_counts
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.factors import CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["Factors", "expand_factors"]
-
-
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """Factors of the lines (patterns) and columns, and the block of each.
-
-    ``line_scale`` times a row's sum is that row's factor. Blocks are -1 where a line
-    or column has no positive cell.
-    """
-
-    line_factor: Floats
-    line_scale: Floats
-    col_factor: Floats
-    line_block: SmallInts
-    col_block: SmallInts
-    n_blocks: int
-    solver: Solver
-    n_iter: int
-    gap: float
-    all_inside: bool  # one block holds every line and column
+__all__ = ["expand_disk_factors", "expand_factors"]
 
 
 def expand_factors(
@@ -130,3 +111,36 @@ def _fill_zero_lines(
         zero &= observed_col()
     # In a table of zeros the rows carry the zero, and the columns are all alike.
     h[zero] = 0.0 if n_blocks else 1.0 / max(int(zero.sum()), 1)
+
+
+def expand_disk_factors(
+    core: CoreSolution, block: SmallInts, col_sums: Floats, graph: ColumnGraph
+) -> Factors:
+    """Put each component of a mask in a file on its scale; rows are not held."""
+    on = block >= 0
+    h = np.where(graph.label >= 0, 0.0, np.nan)
+    labels = np.unique(block[on])
+    col_block = np.full(len(h), -1, np.int32)
+    if len(labels):
+        label = block[on]
+        sums = weighted_counts(label, core.h[on], graph.n)
+        totals = weighted_counts(label, col_sums[on], graph.n)
+        share = totals / totals.sum()
+        h[on] = core.h[on] / sums[label] * share[label]
+        col_block[on] = np.searchsorted(labels, label)
+    else:  # a table of zeros: the rows carry the zero
+        known = graph.label >= 0
+        h[known] = 1.0 / int(known.sum())
+    none, nowhere = np.zeros(0), np.zeros(0, np.int32)
+    return Factors(
+        line_factor=none,
+        line_scale=none,
+        col_factor=h,
+        line_block=nowhere,
+        col_block=col_block,
+        n_blocks=len(labels),
+        solver=core.solver,
+        n_iter=core.n_iter,
+        gap=core.gap,
+        all_inside=graph.is_single,
+    )

@@ -6,8 +6,8 @@ anything ──► read_input ──► Source (arrays, frames)  ──► the k
 
 from __future__ import annotations
 
-from a1gm._sources.read import AnySource, read_input, same_cells
 from a1gm._sources.dense import Source
+from a1gm._sources.read import AnySource, read_input, same_cells
 from a1gm._sources.sparse import SparseSource
 
 __all__ = ["AnySource", "Source", "SparseSource", "read_input", "same_cells"]

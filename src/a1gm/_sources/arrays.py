@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._sources.dense import Source
 from a1gm._base.types import AnyArray, Floats
+from a1gm._sources.dense import Source
 from a1gm.exceptions import DimensionError, NotNumericError
 
 __all__ = ["as_kernel_array", "check_shape", "objects_to_floats", "read_array"]

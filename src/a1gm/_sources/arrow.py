@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._sources.dense import Part
 from a1gm._base.types import AnyArray
+from a1gm._sources.dense import Part
 
 __all__ = ["arrow_part", "join_neighbours", "piece_steps"]
 

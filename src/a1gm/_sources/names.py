@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from a1gm._base.words import MOST_NAMED, named
 from a1gm._sources.labels import text_of_label
-from a1gm._result.messages import MOST_LINES, named_lines
 
 __all__ = ["LabelNames", "Names"]
 
@@ -39,13 +39,13 @@ class LabelNames:
 
     def rows(self, places: Sequence[int], total: int) -> str:
         """Name the first of some rows."""
-        names = [_text(self.row_labels, place) for place in places[:MOST_LINES]]
-        return named_lines("row", names, total)
+        names = [_text(self.row_labels, place) for place in places[:MOST_NAMED]]
+        return named("row", names, total)
 
     def columns(self, places: Sequence[int], total: int) -> str:
         """Name the first of some columns."""
-        names = [_text(self.col_labels, place) for place in places[:MOST_LINES]]
-        return named_lines("column", names, total)
+        names = [_text(self.col_labels, place) for place in places[:MOST_NAMED]]
+        return named("column", names, total)
 
     def cell(self, row: int, col: int) -> str:
         """Name a cell."""

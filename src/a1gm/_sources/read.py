@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from a1gm._base.types import Absent
 from a1gm._sources.arrays import read_array
 from a1gm._sources.dense import Source
 from a1gm._sources.sparse import SparseSource, read_sparse
-from a1gm._base.types import Absent
 from a1gm.exceptions import NotNumericError, ParameterError
 
 __all__ = ["AnySource", "read_input", "same_cells"]

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._sources.dense import name_cell
-from a1gm._observe.statistics import lines_of_pairs
 from a1gm._base.types import Absent, AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._sources.dense import name_cell
 from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
 
-__all__ = ["SparseSource", "read_sparse"]
+__all__ = ["SparseSource", "lines_of_pairs", "read_sparse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,7 @@ class SparseSource:
     row_labels: Any = None
     col_labels: Any = None
     backend: str | None = None
+    name: str = "X"
 
     @property
     def lines(self) -> Ints:
@@ -113,10 +113,17 @@ class SparseSource:
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
-        return name_cell(None, self.col_labels, row, col, row_offset)
+        return name_cell(None, self.col_labels, row, col, row_offset, name=self.name)
 
     def _with(self, ptr: Ints, cols: SmallInts, values: Floats) -> SparseSource:
         return SparseSource(ptr, cols, values, self.n_rows, self.n_cols, self.absent)
+
+
+def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:
+    """Row of each of some cells that are kept row by row."""
+    first, last = np.searchsorted(ptr, (pairs.start, pairs.stop - 1), "right")
+    ends = np.clip(ptr[first - 1 : last + 1], pairs.start, pairs.stop)
+    return np.repeat(np.arange(first - 1, last), np.diff(ends))
 
 
 def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseSource:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.optional import require
 from a1gm._base.words import counted
 from a1gm.exceptions import (
     DimensionError,
@@ -13,7 +14,6 @@ from a1gm.exceptions import (
     NotNumericError,
     ParameterError,
 )
-from a1gm._base.optional import require
 
 __all__ = ["check_collection", "is_array"]
 

@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._result.fill import fill_table
-from a1gm._result.fill_rows import RowRule
-from a1gm._sources import Source, read_input
-from a1gm._observe.one_pass import observe
 from a1gm._api.pattern_table import PatternTable
-from a1gm._base.types import Bools, Floats, Ints, Negatives
+from a1gm._base.types import Bools, Floats, Negatives
+from a1gm._result.fill import fill_table
+from a1gm._result.fill_frames import filled_dtype
+from a1gm._result.new_rows import NewRows
+from a1gm._sources.read import read_input
 from a1gm.exceptions import DataError, TableTooLargeError
 
-__all__ = ["count_partition", "fill_partition", "merge_tables", "partition_factors"]
+__all__ = [
+    "common_dtypes",
+    "count_partition",
+    "fill_partition",
+    "merge_tables",
+    "partition_factors",
+]
 
 
 def count_partition(
-    block: Any,
+    piece: Any,
     number: int,
     first_row: int | None,
     negatives: Negatives,
@@ -31,22 +37,12 @@ def count_partition(
     table = PatternTable(
         keep_rows=False, negatives=negatives, max_bytes=max_bytes, n_threads=1
     )
-    if len(block) == 0:
+    if len(piece) == 0:
         return table.skip(number).to_bytes()
     try:
-        source = read_input(block)
-        seen = observe(
-            source,
-            n_threads=1,
-            negatives=negatives,
-            keep_table=True,
-            row_offset=first_row or 0,
-        )
-        table.add_observation(seen, number)
+        table.add_source(read_input(piece), number, first_row or 0)
     except (DataError, TableTooLargeError) as error:
         raise type(error)(f"Partition {number}: {error}") from None
-    if isinstance(source, Source):
-        table._col_labels = source.col_labels
     return table.to_bytes()
 
 
@@ -58,27 +54,27 @@ def merge_tables(pieces: list[bytes], max_bytes: int) -> bytes:
     return table.to_bytes()
 
 
-def partition_factors(block: Any, rule: RowRule) -> Floats:
+def partition_factors(piece: Any, rule: NewRows) -> Floats:
     """Row factors of a partition."""
-    if len(block) == 0:
+    if len(piece) == 0:
         return np.zeros(0)
-    return rule.row_factors(_rows_of(block))
+    return rule.place(read_input(piece)).factors
 
 
-def fill_partition(block: Any, rule: RowRule, dtypes: dict[int, Any]) -> Any:
+def series_of_factors(piece: Any, rule: NewRows) -> Any:
+    """Row factors of a partition of a frame, with its index."""
+    import pandas as pd
+
+    factors = partition_factors(piece, rule)
+    return pd.Series(factors, index=piece.index, name="row_factor")
+
+
+def fill_partition(piece: Any, rule: NewRows, dtypes: dict[int, Any]) -> Any:
     """Fill a partition; columns that have holes anywhere get their common type."""
-    filled = block
-    if len(block):
-        values: Floats | None = None
-
-        def value_of(i: Ints, j: Ints) -> Floats:
-            nonlocal values
-            if values is None:
-                values = rule.fill(_rows_of(block))
-            found: Floats = values[i, j]
-            return found
-
-        filled = fill_table(block, read_input(block), value_of).table
+    filled = piece
+    if len(piece):
+        source = read_input(piece)
+        filled = fill_table(piece, source, rule.place(source).values).table
     if not dtypes:
         return filled
     out = filled.copy(deep=False)
@@ -88,26 +84,13 @@ def fill_partition(block: Any, rule: RowRule, dtypes: dict[int, Any]) -> Any:
     return out
 
 
-def _rows_of(block: Any) -> Floats:
-    source = read_input(block)
-    rows: Floats = source.rows(slice(0, source.n_rows))
-    return rows
-
-
 def common_dtypes(meta: Any, has_holes: Bools) -> dict[int, Any]:
     """Types of the columns of a frame that have holes and cannot keep their type."""
     sample = meta.iloc[:0]
     dtypes: dict[int, Any] = {}
     for j in np.flatnonzero(has_holes):
         old = sample.dtypes.iloc[j]
-        new = _filled_dtype(old)
+        new = filled_dtype(old)
         if new != old:
             dtypes[int(j)] = new
     return dtypes
-
-
-def _filled_dtype(dtype: Any) -> Any:
-    """Type of a filled column: floats keep theirs, others become 64-bit floats."""
-    from a1gm._result.fill_frames import _pandas_values
-
-    return _pandas_values(np.zeros(1), dtype).dtype

@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from a1gm._sources import AnySource, SparseSource, read_input
-from a1gm._sources.read import is_sparse
 from a1gm._base.types import Absent, Floats
-from a1gm.exceptions import WeightsError
+from a1gm._result.fit import Voice
+from a1gm._sources.read import AnySource, is_sparse, read_input
+from a1gm._sources.sparse import SparseSource
+from a1gm.exceptions import ConvergenceWarning, WeightsError
 
 __all__ = [
+    "VOICE",
+    "EstimatorConvergenceWarning",
     "Features",
     "check_same_features",
     "output_dtype",
@@ -21,6 +25,13 @@ __all__ = [
     "read_sample_weight",
     "read_table",
 ]
+
+
+class EstimatorConvergenceWarning(ConvergenceWarning, SklearnConvergenceWarning):
+    """The iteration budget of an estimator ended before the certificate was reached."""
+
+
+VOICE = Voice(convergence=EstimatorConvergenceWarning)
 
 
 class Features:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._observe.observation import Observation
+from a1gm._result.pattern import MissingPattern
 from a1gm.exceptions import ParameterError
-from a1gm._result.fit import RankOneFit
 
 __all__ = ["check_fallback", "fallback_values"]
 
@@ -28,16 +29,15 @@ def check_fallback(fallback: Any) -> None:
         raise ParameterError(msg)
 
 
-def fallback_values(fallback: Any, fit: RankOneFit) -> Floats:
+def fallback_values(
+    fallback: Any, seen: Observation, pattern: MissingPattern
+) -> Floats:
     """The fallback of each column; NaN where its cells stay missing."""
-    if fallback == "column":
-        return _column_means(fit)
-    return np.full(len(fit.col_factor), math.nan if fallback is None else fallback)
-
-
-def _column_means(fit: RankOneFit) -> Floats:
-    """Means of the observed cells; NaN for a column without any."""
-    n_observed = fit.shape[0] - fit.pattern.missing_per_col
+    if fallback != "column":
+        value = math.nan if fallback is None else fallback
+        return np.full(pattern.n_cols, value)
+    # Means of the observed cells; NaN for a column without any.
+    n_observed = pattern.n_rows - pattern.missing_per_col
     with np.errstate(invalid="ignore"):
-        means = fit._statistics.col_sums / n_observed
-    return np.ldexp(means, fit._exponent)
+        means = seen.statistics.col_sums / n_observed
+    return np.ldexp(means, seen.exponent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -11,15 +12,19 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted
 
-from a1gm._result.by_block import values_for_rows
-from a1gm._result.fill import Values, fill_table
-from a1gm._api.fit import fit_observation, warn_of_gap
-from a1gm._sources import AnySource, SparseSource
-from a1gm._observe.one_pass import observe
-from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
-from a1gm._result.messages import text_of_left_cells
+from a1gm._api.fit import fit_observation
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._base.warn import warn_user
+from a1gm._observe.observe import observe
+from a1gm._result.fill import fill_table
+from a1gm._result.fill_frames import Values
+from a1gm._result.fit import rule_of
+from a1gm._result.messages import text_of_left_cells
+from a1gm._result.new_rows import NewRows
+from a1gm._sources.read import AnySource
+from a1gm._sources.sparse import SparseSource
 from a1gm.estimators._checks import (
+    VOICE,
     check_same_features,
     output_dtype,
     read_features,
@@ -150,21 +155,21 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_marker(self.missing_values, X)
         source, features = read_features(self, X, "zero")
         source = mark_missing(source, self.missing_values)
+        seen = observe(source)
         # Rows without any cell, and blocks, are for transform to speak of.
         fit = fit_observation(
-            observe(source),
-            source=source,
+            seen,
+            source,
             tol=self.tol,
             max_iter=self.max_iter,
             on_undetermined="ignore",
-            quiet=True,
+            voice=replace(VOICE, tells_of_cells=False),
         )
-        if fit._factors.gap > self.tol:
-            warn_of_gap(fit._factors, self.tol)
+        fallback = fallback_values(self.fallback, seen, fit.pattern)
         indicator: Any = self._new_indicator(source) if self.add_indicator else None
         self.col_factor_: Floats = fit.col_factor
-        self._col_block: SmallInts = fit._factors.col_block
-        self.fallback_: Floats = fallback_values(self.fallback, fit)
+        self._rule: NewRows = rule_of(fit)
+        self.fallback_: Floats = fallback
         self.n_iter_ = max(1, fit.n_iter)
         self.indicator_ = indicator
         features.set_on(self)
@@ -222,8 +227,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _beside(filled, _holes(source)[:, self.indicator_.features_])
 
     def _filled(self, X: Any, source: AnySource) -> Any:
-        known = values_for_rows(source, self.col_factor_, self._col_block)
-        values = self._with_fallback(known)
+        values = self._with_fallback(self._rule.place(source).values)
         in_place = not self.copy
         dtype = output_dtype(X, source)
         if isinstance(source, SparseSource):

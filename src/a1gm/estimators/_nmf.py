@@ -14,25 +14,25 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from a1gm._result.divergence import divergence_of_blocks
 from a1gm._api.fit import fit_observation
-from a1gm._sources import AnySource, SparseSource
-from a1gm._observe.one_pass import observe
 from a1gm._api.pattern_table import PatternTable
-from a1gm._result.new_rows import row_factors
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives, Solver
-from a1gm._result.messages import text_of_unknown_rows
 from a1gm._base.warn import warn_user
+from a1gm._observe.observe import check_row_sums, observe
+from a1gm._result.divergence import divergence_of_rows
+from a1gm._result.fit import RankOneFit, rule_of
+from a1gm._sources.read import AnySource
+from a1gm._sources.sparse import SparseSource
 from a1gm.estimators._checks import (
+    VOICE,
     check_same_features,
     output_dtype,
     read_features,
     read_sample_weight,
     read_table,
 )
-from a1gm.estimators._weighted import collect_rows, observe_weighted_sparse
+from a1gm.estimators._weighted import collect_rows, weighted_rows
 from a1gm.exceptions import DimensionError, EmptyLineWarning
-from a1gm._result.fit import RankOneFit
 
 __all__ = ["RankOneNMF"]
 
@@ -70,7 +70,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Iterations; 1 when ``solver_`` is "closed form", which takes none.
     certificate_ : float
         Largest relative mismatch between the margins of the fit and of the data.
-    is_exact_ : bool
+    converged_ : bool
         Whether the certificate is within ``tol``.
     solver_ : {"closed form", "scaling", "newton"}
         How it was solved.
@@ -157,24 +157,17 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def _fit_rows(self, source: AnySource, s: Floats | None) -> RankOneFit:
+        options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
         if s is not None and not isinstance(source, SparseSource):
             table = collect_rows(
                 source, s, negatives=self.negatives, n_threads=self.n_threads, call=0
             )
-            return table.solve(tol=self.tol, max_iter=self.max_iter)
-        if s is not None and isinstance(source, SparseSource):
-            seen = observe_weighted_sparse(source, s, self.negatives)
-        else:
-            seen = observe(source, n_threads=self.n_threads, negatives=self.negatives)
-        return fit_observation(
-            seen,
-            source=source if s is None else None,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_threads=self.n_threads,
-            row_labels=source.row_labels,
-            col_labels=source.col_labels,
-        )
+            return table.solve_as(**options)
+        if s is not None:
+            source = weighted_rows(source, s, self.negatives)
+        seen = observe(source, n_threads=self.n_threads, negatives=self.negatives)
+        check_row_sums(seen, source.row_labels)
+        return fit_observation(seen, source, n_threads=self.n_threads, **options)
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -212,7 +205,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             s,
             negatives=self.negatives,
             n_threads=self.n_threads,
-            call=0 if table is None else len(table.blocks),
+            call=0 if table is None else len(table.pieces),
             row_offset=0 if table is None else table.n_rows,
         )
         self._table = fresh if table is None else table.merge(fresh)
@@ -239,11 +232,11 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         source = read_table(X, self.absent)
         check_same_features(self, X)
-        factors = row_factors(source, self.col_factor_, self.negatives)
-        unknown = np.flatnonzero(np.isnan(factors))
-        if len(unknown):
-            warn_user(text_of_unknown_rows(unknown.tolist()), EmptyLineWarning)
-        return factors.astype(output_dtype(X, source), copy=False)[:, None]
+        placed = rule_of(self._solution()).place(source)
+        text = placed.unplaced()
+        if text:
+            warn_user(text, EmptyLineWarning)
+        return placed.factors.astype(output_dtype(X, source), copy=False)[:, None]
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Rank-1 table of given row factors.
@@ -272,7 +265,9 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
-            self._fit = table.solve(tol=self.tol, max_iter=self.max_iter)
+            self._fit = table.solve_as(
+                tol=self.tol, max_iter=self.max_iter, voice=VOICE
+            )
         return self._fit
 
     @property
@@ -296,9 +291,9 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._solution().certificate
 
     @property
-    def is_exact_(self) -> bool:
+    def converged_(self) -> bool:
         """Whether the certificate is within ``tol``."""
-        return self._solution().is_exact
+        return self._solution().converged
 
     @property
     def solver_(self) -> Solver:
@@ -319,9 +314,8 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return fit.divergence
         if isinstance(source, SparseSource):
             return float("nan")
-        w = np.nan_to_num(row_factors(source, fit.col_factor, self.negatives))
-        weights = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
-        return divergence_of_blocks(source, w, fit.col_factor, None, weights)
+        V = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
+        return divergence_of_rows(rule_of(fit), source, V)
 
     # ------------------------------------------------------------- scikit-learn's hooks
     def __sklearn_is_fitted__(self) -> bool:

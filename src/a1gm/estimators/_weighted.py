@@ -7,16 +7,18 @@ column factors as if each row were multiplied by its weight.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from a1gm._sources import AnySource, SparseSource
-from a1gm._observe.one_pass import Observation, observe
 from a1gm._api.pattern_table import PatternTable
-from a1gm._result.new_rows import refuse_bad_cells
 from a1gm._base.types import Floats, Negatives
+from a1gm._sources.cells import check_piece, check_stored_cells
+from a1gm._sources.dense import Source
+from a1gm._sources.read import AnySource
+from a1gm._sources.sparse import SparseSource
 
-__all__ = ["collect_rows", "observe_weighted_sparse"]
+__all__ = ["collect_rows", "weighted_rows"]
 
 BLOCK_CELLS = 1 << 20
 
@@ -32,42 +34,37 @@ def collect_rows(
 ) -> PatternTable:
     """Collect the pattern table of some rows, without a copy of the whole.
 
-    ``call`` tells these blocks from those of other calls, so that tables can be merged.
+    ``call`` tells these pieces from those of other calls, so that tables can be merged.
     """
     table = PatternTable(
         source.n_cols, keep_rows=False, negatives=negatives, n_threads=n_threads
     )
     if sample_weight is None and not isinstance(source, SparseSource):
-        seen = observe(
-            source,
-            n_threads=n_threads,
-            negatives=negatives,
-            keep_table=True,
-            row_offset=row_offset,
-        )
-        table.add_observation(seen, (call, 0))
-        return table
-    for k, (rows, block) in enumerate(_row_blocks(source)):
-        refuse_bad_cells(source, block, rows.start, negatives, row_offset)
+        return table.add_source(source, (call, 0), row_offset)
+    for k, (rows, piece) in enumerate(_row_pieces(source)):
+        check_piece(source, piece, rows.start, negatives, row_offset)
+        kept = piece
         if sample_weight is not None:
             s = sample_weight[rows]
-            block = block[s > 0.0] * s[s > 0.0, None]  # noqa: PLW2901
-        if len(block):
-            table.update(block, key=(call, k))
-        else:
+            kept = piece[s > 0.0] * s[s > 0.0, None]
+        if not len(kept):
             table.skip((call, k))
+            continue
+        part = Source([(kept, None, None, 0, 0)], *kept.shape)
+        table.add_source(replace(part, col_labels=source.col_labels), (call, k))
     return table
 
 
-def observe_weighted_sparse(
-    source: SparseSource, sample_weight: Floats, negatives: Negatives
-) -> Observation:
-    """Observe a sparse table with its rows multiplied by their weights."""
-    observe(source, negatives=negatives)  # its checks name the cells as they are
-    return observe(source.scaled_rows(sample_weight), negatives=negatives)
+def weighted_rows(
+    source: AnySource, sample_weight: Floats, negatives: Negatives
+) -> SparseSource:
+    """Multiply the rows of a sparse table by their weights."""
+    assert isinstance(source, SparseSource)
+    check_stored_cells(source, negatives)  # it names the cells as they are
+    return source.scaled_rows(sample_weight)
 
 
-def _row_blocks(source: AnySource) -> Iterator[tuple[slice, Floats]]:
+def _row_pieces(source: AnySource) -> Iterator[tuple[slice, Floats]]:
     if not isinstance(source, SparseSource):
         yield from source.blocks()
         return

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from a1gm.exceptions import FileFormatError
 from a1gm._sources.files.csv import no_rows
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.origin import Origin
+from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa

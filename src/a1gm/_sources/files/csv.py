@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from a1gm.exceptions import FileFormatError
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.csv_lines import lines_of_rows
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.origin import Origin
+from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from a1gm._base.words import counted
-from a1gm.exceptions import FileFormatError
 from a1gm._sources.files.number_marks import marks_remedy
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import Origin
+from a1gm.exceptions import FileFormatError
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",", ":", " ")
 _GROUPED = re.compile(r"\d{1,3}( \d{3})+")

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from a1gm._base.optional import require_pyarrow
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
+from a1gm._sources.files import csv_faults
+from a1gm._sources.files.columnar import ArrowSource, ParquetSource
+from a1gm._sources.files.csv import CsvSource
+from a1gm._sources.files.numbers import Cast, cast_numbers, cast_text, is_numeric_type
+from a1gm._sources.files.options import TableOptions, hint
+from a1gm._sources.files.origin import find_origin
 from a1gm.exceptions import (
     FileFormatError,
     InfiniteValuesError,
@@ -18,13 +25,6 @@ from a1gm.exceptions import (
     NegativeValuesError,
     NotNumericError,
 )
-from a1gm._sources.files import csv_faults
-from a1gm._base.optional import require_pyarrow
-from a1gm._sources.files.columnar import ArrowSource, ParquetSource
-from a1gm._sources.files.csv import CsvSource
-from a1gm._sources.files.numbers import Cast, cast_numbers, cast_text, is_numeric_type
-from a1gm._sources.files.options import TableOptions, hint
-from a1gm._sources.files.origin import find_origin
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from a1gm._sources import Source
 from a1gm._base.words import counted
-from a1gm.exceptions import DataError, FileFormatError
+from a1gm._sources import Source
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.parts import Part, part_of_column, stacked_parts
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.reader import Block, Progress, TableReader, _located_step
+from a1gm.exceptions import DataError, FileFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa

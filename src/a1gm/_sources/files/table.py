@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from a1gm._base.types import Floats
+from a1gm._sources.files.options import TableOptions
+from a1gm._sources.files.read_ahead import read_ahead
+from a1gm._sources.files.reader import TableReader, open_table
 from a1gm.exceptions import (
     FileFormatError,
     LabelError,
     MissingFileError,
     ParameterError,
 )
-from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.read_ahead import read_ahead
-from a1gm._sources.files.reader import TableReader, open_table
 
 __all__ = ["PathOrPaths", "TableFiles", "find_files"]
 

@@ -1,0 +1,45 @@
+"""``a1gm.load``: a fit that was saved."""
+
+from __future__ import annotations
+
+import os
+
+from a1gm._result.fit import RankOneFit
+from a1gm._result.save import read_fit
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str]) -> RankOneFit:
+    """Read a fit that ``fit.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Nothing in it is executed, and everything is checked before it is
+        used.
+
+    Returns
+    -------
+    RankOneFit
+        The same factors, certificate and knowledge of what can be known; the data
+        themselves are not in the file.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, hostile, of something else, or of another release.
+    MissingFileError
+        There is no such file; it is a ``FileNotFoundError`` as well.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm, tempfile, pathlib
+    >>> X = np.array([[1.0, 2.0], [2.0, np.nan]])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
+    >>> a1gm.fit(X).save(path)
+    >>> a1gm.load(path).impute(X)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    return RankOneFit.of_state(read_fit(path))

@@ -1,0 +1,238 @@
+"""One codec for model files and for the bytes that travel between workers.
+
+An archive is a plain, uncompressed zip of ``header.json`` and ``.npy`` arrays. Nothing
+in it is executed; every size is checked against the header and the bytes there are
+before memory is taken, so a hostile archive is refused, not obeyed. What the arrays
+mean is checked by whoever puts them together, before the kernel sees them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import IO, Any, TypeVar
+
+import numpy as np
+
+from a1gm._base.types import AnyArray
+from a1gm.exceptions import FileFormatError
+
+__all__ = [
+    "FORMAT_VERSION",
+    "labels_from_json",
+    "labels_to_json",
+    "put_together",
+    "read_archive",
+    "take_apart",
+    "write_archive",
+]
+
+FORMAT = "a1gm model"
+FORMAT_VERSION = 2
+HEADER = "header.json"
+MAX_HEADER_BYTES = 1 << 28
+MAX_ARRAYS = 64
+ALLOWED_KINDS = "fiub"
+SPARE_ROWS = 1 << 20  # a side of an array without cells may be this long
+
+Made = TypeVar("Made")
+
+
+# --------------------------------------------------------------------- the archive
+def write_archive(
+    file: IO[bytes],
+    kind: str,
+    content: Mapping[str, Any],
+    arrays: Mapping[str, AnyArray],
+    *,
+    version: str,
+) -> None:
+    """Write content and arrays.
+
+    Parameters
+    ----------
+    file : binary file
+        Where to.
+    kind : str
+        What the archive holds.
+    content : mapping
+        What JSON can hold.
+    arrays : mapping
+        Arrays of numbers by name.
+    version : str
+        The release that writes.
+    """
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "package_version": version,
+        "kind": kind,
+        "arrays": {
+            name: {"dtype": a.dtype.str, "shape": list(a.shape)}
+            for name, a in arrays.items()
+        },
+        "content": content,
+    }
+    text = json.dumps(header, ensure_ascii=False).encode()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        archive.writestr(HEADER, text)
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(
+                    entry, np.ascontiguousarray(array), allow_pickle=False
+                )
+
+
+def read_archive(
+    file: Any, size: int, kind: str
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Read content and arrays of an archive of so many bytes.
+
+    Raises
+    ------
+    FileFormatError
+        With the reason alone, for the caller to say what was read.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            header = _read_header(archive, size)
+            if header["kind"] != kind:
+                raise _refused(f"it holds a {header['kind']!r}, not a {kind!r}")
+            arrays = {
+                str(name): _read_array(archive, str(name), entry, size)
+                for name, entry in header["arrays"].items()
+            }
+    except FileFormatError:
+        raise
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
+        msg = f"it is damaged or not of a1gm ({error})"
+        raise FileFormatError(msg) from error
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+        NotImplementedError,
+        RuntimeError,
+        MemoryError,
+    ) as error:
+        msg = f"its content is not that of an archive ({type(error).__name__}: {error})"
+        raise FileFormatError(msg) from error
+    if not isinstance(header["content"], dict):
+        raise _refused("its content is not that of an archive")
+    return header["content"], arrays
+
+
+def _read_header(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    entries = archive.infolist()
+    if len(entries) > MAX_ARRAYS + 1:
+        raise _refused(f"it has {len(entries)} entries")
+    for entry in entries:
+        # Stored entries cannot be larger than the file: no bomb to unpack.
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
+            raise _refused(f"its entry {entry.filename!r} is packed or too large")
+    if HEADER not in archive.namelist():
+        raise _refused(f"it has no {HEADER}")
+    if archive.getinfo(HEADER).file_size > MAX_HEADER_BYTES:
+        raise _refused("its header is too large")
+    header = json.loads(archive.read(HEADER))
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _refused("its header is not that of a1gm")
+    _check_version(header)
+    expected = {HEADER, *(f"{name}.npy" for name in header["arrays"])}
+    if sorted(expected) != sorted(archive.namelist()):
+        raise _refused("its entries are not those that its header names")
+    return header
+
+
+def _check_version(header: dict[str, Any]) -> None:
+    version = header.get("format_version")
+    if type(version) is not int or version < 1:
+        raise _refused(f"its format version is {version!r}")
+    if version > FORMAT_VERSION:
+        raise _refused(
+            f"it was written by a1gm {header.get('package_version')} in format "
+            f"{version}, and this release reads format {FORMAT_VERSION}: upgrade a1gm"
+        )
+    if version < FORMAT_VERSION:
+        raise _refused(
+            f"it was written before the first release, in format {version}; this "
+            f"release reads format {FORMAT_VERSION}: fit again and save"
+        )
+
+
+def _read_array(
+    archive: zipfile.ZipFile, name: str, entry: dict[str, Any], size: int
+) -> AnyArray:
+    dtype, shape = np.dtype(str(entry["dtype"])), tuple(entry["shape"])
+    if dtype.kind not in ALLOWED_KINDS or not all(
+        type(n) is int and 0 <= n <= size + SPARE_ROWS for n in shape
+    ):
+        raise _refused(f"its array {name!r} is not one of numbers")
+    n_bytes = dtype.itemsize
+    for n in shape:
+        n_bytes *= n
+    stored = archive.getinfo(f"{name}.npy").file_size
+    if not 0 <= stored - n_bytes <= 4096:
+        raise _refused(f"its array {name!r} has another size than it says")
+    data = io.BytesIO(archive.read(f"{name}.npy"))
+    array: AnyArray = np.lib.format.read_array(data, allow_pickle=False)
+    if array.dtype != dtype or array.shape != shape:
+        raise _refused(f"its array {name!r} has another shape than it says")
+    return np.ascontiguousarray(array)
+
+
+def _refused(why: str) -> FileFormatError:
+    return FileFormatError(why)
+
+
+# ------------------------------------------------------------- objects and arrays
+def take_apart(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, Any]:
+    """Put the arrays of a dataclass with the others, and return the rest."""
+    rest: dict[str, Any] = {}
+    for field in fields(value):
+        found = getattr(value, field.name)
+        if isinstance(found, np.ndarray):
+            arrays[f"{part}.{field.name}"] = found
+        else:
+            rest[field.name] = found.item() if isinstance(found, np.generic) else found
+    return rest
+
+
+def put_together(
+    part: str, kind: type[Made], content: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> Made:
+    """Make the dataclass again that ``take_apart`` has taken apart.
+
+    The caller checks it: the values are those of a file.
+    """
+    values = dict(content[part])
+    for field in fields(kind):  # type: ignore[arg-type]
+        name = f"{part}.{field.name}"
+        if name in arrays:
+            values[field.name] = arrays[name]
+    return kind(**values)
+
+
+def labels_to_json(labels: Any) -> list[Any] | None:
+    """Labels as JSON keeps them: numbers and texts; anything else by its text."""
+    if labels is None:
+        return None
+    plain = (x.item() if isinstance(x, np.generic) else x for x in labels)
+    return [x if isinstance(x, str | int | float) else str(x) for x in plain]
+
+
+def labels_from_json(labels: Any, n: int) -> list[Any] | None:
+    """Labels as they were written; raises ValueError for anything else."""
+    if labels is None:
+        return None
+    is_list = isinstance(labels, list) and len(labels) == n
+    if not is_list or not all(isinstance(x, str | int | float) for x in labels):
+        msg = "its labels are not those of its table"
+        raise ValueError(msg)
+    return list(labels)

@@ -1,0 +1,189 @@
+"""The rows of a fit: held in memory, logged on disk, or gone.
+
+Every store answers how many rows there are, the line of the statistics that each row
+belongs to, and the row factors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from a1gm._base.float_range import raise_rows
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._observe.disk import DiskStatistics
+from a1gm._observe.row_log import LineLog
+from a1gm._result.lazy_rows import LazyRows
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.factors import Factors
+from a1gm.exceptions import ParameterError
+
+__all__ = ["DiskRows", "GoneRows", "HeldRows", "LoggedRows", "RowStore"]
+
+
+class RowStore(Protocol):
+    """Rows that were fitted."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether single rows can be asked about."""
+
+    @property
+    def factor(self) -> Any:
+        """Row factors: an array, or one that is computed where it is looked at."""
+
+    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
+        """Line of each of some rows, and which of them sum to zero."""
+
+    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
+        """Rows of some lines, and how many of them sum to zero."""
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Rows in memory; ``line_of_row`` is None where every row is its own line."""
+
+    factor: Floats
+    line_of_row: AnyArray | None
+    n_lines: int
+    is_kept: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.factor)
+
+    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
+        """Line of each of some rows, and which of them sum to zero."""
+        lines = np.arange(start, stop)
+        if self.line_of_row is not None:
+            lines = self.line_of_row[start:stop].astype(np.int64)
+        return lines, self.factor[start:stop] == 0.0
+
+    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
+        """Rows of some lines, and how many of them sum to zero."""
+        is_zero = self.factor == 0.0
+        if self.line_of_row is None:
+            n_zero = is_zero[lines].astype(np.int64)
+            return np.ones(len(n_zero), np.int64), n_zero
+        every = np.bincount(self.line_of_row, minlength=self.n_lines)
+        zeros = np.bincount(self.line_of_row[is_zero], minlength=self.n_lines)
+        return every[lines], zeros[lines]
+
+
+@dataclass(frozen=True)
+class LoggedRows:
+    """Rows in a file: the sum of each, and the number of its pattern."""
+
+    log: LineLog
+    counts: Ints
+    zero_counts: Ints
+    line_scale: Floats  # NaN for a pattern that observes nothing
+    exponent: int
+    is_kept: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return self.log.n_rows
+
+    @property
+    def factor(self) -> LazyRows:
+        """Row factors, computed where they are looked at."""
+        return LazyRows(self.n_rows, self._factors)
+
+    def _factors(self, start: int, stop: int) -> Floats:
+        sums, lines = self.log.read(start, stop, self.exponent)
+        return raise_rows(sums * self.line_scale[lines], self.exponent)
+
+    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
+        """Line of each of some rows, and which of them sum to zero."""
+        sums, lines = self.log.read(start, stop, self.exponent)
+        return lines.astype(np.int64), sums == 0.0
+
+    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
+        """Rows of some lines, and how many of them sum to zero."""
+        return self.counts[lines], self.zero_counts[lines]
+
+
+@dataclass(frozen=True)
+class DiskRows:
+    """Rows whose masks lie in a file: every row is its own line."""
+
+    statistics: DiskStatistics
+    graph: ColumnGraph
+    factors: Factors
+    is_kept: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return self.statistics.n_lines
+
+    @property
+    def factor(self) -> LazyRows:
+        """Row factors, computed where they are looked at."""
+        return LazyRows(self.n_rows, self._factors)
+
+    def _factors(self, start: int, stop: int) -> Floats:
+        rows = slice(start, stop)
+        observed = self.statistics.observed_lines(rows)
+        positive = self.statistics.positive_lines(rows)
+        own = self.graph.label[positive.argmax(axis=1)]
+        inside = observed & (own[:, None] == self.graph.label)
+        sums = self.statistics.line_sums(rows)
+        h = np.nan_to_num(self.factors.col_factor)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors: Floats = sums / (inside @ h)
+        factors[sums == 0.0] = 0.0
+        factors[~observed.any(axis=1)] = np.nan
+        return raise_rows(factors, self.statistics.log.exponent)
+
+    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
+        """Line of each of some rows, and which of them sum to zero."""
+        sums = self.statistics.line_sums(slice(start, stop))
+        return np.arange(start, stop), sums == 0.0
+
+    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
+        """Rows of some lines, and how many of them sum to zero."""
+        _, is_zero = self.read(lines.start, lines.stop)
+        return np.ones(len(is_zero), np.int64), is_zero.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class GoneRows:
+    """Rows that were not kept: only how many there are of each pattern, if that."""
+
+    n_rows: int
+    counts: Ints | None = None
+    zero_counts: Ints | None = None
+    is_kept: bool = False
+
+    @property
+    def factor(self) -> Floats:
+        """Raise: the factors of single rows are not known."""
+        self._refuse()
+
+    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
+        """Raise: single rows cannot be asked about."""
+        self._refuse()
+
+    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
+        """Rows of some lines, and how many of them sum to zero."""
+        if self.counts is None or self.zero_counts is None:
+            self._refuse()
+        return self.counts[lines], self.zero_counts[lines]
+
+    def _refuse(self) -> NoReturn:
+        msg = (
+            "This fit was made or saved without keeping its rows, so single rows cannot "
+            "be asked about. fit.transform(rows) gives the row factors of any rows, "
+            "fit.impute(rows) fills them; or fit the table again and keep its rows."
+        )
+        raise ParameterError(msg)

@@ -1,0 +1,287 @@
+"""The one dispatcher: from statistics to factors, by the cheapest way that is exact.
+
+    statistics ──► components ──► reduce ──► core ──► expand ──► factors
+
+Three fast ways take the whole road in one call of the kernel where they can.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import Floats
+from a1gm._kernel import kernel, threads_for
+from a1gm._observe.disk import DiskStatistics
+from a1gm._observe.observation import Observation
+from a1gm._observe.statistics import (
+    MaskStatistics,
+    PairStatistics,
+    PatternStatistics,
+    Statistics,
+)
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import Components, find_components, separate_zero_lines
+from a1gm._solve.expand import expand_disk_factors, expand_factors
+from a1gm._solve.factors import Factors
+from a1gm._solve.mask import DiskMask
+from a1gm._solve.scaling import solve_core, solve_disk_mask
+from a1gm._sources.dense import Source
+from a1gm._sources.read import AnySource
+from a1gm.exceptions import DataError, NothingObservedError, NotRepresentableError
+
+__all__ = ["Solved", "solve", "solve_observation"]
+
+NO_MARGIN_FIT = (
+    "No non-negative factors reproduce the row and column sums of this table: its "
+    "negative cells outweigh the others in some part of the pattern. Mark some "
+    "negative cells as missing."
+)
+PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """Factors, the statistics they fit, and how the table falls apart.
+
+    ``components`` is None when no observed cell is zero: the blocks of the factors are
+    the components then. ``graph`` is there for masks in a file only, whose rows are not
+    held.
+    """
+
+    factors: Factors
+    statistics: Statistics
+    components: Components | None = None
+    graph: ColumnGraph | None = None
+
+
+def solve_observation(
+    seen: Observation,
+    source: AnySource | None = None,
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None = None,
+) -> Solved:
+    """Solve what a pass has found; the source is read again only if it must be."""
+    dense = source if isinstance(source, Source) else None
+    options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
+    if dense is not None:
+        options["read_cells"] = lambda: _cells_of(dense, seen.exponent)
+    if seen.n_negative:
+        return _solve_signed(seen.statistics, seen.exponent, **options)
+    if dense is not None:
+        nested = _solve_nested(seen.statistics, dense, seen.exponent, n_threads)
+        if nested is not None:
+            return Solved(nested, seen.statistics)
+    return solve(seen.statistics, **options)
+
+
+def solve(
+    statistics: Statistics,
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None = None,
+    read_cells: Callable[[], PairStatistics] | None = None,
+) -> Solved:
+    """Solve a table of non-negative cells.
+
+    ``read_cells`` gives the sum of every observed cell, for leaves among as many
+    patterns as rows; without it they are left to the iteration.
+    """
+    if isinstance(statistics, DiskStatistics):
+        return _solve_disk(statistics, tol=tol, max_iter=max_iter)
+    plain = _solve_plain(statistics, tol, max_iter, n_threads)
+    if plain is not None:
+        return Solved(plain, statistics)
+    components, reduced = _reduce(statistics, force=read_cells is None)
+    if reduced is None and read_cells is not None:
+        statistics = read_cells()
+        components, reduced = _reduce(statistics, force=False)
+    if reduced.n_core_blocks + reduced.n_roots == 0:
+        _check_something_observed(statistics)
+    core = solve_core(reduced, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    factors = expand_factors(
+        reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
+    )
+    return Solved(factors, statistics, components)
+
+
+def _reduce(statistics: Statistics, *, force: bool) -> tuple[Components | None, Any]:
+    components = find_components(statistics)
+    inside = statistics
+    if components is not None:
+        inside = statistics.inside(components.line, components.col)
+    return components, inside.reduce(force=force)
+
+
+def _check_something_observed(statistics: Statistics) -> None:
+    if not statistics.has_observed()[1].any():
+        msg = (
+            "Nothing is observed: every cell of X is missing. At least one cell must "
+            "hold a number."
+        )
+        raise NothingObservedError(msg)
+
+
+# ------------------------------------------------------------------ negative cells
+def _solve_signed(
+    statistics: Statistics,
+    exponent: int,
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None,
+    read_cells: Callable[[], PairStatistics] | None = None,
+) -> Solved:
+    """Fit the margins of a table with negative cells.
+
+    Lines and columns of zero sum have factor 0, but their cells still count in the
+    margins they cross, so beside them no sums of cells are used.
+    """
+    _check_col_sums(statistics, exponent)
+    components = separate_zero_lines(statistics)
+    if components is not None:
+        mask = statistics.as_mask().inside(components.line, components.col)
+        reduced = mask.reduce(force=True)
+    else:
+        reduced = statistics.reduce(force=read_cells is None)
+        if reduced is None and read_cells is not None:
+            statistics = read_cells()
+            reduced = statistics.reduce(force=False)
+    core = solve_core(reduced, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    try:
+        factors = expand_factors(
+            reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
+        )
+    except NotRepresentableError as error:  # cells of either sign that cancel
+        raise DataError(NO_MARGIN_FIT) from error
+    bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
+    if bad or factors.gap > 1e-3:
+        raise DataError(NO_MARGIN_FIT)
+    return Solved(factors, statistics, components)
+
+
+def _check_col_sums(statistics: Statistics, exponent: int) -> None:
+    below = np.flatnonzero(statistics.col_sums < 0.0)
+    if len(below):
+        value = math.ldexp(float(statistics.col_sums[below[0]]), exponent)
+        msg = (
+            'With negatives="allow" every row and column sum must be positive, but the '
+            f"sum of column {below[0]} is {value:g}. Drop that column or mark its "
+            "negative cells as missing."
+        )
+        raise DataError(msg)
+
+
+# ----------------------------------------------------------------- masks in a file
+def _solve_disk(statistics: DiskStatistics, *, tol: float, max_iter: int) -> Solved:
+    if not statistics.observed_cols.any():
+        _check_something_observed(statistics)
+    graph = ColumnGraph.of_disk(statistics)
+    mask = DiskMask(statistics, graph)
+    core = solve_disk_mask(mask, tol=tol, max_iter=max_iter)
+    factors = expand_disk_factors(core, mask.block, mask.col_sums, graph)
+    return Solved(factors, statistics, None, graph)
+
+
+# ----------------------------------------------------------------------- fast ways
+def _solve_plain(
+    statistics: Statistics, tol: float, max_iter: int, n_threads: int | None
+) -> Factors | None:
+    """One call of the kernel for the usual table: one block, no zeros, quick to scale.
+
+    Small tables spend more time between the steps than in them.
+    """
+    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    found = None
+    if isinstance(statistics, PatternStatistics):
+        found = kernel.solve_plain(statistics.keys, statistics.sums, tol, budget)
+    elif isinstance(statistics, MaskStatistics) and statistics.positive is None:
+        threads = threads_for(statistics.n_lines * statistics.n_cols, n_threads)
+        found = kernel.solve_wide(
+            statistics.bits,
+            statistics.sums,
+            statistics.column_sums,
+            tol,
+            budget,
+            threads,
+        )
+    if found is None:
+        return None
+    line_factor, line_scale, col_factor, n_iter, gap = found
+    return Factors(
+        line_factor=line_factor,
+        line_scale=line_scale,
+        col_factor=col_factor,
+        line_block=np.zeros(len(line_factor), np.int32),
+        col_block=np.zeros(len(col_factor), np.int32),
+        n_blocks=1,
+        solver="scaling" if n_iter else "closed form",
+        n_iter=n_iter,
+        gap=gap,
+        all_inside=True,
+    )
+
+
+def _solve_nested(
+    mask: Statistics, source: Source, exponent: int, n_threads: int | None
+) -> Factors | None:
+    """Solve a staircase of as many steps as rows in one more pass over its cells.
+
+    None for any other table, and for zeros, whose components are found first.
+    """
+    if not isinstance(mask, MaskStatistics) or mask.positive is not None:
+        return None
+    if not source.parts:  # a table in pieces takes the general way
+        return None
+    threads = threads_for(source.n_rows * source.n_cols, n_threads)
+    scale = math.ldexp(1.0, -exponent)
+    found = kernel.solve_nested(
+        mask.bits, source.parts, mask.column_sums, scale, threads
+    )
+    if found is None:
+        return None
+    h, reach = found
+    if not h.all():  # out of range: the general way says so
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        line_scale, line_factor = 1.0 / reach, mask.sums / reach
+    line_block = np.where(reach > 0.0, 0, -1).astype(np.int32)
+    col_block = np.where(np.isnan(h), -1, 0).astype(np.int32)
+    return Factors(
+        line_factor=np.where(line_block < 0, 0.0, line_factor),
+        line_scale=line_scale,
+        col_factor=h,
+        line_block=line_block,
+        col_block=col_block,
+        n_blocks=1,
+        solver="closed form",
+        n_iter=0,
+        gap=0.0,
+        all_inside=bool(line_block.min() == 0 == col_block.min()),
+    )
+
+
+def _cells_of(source: Source, exponent: int) -> PairStatistics:
+    """Every row its own line, with the sum of every observed cell."""
+    scale = math.ldexp(1.0, -exponent)
+    counts: list[Floats] = [np.zeros(1, np.int64)]
+    cols, values = [], []
+    for _, piece in source.blocks():
+        observed = ~np.isnan(piece)
+        counts.append(observed.sum(axis=1))
+        cols.append(np.nonzero(observed)[1].astype(np.int32))
+        values.append(piece[observed] * scale)
+    return PairStatistics(
+        np.cumsum(np.concatenate(counts)),
+        np.concatenate(cols),
+        np.concatenate(values),
+        None,
+        source.n_cols,
+    )

@@ -1,0 +1,49 @@
+"""Factors as the solver passes them on, and how far margins are from the data's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from a1gm._base.types import Floats, SmallInts, Solver
+
+__all__ = ["CoreSolution", "Factors", "relative_gap"]
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSolution:
+    """Factors of the core and how they were found."""
+
+    w: Floats
+    h: Floats
+    solver: Solver
+    n_iter: int
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Factors of the lines (patterns) and columns, and the block of each.
+
+    ``line_scale`` times a row's sum is that row's factor. Blocks are -1 where a line
+    or column has no positive cell.
+    """
+
+    line_factor: Floats
+    line_scale: Floats
+    col_factor: Floats
+    line_block: SmallInts
+    col_block: SmallInts
+    n_blocks: int
+    solver: Solver
+    n_iter: int
+    gap: float
+    all_inside: bool  # one block holds every line and column
+
+
+def relative_gap(fitted: Floats, sums: Floats) -> float:
+    """Largest relative difference from the sums that are positive."""
+    known = sums > 0.0
+    off = np.abs(fitted[known] - sums[known]) / sums[known]
+    return float(off.max(initial=0.0))

@@ -1,0 +1,266 @@
+"""The core as an operator: what its rows and columns sum to for given column factors.
+
+Every kind answers ``sweep(h)``, the fitted column margins with the rows fitted exactly,
+and ``laplacian(h)``, the Hessian of the cost in log h without its diagonal: an array,
+a sparse table, or None where only products with it are cheap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
+from a1gm._observe.disk import DiskStatistics
+from a1gm._solve.column_graph import ColumnGraph
+
+__all__ = ["CoreMask", "DiskMask", "Mask", "ReducedProblem", "Sweep"]
+
+DENSE_SIDE = 1500  # Hessians up to this side are dense
+DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this size
+MAX_PAIRS = 20_000_000  # sparse Hessians are assembled up to this many products
+SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhead
+DISK_SIDE = 4000  # the Hessian of so many columns has 128 MB
+
+# _BITS[k, b]: bit k of the byte b.
+_BITS = (np.arange(256) >> np.arange(8)[:, None] & 1).astype(np.float64)
+
+
+class ReducedProblem(Protocol):
+    """What both kernels call a reduced problem."""
+
+    core_shape: tuple[int, int]
+    n_listed: int
+    core_row_sums: Floats
+    core_col_sums: Floats
+    core_row_block: Any
+    core_col_block: Any
+    core_mask: tuple[Any, Any, bool, Floats | None]
+
+    def scale(
+        self,
+        h: Floats,
+        tol: float,
+        max_sweeps: int,
+        patience: int,
+        n_threads: int = 1,
+    ) -> tuple[Floats, Floats, int, float, bool]:
+        """Run alternating scaling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Column factors, the column margins they give, and the cost of the rows."""
+
+    h: Floats
+    fitted: Floats
+    row_cost: float
+
+
+class Mask(Protocol):
+    """A mask with the sums of its rows; columns without data have factor 0."""
+
+    col_sums: Floats
+    block: SmallInts  # component of each column; -1 where it has no data
+
+    def sweep(self, h: Floats) -> Sweep:
+        """Fit the rows exactly and return the margins of the columns."""
+
+    def laplacian(self, h: Floats) -> Any:
+        """Off-diagonal part of the Hessian in log h; None where it is too large."""
+
+    def laplacian_times(self, h: Floats, d: Floats) -> Floats:
+        """Product of the Hessian, without its diagonal of fitted margins, with d."""
+
+
+class CoreMask:
+    """The core in memory: dense, listed by its observed cells, or by its holes.
+
+    With ``swapped`` rows and columns exchange their roles: Newton works on the smaller
+    side.
+    """
+
+    def __init__(self, reduced: ReducedProblem) -> None:
+        self.swapped = reduced.core_shape[0] < reduced.core_shape[1]
+        P = _operator(reduced)
+        R, C = reduced.core_row_sums, reduced.core_col_sums
+        block = reduced.core_col_block
+        if self.swapped:
+            P, R, C, block = P.T, C, R, reduced.core_row_block
+        self.P, self.R = P, R
+        self.col_sums: Floats = C
+        self.block = np.asarray(block)
+
+    def rows(self, h: Floats) -> Floats:
+        """Row factors that fit the rows exactly."""
+        factors: Floats = self.R / (self.P @ h)
+        return factors
+
+    def sweep(self, h: Floats) -> Sweep:
+        """Fit the rows exactly and return the margins of the columns."""
+        t = self.P @ h
+        fitted = h * (self.P.T @ (self.R / t))
+        return Sweep(h, fitted, float(self.R @ np.log(t)))
+
+    def laplacian(self, h: Floats) -> Any:
+        """Off-diagonal part of the Hessian, minus the weights between columns."""
+        if isinstance(self.P, _Complement):
+            return None
+        scale = np.sqrt(self.R) / (self.P @ h)
+        if isinstance(self.P, np.ndarray):
+            Q = self.P * h * scale[:, None]
+            off = -(Q.T @ Q)
+            np.fill_diagonal(off, 0.0)
+            return off
+        # How many products of pairs of cells the Hessian is the sum of.
+        products = (np.diff(self.P.tocsr().indptr).astype(float) ** 2).sum()
+        side = len(h)
+        is_dense = (
+            side <= DENSE_SIDE and SPARSE_GAIN * products >= side**2 * SPARSE_SIDE
+        )
+        if not is_dense and products > MAX_PAIRS:
+            return None
+        return _listed_laplacian(self.P, scale, h, is_dense=is_dense)
+
+    def laplacian_times(self, h: Floats, d: Floats) -> Floats:
+        """Product of the Hessian, without its diagonal of fitted margins, with d."""
+        inner = self.R / (self.P @ h) ** 2
+        product: Floats = -h * (self.P.T @ (inner * (self.P @ (h * d))))
+        return product
+
+
+def _listed_laplacian(P: Any, scale: Floats, h: Floats, *, is_dense: bool) -> Any:
+    from scipy.sparse import diags_array
+
+    Q = diags_array(scale) @ P @ diags_array(h)
+    if is_dense:
+        dense = -(Q.T @ Q).toarray()
+        np.fill_diagonal(dense, 0.0)
+        return dense
+    off = (Q.T @ Q).tocsr()
+    return diags_array(off.diagonal()) - off
+
+
+class _Complement:
+    """The mask of which only the holes are listed: P x = sum(x) - holes x."""
+
+    def __init__(self, holes: Any) -> None:
+        self.holes = holes
+
+    @property
+    def T(self) -> _Complement:  # noqa: N802 - NumPy's word
+        return _Complement(self.holes.T)
+
+    def __matmul__(self, x: Floats) -> Floats:
+        product: Floats = x.sum(axis=0) - self.holes @ x
+        return product
+
+
+def _operator(reduced: ReducedProblem) -> Any:
+    """The core's mask as something that multiplies vectors."""
+    from scipy.sparse import csr_array
+
+    ptr, index, lists_missing, weights = reduced.core_mask
+    values = np.ones(len(index)) if weights is None else weights
+    listed = csr_array((values, index, ptr), shape=reduced.core_shape)
+    small, large = sorted(reduced.core_shape)
+    fits = small <= DENSE_SIDE and small * large <= DENSE_CELLS
+    if lists_missing:
+        return 1.0 - listed.toarray() if fits else _Complement(listed)
+    # Products of sparse matrices cost ten times as much per cell.
+    return listed.toarray() if fits and len(index) * 10 > small * large else listed
+
+
+# ----------------------------------------------------------------- masks in a file
+class DiskMask:
+    """A mask in a file, cut down to the cells inside components; read in pieces.
+
+    Products take a byte of the mask at a time: eight columns have 256 choices, and a
+    table of 256 partial sums replaces eight multiplications by one look-up.
+    """
+
+    def __init__(self, statistics: DiskStatistics, graph: ColumnGraph) -> None:
+        self.log, self.graph = statistics.log, graph
+        # A power of two, so that nothing overflows and nothing is rounded.
+        largest = max(float(statistics.col_sums.max()), np.finfo(float).tiny)
+        self.unit = math.ldexp(1.0, -math.frexp(largest)[1])
+        self.col_sums: Floats = statistics.col_sums * self.unit
+        active: Bools = statistics.col_sums > 0.0
+        self.block = np.where(active, graph.label, -1).astype(np.int32)
+        inside = np.zeros((graph.n + 1, self.log.n_cols), bool)  # the last: nothing
+        known = np.flatnonzero(active)
+        inside[graph.label[known], known] = True
+        self._inside_words: Words = pack_bits(inside)
+
+    @property
+    def has_laplacian(self) -> bool:
+        """Whether the Hessian fits into memory."""
+        return self.log.n_cols <= DISK_SIDE
+
+    def _pieces(self) -> Iterator[tuple[Floats, Words]]:
+        """Yield sums and mask of the rows with data."""
+        for _, sums, bits, positive in self.log.pieces():
+            row_sums = sums * self.unit
+            kept = slice(None) if (row_sums > 0.0).all() else row_sums > 0.0
+            component = self._components(positive[kept])
+            yield row_sums[kept], bits[kept] & self._inside_words[component]
+
+    def _components(self, positive: Words) -> Ints:
+        if self.graph.n == 1:
+            return np.zeros(len(positive), np.int64)
+        found = np.full(len(positive), self.graph.n, np.int64)
+        for c in np.unique(self.block[self.block >= 0]):
+            found[(positive & self._inside_words[c]).any(axis=1)] = c
+        return found
+
+    def sweep(self, h: Floats) -> Sweep:
+        """Fit the rows exactly and return the margins of the columns, in one read."""
+        margins, cost = np.zeros_like(h), 0.0
+        for row_sums, bits in self._pieces():
+            octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
+            t = _octets_times(octets, h)
+            margins += _times_octets(row_sums / t, octets, len(h))
+            cost += float(row_sums @ np.log(t))
+        return Sweep(h, h * margins, cost)
+
+    def laplacian(self, h: Floats) -> Any:
+        """Off-diagonal part of the Hessian, gathered in one read."""
+        m = len(h)
+        off = np.zeros((m, m))
+        step = max(1, (1 << 20) // m)
+        for row_sums, bits in self._pieces():
+            for at in range(0, len(bits), step):
+                mask = unpack_bits(bits[at : at + step], m) * h
+                Q = mask * (np.sqrt(row_sums[at : at + step]) / mask.sum(1))[:, None]
+                off -= Q.T @ Q
+        np.fill_diagonal(off, 0.0)
+        return off
+
+    def laplacian_times(self, h: Floats, d: Floats) -> Floats:
+        """Product with the Hessian without its diagonal of fitted margins."""
+        raise NotImplementedError  # the Hessian is an array, or Newton is not tried
+
+
+def _octets_times(octets: Any, h: Floats) -> Floats:
+    """Sum the h_j of the observed cells of each row."""
+    padded = np.zeros(-(-len(h) // 8) * 8)
+    padded[: len(h)] = h
+    sums = np.zeros(len(octets))
+    for k, table in enumerate(padded.reshape(-1, 8) @ _BITS):
+        sums += table[octets[:, k]]
+    return sums
+
+
+def _times_octets(w: Floats, octets: Any, n_cols: int) -> Floats:
+    """Sum the w_i of the observed cells of each column."""
+    n_octets = -(-n_cols // 8)
+    by_value = np.empty((n_octets, 256))
+    for k in range(n_octets):
+        by_value[k] = np.bincount(octets[:, k], w, minlength=256)
+    sums: Floats = (by_value @ _BITS.T).ravel()[:n_cols]
+    return sums

@@ -1,0 +1,178 @@
+"""The pass over a Dask collection, and its rows filled where they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from a1gm._api.pattern_table import PatternTable
+from a1gm._base.types import Negatives
+from a1gm._result.fates import graph_of
+from a1gm._result.fit import RankOneFit
+from a1gm._result.new_rows import NewRows
+from a1gm._result.rows import GoneRows, RowStore
+from a1gm._solve.dispatch import Solved
+from a1gm.engines.cluster import compute_safely
+from a1gm.engines.collections import check_collection, is_array
+from a1gm.engines.partitions import (
+    common_dtypes,
+    count_partition,
+    fill_partition,
+    merge_tables,
+    partition_factors,
+    series_of_factors,
+)
+from a1gm.exceptions import DimensionError
+
+__all__ = ["fit_collection"]
+
+MERGED_AT_ONCE = 8
+
+
+def fit_collection(
+    collection: Any,
+    *,
+    negatives: Negatives,
+    max_bytes: int,
+    worker_timeout: float,
+    **options: Any,
+) -> RankOneFit:
+    """Count the partitions, merge their tables and solve the one that is left."""
+    check_collection(collection)
+    root = _merged(_counted(collection, negatives, max_bytes), max_bytes)
+    table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
+    if table.n_rows == 0:
+        msg = (
+            "Found a collection with 0 rows while a minimum of 1 is required: every "
+            "partition is empty."
+        )
+        raise DimensionError(msg)
+
+    engine = DaskEngine(collection)
+
+    def rows(gone: GoneRows, solved: Solved) -> RowStore:
+        every = slice(0, solved.statistics.n_lines)
+        engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
+        signed = negatives == "allow"
+        rule = NewRows(solved.factors.col_factor, graph_of(solved), signed)
+        return CollectionRows(
+            gone.n_rows,
+            gone.counts,
+            gone.zero_counts,
+            collection=collection,
+            rule=rule,
+        )
+
+    return table.solve_as(rows, engine=engine, **options)
+
+
+@dataclass(frozen=True)
+class CollectionRows(GoneRows):
+    """Rows that stay in a collection: their factors are lazy."""
+
+    collection: Any = None
+    rule: NewRows | None = None
+
+    @property
+    def factor(self) -> Any:
+        """Row factors as a lazy Dask array, or a series with the frame's index."""
+        return DaskEngine(self.collection).factors(self.collection, self.rule)
+
+
+@dataclass
+class DaskEngine:
+    """Places and fills the rows of collections, lazily.
+
+    ``has_holes`` says which columns of the collection that was fitted have holes.
+    """
+
+    fitted: Any
+    has_holes: Any = None
+
+    def takes(self, X: Any) -> bool:
+        """Whether X is a Dask collection."""
+        import dask
+
+        return bool(dask.is_dask_collection(X))
+
+    def columns(self, collection: Any) -> tuple[int, Any]:
+        """How many columns a collection has, and their names."""
+        check_collection(collection)
+        if is_array(collection):
+            return int(collection.shape[1]), None
+        return len(collection.columns), list(collection.columns)
+
+    def factors(self, collection: Any, rule: Any) -> Any:
+        """Row factors as a lazy Dask array, or a series with the frame's index."""
+        if is_array(collection):
+            return collection.map_blocks(
+                partition_factors,
+                rule,
+                drop_axis=1,
+                dtype=np.float64,
+                meta=np.zeros(0),
+            )
+        return collection.map_partitions(
+            series_of_factors, rule, meta=("row_factor", "f8")
+        )
+
+    def fill(self, collection: Any, rule: NewRows) -> Any:
+        """Fill the missing cells; same partitions, divisions and labels.
+
+        Columns of nullable integers that have holes become floats; of another
+        collection than the fitted one it is not known which have.
+        """
+        if is_array(collection):
+            dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
+            return collection.map_blocks(
+                fill_partition, rule, {}, dtype=dtype, meta=np.zeros((0, 0), dtype)
+            )
+        has_holes = np.ones(len(collection.columns), bool)
+        if collection is self.fitted:
+            has_holes = self.has_holes
+        may_have = [_may_have_holes(dtype) for dtype in collection.dtypes]
+        dtypes = common_dtypes(collection._meta, has_holes & may_have)
+        meta = fill_partition(collection._meta, rule, dtypes)
+        return collection.map_partitions(fill_partition, rule, dtypes, meta=meta)
+
+
+def _may_have_holes(dtype: Any) -> bool:
+    """Whether a column of this type can have a missing cell."""
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
+
+
+# --------------------------------------------------------------------- the graph
+def _counted(collection: Any, negatives: Negatives, max_bytes: int) -> list[Any]:
+    """One delayed table per partition, keyed by its number."""
+    import dask
+
+    parts = collection.to_delayed()
+    pieces = list(np.ravel(parts)) if is_array(collection) else list(parts)
+    starts = _first_rows(collection, len(pieces))
+    count = dask.delayed(count_partition, pure=True)
+    return [
+        count(piece, number, first, negatives, max_bytes)
+        for number, (piece, first) in enumerate(zip(pieces, starts, strict=True))
+    ]
+
+
+def _first_rows(collection: Any, n_pieces: int) -> list[int | None]:
+    if not is_array(collection) or np.isnan(sum(collection.chunks[0])):
+        return [None] * n_pieces
+    ends = np.cumsum(collection.chunks[0])
+    return [0, *(int(end) for end in ends[:-1])]
+
+
+def _merged(tables: list[Any], max_bytes: int) -> Any:
+    """Merge neighbours until one is left: a fixed tree gives identical bits."""
+    import dask
+
+    merge = dask.delayed(merge_tables, pure=True)
+    while len(tables) > 1:
+        tables = [
+            merge(tables[k : k + MERGED_AT_ONCE], max_bytes)
+            for k in range(0, len(tables), MERGED_AT_ONCE)
+        ]
+    return tables[0]
