@@ -142,14 +142,20 @@ class Lines:
         Component of some lines (a slice or numbers); NOTHING, or ZEROS.
     label : ndarray of int32
         Component of each column of the statistics.
+    touches : callable, optional
+        What ``touched`` answers where lines observe more than the statistics tell, as
+        those of several tables do.
     """
 
     statistics: Statistics
     component: Callable[[slice | Ints], SmallInts]
     label: SmallInts
+    touches: Callable[[int], Ints] | None = None
 
     def touched(self, line: int) -> Ints:
         """Components in which a line observes something."""
+        if self.touches is not None:
+            return self.touches(line)
         observed = self.statistics.observed_lines(slice(line, line + 1))[0]
         return np.unique(self.label[observed])
 

@@ -1,78 +1,69 @@
-"""Factors of new rows of tables side by side, for given column factors."""
+"""New rows of tables side by side, placed by the rule for rows of one table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from a1gm._base.float_range import product, row_sums
-from a1gm._base.types import Floats, SmallInts
-from a1gm._observe.one_pass import check_faults
-from a1gm._result.new_rows import checked_factors, find_faults
+from a1gm._base.types import Bools, Floats
+from a1gm._result.new_rows import NewRows, Placed
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._sources import Source
+from a1gm._sources.cells import check_piece
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.passive import SEVERAL, common_label
 
-__all__ = ["NewRows", "shared_row_factors"]
-
-ROWS_AT_ONCE = 1 << 12
+__all__ = ["place_rows"]
 
 
-@dataclass(frozen=True, slots=True)
-class NewRows:
-    """New rows of one table, with the factor and the block of each of its columns."""
+def place_rows(
+    tables: Sequence[SharedTable], col_factors: Sequence[Floats], graph: ColumnGraph
+) -> Placed:
+    """Place rows that the tables share; the columns of ``graph`` are those of all.
 
-    table: SharedTable
-    factor: Floats
-    block: SmallInts
-
-
-def shared_row_factors(tables: list[NewRows]) -> Floats:
-    """Best factor of each row of tables side by side.
-
-    It is the weighted sum of the row's observed cells over the weighted sum of their
-    column factors, in the block where the row is positive. NaN for a row that observes
-    nothing, or is positive in several blocks. A table of weight 0 is checked, but says
-    nothing of the rows.
+    A table of weight 0 is checked, but says nothing of the rows.
     """
-    n = tables[0].table.n_rows
-    factors = np.empty(n)
-    for start in range(0, n, ROWS_AT_ONCE):
-        rows = slice(start, min(start + ROWS_AT_ONCE, n))
-        pieces = [_read(new, rows) for new in tables]
-        steering = [k for k, new in enumerate(tables) if not new.table.is_passive]
-        factors[rows] = _factors(
-            [tables[k] for k in steering], [pieces[k] for k in steering]
-        )
-    return factors
-
-
-def _read(new: NewRows, rows: slice) -> Floats:
-    """Read some rows; raise for bad cells. Columns of unknown factor say nothing."""
-    cells = new.table.source.rows(rows)
-    check_faults(new.table, *find_faults(cells, rows.start), None)
-    return np.where(np.isnan(new.factor), np.nan, cells)
-
-
-def _factors(tables: list[NewRows], pieces: list[Floats]) -> Floats:
-    blocks = np.concatenate([new.block for new in tables])
-    own = common_label(np.hstack(pieces) > 0.0, blocks)[:, None]
-    fitted = np.array(
-        [
-            (~np.isnan(cells) & (new.block == own)) @ np.nan_to_num(new.factor)
-            for new, cells in zip(tables, pieces, strict=True)
-        ]
+    observes = [_check(table.source) for table in tables]
+    steering = [k for k, table in enumerate(tables) if not table.is_passive]
+    used = np.repeat(
+        [not table.is_passive for table in tables], [table.n_cols for table in tables]
     )
-    weights = np.array([[new.table.weight] for new in tables])
-    # Only ratios of weights count: to the largest of those that a row meets.
-    largest = np.where(fitted > 0.0, weights, 0.0).max(axis=0)
-    ratio = weights / np.where(largest > 0.0, largest, 1.0)
-    divisor = (ratio * fitted).sum(axis=0)
-    factors, has_data = np.zeros(len(own)), np.zeros(len(own), bool)
-    for cells, of_table in zip(pieces, ratio, strict=True):
-        sums, exponent = row_sums(np.nan_to_num(cells))
-        factors += product(sums, of_table, over=divisor, exponent=exponent)
-        has_data |= sums > 0.0
-    observes = (~np.isnan(np.hstack(pieces))).any(axis=1)
-    divisor[own[:, 0] == SEVERAL] = 0.0
-    return checked_factors(factors, has_data, observes, divisor)
+    label, factors = (
+        graph.label[used],
+        np.concatenate([col_factors[k] for k in steering]),
+    )
+    source = Source(
+        [part for k in steering for part in tables[k].parts],
+        tables[0].n_rows,
+        len(label),
+    )
+    weights = _cell_weights(
+        [tables[k] for k in steering], [observes[k] for k in steering]
+    )
+    rule = NewRows(factors, ColumnGraph.of_blocks(label, graph.n))
+    return rule.place(source, weights)
+
+
+def _check(source: Source) -> Bools:
+    """Raise for bad cells, in the words of their table; tell which rows observe."""
+    observes = np.zeros(source.n_rows, bool)
+    for rows, piece in source.blocks():
+        check_piece(source, piece, rows.start, None)
+        observes[rows] = (~np.isnan(piece)).any(axis=1)
+    return observes
+
+
+def _cell_weights(tables: list[SharedTable], observes: list[Bools]) -> Floats | None:
+    """Weight of each cell; None where all count alike.
+
+    Only ratios count: to the largest weight of the tables that a row meets, so that no
+    cell of a row that meets a table of small weight only is lost.
+    """
+    weights = np.array([table.weight for table in tables])
+    if (weights == weights[0]).all():
+        return None
+    met = np.stack(observes, axis=1) * weights
+    largest = np.where(met.any(axis=1), met.max(axis=1), weights.max())
+    n_cols = [table.n_cols for table in tables]
+    ratios: Floats = np.repeat(weights / largest[:, None], n_cols, axis=1)
+    return ratios
