@@ -142,20 +142,20 @@ class Lines:
         Component of some lines (a slice or numbers); NOTHING, or ZEROS.
     label : ndarray of int32
         Component of each column of the statistics.
-    touches : callable, optional
-        What ``touched`` answers where lines observe more than the statistics tell, as
-        those of several tables do.
+    touching : callable, optional
+        Components in which a line observes something, where the statistics are of one
+        table among several that share its lines.
     """
 
     statistics: Statistics
     component: Callable[[slice | Ints], SmallInts]
     label: SmallInts
-    touches: Callable[[int], Ints] | None = None
+    touching: Callable[[int], Ints] | None = None
 
     def touched(self, line: int) -> Ints:
         """Components in which a line observes something."""
-        if self.touches is not None:
-            return self.touches(line)
+        if self.touching is not None:
+            return self.touching(line)
         observed = self.statistics.observed_lines(slice(line, line + 1))[0]
         return np.unique(self.label[observed])
 

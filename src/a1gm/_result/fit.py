@@ -39,8 +39,8 @@ from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.messages import (
     text_of_empty_lines,
+    text_of_gap,
     text_of_left_cells,
-    text_of_poor_certificate,
     text_of_unknown_cells,
     text_of_zeros,
 )
@@ -64,7 +64,7 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-__all__ = ["RankOneFit", "Table", "Voice", "rule_of", "source_of"]
+__all__ = ["RankOneFit", "Table", "Voice", "rule_of", "source_of", "what_was_told"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,7 +553,7 @@ class RankOneFit:
     def _say_what_is_unknown(self, voice: Voice) -> None:
         """Warn of a poor certificate, empty rows and columns, and unknown cells."""
         if self._solved.factors.gap > self.tol and not self.converged:
-            text = text_of_poor_certificate(self.n_iter, self.certificate, self.tol)
+            text = text_of_gap(self.n_iter, self.certificate, self.tol)
             warn_user(text, voice.convergence)
         if self._is_plain or not voice.tells_of_cells:
             return
@@ -656,3 +656,8 @@ def rule_of(fit: RankOneFit) -> NewRows:
 def source_of(fit: RankOneFit) -> Any:
     """What reads the fitted table again; None when it cannot be read."""
     return fit._table.source
+
+
+def what_was_told(fit: RankOneFit) -> OnUndetermined:
+    """What the fit was told to do about cells that the data do not determine."""
+    return fit._on_undetermined

@@ -9,15 +9,15 @@ from a1gm._base.words import counted, first_place
 
 __all__ = [
     "text_of_empty_lines",
+    "text_of_gap",
     "text_of_left_cells",
-    "text_of_poor_certificate",
     "text_of_unknown_cells",
     "text_of_unplaced_rows",
     "text_of_zeros",
 ]
 
 
-def text_of_poor_certificate(n_iter: int, certificate: float, tol: float) -> str:
+def text_of_gap(n_iter: int, certificate: float, tol: float) -> str:
     """Say that the budget ended before the certificate was reached."""
     return (
         f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate of "

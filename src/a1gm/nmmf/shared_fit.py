@@ -15,7 +15,7 @@ from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._observe.observation import Observation
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
 from a1gm._result.messages import (
-    text_of_poor_certificate,
+    text_of_gap,
     text_of_unknown_cells,
     text_of_zeros,
 )
@@ -242,7 +242,7 @@ def _describe_unknown(view: TableView) -> str:
 def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
     """Warn of a poor certificate, empty entities and cells that cannot be known."""
     if fit._solution.gap > fit.tol and not fit.converged:
-        text = text_of_poor_certificate(fit.n_iter, fit.certificate, fit.tol)
+        text = text_of_gap(fit.n_iter, fit.certificate, fit.tol)
         warn_user(text, convergence)
     _warn_of_empty_entities(fit)
     if fit._is_one_block:

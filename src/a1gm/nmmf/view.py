@@ -60,9 +60,9 @@ def table_fates(
     """
     r, c, joint = table.row_set, table.col_set, solution.joint
     graph = replace(whole.graph, label=shares.col_component[c])
-    component, touches = _lines_of(r, solution, shares, whole)
+    component, touching = _lines_of(r, solution, shares, whole)
     lines = Lines(
-        _mask(table, joint), component.__getitem__, whole.graph.label, touches
+        _mask(table, joint), component.__getitem__, whole.graph.label, touching
     )
     rows = HeldRows(shares.row_factor[r], joint.seen[r].line_of_row, len(component))
     positive_cols = np.nan_to_num(shares.col_factor[c]) > 0.0
@@ -73,7 +73,7 @@ def table_fates(
 def _lines_of(
     r: int, solution: Solution, shares: Shares, whole: Fates
 ) -> tuple[SmallInts, Callable[[int], Ints]]:
-    """Component of each pattern of a row set, and those that a pattern touches."""
+    """Component of each pattern of a row set, and those that a pattern touching."""
     place, lines, n = solution.joint.patterns.get(r), whole.lines, whole.graph.n
     if place is None or lines is None:
         # The factors of its columns stand: a row of zeros is 0 in all of them.
