@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Negatives
-from a1gm._sources.dense import Source
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
@@ -52,7 +51,7 @@ def check_faults(
 
 
 def check_piece(
-    source: Source | SparseSource,
+    source: Any,
     piece: Floats,
     start: int,
     negatives: Negatives | None = "raise",

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
-from a1gm._result.messages import text_of_unknown_rows
+from a1gm._result.messages import text_of_unplaced_rows
 from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
 from a1gm.estimators._checks import Features, check_same_features, output_dtype
@@ -212,10 +212,13 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tables = [NewRows(replace(x, source=source), fit.h, blocks["h"])]
         if z is not None:
             tables.append(NewRows(z, fit.b, blocks["b"]))
-        factors = shared_row_factors(tables)
-        unknown = np.flatnonzero(np.isnan(factors))
-        if len(unknown):
-            warn_user(text_of_unknown_rows(unknown.tolist()), EmptyLineWarning)
+        factors, several = shared_row_factors(tables)
+        text = text_of_unplaced_rows(
+            np.flatnonzero(np.isnan(factors) & ~several).tolist(),
+            np.flatnonzero(several).tolist(),
+        )
+        if text:
+            warn_user(text, EmptyLineWarning)
         return factors.astype(output_dtype(X, source), copy=False)[:, None]
 
     def _read_z(self, Z: Any, x: Source) -> SharedTable | None:

@@ -16,14 +16,13 @@ import numpy as np
 from a1gm._base.float_range import product
 from a1gm._base.types import Bools, Floats
 from a1gm._observe.statistics import (
+    MaskStatistics,
+    PatternStatistics,
     Statistics,
-    TableStatistics,
-    WideStatistics,
-    line_blocks,
     weighted_counts,
 )
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.expand import Factors
+from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
@@ -155,7 +154,7 @@ def _swept(raw: Factors, statistics: Statistics) -> Factors:
     """One sweep of alternating scaling over the joint table; may leave the range."""
     w, h = raw.line_factor.copy(), np.nan_to_num(raw.col_factor)
     sums, fitted = statistics.row_sums, np.zeros(len(h))
-    for patterns, observed in line_blocks(statistics):
+    for patterns, observed in statistics.pieces():
         inside = observed & (raw.line_block[patterns, None] == raw.col_block)
         some = raw.line_block[patterns] >= 0
         w[patterns] = np.where(some, sums[patterns] / (inside @ h), w[patterns])
@@ -228,13 +227,13 @@ def _observed_cells(
 ) -> Iterator[tuple[slice, Bools]]:
     """Yield observed cells of one table, reading only the words that have its bits."""
     whole = statistics_of(joint.seen[table.row_set])
-    bits = whole.keys if isinstance(whole, TableStatistics) else whole.bits
+    bits = whole.keys if isinstance(whole, PatternStatistics) else whole.bits
     own = joint.columns_of(table)
     first = own.start // 64
     near = slice(own.start - 64 * first, own.stop - 64 * first)
     words = bits[:, first : -(-own.stop // 64)]
-    part = WideStatistics(words, None, np.zeros(0), np.zeros(near.stop))
-    for patterns, observed in line_blocks(part):
+    part = MaskStatistics(words, None, np.zeros(0), np.zeros(near.stop))
+    for patterns, observed in part.pieces():
         yield patterns, observed[:, near]
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from a1gm._base.float_range import product
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._observe.one_pass import Observation
-from a1gm._observe.statistics import line_blocks, weighted_counts
+from a1gm._observe.observation import Observation
+from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.components import Components
 from a1gm.exceptions import NotRepresentableError, WeightsError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
@@ -113,7 +113,7 @@ def _passive_rows(
             some[rows] |= observed.any(axis=1)
     label, positive = _own_columns(layout, entities, shares, steering)
     component = np.full(seen.statistics.n_lines, -1, np.int32)
-    for patterns, observed in line_blocks(seen.statistics):
+    for patterns, observed in seen.statistics.pieces():
         component[patterns] = common_label(observed & positive, label)
     line_of_row = seen.line_of_row
     per_row = component if line_of_row is None else component[line_of_row]
@@ -181,7 +181,7 @@ def _passive_columns(
         r, own = table.row_set, joint.columns_of(table)
         w, seen = shares.row_factor[r], joint.seen[r]
         has_known, total = _by_pattern(seen, w)
-        for patterns, cells in line_blocks(seen.statistics):
+        for patterns, cells in seen.statistics.pieces():
             observed = cells[:, own]
             with np.errstate(over="ignore"):  # an infinite one is refused below
                 divisors += total[patterns] @ observed

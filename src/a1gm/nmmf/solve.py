@@ -10,13 +10,13 @@ import numpy as np
 from a1gm._base.float_range import LEAST, product
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._kernel import kernel, threads_for
-from a1gm._observe.one_pass import Observation
+from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.components import Components
-from a1gm._solve.expand import Factors
+from a1gm._solve.dispatch import solve
+from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf.dispatch import solve
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
