@@ -64,7 +64,7 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-__all__ = ["RankOneFit", "Table", "Voice", "rule_of", "source_of"]
+__all__ = ["RankOneFit", "Table", "Voice", "rule_of", "source_of", "what_was_told"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -656,3 +656,8 @@ def rule_of(fit: RankOneFit) -> NewRows:
 def source_of(fit: RankOneFit) -> Any:
     """What reads the fitted table again; None when it cannot be read."""
     return fit._table.source
+
+
+def what_was_told(fit: RankOneFit) -> OnUndetermined:
+    """What the fit was told to do about cells that the data do not determine."""
+    return fit._on_undetermined
