@@ -106,7 +106,7 @@ def test_a_device_is_written_to_directly():
 def test_places_refused_before_any_work(tmp_path):
     there = tmp_path / "there.csv"
     there.write_bytes(b"x")
-    with pytest.raises(OutputError, match=r"exists.*--overwrite"):
+    with pytest.raises(OutputError, match=r"exists.*overwrite=True"):
         check_target(there)
     check_target(there, overwrite=True)
     with pytest.raises(OutputError, match="is the input itself"):

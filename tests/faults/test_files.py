@@ -1,4 +1,4 @@
-"""Bad files, bad places and interruptions, through the real executable."""
+"""Bad files and bad places; interruptions and streams of the real executable."""
 
 import gzip
 import os
@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -16,28 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-CSV = Path(__file__).parent.parent / "data" / "csv"
-A1GM = Path(sysconfig.get_path("scripts")) / "a1gm"
-
-
-def run(*arguments, **options):
-    return subprocess.run(
-        [A1GM, *map(str, arguments)],
-        capture_output=True,
-        timeout=60,
-        check=False,
-        **{"text": True, **options},
-    )
+from support.commands import A1GM, CSV
+from support.commands import run as run_here
+from support.commands import run_executable as run
 
 
-def impute(source, tmp_path, *options):
-    return run("impute", source, "-o", tmp_path / "out.csv", *options)
-
-
-def assert_refused(done, tmp_path, *words, code=1):
+def assert_refused(source, tmp_path, *words):
     """One line of words, no traceback, no file."""
-    assert done.returncode == code, done.stderr
+    done = run_here("impute", source, "-o", tmp_path / "out.csv", code=1)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     for word in words:
@@ -66,7 +51,7 @@ def test_damaged_parquet(parquet, tmp_path, damage):
     bad = {"truncated": whole[:-100], "empty": b"", "text": b"x,y\n1,2\n", "page": page}
     parquet.write_bytes(bad[damage])
     words = ["in.parquet"] + ["row group 1"] * (damage == "page")
-    assert_refused(impute(parquet, tmp_path), tmp_path, *words)
+    assert_refused(parquet, tmp_path, *words)
 
 
 # FAULTS 45-47: text tables
@@ -94,7 +79,7 @@ def test_damaged_parquet(parquet, tmp_path, damage):
     ],
 )
 def test_refused_text_tables(name, words, tmp_path):
-    assert_refused(impute(CSV / name, tmp_path), tmp_path, name, *words)
+    assert_refused(CSV / name, tmp_path, name, *words)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +106,7 @@ def test_refused_text_tables(name, words, tmp_path):
     ],
 )
 def test_accepted_text_tables(name, options, expected, tmp_path):
-    done = impute(CSV / name, tmp_path, *options)
-    assert done.returncode == 0, done.stderr
+    run_here("impute", CSV / name, "-o", tmp_path / "out.csv", *options)
     written = (tmp_path / "out.csv").read_bytes()
     if expected is None:
         assert b"?" not in written
@@ -145,9 +129,8 @@ def _rounded(text):
 # The peak of resource.getrusage would start from that of the test process.
 RUN_AND_MEASURE = """
 import re
-from a1gm.cli import gather, main
+from a1gm.cli import main
 from a1gm._sources.files import csv as csv_source
-gather.MOST_CELLS_KEPT = 100_000
 csv_source._BLOCK_BYTES = 1 << 17  # pyarrow reads 32 of them ahead
 try:
     main()
@@ -297,7 +280,7 @@ def test_impossible_outputs(tmp_path):
     shutil.copy(CSV / "plain.csv", source)
     before = source.read_bytes()
     for target, word in [
-        (tmp_path, "is a folder"),
+        (tmp_path, "is the input itself"),  # a folder gets a file of the same name
         (source, "is the input itself"),
         (tmp_path / "nowhere" / "x.csv", "does not exist"),
         (tmp_path / "x.xlsx", "extension"),
@@ -381,8 +364,7 @@ def test_a_file_that_changes_between_the_passes_is_refused(tmp_path):
     ],
 )
 def test_bad_usage(arguments, word):
-    done = run(*arguments)
-    assert done.returncode == 2
+    done = run_here(*arguments, code=2)
     assert word in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

@@ -144,13 +144,13 @@ def test_row_48_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
 
 SLOW_WRITE = """
     import sys, time, a1gm
-    from a1gm._write import writers
-    write = writers._Batches.write
-    def slow(self, batch):
-        write(self, batch)
+    from pyarrow.parquet import ParquetWriter
+    write = ParquetWriter.write_batch
+    def slow(self, *batch):
+        write(self, *batch)
         print("writing", flush=True)
         time.sleep(0.3)
-    writers._Batches.write = slow
+    ParquetWriter.write_batch = slow
     a1gm.impute_file(sys.argv[1], sys.argv[2], batch_rows=50, overwrite=True)
 """
 

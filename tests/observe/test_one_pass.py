@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import make_table, tables
 
+from a1gm._observe.observation import TABLE_CELLS
+from a1gm._observe.observe import observe
+from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._sources import read_input
-from a1gm._observe.one_pass import TABLE_CELLS, observe
-from a1gm._observe.statistics import PatternStatistics, MaskStatistics
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 
@@ -34,13 +35,16 @@ def test_the_pattern_table_is_that_of_the_rows(X):
     expected = by_hand(X)
     assert table.n_lines == len(expected)
     for observed, count, sums in zip(
-        table.observed, table.counts, table.sums, strict=True
+        table.observed_lines(slice(0, table.n_lines)),
+        table.counts,
+        table.sums,
+        strict=True,
     ):
         n, total = expected[observed.tobytes()]
         assert count == n
         np.testing.assert_allclose(sums, total, rtol=1e-13)
     np.testing.assert_allclose(seen.row_sums, np.nansum(X, axis=1), rtol=1e-13)
-    np.testing.assert_array_equal(table.observed[seen.line_of_row], ~np.isnan(X))
+    np.testing.assert_array_equal(table.observed_at(seen.line_of_row), ~np.isnan(X))
     assert seen.exponent == 0
     assert seen.n_negative == 0
     assert seen.n_rows == len(X)
@@ -109,7 +113,7 @@ def test_negative_cells_are_counted_when_allowed():
         observe(read_input(X))
 
 
-def test_rows_of_a_later_block_are_named_by_their_place_in_the_whole():
+def test_rows_of_a_later_piece_are_named_by_their_place_in_the_whole():
     X = np.array([[1.0, 2.0], [1.0, np.inf]])
     with pytest.raises(InfiniteValuesError, match=r"X\[1001, 1\]"):
         observe(read_input(X), row_offset=1000)

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from support.tables import tables
 
-from a1gm._observe import statistics as _statistics
 from a1gm._base.bits import pack_bits
+from a1gm._observe import statistics as _statistics
 from a1gm._observe.statistics import (
+    MaskStatistics,
     PairStatistics,
     PatternStatistics,
-    MaskStatistics,
-    line_blocks,
     weighted_counts,
 )
 
@@ -41,6 +40,14 @@ def test_all_forms_agree(X):
         lines, cols = statistics.has_observed()
         np.testing.assert_array_equal(lines, seen.any(axis=1))
         np.testing.assert_array_equal(cols, seen.any(axis=0))
+        h = np.arange(1.0, X.shape[1] + 1.0)
+        np.testing.assert_allclose(statistics.reach(h), seen @ h)
+        found = np.zeros(X.shape, bool)
+        for i, j, _ in statistics.cells():
+            found[i, j] = True
+        np.testing.assert_array_equal(found, seen)
+        some = np.array([len(X) - 1, 0, 0])
+        np.testing.assert_array_equal(statistics.observed_at(some), seen[some])
         for part in (slice(0, len(X)), slice(0, 1), slice(len(X) - 1, len(X))):
             np.testing.assert_array_equal(statistics.observed_lines(part), seen[part])
 
@@ -50,7 +57,7 @@ def test_lines_come_in_bounded_blocks(cells, monkeypatch):
     monkeypatch.setattr(_statistics, "CELLS_AT_ONCE", cells)
     X = np.where(np.random.default_rng(1).random((23, 5)) < 0.5, 1.0, np.nan)
     for statistics in forms(X):
-        blocks = list(line_blocks(statistics))
+        blocks = list(statistics.pieces())
         assert all(b.size <= max(cells, 5) for _, b in blocks)
         np.testing.assert_array_equal(
             np.vstack([block for _, block in blocks]), ~np.isnan(X)

@@ -9,7 +9,7 @@ from support import oracles
 from support.tables import tables
 
 import a1gm
-from a1gm._result import fates as _knowledge
+from a1gm._result import fates
 from a1gm._result.fates import FATES, UndeterminedCell, UndeterminedCells
 
 nan = np.nan
@@ -36,7 +36,7 @@ def test_counts_and_cells_agree(X):
     fit = a1gm.fit(X)
     expected = oracles.fates(X)
     hole = np.isnan(X)
-    counts = fit._knowledge.counts
+    counts = fit._fates.totals.fates
     for kind in set(FATES):
         n = sum(int(counts[k]) for k, name in enumerate(FATES) if name == kind)
         assert n == int((expected[hole] == kind).sum())
@@ -53,7 +53,7 @@ def test_small_blocks_change_nothing(cells, monkeypatch):
     X = rng.integers(0, 3, (30, 7)).astype(float)
     X[rng.random(X.shape) < 0.5] = nan
     whole = list(a1gm.fit(X).undetermined)
-    monkeypatch.setattr(_knowledge, "CELLS_AT_ONCE", cells)
+    monkeypatch.setattr(fates, "CELLS_AT_ONCE", cells)
     monkeypatch.setattr("a1gm._observe.statistics.CELLS_AT_ONCE", cells)
     assert list(a1gm.fit(X).undetermined) == whole
 

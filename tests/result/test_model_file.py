@@ -19,6 +19,7 @@ import skops.io
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
 from a1gm._api import gather as _gather
+from a1gm._result import model_file
 from a1gm.exceptions import (
     FileFormatError,
     MissingExtraError,
@@ -26,7 +27,6 @@ from a1gm.exceptions import (
     OutputError,
     ParameterError,
 )
-from a1gm._result import model_file
 
 nan = np.nan
 

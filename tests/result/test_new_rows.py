@@ -8,11 +8,21 @@ from hypothesis import assume, given
 from support.tables import tables
 
 import a1gm
+from a1gm._result.fit import rule_of
+from a1gm._result.new_rows import NewRows
+from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources import read_input
-from a1gm._result.new_rows import row_factors
 from a1gm.exceptions import NotRepresentableError
 
 nan = np.nan
+BLOCKS = np.array([[1.0, 2, nan], [2, nan, nan], [nan, nan, 3], [nan, nan, nan]])
+
+
+def row_factors(X, h):
+    """Factors of rows in a table of one component; columns of NaN have no data."""
+    label = np.where(np.isnan(h), -1, 0).astype(np.int32)
+    rule = NewRows(h, ColumnGraph(label, np.zeros((0, 2), np.int32), 1))
+    return rule.place(read_input(X)).factors
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
@@ -27,9 +37,7 @@ def test_the_rows_of_the_fit_get_their_own_factors(X):
 def test_the_formula():
     h = np.array([0.2, 0.3, 0.5])
     X = np.array([[1.0, 2.0, 3.0], [1.0, nan, 3.0], [nan, nan, 4.0], [0.0, nan, 0.0]])
-    np.testing.assert_allclose(
-        row_factors(read_input(X), h), [6.0, 4.0 / 0.7, 8.0, 0.0]
-    )
+    np.testing.assert_allclose(row_factors(X, h), [6.0, 4.0 / 0.7, 8.0, 0.0])
 
 
 def test_each_row_minimises_its_own_divergence():
@@ -37,7 +45,7 @@ def test_each_row_minimises_its_own_divergence():
     h = rng.dirichlet(np.ones(6))
     X = rng.uniform(0.0, 2.0, (5, 6))
     X[rng.random(X.shape) < 0.3] = nan
-    w = row_factors(read_input(X), h)
+    w = row_factors(X, h)
 
     def cost(row: np.ndarray, factor: float) -> float:
         seen = ~np.isnan(row)
@@ -51,7 +59,7 @@ def test_each_row_minimises_its_own_divergence():
 def test_rows_that_cannot_be_known():
     h = np.array([0.0, nan, 1.0])
     X = np.array([[0.0, nan, nan], [2.0, nan, nan], [nan, 5.0, nan], [nan, nan, nan]])
-    got = row_factors(read_input(X), h)
+    got = row_factors(X, h)
     assert got[0] == 0.0  # zeros are fitted by zero
     assert np.isnan(got[1:]).all()  # 2 / 0, an unknown column, nothing
 
@@ -59,7 +67,7 @@ def test_rows_that_cannot_be_known():
 def test_columns_without_a_factor_are_left_out():
     h = np.array([0.5, nan, 0.5])
     X = np.array([[1.0, 7.0, 1.0]])
-    np.testing.assert_allclose(row_factors(read_input(X), h), [2.0])
+    np.testing.assert_allclose(row_factors(X, h), [2.0])
 
 
 def test_many_rows_come_in_blocks():
@@ -91,7 +99,7 @@ def test_a_fit_that_allowed_negatives_allows_them_in_transform():
 
 def test_a_row_whose_sum_is_above_the_largest_float():
     h = np.array([1.0, 2.0])
-    got = row_factors(read_input(np.array([[1e308, 1.5e308], [1.0, nan]])), h)
+    got = row_factors(np.array([[1e308, 1.5e308], [1.0, nan]]), h)
     np.testing.assert_allclose(got, [8.333333333333333e307, 1.0])
 
 
@@ -99,9 +107,72 @@ def test_a_row_whose_factor_is_no_float_is_named_in_a_table_of_several_blocks():
     X = np.ones((300_000, 8))
     X[250_000] = 1e200
     with pytest.raises(NotRepresentableError, match="row 250000 "):
-        row_factors(read_input(X), np.full(8, 1e-200))
+        row_factors(X, np.full(8, 1e-200))
 
 
 def test_a_row_whose_factor_is_no_float_is_refused():
     with pytest.raises(NotRepresentableError, match="row 1"):
-        row_factors(read_input(np.array([[1.0], [1e200]])), np.array([1e-200]))
+        row_factors(np.array([[1.0], [1e200]]), np.array([1e-200]))
+
+
+# ------------------------------------------------------------------- filling rows
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(5, (30, 6)).astype(float)
+    X[rng.random(X.shape) < 0.3] = nan
+    return X
+
+
+def test_pieces_of_the_fitted_table_are_filled_as_the_whole(table):
+    fit = a1gm.fit(table)
+    rule, expected = rule_of(fit), fit.impute(table)
+    for start in (0, 10, 29):
+        rows = table[start : start + 10]
+        before = rows.copy()
+        np.testing.assert_allclose(rule.filled(rows), expected[start : start + 10])
+        np.testing.assert_array_equal(rows, before)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize("name", ["table", "blocks"])
+def test_rows_of_a_fit_that_did_not_keep_them(table, name):
+    X = BLOCKS if name == "blocks" else table
+    statistics = a1gm.PatternTable(keep_rows=False)
+    for start in range(0, len(X), 7):
+        statistics.update(X[start : start + 7])
+    filled = rule_of(statistics.solve()).filled(X)
+    np.testing.assert_allclose(filled, a1gm.fit(X).impute(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_new_rows_are_placed_by_their_own_cells():
+    rule = rule_of(a1gm.fit(BLOCKS))
+    new = np.array([[nan, 10, nan], [nan, nan, 7], [5, nan, 1], [nan, nan, nan]])
+    filled = rule.filled(new)
+    np.testing.assert_allclose(filled[0], [5, 10, nan])
+    np.testing.assert_allclose(filled[1], [nan, nan, 7])
+    # Both blocks at once: each hole by the row's own cells of its block.
+    np.testing.assert_allclose(filled[2], [5, 10, 1])
+    assert np.isnan(filled[3]).all()
+
+
+def test_another_table_of_the_same_shape_gets_its_own_factors():
+    X = np.array([[1.0, 2.0], [2.0, nan]])
+    other = np.array([[1.0, 2.0], [100.0, nan]])
+    assert a1gm.fit(X).impute(other)[1, 1] == pytest.approx(200.0)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[10, 5, 1, nan], [20, -1, nan, nan], [30, 14, nan, nan], [nan, nan, nan, 2]],
+        [[10, 5, 0], [20, -1, 0], [0, nan, nan]],
+    ],
+)
+def test_negative_cells_tie_rows_to_columns(X):
+    X = np.array(X, float)
+    fit = a1gm.fit(X, negatives="allow")
+    filled, hole = rule_of(fit).filled(X), np.isnan(X)
+    np.testing.assert_allclose(filled[hole], fit.reconstruct()[hole])

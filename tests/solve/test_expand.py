@@ -6,28 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support import oracles
+from support.forms import pairs_of
 from support.tables import tables
 
 from a1gm._base.bits import pack_bits
-from a1gm._solve.core import solve_core
 from a1gm._solve.expand import expand_factors
-from a1gm._solve.reduce import reduce_statistics
-from a1gm._observe.statistics import PairStatistics
+from a1gm._solve.scaling import solve_core
 from a1gm.exceptions import NotRepresentableError
 
 nan = np.nan
 
 
-def pairs_of(X: np.ndarray) -> PairStatistics:
-    seen = ~np.isnan(X)
-    rows, cols = np.nonzero(seen)
-    ptr = np.concatenate(([0], np.cumsum(seen.sum(axis=1))))
-    return PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1])
-
-
 def factors_of(X: np.ndarray):
     pairs = pairs_of(X)
-    reduced = reduce_statistics(pairs, None)
+    reduced = pairs.reduce(force=False)
     core = solve_core(reduced, tol=1e-12, max_iter=1000)
     return expand_factors(
         reduced, core, pairs.row_sums, lambda: pairs.has_observed()[1]

@@ -8,37 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support import oracles
+from support.forms import mask_of, pairs_of, patterns_of
 from support.tables import KINDS, make_mask, make_table, tables
 
-from a1gm._base.bits import pack_bits
-from a1gm._solve.components import Components, find_components
-from a1gm._solve.core import solve_core
-from a1gm._sources import read_input
 from a1gm._kernel import is_compiled
-from a1gm._observe.one_pass import observe
-from a1gm._solve.reduce import reduce_margins, reduce_statistics
-from a1gm._observe.statistics import PairStatistics, PatternStatistics, MaskStatistics
+from a1gm._observe.statistics import PairStatistics
+from a1gm._solve.components import Components, find_components
+from a1gm._solve.scaling import solve_core
 
 
-def table_statistics(X: np.ndarray) -> PatternStatistics:
-    statistics = observe(read_input(X), keep_table=True).statistics
-    assert isinstance(statistics, PatternStatistics)
-    return statistics
-
-
-def wide_statistics(X: np.ndarray) -> MaskStatistics:
-    seen = ~np.isnan(X)
-    positive = pack_bits(np.nan_to_num(X) > 0.0)
-    return MaskStatistics(
-        pack_bits(seen), positive, np.nansum(X, axis=1), np.nansum(X, axis=0)
-    )
-
-
-def pair_statistics(X: np.ndarray) -> PairStatistics:
-    seen = ~np.isnan(X)
-    rows, cols = np.nonzero(seen)
-    ptr = np.concatenate(([0], np.cumsum(seen.sum(axis=1))))
-    return PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1])
+def reduce_statistics(statistics, components, *, force=False):
+    """Peel the cells that lie inside a component."""
+    if components is not None:
+        statistics = statistics.inside(components.line, components.col)
+    return statistics.reduce(force=force)
 
 
 def fitted_margins(X: np.ndarray, statistics, *, force: bool = False):
@@ -57,7 +40,7 @@ def fitted_margins(X: np.ndarray, statistics, *, force: bool = False):
 
 @given(tables(max_rows=9, max_cols=9, zeros=0.2))
 def test_every_form_of_the_statistics_gives_the_margins(X):
-    for statistics in (table_statistics(X), pair_statistics(X)):
+    for statistics in (patterns_of(X), pairs_of(X)):
         rows, cols = fitted_margins(X, statistics)
         np.testing.assert_allclose(rows, statistics.row_sums, rtol=1e-9)
         np.testing.assert_allclose(cols, np.nansum(X, axis=0), rtol=1e-9)
@@ -68,7 +51,7 @@ NO_BRIDGE = sorted(set(KINDS) - {"bridge"})  # leaves of tiny weight defeat swee
 
 @given(tables(kinds=NO_BRIDGE, max_rows=9, max_cols=9, zeros=0.2))
 def test_margins_alone_are_enough(X):
-    statistics = wide_statistics(X)
+    statistics = mask_of(X)
     found = fitted_margins(X, statistics)
     if found is None:  # there is a leaf: force it
         found = fitted_margins(X, statistics, force=True)
@@ -87,7 +70,7 @@ def test_these_kinds_peel_completely(kind, shape):
         rows, cols = (np.arange(k) * n_blocks // k for k in shape)
         observed = rows[:, None] == cols
     X = np.where(observed, 1.0, np.nan)
-    reduced = reduce_statistics(table_statistics(X), None)
+    reduced = reduce_statistics(patterns_of(X), None)
     assert reduced.core_shape == (0, 0)
 
 
@@ -97,7 +80,7 @@ def test_triangles_of_every_size_peel(n):
     X = np.where(np.add.outer(np.arange(n), np.arange(n)) < n, 1.0, np.nan)
     rng = np.random.default_rng(n)
     for table in (X, X[rng.permutation(n)][:, rng.permutation(n)]):
-        pairs = pair_statistics(table)
+        pairs = pairs_of(table)
         assert reduce_statistics(pairs, None).core_shape == (0, 0)
 
 
@@ -105,7 +88,7 @@ def test_triangles_of_every_size_peel(n):
 def test_nested_patterns_peel_in_any_order(X):
     rng = np.random.default_rng(X.size)
     table = X[rng.permutation(len(X))][:, rng.permutation(X.shape[1])]
-    assert reduce_statistics(pair_statistics(table), None).core_shape == (0, 0)
+    assert reduce_statistics(pairs_of(table), None).core_shape == (0, 0)
 
 
 def test_closed_form_exactly_when_every_long_cycle_has_two_chords():
@@ -119,7 +102,7 @@ def test_closed_form_exactly_when_every_long_cycle_has_two_chords():
         if not observed.any():
             continue
         X = np.where(observed, 1.0, np.nan)
-        reduced = reduce_statistics(table_statistics(X), None)
+        reduced = reduce_statistics(patterns_of(X), None)
         is_closed = reduced.core_shape == (0, 0)
         assert is_closed == oracles.has_two_chords_everywhere(observed), observed
         n_closed += is_closed
@@ -129,7 +112,7 @@ def test_closed_form_exactly_when_every_long_cycle_has_two_chords():
 def test_the_smallest_pattern_without_a_formula():
     # A 6-cycle: every row misses its own column.
     X = np.where(np.eye(3, dtype=bool), np.nan, 1.0)
-    assert reduce_statistics(table_statistics(X), None).core_shape == (3, 3)
+    assert reduce_statistics(patterns_of(X), None).core_shape == (3, 3)
 
 
 def test_a_long_path_peels():
@@ -138,7 +121,7 @@ def test_a_long_path_peels():
     X = np.full((n, n + 1), np.nan)
     X[np.arange(n), np.arange(n)] = 1.0
     X[np.arange(n), np.arange(n) + 1] = 2.0
-    reduced = reduce_statistics(pair_statistics(X), None)
+    reduced = reduce_statistics(pairs_of(X), None)
     assert reduced.core_shape == (0, 0)
     assert reduced.n_roots == 1
 
@@ -165,7 +148,7 @@ def test_a_staircase_of_5000_steps_peels():
 def test_sums_are_never_differences():
     # Taking a leaf's huge sum out of its column must not disturb the small cells.
     X = np.array([[1e200, np.nan], [1.0, 2.0], [3.0, 6.0]])
-    reduced = reduce_statistics(table_statistics(X), None)
+    reduced = reduce_statistics(patterns_of(X), None)
     nothing = np.zeros(0)
     _, h, _, _ = reduced.replay(nothing, nothing)
     np.testing.assert_allclose(h[1] / h[0], 2.0, rtol=1e-12)
@@ -173,7 +156,7 @@ def test_sums_are_never_differences():
 
 def test_twins_share_what_they_sum_to():
     X = np.array([[1.0, 2.0, np.nan], [3.0, 6.0, np.nan], [1.0, np.nan, 4.0]])
-    reduced = reduce_statistics(pair_statistics(X), None)
+    reduced = reduce_statistics(pairs_of(X), None)
     nothing = np.zeros(0)
     w, _, _, _ = reduced.replay(nothing, nothing)
     np.testing.assert_allclose(w[1] / w[0], 3.0, rtol=1e-13)
@@ -182,20 +165,20 @@ def test_twins_share_what_they_sum_to():
 def test_cells_between_components_take_no_part():
     X = np.array([[1.0, 0.0], [np.nan, 2.0]])
     components = Components(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
-    for statistics in (table_statistics(X), pair_statistics(X)):
+    for statistics in (patterns_of(X), pairs_of(X)):
         reduced = reduce_statistics(statistics, components)
         assert reduced.n_roots + reduced.n_core_blocks == 2
-    forced = reduce_statistics(wide_statistics(X), components, force=True)
+    forced = reduce_statistics(mask_of(X), components, force=True)
     assert forced.n_core_blocks == 2
 
 
-@pytest.mark.parametrize("form", [table_statistics, wide_statistics, pair_statistics])
+@pytest.mark.parametrize("form", [patterns_of, mask_of, pairs_of])
 def test_margins_with_lines_left_out(form):
     X = make_table("at random", 6, 5, seed=4)
     statistics = form(X)
     line = np.zeros(statistics.n_lines, np.int32)
     col = np.zeros(5, np.int32)
     line[2] = 1
-    reduced = reduce_margins(statistics, Components(line, col))
+    reduced = statistics.as_mask().inside(line, col).reduce(force=True)
     assert reduced.core_shape[0] <= statistics.n_lines - 1
     assert reduced.core_col_sums.sum() == pytest.approx(np.nansum(X))

@@ -11,9 +11,10 @@ import pytest
 import scipy.sparse as sp
 
 import a1gm
-from a1gm._sources import SparseSource, arrow as columns, frames, read_input
 from a1gm._kernel import is_compiled
-from a1gm._observe.pieces import observe_pieces
+from a1gm._observe.observe import observe
+from a1gm._sources import SparseSource, frames, read_input
+from a1gm._sources import arrow as columns
 
 RTOL = 1e-9  # two roads to the same optimum, both certified to 1e-10
 
@@ -137,11 +138,11 @@ def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
 
 
 def test_pieces_with_too_many_patterns_are_joined(monkeypatch):
-    from a1gm._observe import one_pass as _observe, pieces as _pieces
+    from a1gm._observe import observation, one_pass
 
     monkeypatch.setattr(frames, "PIECE_ROWS", 8)
-    monkeypatch.setattr(_pieces, "TABLE_CELLS", 1)
-    monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
+    monkeypatch.setattr(observation, "TABLE_CELLS", 1)
+    monkeypatch.setattr(one_pass, "TABLE_CELLS", 1)
     X = table()
     chunked = pl.concat([as_nulls(X)[:20], as_nulls(X)[20:]], rechunk=False)
     found = a1gm.fit(chunked)
@@ -157,7 +158,7 @@ def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
         a1gm.exceptions.NegativeValuesError, match=r"X\[33, 'c2'\] = -1.5 \(2 in all\)"
     ):
         a1gm.fit(chunked)
-    assert observe_pieces(
+    assert observe(
         read_input(chunked),
         n_threads=1,
         negatives="allow",

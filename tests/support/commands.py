@@ -1,9 +1,16 @@
-"""The commands, run in this process."""
+"""The commands, run in this process or by the real executable."""
+
+import subprocess
+import sysconfig
+from pathlib import Path
 
 from typer.testing import CliRunner
 
 from a1gm.cli.app import app
 
+ROOT = Path(__file__).parents[2]
+CSV = ROOT / "tests" / "data" / "csv"
+A1GM = Path(sysconfig.get_path("scripts")) / "a1gm"
 RUNNER = CliRunner()
 
 
@@ -12,3 +19,14 @@ def run(*arguments, code=0):
     done = RUNNER.invoke(app, list(map(str, arguments)))
     assert done.exit_code == code, (done.output, done.stderr, done.exception)
     return done
+
+
+def run_executable(*arguments, **options):
+    """Run the real executable, to its end."""
+    return subprocess.run(
+        [A1GM, *map(str, arguments)],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **{"text": True, **options},
+    )

@@ -2,73 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Unpack
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._api.gather import Gatherer
-from a1gm._base.types import OnUndetermined
-from a1gm._result.fit import RankOneFit
-from a1gm._result.streamed import StreamedFit
-from a1gm._sources import Source
-from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.reader import Progress, TableReader
-from a1gm._sources.files.scan import scan_table
-from a1gm._sources.files.table import PathOrPaths, TableFiles
+import numpy as np
 
-__all__ = ["fit_file", "fit_files"]
+from a1gm._api.file_options import (
+    FileOptions,
+    FitOptions,
+    split_options,
+    takes_file_options,
+)
+from a1gm._api.fit import fit_gathered
+from a1gm._base.types import Negatives, OnUndetermined
+from a1gm._base.words import MOST_NAMED, named
+from a1gm._observe.gather import Gatherer
+from a1gm._result.fit import RankOneFit, Voice, source_of
+from a1gm._sources.files import PathOrPaths, TableFiles
+from a1gm._sources.files.options import hint
+from a1gm._sources.files.piece import sum_below_zero
+from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
+
+__all__ = ["files_of", "fit_file", "fit_files"]
 
 
+@takes_file_options
 def fit_file(
     path_or_paths: PathOrPaths,
     *,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    missing: Sequence[str] = (),
-    delimiter: str | None = None,
-    decimal: str = ".",
-    thousands: str | None = None,
-    encoding: str = "utf-8",
-    batch_rows: int | None = None,
-    progress: Progress | None = None,
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
-    max_iter: int = DEFAULT_MAX_ITER,
-    n_threads: int | None = None,
+    **options: Unpack[FileOptions],
 ) -> RankOneFit:
     r"""Fit a table that lies in one file or several, larger than memory or not.
 
-    The files are read once, in batches; memory is bounded by the size of a batch and
+    The files are read once, in pieces; memory is bounded by the size of a piece and
     not by the number of rows. Rows are remembered in a nameless temporary file (12
     bytes each; where nearly every row has its own pattern of holes, a bit per cell).
 
     Parameters
     ----------
     path_or_paths : path, folder, glob, or sequence of paths
-        CSV, TSV (also gzipped), Parquet and Feather or Arrow files. Several files are
-        one table, row after row in sorted order; columns are matched by name.
-    columns : sequence of str, optional
-        Columns of the table. Default: every numeric column.
-    exclude : sequence of str, optional
-        Columns to leave out.
-    missing : sequence of str
-        Further tokens that mark a missing cell, such as ``"-999"``.
-    delimiter : str, optional
-        The character between the cells of text. Default: a tab for ``.tsv``, else a
-        comma.
-    decimal : str, default="."
-        The decimal mark of text, ``"."`` or ``","``.
-    thousands : str, optional
-        The character between groups of three digits in text. Default: none.
-    encoding : str, default="utf-8"
-        The encoding of text.
-    batch_rows : int, optional
-        The most rows read at once. Default: batches of a million cells.
-    progress : callable, optional
-        Called with the rows done so far and the fraction of the file read.
+        CSV, TSV (also gzipped), Parquet and Feather or Arrow files; ``"-"`` is standard
+        input. Several files are one table, row after row in sorted order; columns are
+        matched by name. A stream or a pipe is copied to a temporary file.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
-    tol, max_iter, n_threads
-        As in ``a1gm.fit``.
+    {shared options}
 
     Returns
     -------
@@ -96,89 +78,108 @@ def fit_file(
     >>> fit.row_factor[:]
     array([ 6., 12.])
     """
-    check_options(
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-        negatives="raise",
-        on_undetermined=on_undetermined,
-    )
-    options = TableOptions(
-        columns=columns,
-        exclude=tuple(exclude or ()),
-        missing=missing,
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        encoding=encoding,
-        batch_rows=batch_rows,
-    )
-    return fit_files(
-        TableFiles.find(path_or_paths, options),
-        progress=progress,
-        on_undetermined=on_undetermined,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
+    reading, fitting = split_options(options, on_undetermined)
+    files = TableFiles.find(path_or_paths, reading)
+    return fit_files(files, fitting, on_undetermined=on_undetermined)
 
 
 def fit_files(
     files: TableFiles,
+    options: FitOptions,
     *,
-    progress: Progress | None,
     on_undetermined: OnUndetermined,
-    tol: float = DEFAULT_TOL,
-    max_iter: int = DEFAULT_MAX_ITER,
-    n_threads: int | None = None,
-) -> StreamedFit:
-    """Fit a table that was found in files."""
-    gathered: list[Gatherer] = []
+    see: str = "see fit.undetermined",
+) -> RankOneFit:
+    """Fit a table that was found in files, in one pass over them.
 
-    def begin(names: tuple[str, ...]) -> None:
-        # The first file may start over, once its columns are known better.
-        gathered[:] = [Gatherer(len(names), n_threads=n_threads)]
-
-    first = files.tables[0]
-    scan_table(
-        first,
-        begin,
-        _adding_to(gathered, files, first),
-        progress=_shifted(progress, 0, 0, len(files.paths)),
-    )
-    files.settle()
-    done = first.source.n_rows or 0
-    while (table := files.open_next()) is not None:
-        scan_table(
-            table,
-            lambda names: None,
-            _adding_to(gathered, files, table),
-            progress=_shifted(progress, done, len(files.tables) - 1, len(files.paths)),
+    ``see`` tells where cells that cannot be known are listed.
+    """
+    with closing(files.pieces(progress=options.progress)) as pieces:
+        for first_row, piece in pieces:
+            if first_row == 0:  # again, when the columns are known better
+                gatherer = Gatherer(
+                    len(piece.names),
+                    negatives=options.negatives,
+                    n_threads=options.n_threads,
+                )
+            with (
+                _refusing_patterns(files, options),
+                piece.placing_faults(options.negatives),
+            ):
+                gatherer.add(piece.source, files.n_rows_expected)
+    with _naming_faults(files, options.negatives):
+        return fit_gathered(
+            gatherer,
+            col_labels=files.col_labels,
+            source=files,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            n_threads=options.n_threads,
+            on_undetermined=on_undetermined,
+            voice=Voice(FileNames(files, see)),
         )
-        done += table.source.n_rows or 0
-    fit = gathered[0].fit(
-        tol=tol,
-        max_iter=max_iter,
-        on_undetermined=on_undetermined,
-        col_labels=list(files.names),
-    )
-    assert isinstance(fit, StreamedFit)
-    fit._tables = files
-    return fit
 
 
-def _adding_to(
-    gathered: list[Gatherer], files: TableFiles, table: TableReader
-) -> Callable[[Source], None]:
-    # Rows of later files are not known yet; the files seen stand for them.
-    known = table.source.n_rows
-    expected = None if known is None else known * len(files.paths)
-    return lambda source: gathered[0].add(source, expected)
+def files_of(fit: RankOneFit) -> TableFiles | None:
+    """The files that a fit was made from, if it was and they are known."""
+    source = source_of(fit)
+    return source if isinstance(source, TableFiles) else None
 
 
-def _shifted(
-    progress: Progress | None, rows: int, n_files: int, total: int
-) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda done, fraction: progress(rows + done, (n_files + fraction) / total)
+@dataclass(frozen=True)
+class FileNames:
+    """What messages call rows and columns: as the owner of the files finds them."""
+
+    files: TableFiles
+    see: str
+
+    def rows(self, places: Sequence[int], total: int) -> str:
+        """Name the first of some rows; the files are read again for it."""
+        return named(*self.files.name_rows(places[:MOST_NAMED]), total)
+
+    def columns(self, places: Sequence[int], total: int) -> str:
+        """Name the first of some columns."""
+        names = [repr(self.files.names[place]) for place in places[:MOST_NAMED]]
+        return named("column", names, total)
+
+    def cell(self, row: int, col: int) -> str:
+        """Name a cell."""
+        return f"{self.rows([row], 1)}, {self.columns([col], 1)}"
+
+
+@contextlib.contextmanager
+def _naming_faults(files: TableFiles, negatives: Negatives) -> Iterator[None]:
+    """Raise errors about the whole table again with the file or the column."""
+    try:
+        yield
+    except NothingObservedError as error:
+        raise NothingObservedError(
+            f"{files.name}: nothing is observed, every cell of its numeric columns is "
+            "missing. At least one must hold a number."
+        ) from error
+    except DataError as error:
+        if negatives == "allow":
+            sums = sum(np.nansum(values, axis=0) for _, values in files.blocks())
+            below = np.flatnonzero(np.asarray(sums) < 0.0)
+            if len(below):
+                column = files.names[below[0]]
+                remedy = f"Leave it out with {hint('exclude', column)}"
+                what = f"{files.name}: column {column!r}"
+                raise sum_below_zero(what, remedy) from error
+        raise
+
+
+@contextlib.contextmanager
+def _refusing_patterns(files: TableFiles, options: FitOptions) -> Iterator[None]:
+    """Say what to do when signs need a sum per pattern, and there are too many."""
+    try:
+        yield
+    except TableTooLargeError as error:
+        if options.negatives == "raise":
+            raise
+        raise TableTooLargeError(
+            f"{files.name} has too many patterns of holes for "
+            f"{hint('negatives', 'allow')}, which keeps a sum per pattern in memory. "
+            f"Leave out columns with {hint('exclude', ...)}, or drop it and mark the "
+            f"negative cells as missing with {hint('missing', ...)}."
+        ) from error

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Unpack
 
-import numpy as np
-
-from a1gm._api.fit_file import fit_files
+from a1gm._api.file_options import (
+    FileOptions,
+    FitOptions,
+    split_options,
+    takes_file_options,
+)
+from a1gm._api.fit_file import files_of, fit_files
 from a1gm._base.atomic import atomic_folder, check_target
-from a1gm._base.types import Floats, Ints, OnUndetermined
+from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
-from a1gm._result.fill_rows import RowRule
-from a1gm._result.fit import RankOneFit
+from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
-from a1gm._result.streamed import StreamedFit
-from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.read_ahead import read_ahead
-from a1gm._sources.files.reader import Progress, TableReader
-from a1gm._sources.files.scan import scan_table
-from a1gm._sources.files.table import PathOrPaths, TableFiles, find_files
-from a1gm._write.fill import Filler, HoleCount
-from a1gm._write.writers import format_of, open_writer
+from a1gm._result.new_rows import NewRows
+from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
+from a1gm._sources.files.find import find_files
+from a1gm._sources.files.options import hint
+from a1gm._write.fill import Filler
+from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
     LabelError,
     ParameterError,
@@ -32,52 +35,54 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-__all__ = ["impute_file"]
+__all__ = [
+    "FillFiles",
+    "check_place",
+    "files_for",
+    "impute_file",
+    "read_new_rows",
+]
 
 
+@takes_file_options
 def impute_file(
     src: PathOrPaths,
     dst: str | os.PathLike[str],
     *,
     fit: RankOneFit | None = None,
-    columns: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    missing: Sequence[str] = (),
-    delimiter: str | None = None,
-    decimal: str = ".",
-    thousands: str | None = None,
-    encoding: str = "utf-8",
-    batch_rows: int | None = None,
-    progress: Progress | None = None,
+    mark: bool = False,
     overwrite: bool = False,
     on_undetermined: OnUndetermined | None = None,
+    **options: Unpack[FileOptions],
 ) -> RankOneFit:
     r"""Write a table file with its missing cells filled.
 
     Everything else stays as it is: rows and columns in their order, text, dates, types
-    (integers with holes become float64). The result appears whole or not at all: after
-    an error or Ctrl-C the target is as it was.
+    (integers with holes become float64; a column of whole numbers in text becomes int64
+    in a typed file where nothing was missing). The result appears whole or not at all:
+    after an error or Ctrl-C the target is as it was.
 
     Parameters
     ----------
     src : path, folder, glob, or sequence of paths
-        The table, as for ``a1gm.fit_file``.
+        The table, as for ``a1gm.fit_file``; ``"-"`` is standard input.
     dst : path
         The file to write; its extension decides the format. For several files, a
-        folder, which gets files of the same names.
+        folder, which gets files of the same names. ``"-"`` is standard output, which
+        gets the format that was read, as do pipes and devices.
     fit : RankOneFit, optional
         A fit of this table, which saves a pass, or of another one with the same
-        columns: rows are then placed by their own observed cells.
-    columns, exclude, missing, delimiter, decimal, thousands, encoding, batch_rows
-        As in ``a1gm.fit_file``.
-    progress : callable, optional
-        Called with the rows done in this pass and the fraction of the file read.
+        columns. Rows are placed by their own observed cells either way.
+    mark : bool, default=False
+        Whether to add a column ``NAME_filled`` per column with holes: true where a cell
+        was filled.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
     on_undetermined : {"warn", "raise", "ignore"}, optional
         What to do about cells that the data do not determine; they stay missing. By
         default a warning, unless ``fit_file`` has given it for these files; with
         ``fit``, as said there.
+    {shared options}
 
     Returns
     -------
@@ -102,39 +107,38 @@ def impute_file(
     a,1,2
     b,2,4
     """
+    reading, fitting = split_options(options, on_undetermined or "warn")
     paths = find_files(src)
-    _check_place(paths, dst, overwrite=overwrite)
-    options = TableOptions(
-        columns=columns,
-        exclude=tuple(exclude or ()),
-        missing=missing,
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        encoding=encoding,
-        batch_rows=batch_rows,
-    )
+    check_place(paths, dst, overwrite=overwrite)
     how = on_undetermined
     if fit is None:
-        files = TableFiles.find(paths, options)
-        fit = fit_files(files, progress=progress, on_undetermined="ignore")
-        how = how or "warn"
+        files = TableFiles(paths, reading)
+        fit = fit_files(files, fitting, on_undetermined="ignore")
     else:
-        files = _files_of(fit, paths, options)
-        how = how or _as_said_in(fit, files)
-    run = _Run(fit, files, overwrite=overwrite, progress=progress)
-    run.write(paths, dst, how)
+        files = _open_for(fit, paths, reading)
+        is_own = files is files_of(fit)
+        if not is_own:
+            read_new_rows(files, fitting)
+        # Of its own files the fit has told already what it was asked to tell.
+        said = what_was_told(fit)
+        how = how or ("ignore" if is_own and said == "warn" else said)
+    FillFiles(files, fit, mark, overwrite, how or "warn", fitting.progress).write(dst)
     return fit
 
 
-def _check_place(
-    paths: list[str], dst: str | os.PathLike[str], *, overwrite: bool
+def check_place(
+    paths: Sequence[str], dst: str | os.PathLike[str], *, overwrite: bool
 ) -> None:
     """Refuse a target that cannot be written, before reading anything."""
+    if os.fspath(dst) == "-" and len(paths) == 1:
+        return
     if len(paths) == 1 and not Path(dst).is_dir():
         check_target(dst, overwrite=overwrite, source=paths[0])
-        format_of(dst)
+        if not is_stream(dst):
+            format_of(dst)
         return
+    if is_stream(dst) or "-" in paths:
+        raise ParameterError("Several files are filled in a folder, not in a stream.")
     names = [Path(path).name for path in paths]
     if len(set(names)) < len(names):
         raise ParameterError(
@@ -146,129 +150,110 @@ def _check_place(
             check_target(Path(dst) / name, overwrite=overwrite, source=path)
 
 
-def _files_of(fit: RankOneFit, paths: list[str], options: TableOptions) -> TableFiles:
-    """Find the files that were fitted, or open others for the same columns."""
-    own = fit._tables if isinstance(fit, StreamedFit) else None
-    if own is not None and _same_files(own.paths, paths):
+def _open_for(fit: RankOneFit, paths: list[str], options: TableOptions) -> TableFiles:
+    """Take the files that were fitted, or open others for the same columns."""
+    own = files_of(fit)
+    same = own is not None and _resolved(own.paths) == _resolved(paths)
+    if own is not None and same and options in (TableOptions(), own.options):
         own.check_unchanged()
-        files: TableFiles = own
-        return files
-    names = options.columns or fit.col_labels
+        return own
+    return files_for(fit, TableFiles(paths, options))
+
+
+def _resolved(paths: Sequence[str]) -> list[Path]:
+    return [Path(path).resolve() for path in paths]
+
+
+def files_for(
+    fit: RankOneFit, files: TableFiles, *, whose: str = "the fit has"
+) -> TableFiles:
+    """The same files for the columns of a fit, matched by name."""
+    names = files.options.columns or fit.col_labels
     if names is None or len(names) != len(fit.col_factor):
         raise LabelError(
             f"The fit has {len(fit.col_factor)} columns without names. Pass "
-            "columns=[...] with the columns of the file they belong to, in the order "
-            "of the fit."
+            f"{hint('columns', ...)} with the columns of the file they belong to, in "
+            "the order of the fit."
         )
-    chosen = replace(options, columns=[str(name) for name in names], exclude=())
-    files = TableFiles.find(paths, chosen)
-    files.settle()
-    while files.open_next() is not None:
-        pass
-    return files
+    columns = [str(name) for name in names]
+    return files.choosing(whose=whose, columns=columns, exclude=())
 
 
-def _as_said_in(fit: RankOneFit, files: TableFiles) -> OnUndetermined:
-    """What the fit was told, without its warning when it has given that already."""
-    how = fit._on_undetermined
-    is_own = isinstance(fit, StreamedFit) and fit._tables is files
-    return "ignore" if is_own and how == "warn" else how
+def read_new_rows(files: TableFiles, options: FitOptions) -> None:
+    """Check the cells of rows that were not fitted, and count their holes."""
+    with closing(files.pieces(progress=options.progress)) as pieces:
+        for _, piece in pieces:
+            piece.check_cells(options.negatives)
 
 
-def _same_files(some: list[str], others: list[str]) -> bool:
-    return [Path(path).resolve() for path in some] == [
-        Path(path).resolve() for path in others
-    ]
+@dataclass
+class FillFiles:
+    """The second pass: writes files that were read once with their holes filled.
 
+    Attributes
+    ----------
+    n_filled, n_left : int
+        Cells filled, and holes that stay because nothing can be known.
+    columns : list of str
+        Columns in which cells were filled.
+    """
 
-class _Run:
-    """The second pass: fills and writes file by file."""
+    files: TableFiles
+    fit: RankOneFit
+    mark: bool = False
+    overwrite: bool = False
+    on_undetermined: OnUndetermined = "warn"
+    progress: Progress | None = None
+    n_filled: int = 0
+    n_left: int = 0
+    columns: list[str] = field(default_factory=list)
 
-    def __init__(
-        self,
-        fit: RankOneFit,
-        files: TableFiles,
-        *,
-        overwrite: bool,
-        progress: Progress | None,
-    ) -> None:
-        self.files = files
-        self.overwrite = overwrite
-        self.progress = progress
-        self.rule = RowRule.of(fit)
-        is_own = isinstance(fit, StreamedFit) and fit._tables is files
-        self.fit = fit if is_own else None
-        self.missing = _holes_of_fit(fit) if is_own else _count_holes(files)
-        self.n_left = 0
-
-    def write(
-        self, paths: list[str], dst: str | os.PathLike[str], how: OnUndetermined
-    ) -> None:
-        if len(paths) == 1 and not Path(dst).is_dir():
-            self._write_file(self.files.tables[0], dst, how)
+    def write(self, dst: str | os.PathLike[str]) -> None:
+        """Write all files: one to its target, several to a folder."""
+        if len(self.files.paths) == 1 and not Path(dst).is_dir():
+            self._write_file(0, dst)
         else:
             with atomic_folder(dst, overwrite=self.overwrite) as place:
-                for table in self.files.tables:
-                    name = Path(table.source.origin.path).name
-                    self._write_file(table, place(name), how)
-        if self.n_left and how == "warn":
+                for at, file in enumerate(self.files.files):
+                    self._write_file(at, place(Path(file.name).name))
+        if self.n_left and self.on_undetermined == "warn":
             warn_user(self._left_over(), UndeterminedWarning)
 
-    def _write_file(
-        self, table: TableReader, dst: str | os.PathLike[str], how: OnUndetermined
-    ) -> None:
-        holes = HoleCount(self.missing, np.zeros(len(self.missing), bool))
-        fill = self._row_fill(table)
-        filler = Filler(table, fill, holes, to_text=format_of(dst) == "csv")
-        dialect = getattr(table.source, "dialect", None)
+    def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
+        source = self.files.files[at].source
+        kind = format_for(target, source.origin.format)
+        filler = self._filler(at, to_text=kind == "csv")
+        dialect = getattr(source, "dialect", None)
+        pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
         with (
+            closing(pieces),
             open_writer(
-                dst, filler.schema, dialect=dialect, overwrite=self.overwrite
+                target,
+                filler.schema,
+                kind=kind,
+                dialect=dialect,
+                overwrite=self.overwrite,
             ) as writer,
-            closing(read_ahead(table.blocks())) as blocks,
         ):
-            for block in blocks:
-                writer.write(filler.fill(block))
-                if self.progress is not None:
-                    done = table.source.position / max(table.source.origin.size, 1)
-                    self.progress(block.first_row + block.batch.num_rows, done)
+            for piece in pieces:
+                writer.write(filler.fill(piece))
+            self.n_filled += filler.n_filled
             self.n_left += filler.n_left
-            if self.n_left and how == "raise":
+            self.columns += [c for c in filler.columns_filled if c not in self.columns]
+            if self.n_left and self.on_undetermined == "raise":
                 raise UndeterminedError(self._left_over())
 
-    def _row_fill(self, table: TableReader) -> Callable[[int, Floats], Floats]:
-        if self.fit is None:
-            return lambda _, values: self.rule.fill(values)
-        first = self.files.n_rows_before(table)
-        factors = self.fit.row_factor
+    def _filler(self, at: int, *, to_text: bool) -> Filler:
+        counts = self.files.counts
+        assert counts is not None
+        file, fill = self.files.files[at], self._rule.filled
+        return Filler(file, fill, counts, self.mark, to_text)
 
-        def fill(row: int, values: Floats) -> Floats:
-            rows = slice(first + row, first + row + len(values))
-            return self.rule.fill(values, factors[rows])
-
-        return fill
+    @cached_property
+    def _rule(self) -> NewRows:
+        """A row is placed by its own cells, whether it was fitted or not."""
+        return rule_of(self.fit)
 
     def _left_over(self) -> str:
-        return text_of_left_cells(self.n_left) + " See fit.undetermined."
-
-
-def _holes_of_fit(fit: RankOneFit) -> Ints:
-    assert isinstance(fit, StreamedFit)
-    missing = np.zeros(len(fit.col_factor), np.int64)
-    for n_rows, observed, _ in fit._stream.weighted():
-        missing += n_rows @ (~observed).astype(np.int64)
-    return missing
-
-
-def _count_holes(files: TableFiles) -> Ints:
-    """Missing cells of each column, by a pass of their own."""
-    missing = np.zeros(len(files.names), np.int64)
-
-    def add(source: object) -> None:
-        nonlocal missing
-        for _, block in source.blocks():  # type: ignore[attr-defined]
-            missing = missing + np.isnan(block).sum(axis=0)
-
-    for table in files.tables:
-        scan_table(table, lambda names: None, add)
-    return missing
+        see = " See fit.undetermined." if self.files is files_of(self.fit) else ""
+        return text_of_left_cells(self.n_left) + see

@@ -69,10 +69,7 @@ def check_target(
     if is_special(target):
         return
     if target.exists() and not overwrite:
-        raise OutputError(
-            f"{target} exists. Pass --overwrite (in Python: overwrite=True) to replace "
-            "it."
-        )
+        raise OutputError(f"{target} exists. Pass overwrite=True to replace it.")
     if not folder.is_dir():
         raise OutputError(
             f"{target}: its folder {folder} does not exist. Make it first."

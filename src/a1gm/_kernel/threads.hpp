@@ -1,6 +1,8 @@
 // Work on several threads, with errors that reach the caller.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -8,10 +10,20 @@
 
 namespace a1gm {
 
+constexpr int64_t kCellsPerThread = 1 << 19;  // fewer do not pay for a thread
+
+// As many of the threads asked for as the work pays for.
+inline int useful_threads(int asked, int64_t n_cells,
+                          int64_t per_thread = kCellsPerThread) {
+  return static_cast<int>(
+      std::clamp<int64_t>(asked, 1, std::max<int64_t>(1, n_cells / per_thread)));
+}
+
 // Calls work(0) ... work(n - 1), each on a thread of its own but the first. Waits for
 // all of them; the first error, such as memory that cannot be had, is thrown here.
 template <typename F>
 void run_on_threads(int n, F&& work) {
+  if (n == 1) return work(0);
   std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
   auto guarded = [&work, &errors](int t) {
     try {

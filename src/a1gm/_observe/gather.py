@@ -26,6 +26,7 @@ from a1gm.exceptions import TableTooLargeError
 __all__ = ["Gatherer"]
 
 TABLE_BYTES = 1 << 26  # larger tables of patterns give way to masks in a file
+SIGNED_BYTES = 1 << 32  # masks do not know signs: patterns are kept up to this
 _ALL = b"all rows"
 
 
@@ -109,11 +110,18 @@ class Gatherer:
     def _has_room(self, seen: Observation) -> bool:
         """Whether the patterns of a piece fit into the memory that is allowed."""
         table = seen.statistics
-        if self._negatives == "allow" or not isinstance(table, PatternStatistics):
-            return True
+        assert isinstance(table, PatternStatistics)
         fresh = self._patterns.count_new([key.tobytes() for key in table.keys])
         need = bytes_needed(len(self._patterns) + fresh, self.n_cols)
-        return need <= TABLE_BYTES
+        if self._negatives == "raise":
+            return need <= TABLE_BYTES
+        if need > SIGNED_BYTES:
+            raise TableTooLargeError(
+                'With negatives="allow" a sum per pattern of holes is kept, and these '
+                f"would need {need:,} bytes. Leave out columns, or mark the negative "
+                "cells as missing."
+            )
+        return True
 
     def _add_masks(self, masks: MaskLog, seen: Observation) -> None:
         statistics = seen.statistics

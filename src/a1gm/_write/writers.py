@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from a1gm.exceptions import DataError, OutputError, ParameterError
-from a1gm._base.atomic import atomic_write
+from a1gm._base.atomic import atomic_write, is_special
 from a1gm._sources.files.csv import Dialect
+from a1gm._sources.files.options import hint
+from a1gm.exceptions import DataError, OutputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +63,18 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return kind
 
 
+def format_for(target: str | os.PathLike[str], source_format: str) -> str:
+    """Tell the format to write; a stream or a device gets the one that was read."""
+    if is_stream(target):
+        return "feather" if source_format == "arrow stream" else source_format
+    return format_of(target)
+
+
+def is_stream(target: str | os.PathLike[str]) -> bool:
+    """Whether a target is standard output, a pipe or a device."""
+    return os.fspath(target) == "-" or is_special(Path(target))
+
+
 def dialect_for(path: str | os.PathLike[str], dialect: Dialect | None) -> Dialect:
     """How to write a text table: as it was read, or as its name says."""
     bare = Path(path).name.lower().removesuffix(".gz")
@@ -88,7 +102,7 @@ def open_writer(
     Parameters
     ----------
     path : path-like
-        The target; its extension decides the format.
+        The target; its extension decides the format. ``"-"`` is standard output.
     schema : pyarrow.Schema
         The columns.
     kind : {"csv", "parquet", "feather"}, optional
@@ -103,6 +117,10 @@ def open_writer(
     TableWriter
     """
     kind = kind or format_of(path)
+    if os.fspath(path) == "-":
+        with write_to(sys.stdout.buffer, schema, kind=kind, dialect=dialect) as writer:
+            yield writer
+        return
     with atomic_write(path, overwrite=overwrite) as file:
         gzipped = Path(path).suffix.lower() == ".gz"
         with write_to(
@@ -136,10 +154,10 @@ def write_to(
             with parquet.ParquetWriter(
                 file, schema, write_page_checksum=True, use_dictionary=repeating
             ) as parquet_writer:
-                yield _Batches(parquet_writer)
+                yield parquet_writer
         else:
             with pa.ipc.new_file(file, schema) as arrow_writer:
-                yield _Batches(arrow_writer)
+                yield arrow_writer
     except pa.ArrowInvalid as error:
         raise OutputError(f"The table cannot be written as {kind}: {error}") from error
 
@@ -237,7 +255,7 @@ class CsvWriter:
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{error.object[error.start]!r} cannot be written in {self._encoding}. "
-                "Pass --encoding utf-8."
+                f"Pass {hint('encoding', 'utf-8')}."
             ) from error
 
     def _check_types(self, schema: pa.Schema) -> None:
@@ -259,16 +277,6 @@ def _bytes_of(text: pa.Array) -> bytes:
     start, stop = offsets[text.offset], offsets[text.offset + len(text)]
     data: bytes = text.buffers()[2].slice(int(start), int(stop - start)).to_pybytes()
     return data
-
-
-class _Batches:
-    """The write method that pyarrow's writers spell differently."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
 
 
 @contextlib.contextmanager

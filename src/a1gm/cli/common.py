@@ -2,124 +2,96 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, Optional, get_type_hints
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from a1gm.cli.console import say, warn
+from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
     LabelError,
+    MissingFileError,
     OutputError,
     ParameterError,
 )
 
 
-def _option(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, **more)
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Make a check of an option that takes some words only."""
+
+    def check(value: str) -> str:
+        if value not in allowed:
+            raise typer.BadParameter(f"{value!r} is not {' or '.join(allowed)}.")
+        return value
+
+    return check
+
+
+def _option(text: str, default: Any = None, *, short: str = "", **more: Any) -> Any:
+    return field(default=default, metadata={"help": text, "short": short, **more})
 
 
 @dataclass(frozen=True)
 class Common:
-    """The options every command shares."""
+    """The options every command shares; each is called as its field is."""
 
-    columns: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer reads it
-        _option(
-            "--columns",
-            text="The columns of the table, separated by commas; repeatable. "
-            "Default: every numeric column.",
-            metavar="NAMES",
-        ),
-    ] = None
-    exclude: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        _option(
-            "--exclude",
-            text="Columns to leave out of the table; they are passed through.",
-            metavar="NAMES",
-        ),
-    ] = None
-    id: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        _option(
-            "--id",
-            text="The column that names the rows; repeatable.",
-            metavar="NAME",
-        ),
-    ] = None
-    missing: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        _option(
-            "--missing",
-            text="A token that marks a missing cell, beside an empty cell, NA and NaN; "
-            "repeatable.",
-            metavar="TOKEN",
-        ),
-    ] = None
-    delimiter: Annotated[
-        Optional[str],  # noqa: UP045
-        _option(
-            "--delimiter",
-            text="The character between cells; '\\t' for a tab. Default: a comma, "
-            "a tab for .tsv.",
-            metavar="CHAR",
-        ),
-    ] = None
-    decimal: Annotated[
-        str,
-        _option("--decimal", text="The decimal mark.", metavar="CHAR"),
-    ] = "."
-    thousands: Annotated[
-        Optional[str],  # noqa: UP045
-        _option(
-            "--thousands",
-            text="The mark between groups of three digits. Default: none.",
-            metavar="CHAR",
-        ),
-    ] = None
-    encoding: Annotated[
-        str,
-        _option("--encoding", text="The text encoding.", metavar="NAME"),
-    ] = "utf-8"
-    negatives: Annotated[
-        str,
-        _option(
-            "--negatives",
-            text="'raise' refuses cells below zero; 'allow' fits the margins only.",
-            metavar="raise|allow",
-        ),
-    ] = "raise"
-    threads: Annotated[
-        Optional[int],  # noqa: UP045
-        _option(
-            "--threads",
-            text="Threads to use. Default: all cores.",
-            min=1,
-        ),
-    ] = None
-    json: Annotated[bool, _option("--json", text="Print a summary for programs.")] = (
-        False
+    columns: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "The columns of the table, separated by commas; repeatable. Default: every "
+        "numeric column.",
+        metavar="NAMES",
     )
-    quiet: Annotated[bool, _option("--quiet", "-q", text="Say nothing but errors.")] = (
-        False
+    exclude: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "Columns to leave out of the table; they are passed through.", metavar="NAMES"
     )
-    overwrite: Annotated[
-        bool,
-        _option("--overwrite", text="Replace files that exist."),
-    ] = False
-    debug: Annotated[
-        bool, _option("--debug", text="Show the traceback of an error.")
-    ] = False
+    id: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "The column that names the rows; repeatable.", metavar="NAME"
+    )
+    missing: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "A token that marks a missing cell, beside an empty cell, NA and NaN; "
+        "repeatable.",
+        metavar="TOKEN",
+    )
+    delimiter: str | None = _option(
+        "The character between cells; '\\t' for a tab. Default: a comma, a tab for "
+        ".tsv.",
+        metavar="CHAR",
+    )
+    decimal: str = _option("The decimal mark.", ".", metavar="CHAR")
+    thousands: str | None = _option(
+        "The mark between groups of three digits. Default: none.", metavar="CHAR"
+    )
+    encoding: str = _option("The text encoding.", "utf-8", metavar="NAME")
+    negatives: str = _option(
+        "'raise' refuses cells below zero; 'allow' fits the margins only.",
+        "raise",
+        metavar="raise|allow",
+        callback=one_of("raise", "allow"),
+    )
+    tol: float | None = _option("The certificate to reach, such as 1e-8.")
+    max_iter: int | None = _option("The most iterations.", min=1)
+    threads: int | None = _option("Threads to use. Default: all cores.", min=1)
+    json: bool = _option("Print a summary for programs.", False)
+    quiet: bool = _option("Say nothing but errors.", False, short="-q")
+    overwrite: bool = _option("Replace files that exist.", False)
+    debug: bool = _option("Show the traceback of an error.", False)
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """``tol`` and ``max_iter`` where they were given."""
+        given = {"tol": self.tol, "max_iter": self.max_iter}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def command(body: Callable[..., None]) -> Callable[..., None]:
@@ -129,33 +101,36 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
     line on standard error and an exit code.
     """
     hints = get_type_hints(body, include_extras=True)
-    shared_hints = get_type_hints(Common, include_extras=True)
     own = [
-        parameter.replace(annotation=hints[parameter.name])
+        parameter.replace(
+            annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY
+        )
         for parameter in inspect.signature(body).parameters.values()
         if parameter.name != "common"
     ]
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=shared_hints[field.name],
-        )
-        for field in fields(Common)
-    ]
+    parameters = own + [_parameter(option) for option in fields(Common)]
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
-        common = Common(
-            **{field.name: arguments.pop(field.name) for field in fields(Common)}
-        )
+        common = Common(**{f.name: arguments.pop(f.name) for f in fields(Common)})
         _run_guarded(lambda: body(**arguments, common=common), common)
 
-    named = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    run.__signature__ = inspect.Signature([*named, *shared])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in [*named, *shared]}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
+    """Describe a shared option to typer."""
+    how = dict(option.metadata)
+    names = [f"--{option.name.replace('_', '-')}", how.pop("short")]
+    kind = get_type_hints(Common)[option.name]
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=Annotated[kind, typer.Option(*filter(None, names), **how)],
+    )
 
 
 def _run_guarded(body: Callable[[], None], common: Common) -> None:
@@ -173,7 +148,7 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
         # The reader has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except (ParameterError, LabelError, UsageError) as error:
+    except (ParameterError, LabelError, MissingFileError, UsageError) as error:
         _stop(2, str(error), common)
     except A1gmError as error:
         _stop(1, _words_of(error), common)
@@ -217,24 +192,25 @@ class UsageError(A1gmError):
     """A command that cannot be meant."""
 
 
-def check_output(path: str, *, common: Common, source: str | None = None) -> None:
-    """Refuse a place that cannot be written to, before the data are read."""
-    from a1gm._base.atomic import check_target
-
-    if path == "-":
-        return
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Take a place that cannot be written to for bad usage; no data were read."""
     try:
-        check_target(path, overwrite=common.overwrite, source=source)
+        yield
     except OutputError as error:
         raise UsageError(_words_of(error)) from error
 
 
-def split_names(values: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """Split names at commas, unless a column is called so."""
-    names: list[str] = []
-    for value in values or ():
-        names += [value] if value in known else value.split(",")
-    return names
+def check_folder(out: str, names: Sequence[str], common: Common) -> None:
+    """Refuse a folder for results that cannot be written, before the data are read."""
+    from a1gm._base.atomic import check_target
+
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{out} is a file; name a folder for the results.")
+    with usage_errors():
+        for name in names if folder.exists() else ():
+            check_target(folder / name, overwrite=common.overwrite)
 
 
 def _words_of(error: A1gmError) -> str:
@@ -245,7 +221,7 @@ def _words_of(error: A1gmError) -> str:
 def _shown_by(common: Common) -> Callable[..., None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not common.quiet:
-            warn(str(message))
+            warn(in_command_words(str(message)))
 
     return show
 
@@ -253,5 +229,5 @@ def _shown_by(common: Common) -> Callable[..., None]:
 def _stop(code: int, words: str, common: Common) -> None:
     if common.debug:
         traceback.print_exc()
-    say(f"a1gm: {words}")
+    say(f"a1gm: {in_command_words(words)}")
     raise typer.Exit(code) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 from a1gm._base.words import counted, listed
 
-__all__ = ["counted", "listed", "progress_bar", "say", "warn"]
+__all__ = ["counted", "finite_or_none", "listed", "progress_bar", "say", "warn"]
 
 _SHOW_AFTER_SECONDS = 1.0
 
@@ -24,6 +25,11 @@ def say(words: str) -> None:
 def warn(words: str) -> None:
     """Print a warning."""
     say(f"warning: {words}")
+
+
+def finite_or_none(number: float) -> float | None:
+    """Give a number as JSON knows it, which has no NaN."""
+    return float(number) if math.isfinite(number) else None
 
 
 @contextlib.contextmanager

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from a1gm.cli.common import Common, UsageError, check_output, command
+from a1gm.cli.common import Common, UsageError, command, usage_errors
 from a1gm.cli.console import counted, progress_bar, say, warn
 
 if TYPE_CHECKING:
-    from a1gm._base.types import Floats
-    from a1gm.cli.tables import FittedTable
-    from a1gm._write.fill import Filler, HoleCount, RowFill
-    from a1gm._write.writers import TableWriter
+    from a1gm._api.impute_file import FillFiles
     from a1gm._result.fit import RankOneFit
+    from a1gm._sources.files import TableFiles
 
 
 @command
@@ -59,122 +53,60 @@ def impute_file(
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
-    from a1gm._write.fill import Filler, HoleCount
+    from a1gm._api.impute_file import FillFiles, check_place
+    from a1gm._sources.files.find import find_files
 
-    _check_place(out, common, file)
-    # A text file does not say which columns are integers; a typed one must know.
-    watch = partial(HoleCount.of_columns, check_whole=_kind_of(out, "csv") != "csv")
-    fitted, row_fill = _fitted(file, model, common, watch)
-    kind = _kind_of(out, fitted.table.source.origin.format)
-    filler = Filler(
-        fitted.table,
-        row_fill,
-        fitted.watched,
-        mark=mark,
-        to_text=kind == "csv",
-    )
-    with (
-        _writer(out, kind, filler, common) as writer,
-        progress_bar(f"Filling {fitted.table.name}", quiet=common.quiet) as progress,
-    ):
-        for block in fitted.table.blocks(progress=progress, known=fitted.kept):
-            writer.write(filler.fill(block))
-    _say_result(out, filler, common, has_warned=model is None)
+    if out == "-" and common.json:
+        raise UsageError("-o - and --json both want standard output; drop one.")
+    with usage_errors():
+        check_place(find_files(file), out, overwrite=common.overwrite)
+    files, fit = _fitted(file, model, common)
+    with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
+        # What stays missing is said below.
+        done = FillFiles(files, fit, mark, common.overwrite, "ignore", progress)
+        done.write(out)
+    _say_result(out, done, common, has_warned=model is None)
 
 
 def _fitted(
-    file: str,
-    model: str | None,
-    common: Common,
-    watch: Callable[[int], HoleCount],
-) -> tuple[FittedTable[HoleCount], RowFill]:
-    """Fit the table, or take a saved fit, and tell how its rows are filled."""
-    from a1gm.cli.tables import fit_table, open_file
+    file: str, model: str | None, common: Common
+) -> tuple[TableFiles, RankOneFit]:
+    """Fit the table, or take a saved fit and read the table once."""
+    from a1gm import load
+    from a1gm._api.impute_file import files_for, read_new_rows
+    from a1gm.cli.files import fit_options, fit_with_words, open_files, say_table
 
-    if model is not None:
-        from a1gm._result.fill_rows import RowRule
-        from a1gm.cli.saved import open_with_model
-
-        loaded = open_with_model(file, model, common, watch)
-        rule = RowRule.of(loaded.fit)
-        return loaded, lambda _, values: rule.fill(values)
-    fitted = fit_table(open_file(file, common), common, watch=watch)
-    return fitted, _fill_of(fitted.fit)
-
-
-def _fill_of(fit: RankOneFit) -> RowFill:
-    """Tell how to fill the rows of the table that was fitted."""
-    from a1gm._result.fill_rows import RowRule
-
-    rule, factors = RowRule.of(fit), fit.row_factor
-
-    def fill(first_row: int, values: Floats) -> Floats:
-        return rule.fill(values, factors[first_row : first_row + len(values)])
-
-    return fill
+    files = open_files(file, common)
+    if model is None:
+        return files, fit_with_words(files, common)
+    fit = load(model)
+    files = files_for(fit, files, whose=f"the model {model} has")
+    with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
+        read_new_rows(files, fit_options(common, progress))
+    say_table(files, common)
+    return files, fit
 
 
-def _check_place(out: str, common: Common, source: str) -> None:
-    if out == "-" and common.json:
-        raise UsageError("-o - and --json both want standard output; drop one.")
-    check_output(out, common=common, source=source)
-    _kind_of(out, "csv")
-
-
-def _kind_of(out: str, source_kind: str) -> str:
-    """Tell the format to write; a stream or a device gets the one that was read."""
-    from a1gm._base.atomic import is_special
-    from a1gm._write.writers import format_of
-
-    if out == "-" or is_special(Path(out)):
-        return "feather" if source_kind == "arrow stream" else source_kind
-    return format_of(out)
-
-
-@contextlib.contextmanager
-def _writer(
-    out: str, kind: str, filler: Filler, common: Common
-) -> Iterator[TableWriter]:
-    from a1gm._write.writers import open_writer
-    from a1gm._write.writers import write_to
-
-    dialect = getattr(filler.table.source, "dialect", None)
-    if out == "-":
-        with write_to(
-            sys.stdout.buffer, filler.schema, kind=kind, dialect=dialect
-        ) as writer:
-            yield writer
-    else:
-        with open_writer(
-            out,
-            filler.schema,
-            kind=kind,
-            dialect=dialect,
-            overwrite=common.overwrite,
-        ) as writer:
-            yield writer
-
-
-def _say_result(out: str, filler: Filler, common: Common, *, has_warned: bool) -> None:
+def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) -> None:
     """Tell what was done; ``has_warned`` is whether the fit told what stays missing."""
     if common.json:
         summary = {
             "out": out,
-            "n_rows": filler.table.source.n_rows,
-            "n_filled": filler.n_filled,
-            "n_left": filler.n_left,
-            "columns_filled": filler.columns_filled,
-            "passed_through": list(filler.table.passed_through),
+            "n_rows": done.files.n_rows,
+            "n_filled": done.n_filled,
+            "n_left": done.n_left,
+            "columns_filled": done.columns,
+            "passed_through": list(done.files.first.passed_through),
         }
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     if common.quiet:
         return
-    cells = counted(filler.n_filled, "cell")
-    columns = counted(len(filler.columns_filled), "column")
+    cells = counted(done.n_filled, "cell")
+    columns = counted(len(done.columns), "column")
     where = "" if out == "-" else f"; wrote {out}"
     say(f"Filled {cells} in {columns}{where}.")
-    if filler.n_left:
-        cells = counted(filler.n_left, "cell stays", "cells stay")
+    if done.n_left:
+        cells = counted(done.n_left, "cell stays", "cells stay")
         tell = say if has_warned else warn
         tell(f"{cells} missing: the data determine no value.")
 

@@ -13,11 +13,8 @@ from a1gm.cli.common import Common, command
 from a1gm.cli.console import counted
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from a1gm.cli.holes import HolePicture
-    from a1gm.cli.tables import FittedTable
     from a1gm._result.pattern import MissingPattern
+    from a1gm._sources.files import TableFiles
 
 #: The keys ``--json`` prints, each an attribute of :class:`a1gm.MissingPattern`.
 JSON_KEYS = (
@@ -53,20 +50,18 @@ def inspect_file(
       a1gm inspect sales.csv --id shop
       a1gm inspect sales.csv --json | jq .n_missing
     """
-    from a1gm.cli.holes import HolePicture
-    from a1gm.cli.tables import fit_table, open_file
+    from a1gm.cli.files import fit_with_words, open_files
 
-    table = open_file(file, common)
-    fitted = fit_table(table, common, watch=lambda _: HolePicture())
-    pattern = fitted.fit.pattern
+    files = open_files(file, common)
+    pattern = fit_with_words(files, common).pattern
     if common.json:
         summary = {key: _plain(getattr(pattern, key)) for key in JSON_KEYS}
         sys.stdout.write(json.dumps(summary, indent=2, allow_nan=False) + "\n")
         return
-    _print_summary(fitted, pattern)
+    _print_summary(files, pattern)
 
 
-def _print_summary(fitted: FittedTable[HolePicture], pattern: MissingPattern) -> None:
+def _print_summary(files: TableFiles, pattern: MissingPattern) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -78,9 +73,9 @@ def _print_summary(fitted: FittedTable[HolePicture], pattern: MissingPattern) ->
         facts.add_row(name, words)
     console.print(facts)
     if pattern.n_missing:
-        _print_columns(console, fitted)
+        _print_columns(console, files)
         console.print()
-        console.print(_picture(fitted))
+        console.print(_picture(files))
 
 
 def describe(pattern: MissingPattern) -> list[tuple[str, str]]:
@@ -130,12 +125,13 @@ def _blocks_in_words(pattern: MissingPattern) -> str:
     return f"{pattern.n_blocks:,}: their scales cannot be compared"
 
 
-def _print_columns(console: Any, fitted: FittedTable[HolePicture]) -> None:
+def _print_columns(console: Any, files: TableFiles) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    missing = fitted.watched.per_column().astype(int)
+    assert files.counts is not None
+    missing = files.counts.missing
     order = missing.argsort()[::-1][:8]
     table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left")
     table.add_column("columns with most holes")
@@ -143,9 +139,9 @@ def _print_columns(console: Any, fitted: FittedTable[HolePicture]) -> None:
     table.add_column("")
     for j in order:
         if missing[j]:
-            share = missing[j] / fitted.n_rows
+            share = missing[j] / (files.n_rows or 1)
             table.add_row(
-                Text(fitted.table.names[j]),
+                Text(files.names[j]),
                 f"{missing[j]:,}",
                 f"{share:6.1%} {_bar(share)}",
             )
@@ -158,35 +154,20 @@ def _bar(share: float, width: int = 24) -> str:
     return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
 
 
-def _picture(fitted: FittedTable[HolePicture]) -> Any:
+def _picture(files: TableFiles) -> Any:
     """Draw the share of holes, some rows to a line and some columns to a letter."""
     from rich.text import Text
+
+    from a1gm._sources.files.hole_picture import hole_shares
 
     shades = " ░▒▓█"
     text = Text("holes (dark = missing), rows downwards, columns across\n", style="dim")
     # Letters are twice as high as wide: two of them make a square.
-    wide = 2 if len(fitted.table.names) <= 32 else 1
-    for line in shrink(fitted.watched.shares(), 16, 64):
+    wide = 2 if files.n_cols <= 32 else 1
+    for line in hole_shares(files, 16, 64):
         cells = (shades[round(share * 4)] * wide for share in line)
         text.append("│" + "".join(cells) + "│\n")
     return text
-
-
-def shrink(
-    picture: np.ndarray[Any, Any], height: int, width: int
-) -> np.ndarray[Any, Any]:
-    """Average a picture down to at most the size given."""
-    import numpy as np
-
-    for axis, most in ((0, height), (1, width)):
-        n = picture.shape[axis]
-        if n > most:
-            starts = np.arange(most) * n // most
-            sums = np.add.reduceat(picture, starts, axis=axis)
-            lengths = np.diff(np.append(starts, n))
-            shape = [-1 if a == axis else 1 for a in (0, 1)]
-            picture = sums / lengths.reshape(shape)
-    return picture
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from a1gm.cli.common import Common, UsageError, check_output, command
+from a1gm.cli.common import Common, UsageError, command, usage_errors
 from a1gm.cli.console import say
 
 
@@ -34,38 +34,34 @@ def report_file(
     Example:
       a1gm report sales.csv --id shop -o report.html
     """
-    from a1gm.cli.gather import fit_values
-    from a1gm.cli.names import FileNames
-    from a1gm.cli.tables import open_file, read_whole
+    from a1gm._base.atomic import check_target
     from a1gm._base.optional import require
+    from a1gm._sources.files.whole import read_whole
+    from a1gm.cli.files import fit_with_words, open_files
     from a1gm.report import write_report
 
     require("matplotlib", "plot", "A report")
-    _check_page(out, common, file)
-    table = open_file(file, common)
-    values, row_names = read_whole(table, common)
-    names = FileNames(table, see="the page lists them")
-    fitted = fit_values(values, names, common)
+    if out == "-" or not out.lower().endswith((".html", ".htm")):
+        raise UsageError(f"-o names an .html file, not {out}.")
+    with usage_errors():
+        check_target(out, overwrite=common.overwrite, source=file)
+    files = open_files(file, common)
+    fit = fit_with_words(files, common, see="the page lists them")
+    table = read_whole(files, negatives="allow")  # what is refused was refused above
     write_report(
         out,
-        values,
-        fitted,
+        table.values,
+        fit,
         title=title or table.name,
-        row_names=row_names or names.all_rows(),
-        col_names=table.names,
+        row_names=table.ids or table.places,
+        col_names=table.columns,
         overwrite=common.overwrite,
     )
     if common.json:
-        summary = {"out": out, "n_rows": len(values), "n_cols": len(table.names)}
+        summary = {"out": out, "n_rows": files.n_rows, "n_cols": files.n_cols}
         sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     if not common.quiet:
         say(f"Wrote {out}.")
-
-
-def _check_page(out: str, common: Common, source: str) -> None:
-    if out == "-" or not out.lower().endswith((".html", ".htm")):
-        raise UsageError(f"-o names an .html file, not {out}.")
-    check_output(out, common=common, source=source)
 
 
 def register(app: typer.Typer) -> None:

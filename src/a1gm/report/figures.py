@@ -50,7 +50,7 @@ def factor_figures(findings: Findings, most: int = 15) -> tuple[str, str]:
     fit = findings.fit
     figures = []
     for factor, names, kind in (
-        (fit.row_factor, findings.row_names, "row"),
+        (findings.row_factor, findings.row_names, "row"),
         (fit.col_factor, findings.col_names, "column"),
     ):
         known = np.flatnonzero(~np.isnan(factor))

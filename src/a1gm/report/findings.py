@@ -64,6 +64,11 @@ class Findings:
         return cls(X, filled, fit, rows, columns)
 
     @cached_property
+    def row_factor(self) -> Floats:
+        """Row factors, also of a fit that computes them where they are looked at."""
+        return np.asarray(self.fit.row_factor)
+
+    @cached_property
     def missing(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """True where a cell is missing."""
         return np.isnan(self.X)
@@ -123,7 +128,7 @@ class Findings:
     def _residuals(self, start: int) -> Floats:
         """Residuals of some rows; 0 where nothing is observed or fitted."""
         rows = slice(start, start + _ROWS_AT_ONCE)
-        fitted = self.fit.row_factor[rows, None] * self.fit.col_factor
+        fitted = self.row_factor[rows, None] * self.fit.col_factor
         if self._has_blocks:
             # An observed cell between two blocks is a zero, and fitted by zero.
             fitted[self.fit.row_block[rows, None] != self.fit.col_block] = 0.0
@@ -140,7 +145,7 @@ class Findings:
     def _fitted(self, i: int, j: int) -> float:
         if self._has_blocks and self.fit.row_block[i] != self.fit.col_block[j]:
             return 0.0
-        return float(self.fit.row_factor[i] * self.fit.col_factor[j])
+        return float(self.row_factor[i] * self.fit.col_factor[j])
 
     def _sign(self, i: int, j: int) -> float:
         return float(np.sign(self.X[i, j] - self._fitted(i, j)))

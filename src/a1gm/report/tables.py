@@ -67,7 +67,7 @@ def factor_table(findings: Findings, kind: str) -> str:
     """List a factor, largest first."""
     fit = findings.fit
     is_row = kind == "row"
-    factor: Floats = fit.row_factor if is_row else fit.col_factor
+    factor: Floats = findings.row_factor if is_row else fit.col_factor
     names = findings.row_names if is_row else findings.col_names
     block: SmallInts = fit.row_block if is_row else fit.col_block
     holes = findings.missing.sum(axis=1 if is_row else 0)

@@ -4,18 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.files import read_file
 
 from a1gm.exceptions import FileFormatError, NotNumericError
-from a1gm._sources.files import TableOptions, fold_blocks, open_table
 
 DATA = Path(__file__).parents[2] / "data" / "csv"
 nan = np.nan
 
 
 def read(name, **options):
-    table = open_table(DATA / name, TableOptions(**options))
-    values = fold_blocks(table, lambda _: [], lambda out, block: [*out, block.values])
-    return table, np.vstack(values)
+    return read_file(DATA / name, **options)
 
 
 ACCEPTED = [
@@ -88,30 +86,30 @@ REFUSED = [
     ("unterminated_last_cell.csv", {}, "line 3", "never closed"),
     ("header_only.csv", {}, "header_only.csv", "no rows"),
     ("empty.csv", {}, "empty.csv", "is empty"),
-    ("latin1.csv", {}, "line 3", "--encoding cp1252"),
-    ("latin1_header.csv", {}, "line 1", "--encoding cp1252"),
-    ("utf16.csv", {}, "line 1", "--encoding utf-16"),
-    ("question_marks.csv", {}, "line 3, column 'x': '?'", "--missing '?'"),
-    ("null_tokens.csv", {}, "line 3, column 'x': 'NULL'", "--missing NULL"),
-    ("dashes.csv", {}, "line 2, column 'y': '-'", "--missing '-'"),
-    ("semicolon.csv", {}, "line 1", "--delimiter ';'"),
+    ("latin1.csv", {}, "line 3", "encoding='cp1252'"),
+    ("latin1_header.csv", {}, "line 1", "encoding='cp1252'"),
+    ("utf16.csv", {}, "line 1", "encoding='utf-16'"),
+    ("question_marks.csv", {}, "line 3, column 'x': '?'", "missing=['?']"),
+    ("null_tokens.csv", {}, "line 3, column 'x': 'NULL'", "missing=['NULL']"),
+    ("dashes.csv", {}, "line 2, column 'y': '-'", "missing=['-']"),
+    ("semicolon.csv", {}, "line 1", "delimiter=';'"),
     (
         "semicolon_decimal_comma.csv",
         {},
         "line 2",
-        "--delimiter ';' (in Python: delimiter=';') and --decimal ','",
+        "delimiter=';' and decimal=','",
     ),
     (
         "semicolon_decimal_comma.csv",
         {"delimiter": ";"},
         "line 2, column 'x'",
-        "--decimal ','",
+        "decimal=','",
     ),
-    ("thousands.csv", {}, "line 2, column 'x'", "--thousands ','"),
-    ("thousands_ambiguous.csv", {}, "line 2, column 'x'", "--decimal ','"),
-    ("thousands_ambiguous.csv", {}, "line 2, column 'x'", "--thousands ','"),
-    ("thousands_space.csv", {}, "line 2, column 'x'", "--thousands ' '"),
-    ("quoted_newlines.csv", {}, "line 5, column 'y': '?'", "--missing '?'"),
+    ("thousands.csv", {}, "line 2, column 'x'", "thousands=','"),
+    ("thousands_ambiguous.csv", {}, "line 2, column 'x'", "decimal=','"),
+    ("thousands_ambiguous.csv", {}, "line 2, column 'x'", "thousands=','"),
+    ("thousands_space.csv", {}, "line 2, column 'x'", "thousands=' '"),
+    ("quoted_newlines.csv", {}, "line 5, column 'y': '?'", "missing=['?']"),
     ("mostly_text.csv", {"columns": ["note"]}, "line 2", "'ok' is not a number"),
     ("text_only.csv", {}, "text_only.csv", "no numeric column"),
 ]
@@ -130,7 +128,7 @@ def test_refused(name, options, where, remedy, batch_rows):
 def test_a_point_is_not_believed_under_a_decimal_comma(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("x;y\n1.5;2,5\n2.5;3\n")
-    with pytest.raises(FileFormatError, match="decimal mark: drop --decimal"):
+    with pytest.raises(FileFormatError, match="decimal mark: drop decimal="):
         read(path, decimal=",", delimiter=";")
 
 
@@ -155,7 +153,7 @@ def test_numeric_but_for_a_few_is_judged_on_the_whole_file(tmp_path):
 def test_a_text_column_says_how_many_of_its_cells_are_numbers():
     table, _ = read("mostly_text.csv")
     assert table.passed_through == ("note",)
-    assert table.mixed == {"note": 1}
+    assert table.text_columns["note"].n_numbers == 1
 
 
 @pytest.mark.parametrize("head", [b"x\n", b"x,y\n", b"x\n1\n", b"longer,y\n"])

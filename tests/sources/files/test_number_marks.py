@@ -1,14 +1,15 @@
 """Cells that are numbers in another notation, and what to do about them."""
 
 import pytest
+from support.files import open_file
 
-from a1gm._sources.files import TableOptions, fold_blocks, open_table
+from a1gm._sources.files import TableOptions
 from a1gm._sources.files.number_marks import marks_remedy
 
-COMMA = "--decimal ',' (in Python: decimal=',')"
-GROUP_POINT = "--thousands . (in Python: thousands='.')"
-GROUP_COMMA = "--thousands ',' (in Python: thousands=',')"
-GROUP_SPACE = "--thousands ' ' (in Python: thousands=' ')"
+COMMA = "decimal=','"
+GROUP_POINT = "thousands='.'"
+GROUP_COMMA = "thousands=','"
+GROUP_SPACE = "thousands=' '"
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ GROUP_SPACE = "--thousands ' ' (in Python: thousands=' ')"
         (
             ["2.000"],
             {"decimal": ","},
-            "If its point is the decimal mark, drop --decimal ','; if its point groups "
+            "If its point is the decimal mark, drop decimal=','; if its point groups "
             f"thousands, pass {GROUP_POINT}.",
         ),
         # Other cells of the column decide what one alone leaves open.
@@ -44,7 +45,7 @@ GROUP_SPACE = "--thousands ' ' (in Python: thousands=' ')"
         (
             ["1,5"],
             {"thousands": ","},
-            f"Its comma is the decimal mark: pass {COMMA} and drop --thousands ','.",
+            f"Its comma is the decimal mark: pass {COMMA} and drop thousands=','.",
         ),
         (["1,234.5"], {}, f"Its comma groups thousands: pass {GROUP_COMMA}."),
         (
@@ -74,8 +75,8 @@ def test_other_texts_have_no_remedy(token):
 def test_a_thousands_mark_beside_a_decimal_comma_is_told(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a;b\n1,5;2\n2.000,5;3\n")
-    table = open_table(path, TableOptions(delimiter=";", decimal=","))
+    table = open_file(path, delimiter=";", decimal=",")
     with pytest.raises(ValueError, match="line 3, column 'a'") as refused:
-        fold_blocks(table, list, lambda state, _: state)
-    assert "--thousands ." in str(refused.value)
-    assert "--decimal" not in str(refused.value)
+        list(table.pieces())
+    assert "thousands='.'" in str(refused.value)
+    assert "decimal=" not in str(refused.value)

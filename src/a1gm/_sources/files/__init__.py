@@ -1,20 +1,26 @@
-"""Table files: read in pieces.
+"""Table files, one or many, as rows of numbers.
 
-    origin ──► source ──► reader
-    (bytes)    (batches)  (numbers)
+    origin ──► csv, columnar ──► table_file ──► table_files
+    (bytes)    (record batches)  (pieces of     (several files:
+                                  numbers)       the RowSource)
 
-Every module needs pyarrow, the extra ``cli``, and imports it when used.
+``options`` says how to read. Every module needs pyarrow, the extra ``cli``, and imports
+it when used.
 """
 
 from __future__ import annotations
 
+from a1gm._sources.files.find import PathOrPaths
 from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.reader import Block, TableReader, fold_blocks, open_table
+from a1gm._sources.files.piece import Piece
+from a1gm._sources.files.table_file import Progress, TableFile
+from a1gm._sources.files.table_files import TableFiles
 
 __all__ = [
-    "Block",
+    "PathOrPaths",
+    "Piece",
+    "Progress",
+    "TableFile",
+    "TableFiles",
     "TableOptions",
-    "TableReader",
-    "fold_blocks",
-    "open_table",
 ]

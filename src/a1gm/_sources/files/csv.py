@@ -232,6 +232,7 @@ class CsvSource:
             raise no_rows(self.origin.name)
         if self._end_is_checked:
             return
+        self.origin.check_unchanged()  # a file that shrank has no such end
         # pyarrow takes the end of the file for a missing quote. A last cell that is
         # opened by a quote and not closed is the sign; the strict reading decides.
         cell = last.column(last.num_columns - 1)[-1].as_py()

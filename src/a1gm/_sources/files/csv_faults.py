@@ -175,13 +175,13 @@ def not_a_number(
     if remedy is None and n_numbers == 0 and options.columns is not None:
         return FileFormatError(
             f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
-            "the column has no other numbers. Leave it out of --columns."
+            f"the column has no other numbers. Leave it out of {hint('columns', ...)}."
         )
     if remedy is None:
         remedy = f"If it marks a missing cell pass {hint('missing', token)}."
     leave_out = f"pass {hint('exclude', column)}"
     if options.columns is not None:
-        leave_out = "leave it out of --columns"
+        leave_out = f"leave it out of {hint('columns', ...)}"
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "

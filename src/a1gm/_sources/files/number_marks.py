@@ -113,14 +113,14 @@ def _changes(reading: _Reading, options: TableOptions) -> str:
     passed, dropped = [], []
     if reading.decimal != options.decimal:
         if reading.decimal == ".":
-            dropped.append("--decimal ','")
+            dropped.append(hint("decimal", options.decimal))
         else:
             passed.append(hint("decimal", reading.decimal))
     if reading.thousands != options.thousands:
         if reading.thousands is not None:
             passed.append(hint("thousands", reading.thousands))
         elif options.thousands == reading.decimal:
-            dropped.append(f"--thousands '{options.thousands}'")
+            dropped.append(hint("thousands", options.thousands))
     steps = [f"pass {' and '.join(passed)}"] if passed else []
     steps += [f"drop {' and '.join(dropped)}"] if dropped else []
     return " and ".join(steps)

@@ -25,33 +25,48 @@ _FOREIGN = (
 _NAN = r"^[+-]?(?i:nan)$"
 
 
-@dataclass(frozen=True)
-class Cast:
-    """One column of one block as numbers.
+@dataclass
+class TextColumn:
+    """What the cells of a text column have shown so far.
 
     Attributes
     ----------
-    values : ndarray of float64 or None
-        NaN where missing; None when some cell is neither a number nor missing.
     n_numbers, n_others : int
-        How many cells are numbers, and how many are neither a number nor missing.
+        Cells that are numbers, and cells that are neither a number nor missing.
     n_foreign : int
         How many of the others would be numbers under other marks, such as ``1,5``.
     first_other : int
-        Row in the block of the first cell that is neither, -1 when there is none.
+        Row of the first cell that is neither, -1 when there is none.
     others : tuple of str
         The first few distinct texts that are neither.
     """
 
-    values: Floats | None
-    n_numbers: int
-    n_others: int
+    n_numbers: int = 0
+    n_others: int = 0
     n_foreign: int = 0
     first_other: int = -1
     others: tuple[str, ...] = ()
 
+    def add(self, more: TextColumn, first_row: int) -> None:
+        """Count the cells of a piece that begins at some row."""
+        self.n_numbers += more.n_numbers
+        self.n_others += more.n_others
+        self.n_foreign += more.n_foreign
+        if more.n_others and self.first_other < 0:
+            self.first_other = first_row + more.first_other
+        self.others = tuple(dict.fromkeys((*self.others, *more.others)))[:4]
 
-def cast_text(column: pa.Array, options: TableOptions) -> Cast:
+    @property
+    def is_numeric_but_for_a_few(self) -> bool:
+        """Whether numbers, in whatever notation, outweigh the words."""
+        number_like = self.n_numbers + self.n_foreign
+        words = self.n_others - self.n_foreign
+        return self.n_others > 0 and number_like > 0 and words <= number_like
+
+
+def cast_text(
+    column: pa.Array, options: TableOptions
+) -> tuple[Floats | None, TextColumn]:
     """Read a column of text as numbers.
 
     Parameters
@@ -60,12 +75,19 @@ def cast_text(column: pa.Array, options: TableOptions) -> Cast:
         Cells as they stand in the file, without nulls.
     options : TableOptions
         Missing tokens and the marks of the locale.
+
+    Returns
+    -------
+    ndarray of float64 or None
+        NaN where missing; None when some cell is neither a number nor missing.
+    TextColumn
+        What the cells are.
     """
     if options.decimal == "." and options.thousands is None:
         values = _cast_plain(column)
         if values is not None:
             _drop_missing_numbers(values, options)
-            return Cast(values, int(np.count_nonzero(~np.isnan(values))), 0)
+            return values, TextColumn(int(np.count_nonzero(~np.isnan(values))))
     return _cast_carefully(column, options)
 
 
@@ -124,7 +146,9 @@ def _cast_plain(column: pa.Array) -> Floats | None:
     return np.array(numbers.to_numpy(zero_copy_only=False))
 
 
-def _cast_carefully(column: pa.Array, options: TableOptions) -> Cast:
+def _cast_carefully(
+    column: pa.Array, options: TableOptions
+) -> tuple[Floats | None, TextColumn]:
     """Decide every cell of a column that is not plainly numeric."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -150,11 +174,11 @@ def _cast_carefully(column: pa.Array, options: TableOptions) -> Cast:
         first = int(pc.index(other, value=True).as_py())
         few = tuple(pc.unique(strange.slice(0, 1000)).to_pylist()[:4])
         foreign = pc.sum(pc.match_substring_regex(strange, _FOREIGN)).as_py()
-        return Cast(None, n_numbers, n_others, int(foreign or 0), first, few)
+        return None, TextColumn(n_numbers, n_others, int(foreign or 0), first, few)
     numbers = pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())
     values = np.array(numbers.to_numpy(zero_copy_only=False))
     _drop_missing_numbers(values, options)
-    return Cast(values, n_numbers, 0)
+    return values, TextColumn(n_numbers)
 
 
 def _without_marks(text: pa.Array, options: TableOptions) -> tuple[pa.Array, pa.Array]:

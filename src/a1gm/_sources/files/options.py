@@ -1,4 +1,4 @@
-"""How a file is to be read: the options every file command shares."""
+"""How a file is to be read: the options that everything about files shares."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ class TableOptions:
     Parameters
     ----------
     columns : sequence of str, optional
-        The columns of the table. Default: every numeric column of the file.
-    exclude : sequence of str
+        Columns of the table. Default: every numeric column.
+    exclude : sequence of str, optional
         Columns to leave out of the table; they are passed through.
-    id : sequence of str
-        Columns that name the rows; they are passed through.
-    missing : sequence of str
+    id : sequence of str, optional
+        Columns that name the rows, also in messages; they are passed through.
+    missing : sequence of str, optional
         Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
-        ``NaN``. A token that is a number also matches equal numbers (``-999`` marks
+        ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks
         ``-999.0``).
     delimiter : str, optional
-        The character between cells. Default: a tab for ``.tsv``, else a comma.
-    decimal : str
-        The decimal mark, ``"."`` or ``","``.
+        The character between the cells of text. Default: a tab for ``.tsv``, else a
+        comma.
+    decimal : str, default="."
+        The decimal mark of text, ``"."`` or ``","``.
     thousands : str, optional
-        The character between groups of three digits. Default: none is accepted.
-    encoding : str
-        The text encoding.
+        The character between groups of three digits in text. Default: none.
+    encoding : str, default="utf-8"
+        The encoding of text.
     batch_rows : int, optional
-        The most rows in one block. Default: blocks of a few megabytes.
+        The most rows read at once. Default: pieces of a few megabytes.
     """
 
     columns: Sequence[str] | None = None
@@ -54,6 +55,7 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         self._check_marks()
+        self._check_lists()
         self._check_names()
         try:
             codecs.lookup(self.encoding)
@@ -91,21 +93,25 @@ class TableOptions:
                 f"decimal and thousands are both {self.decimal!r}; they must differ."
             )
 
-    def _check_names(self) -> None:
-        for field in ("columns", "exclude", "id", "missing"):
-            if isinstance(getattr(self, field), str):
+    def _check_lists(self) -> None:
+        """Raise for a single text, and keep the lists as tuples of texts."""
+        for option in _LISTS:
+            given = getattr(self, option)
+            if isinstance(given, str):
                 raise ParameterError(
-                    f"{field} must be a list of names, got the single text "
-                    f"{getattr(self, field)!r}; write [{getattr(self, field)!r}]."
+                    f"{option} must be a list of names, got the single text {given!r}; "
+                    f"write {hint(option, given)}."
                 )
-        twice = [
-            name
-            for name in self.columns or ()
-            if list(self.columns or ()).count(name) > 1
-        ]
+            if given is not None or option != "columns":
+                kept = tuple(str(name) for name in given or ())
+                object.__setattr__(self, option, kept)
+
+    def _check_names(self) -> None:
+        columns = self.columns or ()
+        twice = [name for name in columns if list(columns).count(name) > 1]
         if twice:
             raise ParameterError(f"Column {twice[0]!r} is named twice in columns.")
-        both = set(self.columns or ()) & {*self.exclude, *self.id}
+        both = set(columns) & {*self.exclude, *self.id}
         if both:
             raise ParameterError(
                 f"Column {min(both)!r} is asked for both as part of the table and "
@@ -132,16 +138,18 @@ def _as_number(token: str) -> float | None:
         return None
 
 
-def hint(option: str, value: str) -> str:
-    """Name an option the way both kinds of user write it."""
-    python = f"{option}=[{value!r}]" if option in _LISTS else f"{option}={value!r}"
-    return f"--{option} {_shell_quoted(value)} (in Python: {python})"
+def hint(option: str, value: object) -> str:
+    """Write an option the way a caller of the library does; ``...`` is any value.
+
+    The command line prints it the way its user does.
+
+    Examples
+    --------
+    >>> hint("missing", "?"), hint("decimal", ","), hint("columns", ...)
+    ("missing=['?']", "decimal=','", 'columns=[...]')
+    """
+    text = "..." if value is ... else repr(value)
+    return f"{option}=[{text}]" if option in _LISTS else f"{option}={text}"
 
 
-_LISTS = frozenset({"columns", "exclude", "id", "missing"})
-
-
-def _shell_quoted(value: str) -> str:
-    if value.strip("-") and all(c.isalnum() or c in "_./-" for c in value):
-        return value
-    return "'" + value.replace("'", "'\\''") + "'" if value != "\t" else "'\\t'"
+_LISTS = ("columns", "exclude", "id", "missing")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
+from a1gm._base.atomic import is_special
 from a1gm.exceptions import FileFormatError, MissingFileError, OutputError
 
 Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream"]
@@ -80,8 +81,8 @@ class Origin:
 def find_origin(path: str | os.PathLike[str]) -> Origin:
     """Open a path, or standard input for ``"-"``, and tell what it holds.
 
-    A stream is copied to a temporary file, because the table is read twice: once to
-    fit it and once to fill it.
+    A stream (standard input, a pipe) is copied to a temporary file, because the table
+    is read twice: once to fit it and once to fill it.
 
     Raises
     ------
@@ -89,11 +90,18 @@ def find_origin(path: str | os.PathLike[str]) -> Origin:
         The file is absent, a folder, empty, or not what its name says.
     """
     if os.fspath(path) == "-":
-        spool = _spool_stdin()
+        if sys.stdin is None:
+            raise FileFormatError("<stdin> cannot be read: it is closed.")
+        spool = _spool(sys.stdin.buffer, "<stdin>")
         return _describe("<stdin>", spool.path, suffix="", keep=spool)
     place = Path(path)
     bare = place.with_suffix("") if place.suffix.lower() == ".gz" else place
-    return _describe(str(path), place, suffix=bare.suffix.lower(), keep=None)
+    keep = None
+    if is_special(place):
+        with _open(place, str(path)) as stream:
+            keep = _spool(stream, str(path))
+    path_of_bytes = place if keep is None else keep.path
+    return _describe(str(path), path_of_bytes, suffix=bare.suffix.lower(), keep=keep)
 
 
 def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:
@@ -140,24 +148,22 @@ def _stamp(path: Path, name: str) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _spool_stdin() -> _Spool:
-    """Copy standard input to a file that can be read more than once."""
-    if sys.stdin is None:
-        raise FileFormatError("<stdin> cannot be read: it is closed.")
+def _spool(stream: IO[bytes], name: str) -> _Spool:
+    """Copy a stream to a file that can be read more than once."""
     spool = _Spool()
     try:
-        shutil.copyfileobj(sys.stdin.buffer, spool.file, 1 << 20)
+        shutil.copyfileobj(stream, spool.file, 1 << 20)
         spool.file.flush()
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise FileFormatError(
-                f"<stdin> cannot be read: {error.strerror}."
+                f"{name} cannot be read: {error.strerror}."
             ) from error
         raise OutputError(
             error.errno,
-            "The temporary copy of standard input cannot grow in "
-            f"{tempfile.gettempdir()}: {error.strerror}. Set TMPDIR to a place with "
-            "more room, or name a file instead of -.",
+            f"The temporary copy of {name} cannot grow in {tempfile.gettempdir()}: "
+            f"{error.strerror}. Set TMPDIR to a place with more room, or name a file "
+            "instead of a stream.",
         ) from error
     return spool
 
@@ -176,6 +182,7 @@ class _Spool:
             self.file = tempfile.NamedTemporaryFile(prefix="a1gm-stdin-")  # noqa: SIM115
             self.path = Path(self.file.name)
             _named_spools.add(self)
+        weakref.finalize(self, self.file.close)
 
 
 #: Where Linux lets a process open its nameless files a second time. The /dev/fd of

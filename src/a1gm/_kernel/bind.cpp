@@ -1,0 +1,333 @@
+// The Python face of the compiled kernel: `a1gm._kernel._native`. Every function has
+// a NumPy twin of the same name and signature in reference/, and refuses what that one
+// refuses, in the same words.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "bind_arrays.hpp"
+#include "checks.hpp"
+#include "pass/observe.hpp"
+#include "pass/patterns.hpp"
+#include "reduce/peel.hpp"
+#include "scale/nested.hpp"
+#include "scale/solve.hpp"
+#include "scale/sweeps.hpp"
+
+using namespace a1gm;
+
+namespace {
+
+using Given = nb::handle;  // an array of the caller that nobody has looked at yet
+
+nb::tuple fault_tuple(const Fault& f) {
+  return nb::make_tuple(f.count, f.row, f.col, f.value);
+}
+
+// ------------------------------------------------------------------------- the pass
+nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads,
+                        double scale, int64_t table_cells, bool keep_table) {
+  const Table table(entries, n_groups);
+  check_threads(n_threads);
+  check_scale(scale);
+  require(table_cells >= 0, "table_cells must be 0 or more");
+  const Options options{n_threads, scale, table_cells, keep_table};
+  const auto n = static_cast<size_t>(table.n_rows);
+  auto [row_sums, row_sums_array] =
+      new_array<double>({static_cast<size_t>(n_groups), n});
+  nb::object ids_array = nb::none();
+  const IdMemory new_ids = [&ids_array, n](int width) -> void* {
+    nb::gil_scoped_acquire acquire;
+    return with_id_type(width, [&](auto id) -> void* {
+      auto [ids, array] = new_array<decltype(id)>({n});
+      ids_array = array;
+      return ids;
+    });
+  };
+  Observation o;
+  {
+    nb::gil_scoped_release release;
+    o = observe(table.parts, table.n_rows, n_groups, row_sums, new_ids, options);
+  }
+  const auto m = static_cast<size_t>(o.n_cols), words = static_cast<size_t>(o.words);
+  const auto k = static_cast<size_t>(o.n_patterns);
+  nb::object statistics =
+      o.wide ? nb::object(nb::make_tuple(to_numpy(std::move(o.bits), {n, words}),
+                                         to_numpy(std::move(o.positive), {n, words}),
+                                         to_numpy(std::move(o.col_sums)), o.has_zero))
+             : nb::object(nb::make_tuple(ids_array,
+                                         to_numpy(std::move(o.keys), {k, words}),
+                                         to_numpy(std::move(o.counts)),
+                                         to_numpy(std::move(o.sums), {k, m})));
+  return nb::make_tuple(row_sums_array, o.wide, statistics, o.total, o.overflow,
+                        fault_tuple(o.negative), fault_tuple(o.infinite));
+}
+
+template <typename Id>
+void expand(double* row_sums, const AnyArray& ids, Vector<double>& scale, int n_threads) {
+  const double* factors = scale.data();
+  nb::gil_scoped_release release;
+  require(expand_rows(row_sums, static_cast<const Id*>(ids.data()), factors,
+                      static_cast<int64_t>(ids.shape(0)), scale.rows(), n_threads),
+          "a pattern number must be 0 or more and below the number of scales");
+}
+
+bool is_aligned(const void* data, size_t size) {
+  return reinterpret_cast<uintptr_t>(data) % size == 0;
+}
+
+void expand_in_place(Given row_sums, Given pattern_id, Given scale, int n_threads) {
+  nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> sums;
+  AnyArray ids;
+  require(nb::try_cast(row_sums, sums, false) && is_aligned(sums.data(), 8),
+          "row_sums must be a writable contiguous array of float64");
+  const bool is_flat = nb::try_cast(pattern_id, ids, false) && ids.ndim() == 1 &&
+                       (ids.shape(0) <= 1 || ids.stride(0) == 1) &&
+                       is_aligned(ids.data(), ids.itemsize());
+  const auto is_of = [&](nb::dlpack::dtype type) { return is_flat && ids.dtype() == type; };
+  const bool is_byte = is_of(nb::dtype<uint8_t>()), is_short = is_of(nb::dtype<uint16_t>());
+  require(is_byte || is_short || is_of(nb::dtype<int32_t>()),
+          "pattern_id must be a contiguous array of uint8, uint16 or int32");
+  require(ids.shape(0) == sums.shape(0), "pattern_id must be one number per row");
+  Vector<double> factors(scale, "scale");
+  check_threads(n_threads);
+  auto* const run = is_byte ? expand<uint8_t> : is_short ? expand<uint16_t> : expand<int32_t>;
+  run(sums.data(), ids, factors, n_threads);
+}
+
+// --------------------------------------------------------------------------- masks
+// Checked bits of as many columns as somebody else says.
+BitMask mask_of(Matrix<uint64_t>& bits, int64_t n_cols) {
+  check_bit_shape(bits.rows(), n_cols, bits.cols());
+  const BitMask mask{bits.data(), bits.rows(), n_cols, bits.cols()};
+  check_bits(mask);
+  return mask;
+}
+
+// Bits and margins of a mask, as most functions take them.
+struct Margins {
+  Margins(Given given_bits, Given given_row_sums, Given given_col_sums)
+      : bits(given_bits, "bits"),
+        row_sums(given_row_sums, "row_sums"),
+        col_sums(given_col_sums, "col_sums"),
+        mask(mask_of(bits, col_sums.rows())) {
+    require(row_sums.rows() == mask.n, "row_sums must be one number per row");
+    R = row_sums.data();
+    C = col_sums.data();
+  }
+  Matrix<uint64_t> bits;
+  Vector<double> row_sums, col_sums;
+  BitMask mask;
+  const double *R, *C;
+};
+
+// Keys and sums of a pattern table.
+struct Patterns {
+  Patterns(Given given_keys, Given given_sums)
+      : keys(given_keys, "keys"),
+        sums(given_sums, "sums"),
+        mask(mask_of(keys, sums.cols())) {
+    require(sums.rows() == mask.n, "sums must be one row per key");
+    S = sums.data();
+  }
+  Matrix<uint64_t> keys;
+  Matrix<double> sums;
+  BitMask mask;
+  const double* S;
+};
+
+// -------------------------------------------------------------------------- reduce
+std::optional<Reduced> reduce_mask(Given bits, Given row_sums, Given col_sums,
+                                   bool rows_distinct, bool force) {
+  const Margins g(bits, row_sums, col_sums);
+  Reduced out;
+  nb::gil_scoped_release release;
+  if (!merge_twins(g.mask, g.R, g.C, rows_distinct, force, out)) return std::nullopt;
+  return out;
+}
+
+Reduced reduce_table(Given keys, Given sums) {
+  const Patterns g(keys, sums);
+  nb::gil_scoped_release release;
+  return peel_table(g.mask, g.S);
+}
+
+Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n_cols) {
+  Vector<int64_t> rows(ptr, "ptr");
+  Vector<int32_t> col(cols, "cols");
+  Vector<double> sum(sums, "sums");
+  std::optional<Vector<double>> weight;
+  if (!weights.is_none()) weight.emplace(weights, "weights");
+  require(rows.rows() >= 1, "ptr must begin with 0");
+  check_lines(rows.rows() - 1, n_cols);
+  require(sum.rows() == col.rows(), "sums must be one number per pair");
+  require(!weight || weight->rows() == col.rows(), "weights must be one number per pair");
+  const PairView pairs{rows.rows() - 1, n_cols,     rows.data(),
+                       col.data(),      sum.data(), weight ? weight->data() : nullptr};
+  nb::gil_scoped_release release;
+  check_pairs(pairs, col.rows());
+  return peel_pairs(pairs);
+}
+
+// --------------------------------------------------------------------------- solve
+nb::object tuple_of(Plain&& plain) {
+  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
+                        to_numpy(std::move(plain.line_scale)),
+                        to_numpy(std::move(plain.col_factor)), plain.n_iter, plain.gap);
+}
+
+// Calls `solve` without the interpreter's lock; None when it declines.
+template <typename F>
+nb::object solved(F&& solve) {
+  Plain plain;
+  bool found = false;
+  {
+    nb::gil_scoped_release release;
+    found = solve(plain);
+  }
+  return found ? tuple_of(std::move(plain)) : nb::none();
+}
+
+nb::object solve_table(Given keys, Given sums, double tol, int64_t max_sweeps) {
+  const Patterns g(keys, sums);
+  check_sweeps(tol, max_sweeps);
+  return solved(
+      [&](Plain& out) { return solve_plain(g.mask, g.S, tol, max_sweeps, out); });
+}
+
+nb::object solve_mask(Given bits, Given row_sums, Given col_sums, double tol,
+                      int64_t max_sweeps, int n_threads) {
+  const Margins g(bits, row_sums, col_sums);
+  check_sweeps(tol, max_sweeps);
+  check_threads(n_threads);
+  return solved([&](Plain& out) {
+    return solve_wide(g.mask, g.R, g.C, tol, max_sweeps, n_threads, out);
+  });
+}
+
+nb::object solve_nested(Given given_bits, const nb::list& entries, Given given_col_sums,
+                        double scale, int n_threads) {
+  const Table table(entries, 1);
+  Matrix<uint64_t> bits(given_bits, "bits");
+  Vector<double> col_sums(given_col_sums, "col_sums");
+  const BitMask mask = mask_of(bits, col_sums.rows());
+  require(mask.n == table.n_rows, "bits must be one row per row of the table");
+  require(mask.m == table.n_cols, "col_sums must be one number per column of the table");
+  check_scale(scale);
+  check_threads(n_threads);
+  const double* C = col_sums.data();
+  std::vector<double> h(static_cast<size_t>(mask.m)), reach;
+  bool nested = false;
+  {
+    nb::gil_scoped_release release;
+    Nesting nesting;
+    nested = find_nesting(mask, nesting);
+    if (nested) {
+      const std::vector<double> before =
+          sum_before_steps(table.parts, mask.n, nesting, scale, n_threads);
+      nested_factors(nesting, before.data(), C, mask.m, h.data());
+      const std::vector<double> steps = reach_of_steps(nesting, h.data());
+      for (const int32_t depth : nesting.depth) reach.push_back(steps[depth]);
+    }
+  }
+  if (!nested) return nb::none();
+  return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));
+}
+
+// ------------------------------------------------------------------------ the core
+nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sweeps,
+                     int64_t patience, int n_threads) {
+  Vector<double> start(h_start, "h");
+  require(start.rows() == static_cast<int64_t>(r.C.size()),
+          "h must be one number per column of the core");
+  check_sweeps(tol, max_sweeps);
+  require(patience >= 0, "patience must be 0 or more");
+  check_threads(n_threads);
+  auto [w, w_array] = new_array<double>({r.R.size()});
+  auto [h, h_array] = new_array<double>({r.C.size()});
+  std::copy_n(start.data(), r.C.size(), h);
+  std::fill_n(w, r.R.size(), 0.0);
+  Sweeps s;
+  {
+    nb::gil_scoped_release release;
+    s = scale_core(r, w, h, {tol, max_sweeps, patience}, n_threads);
+  }
+  return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
+}
+
+nb::tuple replay_log(const Reduced& r, Given given_w, Given given_h) {
+  Vector<double> core_w(given_w, "core_w"), core_h(given_h, "core_h");
+  require(core_w.rows() == static_cast<int64_t>(r.core_rows.size()),
+          "core_w must be one number per row of the core");
+  require(core_h.rows() == static_cast<int64_t>(r.core_cols.size()),
+          "core_h must be one number per column of the core");
+  const auto n = static_cast<size_t>(r.n_rows), m = static_cast<size_t>(r.n_cols);
+  auto [w, w_array] = new_array<double>({n});
+  auto [h, h_array] = new_array<double>({m});
+  auto [row_label, row_label_array] = new_array<int32_t>({n});
+  auto [col_label, col_label_array] = new_array<int32_t>({m});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::fill_n(w, n, nan);
+  std::fill_n(h, m, nan);
+  const double *from_w = core_w.data(), *from_h = core_h.data();
+  for (size_t k = 0; k < r.core_rows.size(); ++k) w[r.core_rows[k]] = from_w[k];
+  for (size_t k = 0; k < r.core_cols.size(); ++k) h[r.core_cols[k]] = from_h[k];
+  replay(r, w, h, row_label, col_label);
+  return nb::make_tuple(w_array, h_array, row_label_array, col_label_array);
+}
+
+template <typename T>
+nb::object copy_of(const std::vector<T>& values) {
+  return to_numpy(std::vector<T>(values));
+}
+
+nb::tuple core_mask(const Reduced& r) {
+  return nb::make_tuple(copy_of(r.rows.ptr), copy_of(r.rows.index),
+                        r.rows.lists_missing,
+                        r.rows.weight.empty() ? nb::none() : copy_of(r.rows.weight));
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.def("observe", &observe_parts, nb::arg("parts"), nb::arg("n_groups"),
+        nb::arg("n_threads"), nb::arg("scale"), nb::arg("table_cells"),
+        nb::arg("keep_table"));
+  m.def("expand_rows", &expand_in_place, nb::arg("row_sums"), nb::arg("pattern_id"),
+        nb::arg("scale"), nb::arg("n_threads"));
+  m.def("solve_nested", &solve_nested, nb::arg("bits"), nb::arg("parts"),
+        nb::arg("col_sums"), nb::arg("scale"), nb::arg("n_threads"));
+  m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
+        nb::arg("max_sweeps"));
+  m.def("solve_wide", &solve_mask, nb::arg("bits"), nb::arg("row_sums"),
+        nb::arg("col_sums"), nb::arg("tol"), nb::arg("max_sweeps"), nb::arg("n_threads"));
+  m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
+        nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
+  m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
+  m.def("reduce_pairs", &reduce_pairs, nb::arg("ptr"), nb::arg("cols"),
+        nb::arg("sums"), nb::arg("weights").none(), nb::arg("n_cols"));
+  nb::class_<Reduced>(m, "Reduced")
+      .def_prop_ro("core_shape",
+                   [](const Reduced& r) {
+                     return nb::make_tuple(r.core_rows.size(), r.core_cols.size());
+                   })
+      .def_prop_ro("n_roots",
+                   [](const Reduced& r) {
+                     int64_t n = 0;
+                     for (const LogEntry& e : r.log) n += e.step == Step::root;
+                     return n;
+                   })
+      .def_prop_ro("n_core_blocks", [](const Reduced& r) { return r.n_core_blocks; })
+      .def_prop_ro("n_listed", [](const Reduced& r) { return r.rows.index.size(); })
+      .def_prop_ro("core_row_sums", [](const Reduced& r) { return copy_of(r.R); })
+      .def_prop_ro("core_col_sums", [](const Reduced& r) { return copy_of(r.C); })
+      .def_prop_ro("core_row_block", [](const Reduced& r) { return copy_of(r.row_label); })
+      .def_prop_ro("core_col_block", [](const Reduced& r) { return copy_of(r.col_label); })
+      .def_prop_ro("core_mask", &core_mask)
+      .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
+           nb::arg("patience"), nb::arg("n_threads") = 1)
+      .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"));
+}

@@ -1,0 +1,144 @@
+#include "pass/observe.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "checks.hpp"
+#include "pass/worker.hpp"
+#include "threads.hpp"
+
+namespace a1gm {
+namespace {
+
+// Narrower parts than this, on average, are gathered in a scratch tile first.
+constexpr int64_t kColsWorthReading = 4;
+
+void merge_fault(Fault& into, const Fault& from) {
+  if (from.count && (!into.count || from.row < into.row)) {
+    const int64_t count = into.count;
+    into = from;
+    into.count += count;
+  } else {
+    into.count += from.count;
+  }
+}
+
+void merge_tables(std::vector<Worker>& workers, const Job& job, const IdMemory& new_ids,
+                  Observation& out) {
+  Worker& first = workers[0];
+  std::vector<std::vector<int32_t>> renamed(workers.size());
+  for (size_t t = 1; t < workers.size(); ++t) {
+    Worker& other = workers[t];
+    for (int64_t k = 0; k < other.patterns.size(); ++k) {
+      const int32_t id =
+          first.patterns.find_or_insert(&other.patterns.keys[k * job.words]);
+      renamed[t].push_back(id);
+      if (id == static_cast<int32_t>(first.sums.size())) {
+        first.sums.push_back(std::move(other.sums[k]));
+        first.counts.push_back(other.counts[k]);
+      } else {
+        first.sums[id].absorb(other.sums[k]);
+        first.counts[id] += other.counts[k];
+      }
+    }
+  }
+  out.n_patterns = first.patterns.size();
+  out.keys = std::move(first.patterns.keys);
+  out.sums.resize(static_cast<size_t>(out.n_patterns * job.n_cols));
+  out.counts = std::move(first.counts);
+  for (int64_t k = 0; k < out.n_patterns; ++k)
+    first.sums[k].write(&out.sums[static_cast<size_t>(k * job.n_cols)]);
+  const int width = id_width(out.n_patterns);
+  void* const ids = new_ids(width);
+  run_on_threads(static_cast<int>(workers.size()), [&](int t) {
+    with_id_type(width, [&](auto id) {
+      workers[t].ids.write(renamed[t],
+                           static_cast<decltype(id)*>(ids) + workers[t].begin());
+    });
+  });
+}
+
+}  // namespace
+
+Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
+                    double* row_sums, const IdMemory& new_ids, const Options& options) {
+  Observation out;
+  for (const Part& part : parts) out.n_cols += part.n_cols;
+  out.words = (out.n_cols + 63) / 64;
+
+  static const Isa isa = choose_isa();
+  const auto n_parts = static_cast<int64_t>(parts.size());
+  const bool direct = options.scale == 1.0 &&
+                      (n_parts == 1 || out.n_cols >= kColsWorthReading * n_parts) &&
+                      std::all_of(parts.begin(), parts.end(), lies_as_doubles);
+  for (int64_t g = 0; g < n_groups; ++g)
+    if (std::none_of(parts.begin(), parts.end(),
+                     [g](const Part& part) { return part.sum_group == g; }))
+      std::fill_n(row_sums + g * n_rows, n_rows, 0.0);
+  std::atomic<bool> go_wide{false};
+  const Job job{parts,    n_rows,  out.n_cols, out.words, n_groups,
+                row_sums, options, isa,        direct,    go_wide};
+
+  const int threads = static_cast<int>(std::min<int64_t>(
+      useful_threads(options.n_threads, n_rows * out.n_cols), std::max<int64_t>(1, n_rows)));
+  std::vector<Worker> workers;
+  workers.reserve(static_cast<size_t>(threads));
+  for (int t = 0; t < threads; ++t)
+    workers.emplace_back(job, n_rows * t / threads, n_rows * (t + 1) / threads);
+
+  run_on_threads(threads, [&](int t) { workers[t].observe_table(); });
+  out.wide = go_wide;
+  if (out.wide) {
+    for (Worker& worker : workers) worker.ids.release();
+    out.bits.resize(static_cast<size_t>(n_rows * out.words));
+    out.positive.resize(out.bits.size());
+    run_on_threads(threads, [&](int t) {
+      workers[t].observe_wide(out.bits.data(), out.positive.data());
+    });
+    for (size_t t = 1; t < workers.size(); ++t)
+      workers[0].sums[0].absorb(workers[t].sums[0]);
+    out.col_sums.resize(static_cast<size_t>(out.n_cols));
+    workers[0].sums[0].write(out.col_sums.data());
+  } else {
+    merge_tables(workers, job, new_ids, out);
+  }
+  for (const Worker& worker : workers) {
+    merge_fault(out.negative, worker.negative);
+    merge_fault(out.infinite, worker.infinite);
+    out.total += worker.total;
+    out.overflow |= worker.overflow;
+    out.has_zero |= worker.has_zero;
+  }
+  // No sum of cells of at least 0 is above that of all of them.
+  if (!std::isfinite(out.total) || out.negative.count != 0) {
+    for (const double s : out.sums) out.overflow |= !std::isfinite(s);
+    for (const double s : out.col_sums) out.overflow |= !std::isfinite(s);
+  }
+  return out;
+}
+
+template <typename Id>
+bool expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
+                 int64_t n_scales, int n_threads) {
+  const int threads = useful_threads(n_threads, n);
+  const auto begin = [n, threads](int t) { return n * t / threads; };
+  std::atomic<bool> holds{true};
+  if (std::is_signed_v<Id> || n_scales <= std::numeric_limits<Id>::max())
+    run_on_threads(threads, [&](int t) {
+      const IdRange range = range_of(pattern_id + begin(t), begin(t + 1) - begin(t));
+      if (!range.is_below(n_scales)) holds = false;
+    });
+  if (!holds) return false;
+  run_on_threads(threads, [&](int t) {
+    for (int64_t i = begin(t); i < begin(t + 1); ++i) row_sums[i] *= scale[pattern_id[i]];
+  });
+  return true;
+}
+
+template bool expand_rows(double*, const uint8_t*, const double*, int64_t, int64_t, int);
+template bool expand_rows(double*, const uint16_t*, const double*, int64_t, int64_t, int);
+template bool expand_rows(double*, const int32_t*, const double*, int64_t, int64_t, int);
+
+}  // namespace a1gm

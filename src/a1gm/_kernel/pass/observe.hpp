@@ -1,0 +1,54 @@
+// One pass over a block of rows: row sums, patterns, pattern sums, bad cells.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "read/table_part.hpp"
+
+namespace a1gm {
+
+struct Fault {  // cells of one bad kind: how many, and the first in row-major order
+  int64_t count = 0, row = -1, col = -1;
+  double value = 0.0;
+};
+
+struct Options {
+  int n_threads = 1;
+  double scale = 1.0;         // every cell is multiplied by it (a power of two)
+  int64_t table_cells = 1 << 18;  // a smaller pattern table is always kept
+  bool keep_table = false;    // keep the pattern table whatever its size
+};
+
+struct Observation {
+  int64_t n_cols = 0, words = 0;
+  bool wide = false;
+  int64_t n_patterns = 0;
+  std::vector<uint64_t> keys;    // n_patterns x words: observed bits
+  std::vector<int64_t> counts;   // rows with each pattern
+  std::vector<double> sums;      // n_patterns x n_cols
+  std::vector<uint64_t> bits;    // wide form: n_rows x words, observed
+  std::vector<uint64_t> positive;  // wide form: n_rows x words, cell > 0
+  std::vector<double> col_sums;  // wide form
+  bool has_zero = false;         // wide form: an observed cell is 0
+  double total = 0.0;            // sum of all cells, roughly
+  bool overflow = false;
+  Fault negative, infinite;
+};
+
+// Gives memory for n_rows pattern numbers of 1, 2 or 4 bytes each.
+using IdMemory = std::function<void*(int width)>;
+
+// `row_sums` (n_groups x n_rows) is the caller's array; the pattern numbers, which the
+// wide form does not have, go to memory asked for when their width is known.
+Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
+                    double* row_sums, const IdMemory& new_ids, const Options& options);
+
+// row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
+// than the multiplication. False, and nothing done, when there is no such scale.
+template <typename Id>
+bool expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
+                 int64_t n_scales, int n_threads);
+
+}  // namespace a1gm

@@ -1,0 +1,427 @@
+// The loops over a tile in vectors of four.
+#include "pass/tile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "sums.hpp"
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define A1GM_AVX2 1
+#include <immintrin.h>
+#endif
+
+namespace a1gm {
+namespace {
+
+constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
+
+#ifdef A1GM_AVX2
+#define A1GM_TARGET __attribute__((target("avx2")))
+#define A1GM_LAMBDA __attribute__((target("avx2"), always_inline))
+#define A1GM_INLINE __attribute__((target("avx2"), always_inline)) inline
+
+A1GM_INLINE double lane_sum(__m256d v) {
+  const __m128d pair =
+      _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)));
+}
+
+// Keeps the compiler from loading later rows first: out of their order in memory, the
+// processor does not fetch them ahead.
+A1GM_INLINE void in_order(__m256d& v) { asm volatile("" : "+x"(v) : : "memory"); }
+
+// The sums of four vectors, in one.
+A1GM_INLINE __m256d four_sums(__m256d a, __m256d b, __m256d c, __m256d d) {
+  const __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
+  return _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
+                       _mm256_permute2f128_pd(ab, cd, 0x31));
+}
+
+A1GM_INLINE double lane_min(__m256d v) {
+  alignas(32) double lanes[4];
+  _mm256_store_pd(lanes, v);
+  return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3]));
+}
+
+A1GM_INLINE __m256i head_mask(int64_t n) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
+}
+
+A1GM_INLINE uint64_t bits_of(__m256d mask) {
+  return static_cast<uint64_t>(_mm256_movemask_pd(mask));
+}
+
+// Calls f with the number of vectors that hold at most kNarrow columns, as a constant.
+template <typename F>
+void with_vectors(int64_t cols, F&& f) {
+  switch ((cols + 3) / 4) {
+    case 1: return f(std::integral_constant<int, 1>{});
+    case 2: return f(std::integral_constant<int, 2>{});
+    case 3: return f(std::integral_constant<int, 3>{});
+    case 4: return f(std::integral_constant<int, 4>{});
+    case 5: return f(std::integral_constant<int, 5>{});
+    case 6: return f(std::integral_constant<int, 6>{});
+    case 7: return f(std::integral_constant<int, 7>{});
+    default: return f(std::integral_constant<int, 8>{});
+  }
+}
+
+// One row of at most 4 * V columns; the last vector is read under `tail`.
+template <int V, bool kPositive, bool kColumns = false>
+A1GM_INLINE __m256d scan_short_row(const double* x, __m256i tail, uint64_t valid,
+                                   __m256d& smallest, uint64_t& key,
+                                   uint64_t& positive, __m256d* columns = nullptr) {
+  const __m256d zero = _mm256_setzero_pd();
+  __m256d sum = zero;
+  uint64_t bits = 0, above = 0;
+  for (int v = 0; v < V; ++v) {
+    const __m256d a = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
+                                : _mm256_maskload_pd(x + 4 * v, tail);
+    const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
+    const __m256d value = _mm256_and_pd(a, seen);
+    sum = _mm256_add_pd(sum, value);
+    if (kColumns) columns[v] = _mm256_add_pd(columns[v], value);
+    smallest = _mm256_min_pd(smallest, value);
+    bits |= bits_of(seen) << (4 * v);
+    if (kPositive) above |= bits_of(_mm256_cmp_pd(a, zero, _CMP_GT_OQ)) << (4 * v);
+  }
+  key = bits & valid;
+  positive = above;
+  return sum;
+}
+
+template <int V, bool kColumns>
+A1GM_TARGET void scan_narrow_rows(const double* x, int64_t stride, int64_t rows,
+                                  int64_t cols, TileScan& out) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  const uint64_t valid = cols == 64 ? ~uint64_t{0} : (uint64_t{1} << cols) - 1;
+  __m256d smallest = _mm256_set1_pd(out.smallest);
+  uint64_t unused = 0;
+  int64_t i = 0;
+  __m256d columns[V];
+  for (int v = 0; v < V; ++v) columns[v] = _mm256_setzero_pd();
+  const auto scan_row = [&](const double* row, uint64_t& key) A1GM_LAMBDA {
+    return scan_short_row<V, false, kColumns>(row, tail, valid, smallest, key, unused,
+                                              columns);
+  };
+  if (out.positive == nullptr) {
+    for (; i + 4 <= rows; i += 4, x += 4 * stride) {
+      uint64_t* key = out.keys + i;
+      const __m256d a = scan_row(x, key[0]);
+      const __m256d b = scan_row(x + stride, key[1]);
+      const __m256d c = scan_row(x + 2 * stride, key[2]);
+      const __m256d d = scan_row(x + 3 * stride, key[3]);
+      _mm256_storeu_pd(out.sums + i, four_sums(a, b, c, d));
+    }
+    for (; i < rows; ++i, x += stride)
+      out.sums[i] = lane_sum(scan_row(x, out.keys[i]));
+  } else {
+    for (; i < rows; ++i, x += stride)
+      out.sums[i] = lane_sum(scan_short_row<V, true>(x, tail, valid, smallest,
+                                                     out.keys[i], out.positive[i]));
+  }
+  out.smallest = lane_min(smallest);
+  if (kColumns) {
+    for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
+    out.done = Scan::columns;
+  }
+}
+
+// A row that has been read, added to the run of its pattern.
+template <int V>
+A1GM_INLINE void add_to_run(const __m256d* values, uint64_t key, int64_t i,
+                            RowSink& sink) {
+  const KnownKey& hit = sink.known[(key * kKeyMix) >> sink.shift];
+  int32_t id = hit.id;
+  if (__builtin_expect(hit.key != key || id < 0, 0)) id = sink.number(sink.owner, key, sink);
+  sink.ids[i] = id;
+  Run& run = sink.runs[id];
+  for (int v = 0; v < V; ++v)  // runs are padded to whole vectors
+    _mm256_storeu_pd(run.sums + 4 * v,
+                     _mm256_add_pd(_mm256_loadu_pd(run.sums + 4 * v), values[v]));
+  if (++run.rows % kRun == 0) sink.full.push_back(id);
+}
+
+template <int V>
+A1GM_TARGET void scan_and_add_rows(const double* x, int64_t stride, int64_t rows,
+                                   int64_t cols, TileScan& out, RowSink& sink) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  const uint64_t valid = (uint64_t{1} << cols) - 1;
+  __m256d smallest = _mm256_set1_pd(out.smallest);
+  const auto scan_row = [&](const double* row, int64_t i) A1GM_LAMBDA {
+    __m256d values[V], sum = _mm256_setzero_pd();
+    uint64_t bits = 0;
+    for (int v = 0; v < V; ++v) {
+      const __m256d a = v + 1 < V ? _mm256_loadu_pd(row + 4 * v)
+                                  : _mm256_maskload_pd(row + 4 * v, tail);
+      const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
+      values[v] = _mm256_and_pd(a, seen);
+      sum = v == 0 ? values[v] : _mm256_add_pd(sum, values[v]);
+      smallest = _mm256_min_pd(smallest, values[v]);
+      bits |= bits_of(seen) << (4 * v);
+    }
+    add_to_run<V>(values, out.keys[i] = bits & valid, i, sink);
+    return sum;
+  };
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, x += 4 * stride) {
+    const __m256d a = scan_row(x, i), b = scan_row(x + stride, i + 1);
+    const __m256d c = scan_row(x + 2 * stride, i + 2);
+    const __m256d d = scan_row(x + 3 * stride, i + 3);
+    _mm256_storeu_pd(out.sums + i, four_sums(a, b, c, d));
+  }
+  for (; i < rows; ++i, x += stride) out.sums[i] = lane_sum(scan_row(x, i));
+  out.smallest = lane_min(smallest);
+}
+
+void scan_and_add_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                       TileScan& out, RowSink& sink) {
+  with_vectors(cols, [&](auto v) { scan_and_add_rows<v>(x, stride, rows, cols, out, sink); });
+}
+
+// Rows without holes need no masks. A hole, or an infinite cell, makes the sum of all
+// cells not finite: then false is returned and the scan must be done again.
+template <int V>
+A1GM_TARGET bool scan_complete_rows(const double* x, int64_t stride, int64_t rows,
+                                    int64_t cols, TileScan& out) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  const __m256d zero = _mm256_setzero_pd();
+  __m256d columns[V], least[2] = {zero, zero};
+  for (int v = 0; v < V; ++v) columns[v] = zero;
+  const auto scan_row = [&](const double* row) A1GM_LAMBDA {
+    __m256d sum = zero;
+    for (int v = 0; v < V; ++v) {
+      const __m256d a = v + 1 < V ? _mm256_loadu_pd(row + 4 * v)
+                                  : _mm256_maskload_pd(row + 4 * v, tail);
+      sum = v == 0 ? a : _mm256_add_pd(sum, a);
+      columns[v] = _mm256_add_pd(columns[v], a);
+      least[v & 1] = _mm256_min_pd(least[v & 1], a);
+    }
+    in_order(sum);
+    return sum;
+  };
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, x += 4 * stride) {
+    const __m256d a = scan_row(x), b = scan_row(x + stride);
+    const __m256d c = scan_row(x + 2 * stride), d = scan_row(x + 3 * stride);
+    _mm256_storeu_pd(out.sums + i, four_sums(a, b, c, d));
+  }
+  for (; i < rows; ++i, x += stride) out.sums[i] = lane_sum(scan_row(x));
+  __m256d all = columns[0];
+  for (int v = 1; v < V; ++v) all = _mm256_add_pd(all, columns[v]);
+  const double total = lane_sum(all);
+  if (!std::isfinite(total)) return false;
+  out.total = total;
+  for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
+  out.smallest = std::min(out.smallest, lane_min(_mm256_min_pd(least[0], least[1])));
+  out.done = Scan::complete;
+  return true;
+}
+
+template <int V>
+void scan_short_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                     TileScan& out) {
+  const bool hopeful = out.asked == Scan::complete;
+  if (hopeful && scan_complete_rows<V>(x, stride, rows, cols, out)) return;
+  if (hopeful || out.asked == Scan::columns)
+    scan_narrow_rows<V, true>(x, stride, rows, cols, out);
+  else
+    scan_narrow_rows<V, false>(x, stride, rows, cols, out);
+}
+
+// The positive cells of a row: all observed ones, unless some are not.
+void mark_positive(const double* x, int64_t cols, int64_t words, bool look,
+                   const uint64_t* key, uint64_t* positive) {
+  if (!look) {
+    std::copy_n(key, words, positive);
+    return;
+  }
+  for (int64_t w = 0; w < words; ++w) {
+    const int64_t n = std::min<int64_t>(64, cols - w * 64);
+    positive[w] = 0;
+    for (int64_t k = 0; k < n; ++k)
+      positive[w] |= static_cast<uint64_t>(x[w * 64 + k] > 0.0) << k;
+  }
+}
+
+template <bool kPositive, bool kAdd>
+A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
+                                int64_t cols, int64_t words, TileScan& out) {
+  const __m256d zero = _mm256_setzero_pd();
+  __m256d smallest = _mm256_set1_pd(out.smallest);
+  const int64_t tail = cols & 3;
+  const __m256i tail_mask = head_mask(tail);
+  const uint64_t tail_bits = (uint64_t{1} << tail) - 1;
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double hi = 0.0, lo = 0.0;
+    __m256d s0 = zero, s1 = zero, s2 = zero, s3 = zero;
+    __m256d blank = zero;  // lanes that met an observed cell that is not positive
+    for (int64_t w = 0; w < words; ++w) {
+      const double* p = x + w * 64;
+      const int64_t n = std::min<int64_t>(64, cols - w * 64);
+      uint64_t bits = 0;
+      int64_t k = 0;
+      for (; k + 16 <= n; k += 16) {
+        const __m256d a = _mm256_loadu_pd(p + k), b = _mm256_loadu_pd(p + k + 4);
+        const __m256d c = _mm256_loadu_pd(p + k + 8), d = _mm256_loadu_pd(p + k + 12);
+        const __m256d ma = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
+        const __m256d mb = _mm256_cmp_pd(b, b, _CMP_ORD_Q);
+        const __m256d mc = _mm256_cmp_pd(c, c, _CMP_ORD_Q);
+        const __m256d md = _mm256_cmp_pd(d, d, _CMP_ORD_Q);
+        const __m256d va = _mm256_and_pd(a, ma), vb = _mm256_and_pd(b, mb);
+        const __m256d vc = _mm256_and_pd(c, mc), vd = _mm256_and_pd(d, md);
+        s0 = _mm256_add_pd(s0, va);
+        s1 = _mm256_add_pd(s1, vb);
+        s2 = _mm256_add_pd(s2, vc);
+        s3 = _mm256_add_pd(s3, vd);
+        smallest = _mm256_min_pd(
+            smallest, _mm256_min_pd(_mm256_min_pd(va, vb), _mm256_min_pd(vc, vd)));
+        if (kAdd) {
+          double* r = out.run + w * 64 + k;
+          _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), va));
+          _mm256_storeu_pd(r + 4, _mm256_add_pd(_mm256_loadu_pd(r + 4), vb));
+          _mm256_storeu_pd(r + 8, _mm256_add_pd(_mm256_loadu_pd(r + 8), vc));
+          _mm256_storeu_pd(r + 12, _mm256_add_pd(_mm256_loadu_pd(r + 12), vd));
+        }
+        bits |= (bits_of(ma) | bits_of(mb) << 4 | bits_of(mc) << 8 | bits_of(md) << 12)
+                << k;
+        if (kPositive)
+          blank = _mm256_or_pd(
+              blank, _mm256_or_pd(_mm256_or_pd(_mm256_cmp_pd(a, zero, _CMP_LE_OQ),
+                                               _mm256_cmp_pd(b, zero, _CMP_LE_OQ)),
+                                  _mm256_or_pd(_mm256_cmp_pd(c, zero, _CMP_LE_OQ),
+                                               _mm256_cmp_pd(d, zero, _CMP_LE_OQ))));
+      }
+      for (; k < n; k += 4) {
+        const bool whole = k + 4 <= n;
+        const __m256d a =
+            whole ? _mm256_loadu_pd(p + k) : _mm256_maskload_pd(p + k, tail_mask);
+        const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
+        const __m256d value = _mm256_and_pd(a, seen);
+        s0 = _mm256_add_pd(s0, value);
+        smallest = _mm256_min_pd(smallest, value);
+        if (kAdd) {  // runs are padded to whole vectors
+          double* r = out.run + w * 64 + k;
+          _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), value));
+        }
+        bits |= (bits_of(seen) & (whole ? 15 : tail_bits)) << k;
+        // The lanes past the last column read 0: a row of such is looked at twice.
+        if (kPositive) blank = _mm256_or_pd(blank, _mm256_cmp_pd(a, zero, _CMP_LE_OQ));
+      }
+      out.keys[i * words + w] = bits;
+      if ((w + 1) % kFlushWords == 0) {
+        two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))),
+                hi, lo);
+        s0 = s1 = s2 = s3 = zero;
+      }
+    }
+    two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))), hi,
+            lo);
+    out.sums[i] = hi + lo;
+    if (kPositive)
+      mark_positive(x, cols, words, bits_of(blank) != 0, out.keys + i * words,
+                    out.positive + i * words);
+  }
+  out.smallest = lane_min(smallest);
+  if (kAdd) out.done = Scan::added;
+}
+
+void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                    int64_t words, TileScan& out) {
+  if (cols <= kNarrow)
+    return with_vectors(cols, [&](auto v) { scan_short_rows<v>(x, stride, rows, cols, out); });
+  if (out.positive == nullptr)
+    scan_long_rows<false, false>(x, stride, rows, cols, words, out);
+  else if (out.asked != Scan::added)
+    scan_long_rows<true, false>(x, stride, rows, cols, words, out);
+  else
+    scan_long_rows<true, true>(x, stride, rows, cols, words, out);
+}
+
+template <int V>
+A1GM_TARGET void add_short_rows(const double* x, int64_t stride, int64_t rows,
+                                int64_t cols, double* const* acc) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double* a = acc[i];
+    for (int v = 0; v < V; ++v) {
+      const __m256d u = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
+                                  : _mm256_maskload_pd(x + 4 * v, tail);
+      const __m256d seen = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
+      _mm256_storeu_pd(a + 4 * v, _mm256_add_pd(_mm256_loadu_pd(a + 4 * v), seen));
+    }
+  }
+}
+
+A1GM_TARGET void add_long_rows(const double* x, int64_t stride, int64_t rows,
+                               int64_t cols, double* const* acc) {
+  const int64_t tail = cols & 3, body = cols - tail;
+  const __m256i tail_mask = head_mask(tail);
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double* a = acc[i];
+    int64_t j = 0;
+    for (; j + 8 <= body; j += 8) {
+      const __m256d u = _mm256_loadu_pd(x + j), v = _mm256_loadu_pd(x + j + 4);
+      const __m256d su = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
+      const __m256d sv = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
+      _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), su));
+      _mm256_storeu_pd(a + j + 4, _mm256_add_pd(_mm256_loadu_pd(a + j + 4), sv));
+    }
+    for (; j < body; j += 4) {
+      const __m256d v = _mm256_loadu_pd(x + j);
+      const __m256d seen = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
+      _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), seen));
+    }
+    if (tail) {  // accumulators are padded to whole vectors
+      const __m256d v = _mm256_maskload_pd(x + j, tail_mask);
+      const __m256d seen = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
+      _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), seen));
+    }
+  }
+}
+
+void add_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                   double* const* acc) {
+  if (cols > kNarrow) return add_long_rows(x, stride, rows, cols, acc);
+  with_vectors(cols, [&](auto v) { add_short_rows<v>(x, stride, rows, cols, acc); });
+}
+
+// At most 4 * V columns; the last vector is read under `tail`.
+template <int V>
+A1GM_TARGET void add_run_columns(const double* x, int64_t stride, int64_t rows,
+                                 int64_t cols, double* acc) {
+  const __m256i tail = head_mask(cols - 4 * (V - 1));
+  __m256d sum[V];
+  for (int v = 0; v < V; ++v) sum[v] = _mm256_setzero_pd();
+  for (int64_t i = 0; i < rows; ++i, x += stride)
+    for (int v = 0; v < V; ++v) {
+      const __m256d a = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
+                                  : _mm256_maskload_pd(x + 4 * v, tail);
+      const __m256d seen = _mm256_and_pd(a, _mm256_cmp_pd(a, a, _CMP_ORD_Q));
+      sum[v] = _mm256_add_pd(sum[v], seen);
+    }
+  for (int v = 0; v < V; ++v)  // accumulators are padded to whole vectors
+    _mm256_storeu_pd(acc + 4 * v, _mm256_add_pd(_mm256_loadu_pd(acc + 4 * v), sum[v]));
+}
+
+void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                  double* acc) {
+  for (; cols > 32; cols -= 32, x += 32, acc += 32)
+    add_run_columns<8>(x, stride, rows, 32, acc);
+  with_vectors(cols, [&](auto v) { add_run_columns<v>(x, stride, rows, cols, acc); });
+}
+#endif
+
+}  // namespace
+
+Isa choose_isa() {
+#ifdef A1GM_AVX2
+  if (__builtin_cpu_supports("avx2"))
+    return {scan_tile_avx2, add_tile_avx2, add_run_avx2, scan_and_add_avx2};
+#endif
+  return plain_isa();
+}
+
+}  // namespace a1gm

@@ -1,0 +1,98 @@
+// Columns of float64 that lie apart, as column frames keep them, gathered into rows.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "read/table_part.hpp"
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define A1GM_AVX2 1
+#include <immintrin.h>
+#endif
+
+namespace a1gm {
+#ifdef A1GM_AVX2
+namespace {
+
+constexpr int64_t kWord = 64;  // rows whose validity bits make one word
+
+// Lanes to keep for each four validity bits.
+struct Lanes {
+  alignas(32) int64_t mask[16][4];
+  Lanes() {
+    for (int bits = 0; bits < 16; ++bits)
+      for (int lane = 0; lane < 4; ++lane) mask[bits][lane] = bits >> lane & 1 ? -1 : 0;
+  }
+};
+const Lanes kLanes;
+
+uint64_t validity_word(const Part& part, int64_t row, int64_t rows) {
+  if (part.validity == nullptr) return ~uint64_t{0};
+  const int64_t bit = part.bit_offset + row, shift = bit & 7;
+  const uint8_t* bytes = part.validity + (bit >> 3);
+  const int64_t n_bytes = (shift + rows + 7) >> 3;
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, static_cast<size_t>(std::min<int64_t>(n_bytes, 8)));
+  word >>= shift;
+  if (n_bytes > 8) word |= uint64_t{bytes[8]} << (64 - shift);
+  return word;
+}
+
+// Four columns side by side: blocks of 4 x 4 cells are turned in the registers.
+__attribute__((target("avx2"))) void load_four(const Part* parts, int64_t row,
+                                               int64_t rows, int64_t stride,
+                                               double* out) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const __m256d holes = _mm256_set1_pd(nan);
+  const double* x[4];
+  uint64_t valid[4];
+  for (int c = 0; c < 4; ++c) {
+    x[c] = reinterpret_cast<const double*>(parts[c].data) + row;
+    valid[c] = validity_word(parts[c], row, rows);
+  }
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, out += 4 * stride) {
+    __m256d v[4];
+    for (int c = 0; c < 4; ++c) {
+      const __m256d lanes = _mm256_load_pd(
+          reinterpret_cast<const double*>(kLanes.mask[valid[c] >> i & 15]));
+      v[c] = _mm256_blendv_pd(holes, _mm256_loadu_pd(x[c] + i), lanes);
+    }
+    const __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);
+    const __m256d c = _mm256_unpacklo_pd(v[2], v[3]), d = _mm256_unpackhi_pd(v[2], v[3]);
+    _mm256_storeu_pd(out, _mm256_permute2f128_pd(a, c, 0x20));
+    _mm256_storeu_pd(out + stride, _mm256_permute2f128_pd(b, d, 0x20));
+    _mm256_storeu_pd(out + 2 * stride, _mm256_permute2f128_pd(a, c, 0x31));
+    _mm256_storeu_pd(out + 3 * stride, _mm256_permute2f128_pd(b, d, 0x31));
+  }
+  for (; i < rows; ++i, out += stride)
+    for (int c = 0; c < 4; ++c) out[c] = valid[c] >> i & 1 ? x[c][i] : nan;
+}
+
+bool is_plain_column(const Part& part) {
+  return part.dtype == Dtype::f64 && part.n_cols == 1 && part.row_stride == 8 &&
+         part.mask == nullptr && reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
+}
+
+}  // namespace
+
+bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
+                  int64_t stride, double* out) {
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  const size_t n = parts.size();
+  if (!has_avx2 || n < 4 || rows > kWord) return false;
+  for (const Part& part : parts)
+    if (!is_plain_column(part)) return false;
+  for (size_t j = 0; j + 4 <= n; j += 4)
+    load_four(&parts[j], row, rows, stride, out + j);
+  // The last few columns with some that were loaded before: still one step of four.
+  if (n % 4) load_four(&parts[n - 4], row, rows, stride, out + (n - 4));
+  return true;
+}
+#else
+bool load_columns(const std::vector<Part>&, int64_t, int64_t, int64_t, double*) {
+  return false;
+}
+#endif
+
+}  // namespace a1gm

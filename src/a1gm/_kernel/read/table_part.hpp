@@ -1,0 +1,42 @@
+// Tables as they lie in memory: any layout, any number type, any mark of a hole.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace a1gm {
+
+enum class Dtype { f64, f32, i64, i32, i16, i8, u64, u32, u16, u8 };
+
+// A stretch of columns that lie in one strided array. A table is a list of these:
+// one for a matrix, one per column for a column frame, two for [X | Z].
+struct Part {
+  const char* data = nullptr;
+  Dtype dtype = Dtype::f64;
+  int64_t n_cols = 0;
+  int64_t row_stride = 0, col_stride = 0;  // bytes; may be 0 or negative
+  const uint8_t* mask = nullptr;           // non-zero byte = missing
+  int64_t mask_row_stride = 0, mask_col_stride = 0;
+  const uint8_t* validity = nullptr;  // Arrow bitmap of a one-column part, 1 = valid
+  int64_t bit_offset = 0;
+  int sum_group = 0;  // which of the row sums these columns count into
+};
+
+// Whether rows can be used where they lie: doubles side by side, NaN for holes.
+inline bool lies_as_doubles(const Part& part) {
+  return part.dtype == Dtype::f64 && part.col_stride == 8 && part.row_stride % 8 == 0 &&
+         part.mask == nullptr && part.validity == nullptr &&
+         reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
+}
+
+// Reads rows as float64 with NaN for missing cells, `stride` doubles apart.
+void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
+               int64_t stride, double scale, double* out);
+
+// The same for a table whose parts are all single contiguous columns of float64, with
+// or without a validity bitmap, and at most 64 rows. False when the table is not such a
+// one, or the processor has no AVX2; then nothing was done.
+bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
+                  int64_t stride, double* out);
+
+}  // namespace a1gm

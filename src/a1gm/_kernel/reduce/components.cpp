@@ -1,0 +1,52 @@
+// Connected blocks of a mask.
+#include <algorithm>
+#include <numeric>
+
+#include "reduce/mask_lists.hpp"
+
+namespace a1gm {
+namespace {
+
+// The root of x in a union-find forest; paths are halved on the way.
+int32_t find_root(std::vector<int32_t>& parent, int32_t x) {
+  while (parent[x] != x) x = parent[x] = parent[parent[x]];
+  return x;
+}
+
+}  // namespace
+
+int64_t connected_blocks(const Lines& rows, std::vector<int32_t>& row_label,
+                         std::vector<int32_t>& col_label) {
+  std::vector<int32_t> parent(static_cast<size_t>(rows.n_other));
+  std::iota(parent.begin(), parent.end(), 0);
+  // Every row joins the columns it observes: a few full ones join them all.
+  int64_t n_sets = rows.n_other;
+  for (int64_t i = 0; i < rows.n && n_sets > 1; ++i) {
+    int32_t root = -1;
+    rows.each_observed(i, [&](int32_t j) {
+      const int32_t other = find_root(parent, j);
+      if (root < 0) root = other;
+      if (other == root) return;
+      parent[std::max(root, other)] = std::min(root, other);
+      root = std::min(root, other);
+      --n_sets;
+    });
+  }
+  // Blocks are numbered in the order of their first rows.
+  int32_t n_blocks = 0;
+  std::vector<int32_t> label_of_root(parent.size(), -1);
+  row_label.assign(static_cast<size_t>(rows.n), -1);
+  col_label.resize(parent.size());
+  for (int64_t i = 0; i < rows.n; ++i) {
+    const int32_t first = rows.first_observed(i);
+    if (first < 0) continue;
+    int32_t& label = label_of_root[find_root(parent, first)];
+    if (label < 0) label = n_blocks++;
+    row_label[i] = label;
+  }
+  for (size_t j = 0; j < parent.size(); ++j)
+    col_label[j] = label_of_root[find_root(parent, static_cast<int32_t>(j))];
+  return n_blocks;
+}
+
+}  // namespace a1gm

@@ -1,0 +1,110 @@
+#include "reduce/mask_lists.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace a1gm {
+
+int32_t Lines::first_observed(int64_t i) const {
+  if (!lists_missing) return length(i) ? index[ptr[i]] : -1;
+  int32_t next = 0;
+  for (int64_t k = ptr[i]; k < ptr[i + 1] && index[k] == next; ++k) ++next;
+  return next < n_other ? next : -1;
+}
+
+Lines transpose(const Lines& lines) {
+  Lines out;
+  out.n = lines.n_other;
+  out.n_other = lines.n;
+  out.lists_missing = lines.lists_missing;
+  out.ptr.assign(static_cast<size_t>(out.n + 1), 0);
+  for (const int32_t j : lines.index) ++out.ptr[j + 1];
+  std::partial_sum(out.ptr.begin(), out.ptr.end(), out.ptr.begin());
+  out.index.resize(lines.index.size());
+  out.weight.resize(lines.weight.size());
+  std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
+  for (int64_t i = 0; i < lines.n; ++i)
+    for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k) {
+      const int64_t to = next[lines.index[k]]++;
+      out.index[to] = static_cast<int32_t>(i);
+      if (!lines.weight.empty()) out.weight[to] = lines.weight[k];
+    }
+  return out;
+}
+
+Lines lines_of_bits(const BitMask& mask) {
+  const auto [bits, n, m, words] = mask;
+  Lines out;
+  out.n = n;
+  out.n_other = m;
+  int64_t observed = 0;
+  for (int64_t k = 0; k < n * words; ++k) observed += count_bits(bits[k]);
+  out.lists_missing = observed * 2 > n * m;
+  const uint64_t flip = out.lists_missing ? ~uint64_t{0} : 0;
+  const int64_t tail = m & 63;
+  const uint64_t tail_mask = tail ? (uint64_t{1} << tail) - 1 : ~uint64_t{0};
+  out.ptr.resize(static_cast<size_t>(n + 1));
+  out.index.resize(static_cast<size_t>(out.lists_missing ? n * m - observed : observed));
+  int64_t at = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t w = 0; w < words; ++w) {
+      uint64_t word = bits[i * words + w] ^ flip;
+      if (w == words - 1) word &= tail_mask;
+      for (; word; word &= word - 1)
+        out.index[at++] = static_cast<int32_t>(w * 64 + lowest_bit(word));
+    }
+    out.ptr[i + 1] = at;
+  }
+  return out;
+}
+
+void list_rarer_kind(Lines& lines) {
+  const auto listed = static_cast<int64_t>(lines.index.size());
+  if (!lines.weight.empty() || listed * 2 <= lines.n * lines.n_other) return;
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> index;
+  index.reserve(static_cast<size_t>(lines.n * lines.n_other - listed));
+  for (int64_t i = 0; i < lines.n; ++i) {
+    lines.each_unlisted(i, [&index](int32_t j) { index.push_back(j); });
+    ptr.push_back(static_cast<int64_t>(index.size()));
+  }
+  lines.ptr.swap(ptr);
+  lines.index.swap(index);
+  lines.lists_missing = !lines.lists_missing;
+}
+
+Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
+             const std::vector<int32_t>& keep_other) {
+  Lines out;
+  out.n = static_cast<int64_t>(keep.size());
+  out.n_other = static_cast<int64_t>(keep_other.size());
+  out.lists_missing = lines.lists_missing;
+  const bool all_other = out.n_other == lines.n_other;
+  std::vector<int32_t> rename(static_cast<size_t>(lines.n_other), -1);
+  for (size_t k = 0; k < keep_other.size(); ++k)
+    rename[keep_other[k]] = static_cast<int32_t>(k);
+  out.index.resize(lines.index.size());
+  out.ptr.resize(keep.size() + 1);
+  int32_t* to = out.index.data();
+  for (size_t line = 0; line < keep.size(); ++line) {
+    const int32_t* from = lines.index.data() + lines.ptr[keep[line]];
+    const int32_t* end = lines.index.data() + lines.ptr[keep[line] + 1];
+    if (all_other)
+      to = std::copy(from, end, to);
+    else
+      for (; from != end; ++from) {  // written even if dropped: no branch to guess
+        *to = rename[*from];
+        to += *to >= 0;
+      }
+    out.ptr[line + 1] = to - out.index.data();
+  }
+  out.index.resize(static_cast<size_t>(out.ptr.back()));
+  return out;
+}
+
+bool is_kept_by_rows(const Lines& rows) {
+  constexpr int64_t kManyCells = 1 << 18;
+  return !rows.lists_missing && static_cast<int64_t>(rows.index.size()) >= kManyCells;
+}
+
+}  // namespace a1gm

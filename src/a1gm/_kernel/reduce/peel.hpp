@@ -1,0 +1,70 @@
+// Twins and leaves to the core, with a log that is replayed backwards.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bit_mask.hpp"
+#include "reduce/mask_lists.hpp"
+
+namespace a1gm {
+
+enum class Step : int8_t { root, leaf_row, leaf_col, twin_row, twin_col };
+
+// One step of the peeling. The line `gone` leaves the table:
+//   root      row `gone` and column `kept` are all that is left of their block
+//   leaf      `gone` observes only `kept` of the other side
+//   twin      `gone` has the pattern of `kept` of its own side and is added to it
+// Sums are those of the cells still in the table at that moment. `ratio` is the
+// weight of the leaf's cell, or weights of gone / weights of kept for twins.
+struct LogEntry {
+  Step step;
+  int32_t gone, kept;
+  double sum_gone, sum_kept, ratio;
+};
+
+// A line's signature is the sum of the names of the lines it meets. Equal patterns
+// have equal signatures; every match is then compared cell by cell.
+inline uint64_t name_of(uint64_t i) {
+  uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// Observed (row, column) pairs with their sums, row by row, columns ascending.
+struct PairView {
+  int64_t n_rows, n_cols;
+  const int64_t* ptr;
+  const int32_t* col;
+  const double* sum;
+  const double* weight;  // null = all 1
+};
+
+struct Reduced {
+  int64_t n_rows = 0, n_cols = 0;
+  std::vector<LogEntry> log;
+  std::vector<int32_t> core_rows, core_cols;  // what is left, by original number
+  Lines rows;                                 // mask of the core
+  Lines cols;                                 // the same by column, where it is kept
+  std::vector<double> R, C;                   // margins of the core
+  std::vector<int32_t> col_degree;            // rows per column, where it is known
+  std::vector<int32_t> row_label, col_label;  // connected blocks of the core
+  int64_t n_core_blocks = 0;
+};
+
+// Twins only, from a bit mask and the margins. False when there is a leaf: then the
+// sums of the blocks are needed, and `peel_pairs` does the whole job. With `force`
+// leaves stay in the core.
+bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_sums,
+                 bool rows_distinct, bool force, Reduced& out);
+
+Reduced peel_pairs(const PairView& pairs);
+Reduced peel_table(const BitMask& keys, const double* sums);
+
+// Undo the log: w and h hold the core's factors at the core's places on entry and
+// every factor on return; labels likewise, -1 where nothing is observed.
+void replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
+            int32_t* col_label);
+
+}  // namespace a1gm

@@ -1,0 +1,350 @@
+// Twins and leaves of a table given by its observed pairs: see peel.hpp.
+//
+// Memory counts here: a sparse table may be most of what a machine holds. Rows own the
+// cells; a column knows only how many rows it meets, their joint signature, and their
+// numbers xored together, which names the last one. The rows of a column are listed
+// when two columns may be twins, not before.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "reduce/peel.hpp"
+#include "reduce/twin_index.hpp"
+
+namespace a1gm {
+namespace {
+
+// Weights that differ by rounding only are proportional.
+constexpr double kProportional = 1e-14;
+
+class Peeler {
+ public:
+  explicit Peeler(const PairView& pairs)
+      : p_(pairs),
+        end_(p_.ptr + 1, p_.ptr + 1 + p_.n_rows),
+        rows_(static_cast<size_t>(p_.n_rows)),
+        cols_(static_cast<size_t>(p_.n_cols)) {
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i].name = name_of(i);
+    for (size_t j = 0; j < cols_.size(); ++j) cols_[j].name = name_of(j);
+    for (int64_t i = 0; i < p_.n_rows; ++i) {
+      Line& row = rows_[i];
+      row.degree = static_cast<int32_t>(end_[i] - p_.ptr[i]);
+      for (int64_t k = p_.ptr[i]; k < end_[i]; ++k) {
+        Line& col = cols_[p_.col[k]];
+        row.signature += col.name;
+        col.signature += row.name;
+        col.met_xor ^= static_cast<int32_t>(i);
+        ++col.degree;
+      }
+    }
+  }
+
+  Reduced run() {
+    TwinIndex row_twins(rows_), col_twins(cols_);
+    constexpr int32_t kAhead = 8;
+    for (int32_t i = 0; i < p_.n_rows; ++i) {
+      if (i < p_.n_rows - kAhead) row_twins.prefetch(i + kAhead);
+      visit_row(i, row_twins);
+    }
+    for (int32_t j = 0; j < p_.n_cols; ++j) visit_col(j, col_twins);
+    while (!queue_.empty()) {
+      const auto [is_row, line] = queue_.back();
+      queue_.pop_back();
+      if (is_row)
+        visit_row(line, row_twins);
+      else
+        visit_col(line, col_twins);
+    }
+    return finish();
+  }
+
+ private:
+  PairView p_;  // the caller's arrays, until a cell has to change
+  std::vector<int32_t> own_col_;
+  std::vector<double> own_sum_, own_weight_;
+  std::vector<int64_t> end_;  // rows are compacted in place: their cells end here
+  std::vector<Line> rows_, cols_;
+  std::vector<int64_t> col_begin_, col_end_;  // empty until columns may be twins
+  std::vector<int32_t> col_rows_;
+  std::vector<std::pair<bool, int32_t>> queue_;
+  std::vector<LogEntry> log_;
+
+  void push_row(int32_t i) {
+    if (rows_[i].degree) queue_.emplace_back(true, i);
+  }
+  void push_col(int32_t j) {
+    if (cols_[j].degree) queue_.emplace_back(false, j);
+  }
+
+  void visit_row(int32_t i, TwinIndex& twins) {
+    const int32_t degree = rows_[i].degree;
+    if (degree == 0) return;
+    if (degree == 1) return drop_leaf_row(i);
+    const int32_t twin = twins.find_or_enter(i);
+    double ratio = 1.0;
+    if (twin >= 0 && are_twin_rows(i, twin, ratio))
+      merge_rows(i, twin, ratio);
+  }
+
+  void visit_col(int32_t j, TwinIndex& twins) {
+    const int32_t degree = cols_[j].degree;
+    if (degree == 0) return;
+    if (degree == 1) return drop_leaf_col(j);
+    const int32_t twin = twins.find_or_enter(j);
+    double ratio = 1.0;
+    if (twin >= 0 && are_twin_cols(j, twin, ratio))
+      merge_cols(j, twin, ratio);
+  }
+
+  double weight(int64_t cell) const {
+    return p_.weight == nullptr ? 1.0 : p_.weight[cell];
+  }
+
+  // From here on the cells are copies that may be changed.
+  void own_cells() {
+    if (!own_col_.empty()) return;
+    const int64_t n = p_.ptr[p_.n_rows];
+    own_col_.assign(p_.col, p_.col + n);
+    own_sum_.assign(p_.sum, p_.sum + n);
+    p_.col = own_col_.data();
+    p_.sum = own_sum_.data();
+    if (p_.weight == nullptr) return;
+    own_weight_.assign(p_.weight, p_.weight + n);
+    p_.weight = own_weight_.data();
+  }
+
+  // The cells of a row that are still in the table, in order of their columns.
+  void compact(int32_t i) {
+    if (end_[i] - p_.ptr[i] == rows_[i].degree) return;
+    own_cells();
+    int64_t to = p_.ptr[i];
+    for (int64_t k = to; k < end_[i]; ++k)
+      if (cols_[own_col_[k]].degree) {
+        own_col_[to] = own_col_[k];
+        own_sum_[to] = own_sum_[k];
+        if (!own_weight_.empty()) own_weight_[to] = own_weight_[k];
+        ++to;
+      }
+    end_[i] = to;
+  }
+
+  int64_t cell(int32_t i, int32_t j) const {
+    return std::lower_bound(p_.col + p_.ptr[i], p_.col + end_[i], j) - p_.col;
+  }
+
+  // ------------------------------------------------------------------------ leaves
+  void drop_leaf_row(int32_t i) {
+    int64_t k = p_.ptr[i];
+    while (cols_[p_.col[k]].degree == 0) ++k;
+    const int32_t stem = p_.col[k];
+    rows_[i].degree = 0;
+    if (cols_[stem].degree == 1) return take_root(i, stem, k);
+    log_.push_back({Step::leaf_row, i, stem, p_.sum[k], 0.0, weight(k)});
+    --cols_[stem].degree;
+    cols_[stem].met_xor ^= i;
+    cols_[stem].signature -= rows_[i].name;
+    push_col(stem);
+  }
+
+  void drop_leaf_col(int32_t j) {
+    const int32_t stem = cols_[j].met_xor;
+    const int64_t k = cell(stem, j);
+    cols_[j].degree = 0;
+    if (rows_[stem].degree == 1) return take_root(stem, j, k);
+    log_.push_back({Step::leaf_col, j, stem, p_.sum[k], 0.0, weight(k)});
+    --rows_[stem].degree;
+    rows_[stem].signature -= cols_[j].name;
+    push_row(stem);
+  }
+
+  void take_root(int32_t i, int32_t j, int64_t k) {
+    rows_[i].degree = cols_[j].degree = 0;
+    log_.push_back({Step::root, i, j, p_.sum[k], 0.0, weight(k)});
+  }
+
+  // ------------------------------------------------------------------------- twins
+  bool are_twin_rows(int32_t a, int32_t b, double& ratio) {
+    if (rows_[a].degree != rows_[b].degree) return false;
+    compact(a);
+    compact(b);
+    if (!std::equal(p_.col + p_.ptr[a], p_.col + end_[a], p_.col + p_.ptr[b]))
+      return false;
+    if (p_.weight == nullptr) return true;
+    ratio = weight(p_.ptr[a]) / weight(p_.ptr[b]);
+    for (int64_t k = 1; k < rows_[a].degree; ++k)
+      if (!proportional(p_.ptr[a] + k, p_.ptr[b] + k, ratio)) return false;
+    return true;
+  }
+
+  bool are_twin_cols(int32_t a, int32_t b, double& ratio) {
+    if (cols_[a].degree != cols_[b].degree) return false;
+    list_rows_of(a);
+    list_rows_of(b);
+    const auto row = col_rows_.begin();
+    if (!std::equal(row + col_begin_[a], row + col_end_[a], row + col_begin_[b]))
+      return false;
+    if (p_.weight == nullptr) return true;
+    const int32_t* rows = &col_rows_[col_begin_[a]];
+    ratio = weight(cell(rows[0], a)) / weight(cell(rows[0], b));
+    for (int64_t k = 1; k < cols_[a].degree; ++k)
+      if (!proportional(cell(rows[k], a), cell(rows[k], b), ratio)) return false;
+    return true;
+  }
+
+  bool proportional(int64_t a, int64_t b, double ratio) const {
+    const double x = weight(a), y = ratio * weight(b);
+    return std::abs(x - y) <= kProportional * x;
+  }
+
+  void merge_rows(int32_t gone, int32_t kept, double ratio) {
+    own_cells();
+    double sum_gone = 0.0, sum_kept = 0.0;
+    const int64_t g = p_.ptr[gone], k0 = p_.ptr[kept];
+    for (int64_t k = 0; k < rows_[kept].degree; ++k) {
+      sum_gone += own_sum_[g + k];
+      sum_kept += own_sum_[k0 + k];
+      own_sum_[k0 + k] += own_sum_[g + k];
+    }
+    log_.push_back({Step::twin_row, gone, kept, sum_gone, sum_kept, ratio});
+    rows_[gone].degree = 0;
+    // Whoever meets `gone` meets `kept`: with the joint name no signature changes.
+    rows_[kept].name += rows_[gone].name;
+    for (int64_t k = g; k < end_[gone]; ++k) {
+      Line& met = cols_[p_.col[k]];
+      met.met_xor ^= gone;
+      if (--met.degree == 1) push_col(p_.col[k]);
+    }
+  }
+
+  void merge_cols(int32_t gone, int32_t kept, double ratio) {
+    own_cells();
+    double sum_gone = 0.0, sum_kept = 0.0;
+    for (int64_t k = col_begin_[gone]; k < col_end_[gone]; ++k) {
+      const int32_t i = col_rows_[k];
+      const int64_t from = cell(i, gone), to = cell(i, kept);
+      sum_gone += own_sum_[from];
+      sum_kept += own_sum_[to];
+      own_sum_[to] += own_sum_[from];
+    }
+    log_.push_back({Step::twin_col, gone, kept, sum_gone, sum_kept, ratio});
+    cols_[gone].degree = 0;
+    cols_[kept].name += cols_[gone].name;
+    for (int64_t k = col_begin_[gone]; k < col_end_[gone]; ++k)
+      if (--rows_[col_rows_[k]].degree == 1) push_row(col_rows_[k]);
+  }
+
+  // The rows that a column meets, ascending.
+  void list_rows_of(int32_t j) {
+    if (col_begin_.empty()) list_all_rows();
+    if (col_end_[j] - col_begin_[j] == cols_[j].degree) return;
+    int64_t to = col_begin_[j];
+    for (int64_t k = to; k < col_end_[j]; ++k)
+      if (rows_[col_rows_[k]].degree) col_rows_[to++] = col_rows_[k];
+    col_end_[j] = to;
+  }
+
+  void list_all_rows() {
+    col_begin_.assign(static_cast<size_t>(p_.n_cols + 1), 0);
+    int64_t n = 0;
+    for (int64_t j = 0; j < p_.n_cols; ++j) {
+      col_begin_[j] = n;
+      n += cols_[j].degree;
+    }
+    col_end_.assign(col_begin_.begin(), col_begin_.end() - 1);
+    col_rows_.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; i < p_.n_rows; ++i) {
+      if (!rows_[i].degree) continue;
+      for (int64_t k = p_.ptr[i]; k < end_[i]; ++k)
+        if (cols_[p_.col[k]].degree)
+          col_rows_[col_end_[p_.col[k]]++] = static_cast<int32_t>(i);
+    }
+  }
+
+  // -------------------------------------------------------------------------- core
+  Reduced finish() {
+    Reduced out;
+    out.n_rows = p_.n_rows;
+    out.n_cols = p_.n_cols;
+    out.log = std::move(log_);
+    std::vector<int32_t>().swap(col_rows_);
+    std::vector<int32_t> rename(static_cast<size_t>(p_.n_cols), -1);
+    for (int64_t j = 0; j < p_.n_cols; ++j)
+      if (cols_[j].degree) {
+        rename[j] = static_cast<int32_t>(out.core_cols.size());
+        out.core_cols.push_back(static_cast<int32_t>(j));
+        if (p_.weight == nullptr) out.col_degree.push_back(cols_[j].degree);
+      }
+    move_core_rows(rename, out);
+    list_rarer_kind(out.rows);
+    keep_columns(out);
+    return out;
+  }
+
+  // The core's cells: copies are moved up over those that have gone.
+  void move_core_rows(const std::vector<int32_t>& rename, Reduced& out) {
+    size_t n_cells = 0;
+    for (const Line& row : rows_) {
+      n_cells += static_cast<size_t>(row.degree);
+      out.rows.n += row.degree > 0;
+    }
+    out.rows.n_other = static_cast<int64_t>(out.core_cols.size());
+    std::vector<int32_t>& index = out.rows.index;
+    index.swap(own_col_);
+    index.resize(std::max(n_cells, index.size()));
+    if (p_.weight != nullptr) {
+      out.rows.weight.swap(own_weight_);
+      out.rows.weight.resize(index.size());
+    }
+    out.rows.ptr.reserve(static_cast<size_t>(out.rows.n + 1));
+    out.core_rows.reserve(static_cast<size_t>(out.rows.n));
+    out.R.reserve(static_cast<size_t>(out.rows.n));
+    out.C.assign(out.core_cols.size(), 0.0);
+    const bool all_cols = out.rows.n_other == p_.n_cols;  // then no one is renamed
+    int64_t to = 0;
+    for (int64_t i = 0; i < p_.n_rows; ++i) {
+      if (!rows_[i].degree) continue;
+      double sum = 0.0;
+      for (int64_t k = p_.ptr[i]; k < end_[i]; ++k) {
+        const int32_t j = all_cols ? p_.col[k] : rename[p_.col[k]];
+        if (j < 0) continue;
+        sum += p_.sum[k];
+        out.C[j] += p_.sum[k];
+        if (p_.weight != nullptr) out.rows.weight[to] = p_.weight[k];
+        index[to++] = j;
+      }
+      out.rows.ptr.push_back(to);
+      out.core_rows.push_back(static_cast<int32_t>(i));
+      out.R.push_back(sum);
+    }
+    std::vector<double>().swap(own_sum_);
+    index.resize(n_cells);
+    if (p_.weight != nullptr) out.rows.weight.resize(n_cells);
+  }
+
+  // A large sparse core is swept by its rows alone.
+  static void keep_columns(Reduced& out) {
+    if (!is_kept_by_rows(out.rows)) out.cols = transpose(out.rows);
+    out.n_core_blocks = connected_blocks(out.rows, out.row_label, out.col_label);
+  }
+};
+
+}  // namespace
+
+Reduced peel_pairs(const PairView& pairs) { return Peeler(pairs).run(); }
+
+Reduced peel_table(const BitMask& keys, const double* sums) {
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> col;
+  std::vector<double> sum;
+  for (int64_t i = 0; i < keys.n; ++i) {
+    for (int64_t j = 0; j < keys.m; ++j)
+      if (keys.bits[i * keys.words + (j >> 6)] >> (j & 63) & 1) {
+        col.push_back(static_cast<int32_t>(j));
+        sum.push_back(sums[i * keys.m + j]);
+      }
+    ptr.push_back(static_cast<int64_t>(col.size()));
+  }
+  return peel_pairs({keys.n, keys.m, ptr.data(), col.data(), sum.data(), nullptr});
+}
+
+}  // namespace a1gm

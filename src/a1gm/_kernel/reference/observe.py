@@ -1,0 +1,141 @@
+"""The one pass over the rows, in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.bits import pack_bits
+from a1gm._base.types import AnyArray, Bools, Floats, Words
+from a1gm._kernel.reference.checks import Part, check_ids, check_table, require
+
+__all__ = ["expand_rows", "observe", "read_rows"]
+
+BLOCK_CELLS = 1 << 18  # rows are read in blocks of about this many cells
+
+
+def observe(
+    parts: list[Part],
+    n_groups: int,
+    n_threads: int,
+    scale: float,
+    table_cells: int,
+    keep_table: bool,
+) -> tuple[Any, ...]:
+    """Observe all rows once; see ``Observation`` in ``a1gm._observe``."""
+    n, m = check_table(parts, n_groups, scale, n_threads)
+    require(table_cells >= 0, "table_cells must be 0 or more")
+    seen = _Pass(n, m, n_groups)
+    step = max(1, BLOCK_CELLS // max(m, 1))
+    for start in range(0, n, step):
+        seen.add(read_rows(parts, start, min(start + step, n), scale), start, parts)
+    wide = not keep_table and len(seen.counts) * m > table_cells
+    wide = wide and len(seen.counts) * 4 > n
+    with np.errstate(over="ignore", invalid="ignore"):  # the flag tells of overflow
+        form = seen.wide_form() if wide else seen.table_form()
+        total = float(seen.row_sums.sum())
+    return (
+        seen.row_sums,
+        wide,
+        form,
+        total,
+        seen.overflow,
+        tuple(seen.negative),
+        tuple(seen.infinite),
+    )
+
+
+def read_rows(parts: list[Part], start: int, stop: int, scale: float) -> Floats:
+    """Rows as float64, NaN for missing cells."""
+    columns = []
+    for values, mask, validity, bit_offset, _ in parts:
+        block = values[start:stop].astype(np.float64)
+        if mask is not None:
+            block[mask[start:stop].astype(bool)] = np.nan
+        if validity is not None:
+            valid = np.unpackbits(validity, bitorder="little")
+            block[valid[bit_offset + start : bit_offset + stop] == 0] = np.nan
+        columns.append(block)
+    block = columns[0] if len(columns) == 1 else np.hstack(columns)
+    return block * scale if scale != 1.0 else block
+
+
+class _Pass:
+    """Accumulates blocks of rows."""
+
+    def __init__(self, n: int, m: int, n_groups: int) -> None:
+        self.row_sums = np.zeros((n_groups, n))
+        self.ids = np.zeros(n, dtype=np.int32)
+        self.n_cols = m
+        self.index: dict[bytes, int] = {}
+        self.keys: list[Words] = []
+        self.sums: list[Floats] = []
+        self.counts: list[int] = []
+        self.positive: list[Words] = []
+        self.overflow = False
+        self.negative: list[Any] = [0, -1, -1, 0.0]
+        self.infinite: list[Any] = [0, -1, -1, 0.0]
+
+    def add(self, block: Floats, start: int, parts: list[Part]) -> None:
+        observed = ~np.isnan(block)
+        infinite = np.isinf(block)
+        _note(self.infinite, block, infinite, start)
+        _note(self.negative, block, (block < 0) & ~infinite, start)
+        rows = slice(start, start + len(block))
+        cells = np.where(observed, block, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = 0
+            for values, _, _, _, group in parts:
+                width = values.shape[1]
+                self.row_sums[group, rows] += cells[:, at : at + width].sum(axis=1)
+                at += width
+            keys, inverse = np.unique(pack_bits(observed), axis=0, return_inverse=True)
+            inverse = inverse.ravel()
+            # Patterns are numbered in the order in which they first appear.
+            for k in inverse[np.sort(np.unique(inverse, return_index=True)[1])]:
+                chosen = inverse == k
+                number = self._number(keys[k])
+                self.sums[number] = self.sums[number] + cells[chosen].sum(axis=0)
+                self.counts[number] += int(chosen.sum())
+                self.ids[rows][chosen] = number
+        self.positive.append(pack_bits(block > 0))
+        if not infinite.any():
+            self.overflow |= not np.isfinite(self.row_sums[:, rows]).all()
+
+    def _number(self, key: Words) -> int:
+        number = self.index.setdefault(key.tobytes(), len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(key)
+            self.sums.append(np.zeros(self.n_cols))
+            self.counts.append(0)
+        return number
+
+    def table_form(self) -> tuple[Any, ...]:
+        sums = np.array(self.sums).reshape(-1, self.n_cols)
+        self.overflow |= not np.isfinite(sums).all()
+        keys = np.array(self.keys, np.uint64).reshape(-1, -(-self.n_cols // 64))
+        return (self.ids, keys, np.array(self.counts, np.int64), sums)
+
+    def wide_form(self) -> tuple[Any, ...]:
+        bits = np.array(self.keys)[self.ids]
+        positive = np.vstack(self.positive)
+        col_sums = np.sum(self.sums, axis=0)
+        self.overflow |= not np.isfinite(col_sums).all()
+        return (bits, positive, col_sums, bool((bits != positive).any()))
+
+
+def _note(fault: list[Any], block: Floats, bad: Bools, start: int) -> None:
+    count = int(bad.sum())
+    if count and fault[0] == 0:
+        row, col = divmod(int(bad.argmax()), block.shape[1])
+        fault[1:] = [start + row, col, float(block[row, col])]
+    fault[0] += count
+
+
+def expand_rows(
+    row_sums: Floats, pattern_id: AnyArray, scale: Floats, n_threads: int
+) -> None:
+    """Turn row sums into row factors in place."""
+    check_ids(row_sums, pattern_id, scale, n_threads)
+    row_sums *= scale[pattern_id]

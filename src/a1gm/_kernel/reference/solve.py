@@ -1,0 +1,76 @@
+"""From statistics to factors in one call, in NumPy, where that defines something."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from a1gm._base.bits import unpack_bits
+from a1gm._base.types import Floats, Words
+from a1gm._kernel.reference.checks import (
+    Part,
+    check_array,
+    check_bits,
+    check_keys,
+    check_mask,
+    check_sweeps,
+    check_table,
+    require,
+)
+from a1gm._kernel.reference.observe import read_rows
+
+__all__ = ["solve_nested", "solve_plain", "solve_wide"]
+
+
+def solve_plain(keys: Words, sums: Floats, tol: float, max_sweeps: int) -> None:
+    """Decline: the short cut is the compiled kernel's, the answer the general one's."""
+    check_keys(keys, sums)
+    check_sweeps(tol, max_sweeps)
+
+
+def solve_wide(
+    bits: Words,
+    row_sums: Floats,
+    col_sums: Floats,
+    tol: float,
+    max_sweeps: int,
+    n_threads: int,
+) -> None:
+    """Decline, as ``solve_plain`` does."""
+    check_mask(bits, row_sums, col_sums)
+    check_sweeps(tol, max_sweeps, n_threads)
+
+
+def solve_nested(
+    bits: Words, parts: list[Part], col_sums: Floats, scale: float, n_threads: int
+) -> tuple[Floats, Floats] | None:
+    """Column factors of nested patterns, and their sum over each row's cells.
+
+    None when the patterns are not nested. With the columns sorted by the step of the
+    staircase at which they appear, the factors of a step are to those of all earlier
+    ones as its column sums are to the earlier cells of the rows that observe it.
+    """
+    n, m = check_table(parts, 1, scale, n_threads)
+    check_array(bits, "bits", 2, np.uint64)
+    check_array(col_sums, "col_sums", 1, np.float64)
+    check_bits(bits, len(col_sums))
+    require(len(bits) == n, "bits must be one row per row of the table")
+    enough = len(col_sums) == m
+    require(enough, "col_sums must be one number per column of the table")
+    observed = unpack_bits(bits, len(col_sums))
+    by_size = observed[np.argsort(observed.sum(axis=1), kind="stable")]
+    if (by_size[:-1] & ~by_size[1:]).any() or not observed.any():
+        return None
+    cells = np.nan_to_num(read_rows(parts, 0, len(bits), scale), nan=0.0)
+    h = np.full(len(col_sums), np.nan)
+    known = np.zeros(len(col_sums), bool)
+    for pattern in by_size:
+        step = pattern & ~known
+        if not step.any():
+            continue
+        rows = observed[:, step].any(axis=1)
+        before, fresh = cells[np.ix_(rows, known)].sum(), col_sums[step].sum()
+        share = fresh / (fresh + before)
+        h[known] *= 1.0 - share if before == 0.0 else before / (fresh + before)
+        h[step] = share * col_sums[step] / fresh
+        known |= step
+    return h, observed @ np.nan_to_num(h, nan=0.0)

@@ -1,0 +1,131 @@
+#include "scale/solve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reduce/peel.hpp"
+#include "scale/nested.hpp"
+#include "scale/sweeps.hpp"
+#include "sums.hpp"
+
+namespace a1gm {
+namespace {
+
+constexpr double kSmallestStart = 1e-290;
+
+// Row and column sums; false unless every observed sum is positive and no line empty.
+bool positive_margins(const BitMask& keys, const double* sums, std::vector<double>& R,
+                      std::vector<double>& C) {
+  const auto [bits, n, m, words] = keys;
+  R.assign(static_cast<size_t>(n), 0.0);
+  C.assign(static_cast<size_t>(m), 0.0);
+  int64_t n_observed = 0;
+  for (int64_t k = 0; k < n * words; ++k) n_observed += count_bits(bits[k]);
+  std::vector<double> counts(static_cast<size_t>(m), 0.0);  // doubles: one vector loop
+  double* const positives = counts.data();
+  double* const columns = C.data();
+  for (int64_t i = 0; i < n; ++i) {
+    const double* s = sums + i * m;
+    for (int64_t j = 0; j < m; ++j) {
+      columns[j] += s[j];
+      positives[j] += s[j] > 0.0 ? 1.0 : 0.0;
+    }
+    R[i] = quick_sum(s, m);
+  }
+  const auto n_positive =
+      static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
+  // Sums of cells that nobody observed are 0: as many positive as observed ones means
+  // that they are the same.
+  const auto positive = [](double x) { return x > 0.0; };
+  return n_positive == n_observed && std::all_of(R.begin(), R.end(), positive) &&
+         std::all_of(C.begin(), C.end(), positive);
+}
+
+void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_t m,
+                   const std::vector<double>& R, const std::vector<double>& C,
+                   Plain& out) {
+  Part part;
+  part.data = reinterpret_cast<const char*>(sums);
+  part.n_cols = m;
+  part.row_stride = 8 * m;
+  part.col_stride = 8;
+  const std::vector<double> before = sum_before_steps({part}, n, nesting, 1.0, 1);
+  out.col_factor.resize(static_cast<size_t>(m));
+  nested_factors(nesting, before.data(), C.data(), m, out.col_factor.data());
+  const std::vector<double> reach = reach_of_steps(nesting, out.col_factor.data());
+  out.line_factor.resize(static_cast<size_t>(n));
+  out.line_scale.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    out.line_scale[i] = 1.0 / reach[nesting.depth[i]];
+    out.line_factor[i] = R[i] * out.line_scale[i];
+  }
+}
+
+}  // namespace
+
+bool all_in_range(const double* values, int64_t n) {
+  return std::all_of(values, values + n,
+                     [](double v) { return v > 0.0 && std::isfinite(v); });
+}
+
+void start_factors(std::vector<double>& h) {
+  const double largest = *std::max_element(h.begin(), h.end());
+  for (double& value : h) value = std::max(value / largest, kSmallestStart);
+}
+
+bool Plain::finish(const double* R) {
+  double total = 0.0;
+  for (const double h : col_factor) total += h;
+  for (double& h : col_factor) h /= total;
+  line_scale.resize(line_factor.size());
+  for (size_t i = 0; i < line_factor.size(); ++i) {
+    line_factor[i] *= total;
+    line_scale[i] = line_factor[i] / R[i];
+  }
+  return in_range();
+}
+
+bool Plain::in_range() const {
+  for (const std::vector<double>* factor : {&col_factor, &line_scale, &line_factor})
+    if (!all_in_range(factor->data(), static_cast<int64_t>(factor->size()))) return false;
+  return true;
+}
+
+bool solve_plain(const BitMask& keys, const double* sums, double tol,
+                 int64_t max_sweeps, Plain& out) {
+  const int64_t n = keys.n, m = keys.m;
+  std::vector<double> R, C;
+  if (!positive_margins(keys, sums, R, C)) return false;
+  Nesting nesting;
+  if (find_nesting(keys, nesting)) {
+    solve_nesting(nesting, sums, n, m, R, C, out);
+    return out.in_range();
+  }
+  Reduced reduced;
+  if (!merge_twins(keys, R.data(), C.data(), true, false, reduced))
+    reduced = peel_table(keys, sums);
+  int64_t n_blocks = reduced.n_core_blocks;
+  for (const LogEntry& entry : reduced.log) n_blocks += entry.step == Step::root;
+  if (n_blocks != 1) return false;
+
+  out.line_factor.resize(static_cast<size_t>(n));
+  out.col_factor.resize(static_cast<size_t>(m));
+  if (!reduced.core_rows.empty()) {
+    std::vector<double> w(reduced.R.size()), h(reduced.C);
+    start_factors(h);
+    const Sweeps sweeps =
+        scale_core(reduced, w.data(), h.data(), {tol, max_sweeps, max_sweeps}, 1);
+    if (!sweeps.done) return false;
+    out.n_iter = sweeps.n;
+    out.gap = sweeps.gap;
+    for (size_t k = 0; k < w.size(); ++k) out.line_factor[reduced.core_rows[k]] = w[k];
+    for (size_t k = 0; k < h.size(); ++k) out.col_factor[reduced.core_cols[k]] = h[k];
+  }
+  std::vector<int32_t> row_label(static_cast<size_t>(n)), col_label(static_cast<size_t>(m));
+  replay(reduced, out.line_factor.data(), out.col_factor.data(), row_label.data(),
+         col_label.data());
+  return out.finish(R.data());
+}
+
+}  // namespace a1gm

@@ -1,0 +1,40 @@
+// Alternating scaling of a mask until its margins are those asked for.
+#pragma once
+
+#include <cstdint>
+
+#include "reduce/peel.hpp"
+
+namespace a1gm {
+
+struct Sweeps {
+  int64_t n = 0;        // sweeps done
+  double gap = 0.0;     // largest relative mismatch of the row margins
+  bool done = false;
+};
+
+// When to stop: the gap is within tol, the budget is spent, or the measured rate says
+// that more than `patience` sweeps would be needed. A slow iteration is within tol of
+// the margins long before it is within tol of the factors: `polish` waits for both.
+struct Patience {
+  double tol;
+  int64_t max_sweeps, patience;
+  bool polish = true;
+  double previous = 0.0;
+  bool stops(int64_t sweep, double gap, Sweeps& out);
+};
+
+// w = R / (P h), h = C / (P' w) until `rule` stops it. `h` holds the start and, like
+// `w`, the result.
+Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
+             double* w, double* h, Patience rule);
+
+// The same for a mask that is kept by rows only, on several threads.
+Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
+                     double* h, Patience rule, int n_threads);
+
+// The core of a reduced table, in whichever of the two ways it is kept for.
+Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
+                  int n_threads);
+
+}  // namespace a1gm

@@ -1,0 +1,156 @@
+"""Some rows of a file: their cells as they stand, and their numbers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints, Negatives
+from a1gm._sources.dense import Part, Source, read_parts
+from a1gm._sources.files.numbers import cast_numbers
+from a1gm._sources.files.options import TableOptions, hint
+from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Piece", "part_of_column"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows of a file.
+
+    Attributes
+    ----------
+    first_row : int
+        Number of the first row in the file, 0-based.
+    batch : pyarrow.RecordBatch
+        Columns as they stand in the file.
+    names : tuple of str
+        The columns of the table.
+    parts : list of Part
+        Their numbers where they lie, as the kernel reads them.
+    is_text : bool
+        Whether the numbers were read from text; they lie in one array then.
+    place_of : callable
+        Given a row of the file and a column, names the cell.
+    """
+
+    first_row: int
+    batch: pa.RecordBatch
+    names: tuple[str, ...]
+    parts: list[Part]
+    is_text: bool
+    place_of: Callable[[int, str | None], str]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the piece."""
+        return int(self.batch.num_rows)
+
+    @property
+    def source(self) -> Source:
+        """The rows as the kernel reads them."""
+        return Source(self.parts, self.n_rows, len(self.names), None, list(self.names))
+
+    @cached_property
+    def values(self) -> Floats:
+        """The numbers as one array, NaN where a cell is missing."""
+        if self.is_text:
+            array: Floats = self.parts[0][0]
+            return array
+        # Column by column is how the cells arrive and leave.
+        array = np.empty((self.n_rows, len(self.parts)), order="F")
+        for j, part in enumerate(self.parts):
+            array[:, j : j + 1] = read_parts([part], 0, self.n_rows)
+        return array
+
+    def n_missing(self) -> Ints:
+        """Missing cells of each column."""
+        if self.is_text:
+            counts: Ints = np.count_nonzero(np.isnan(self.values), axis=0)
+            return counts
+        return np.array(
+            [
+                _n_missing(self.batch.column(name), part)
+                for name, part in zip(self.names, self.parts, strict=True)
+            ]
+        )
+
+    @contextlib.contextmanager
+    def placing_faults(self, negatives: Negatives) -> Iterator[None]:
+        """Raise errors about values again with the place of the cell in the file."""
+        try:
+            yield
+        except DataError:
+            self.check_cells(negatives)
+            raise
+
+    def check_cells(self, negatives: Negatives) -> None:
+        """Raise for infinite cells, and for what ``negatives`` does not allow."""
+        values = self.values
+        infinite = np.argwhere(np.isinf(values))
+        if len(infinite):
+            place, token = self._cell(*infinite[0])
+            raise InfiniteValuesError(
+                f"{place}: {token} is not a finite number. If it marks a missing cell "
+                f"pass {hint('missing', token)}."
+            )
+        below = np.argwhere(values < 0.0)
+        if len(below) == 0:
+            return
+        if negatives == "raise":
+            place, token = self._cell(*below[0])
+            raise NegativeValuesError(
+                f"{place}: {token} is negative (Negative values in data). If it marks "
+                f"a missing cell pass {hint('missing', token)}; if negative increments "
+                f"are meant, {hint('negatives', 'allow')}."
+            )
+        rows = np.flatnonzero(np.nansum(values, axis=1) < 0.0)
+        if len(rows):
+            place = self.place_of(self.first_row + int(rows[0]), None)
+            raise sum_below_zero(f"{place}: the row", "Drop the row")
+
+    def _cell(self, row: int, col: int) -> tuple[str, str]:
+        place = self.place_of(self.first_row + int(row), self.names[col])
+        return place, repr(float(self.values[row, col])).removesuffix(".0")
+
+
+def sum_below_zero(what: str, remedy: str) -> DataError:
+    """Refuse a row or column of which negative cells have the upper hand."""
+    return DataError(
+        f"{what} sums to less than zero. With {hint('negatives', 'allow')} every row "
+        f"and column sum must be positive. {remedy}, or mark its negative cells as "
+        "missing."
+    )
+
+
+def part_of_column(column: pa.Array, options: TableOptions) -> Part:
+    """Wrap the buffers of a numeric column, or a float64 copy where none will do."""
+    import pyarrow as pa
+
+    kind = column.type
+    plain = pa.types.is_integer(kind) or kind in (pa.float64(), pa.float32())
+    if options.missing_numbers or not plain:
+        return cast_numbers(column, options)[:, None], None, None, 0, 0
+    validity, data = column.buffers()
+    dtype = np.dtype(kind.to_pandas_dtype())
+    start = column.offset * dtype.itemsize
+    values = np.frombuffer(data, dtype, len(column), start)[:, None]
+    if validity is None or column.null_count == 0:
+        return values, None, None, 0, 0
+    return values, None, np.frombuffer(validity, np.uint8), column.offset, 0
+
+
+def _n_missing(column: pa.Array, part: Part) -> int:
+    import pyarrow.compute as pc
+
+    if part[0].dtype == np.float64 and part[2] is None:
+        return int(np.count_nonzero(np.isnan(part[0])))
+    return int(pc.is_null(column, nan_is_null=True).true_count)

@@ -1,0 +1,277 @@
+"""One table file: which columns form the table, and their rows in pieces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from a1gm._base.optional import require_pyarrow
+from a1gm._base.types import Floats
+from a1gm._base.words import counted, listed
+from a1gm._sources.dense import Part
+from a1gm._sources.files import csv_faults
+from a1gm._sources.files.columnar import ArrowSource, ParquetSource
+from a1gm._sources.files.csv import CsvSource
+from a1gm._sources.files.numbers import TextColumn, cast_text, is_numeric_type
+from a1gm._sources.files.options import TableOptions, hint
+from a1gm._sources.files.origin import find_origin
+from a1gm._sources.files.piece import Piece, part_of_column
+from a1gm._sources.files.read_ahead import read_ahead
+from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Batches", "Progress", "TableFile", "open_batches"]
+
+Batches: TypeAlias = CsvSource | ParquetSource | ArrowSource
+Progress: TypeAlias = Callable[[int, float], None]
+
+
+class TableFile:
+    r"""A table file that can be read as often as needed.
+
+    The columns of the table are the ones asked for, or every numeric column. In a typed
+    file the schema says which those are. In a text file only a whole pass can: a column
+    is numeric when every cell is a number or missing; text when most cells are neither;
+    and refused, with the cell and the option that settles it, when it is numeric but
+    for a few cells.
+
+    Parameters
+    ----------
+    source : CsvSource, ParquetSource or ArrowSource
+        The file, its schema, and how far it has been read.
+    options : TableOptions
+        Which columns form the table and how text becomes numbers.
+    whose : str, optional
+        What has the columns that are asked for, such as ``"the fit has"``.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns of the table, of a text file final after one pass.
+    text_columns : dict of str to TextColumn
+        What was seen of the columns that proved to be text.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
+    >>> file = TableFile(open_batches(path, TableOptions()), TableOptions())
+    >>> [piece.names for piece in file.pieces()]
+    [('x', 'y')]
+    """
+
+    def __init__(
+        self, source: Batches, options: TableOptions, whose: str | None = None
+    ) -> None:
+        self.source = source
+        self.options = options
+        self.is_text = isinstance(source, CsvSource)
+        self.text_columns: dict[str, TextColumn] = {}
+        self._counts: dict[str, TextColumn] = {}
+        self._is_settled = not self.is_text
+        self._check_known(whose)
+        self.names = tuple(options.columns or self._candidates())
+        self._check_some()
+
+    @property
+    def name(self) -> str:
+        """What messages call the file."""
+        return self.source.origin.name
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """Columns that are not part of the table and stay untouched."""
+        return tuple(n for n in self.source.schema.names if n not in set(self.names))
+
+    def place_of(self, row: int, column: str | None = None) -> str:
+        """Name a cell the way its owner finds it: file, line, column."""
+        place = self.source.place_of(row)
+        return place if column is None else f"{place}, column {column!r}"
+
+    def id_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read only the columns that name the rows."""
+        ids = list(self.options.id)
+        self.source.origin.check_unchanged()
+        if isinstance(self.source, CsvSource):
+            yield from (batch.select(ids) for batch in self.source.batches())
+        else:
+            yield from self.source.batches(ids)
+
+    def pieces(
+        self, *, all_columns: bool = False, progress: Progress | None = None
+    ) -> Generator[Piece]:
+        """Read the file from its start, ahead of the work on another thread.
+
+        The first pass over a text file decides which columns are numbers. Where a
+        column that looked numeric turns out to be text, the pass starts over: a piece
+        with ``first_row == 0`` comes again, and what came before is to be forgotten.
+
+        Parameters
+        ----------
+        all_columns : bool
+            Whether ``batch`` has the columns that are not part of the table as well.
+            Those of text are always there.
+        progress : callable, optional
+            Called after each piece with the rows done so far and the fraction of the
+            file read.
+
+        Raises
+        ------
+        FileFormatError
+            The file is damaged, changes while it is read, or has a column that is
+            numeric but for a few cells.
+        """
+        while True:
+            with closing(read_ahead(self._one_pass(all_columns=all_columns))) as pieces:
+                for piece in pieces:
+                    if not piece.names or self._has_text:
+                        continue
+                    yield piece
+                    if progress is not None:
+                        size = max(self.source.origin.size, 1)
+                        rows = piece.first_row + piece.n_rows
+                        progress(rows, self.source.position / size)
+            if self._is_settled:
+                return
+
+    @property
+    def _has_text(self) -> bool:
+        """Whether a column of the table has proved to be text in this pass."""
+        return any(self._counts[n].n_others for n in self.names if n in self._counts)
+
+    def _one_pass(self, *, all_columns: bool) -> Iterator[Piece]:
+        self._counts = {}
+        rows = 0
+        self.source.origin.check_unchanged()
+        for batch in self._batches(None if all_columns else self.names):
+            parts = self._parts(batch, rows)
+            names = self.names
+            yield Piece(rows, batch, names, parts, self.is_text, self.place_of)
+            rows += batch.num_rows
+        self.source.origin.check_unchanged()
+        if self.source.n_rows not in (None, rows):
+            raise FileFormatError(
+                f"{self.name} had {counted(self.source.n_rows, 'row')} and now has "
+                f"{rows:,}: it changed while it was being read. Nothing was written."
+            )
+        self.source.n_rows = rows
+        self._settle()
+
+    def _batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        if not isinstance(self.source, CsvSource):
+            yield from (b for b in self.source.batches(columns) if b.num_rows)
+            return
+        for batch in self.source.batches():
+            step = self.options.batch_rows or max(batch.num_rows, 1)
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step)
+
+    def _parts(self, batch: pa.RecordBatch, first_row: int) -> list[Part]:
+        if not self.is_text:
+            return [part_of_column(batch.column(n), self.options) for n in self.names]
+        columns = self._cast(batch, first_row)
+        if first_row == 0 and not self._is_settled:
+            self.names = tuple(n for n in self.names if columns[n] is not None)
+        # Column by column is how the cells arrive, so Fortran order costs no copy.
+        values = np.full((batch.num_rows, len(self.names)), np.nan, order="F")
+        for position, name in enumerate(self.names):
+            column = columns[name]
+            if column is not None:
+                values[:, position] = column
+        return [(values, None, None, 0, 0)]
+
+    def _cast(self, batch: pa.RecordBatch, first_row: int) -> dict[str, Floats | None]:
+        """Cast the columns of the table, and the ones that may still be refused."""
+        columns: dict[str, Floats | None] = {}
+        for name in dict.fromkeys((*self.names, *self._counts)):
+            columns[name], seen = cast_text(batch.column(name), self.options)
+            self._counts.setdefault(name, TextColumn()).add(seen, first_row)
+        return columns
+
+    def _settle(self) -> None:
+        """Keep the numeric columns of text; refuse the ones that nearly are."""
+        for name, seen in self._counts.items():
+            asked_for = self.options.columns is not None and seen.n_others > 0
+            if seen.is_numeric_but_for_a_few or asked_for:
+                raise csv_faults.not_a_number(
+                    self.place_of(seen.first_other),
+                    name,
+                    seen.others,
+                    (seen.n_numbers, seen.n_others),
+                    self.options,
+                )
+        # Pieces that had a text column in them were one column too wide.
+        self._is_settled = not self._has_text
+        found = {name: seen for name, seen in self._counts.items() if seen.n_others}
+        self.text_columns.update(found)
+        self.names = tuple(name for name in self.names if name not in found)
+        self._check_some()
+
+    def _candidates(self) -> Iterator[str]:
+        """Columns that belong to the table unless their cells prove otherwise."""
+        left_out = {*self.options.exclude, *self.options.id}
+        for column in self.source.schema:
+            may_be = self.is_text or is_numeric_type(column.type)
+            if may_be and column.name not in left_out:
+                yield column.name
+
+    def _check_some(self) -> None:
+        if not self.names:
+            raise NotNumericError(
+                f"{self.name} has no numeric column. Its columns are: "
+                f"{listed([repr(name) for name in self.source.schema.names], 10)}."
+            )
+
+    def _check_known(self, whose: str | None) -> None:
+        """Raise for columns that the file does not have, or that hold no numbers."""
+        schema = self.source.schema
+        for option in ("columns", "exclude", "id"):
+            for name in getattr(self.options, option) or ():
+                if name not in schema.names:
+                    asked = f" (asked for by {hint(option, ...)})"
+                    if whose is not None and option == "columns":
+                        asked = f", which {whose}"
+                    raise LabelError(
+                        f"{self.name} has no column {name!r}{asked}. Its columns are: "
+                        f"{listed([repr(known) for known in schema.names], 10)}."
+                    )
+        for name in () if self.is_text else self.options.columns or ():
+            _check_type(self.name, name, schema.field(name).type)
+
+
+def _check_type(file: str, name: str, kind: Any) -> None:
+    import pyarrow as pa
+
+    if not is_numeric_type(kind) and not pa.types.is_boolean(kind):
+        raise NotNumericError(
+            f"{file}: column {name!r} holds {kind}, not numbers. Leave it out of "
+            f"{hint('columns', ...)}."
+        )
+
+
+def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches:
+    """Open a file, or standard input for ``"-"``, as batches of rows.
+
+    The bytes decide the format, the extension only the delimiter.
+
+    Raises
+    ------
+    FileFormatError
+        The file cannot be read as a table.
+    MissingExtraError
+        pyarrow is not installed.
+    """
+    require_pyarrow()
+    origin = find_origin(path)
+    if origin.format == "parquet":
+        return ParquetSource(origin, options)
+    if origin.format == "csv":
+        return CsvSource(origin, options)
+    return ArrowSource(origin, options)

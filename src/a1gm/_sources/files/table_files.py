@@ -1,0 +1,270 @@
+"""The files of one table, as a source of rows that can be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from a1gm._base.types import Floats
+from a1gm._base.words import counted
+from a1gm._sources.files.counts import ColumnCounts
+from a1gm._sources.files.csv import CsvSource, are_numbers
+from a1gm._sources.files.find import PathOrPaths, find_files
+from a1gm._sources.files.options import TableOptions, hint
+from a1gm._sources.files.piece import Piece
+from a1gm._sources.files.table_file import (
+    Batches,
+    Progress,
+    TableFile,
+    open_batches,
+)
+from a1gm.exceptions import LabelError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TableFiles"]
+
+
+class TableFiles:
+    """One table in one file or several; columns are matched by name.
+
+    The first file decides which columns form the table; the others are opened when the
+    first pass comes to them.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files, as :func:`find_files` lists them; ``"-"`` is standard input.
+    options : TableOptions
+        How they are to be read.
+    whose : str, optional
+        What has the columns that ``options`` asks for, such as ``"the fit has"``.
+    opened : optional
+        The first file, if it was opened before.
+
+    Attributes
+    ----------
+    counts : ColumnCounts or None
+        Holes of each column; None before a pass has ended.
+    backend : None
+        No frame library is behind the rows.
+    """
+
+    backend: None = None
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        options: TableOptions,
+        *,
+        whose: str | None = None,
+        opened: Batches | None = None,
+    ) -> None:
+        self.paths = list(paths)
+        self.options = options
+        self.counts: ColumnCounts | None = None
+        self._opened = opened or open_batches(self.paths[0], options)
+        self._whose = whose
+        self._later: list[TableFile] = []
+
+    @classmethod
+    def find(
+        cls, paths: PathOrPaths, options: TableOptions, *, whose: str | None = None
+    ) -> TableFiles:
+        """Find the files and open the first."""
+        return cls(find_files(paths), options, whose=whose)
+
+    def choosing(self, *, whose: str | None = None, **columns: Any) -> TableFiles:
+        """The same files with another choice of ``columns``, ``exclude`` or ``id``."""
+        options = replace(self.options, **columns)
+        return TableFiles(self.paths, options, whose=whose, opened=self._opened)
+
+    # ------------------------------------------------------------ what they hold
+    @cached_property
+    def first(self) -> TableFile:
+        """The first file."""
+        return TableFile(self._opened, self.options, self._whose)
+
+    @property
+    def files(self) -> list[TableFile]:
+        """The files opened so far; all of them once a pass has ended."""
+        return [self.first, *self._later]
+
+    @property
+    def name(self) -> str:
+        """What messages call the table: its first file, and how many more."""
+        name, more = self._opened.origin.name, len(self.paths) - 1
+        return f"{name} and {counted(more, 'more file')}" if more else name
+
+    @property
+    def all_names(self) -> list[str]:
+        """Every column of the first file, part of the table or not."""
+        return list(self._opened.schema.names)
+
+    @property
+    def has_doubtful_header(self) -> bool:
+        """Whether line 1 of a text file may be data: numbers that count nothing."""
+        if not (self.first.is_text and are_numbers(self.all_names)):
+            return False
+        numbers = [float(name) for name in self.all_names]
+        counts = all(number.is_integer() for number in numbers)
+        return not (counts and sorted(numbers) == numbers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the table; of text files final after a pass."""
+        return self.first.names
+
+    @property
+    def n_cols(self) -> int:
+        """Columns of the table."""
+        return len(self.names)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows of all files; None before a pass has ended."""
+        if self.counts is None:
+            return None
+        return sum(file.source.n_rows or 0 for file in self.files)
+
+    @property
+    def n_rows_expected(self) -> int | None:
+        """Rows of all files, as far as those opened can tell."""
+        known = self.first.source.n_rows
+        return None if known is None else known * len(self.paths)
+
+    @property
+    def col_labels(self) -> list[str]:
+        """The columns of the table."""
+        return list(self.names)
+
+    @property
+    def row_labels(self) -> list[str] | None:
+        """Names of all rows, read from the columns ``id``; None without these."""
+        if not self.options.id:
+            return None
+        return [name for batch in self.id_batches() for name in _ids_of(batch)]
+
+    # -------------------------------------------------------------------- reading
+    def pieces(
+        self, *, all_columns: bool = False, progress: Progress | None = None
+    ) -> Generator[tuple[int, Piece]]:
+        """Read all files: yield (first row in the table, some rows of a file).
+
+        The first pass settles the columns and counts their holes. It may start over
+        from row 0: see :meth:`TableFile.pieces`.
+        """
+        counts, done = None, 0
+        for at in range(len(self.paths)):
+            with closing(
+                self.pieces_of(at, all_columns=all_columns, progress=progress)
+            ) as pieces:
+                for piece in pieces:
+                    if self.counts is None and done + piece.first_row == 0:
+                        counts = ColumnCounts(len(piece.names))
+                    yield done + piece.first_row, piece
+                    if counts is not None:
+                        counts.add(piece)
+            done += self.files[at].source.n_rows or 0
+        self.counts = self.counts or counts
+
+    def pieces_of(
+        self, at: int, *, all_columns: bool = False, progress: Progress | None = None
+    ) -> Generator[Piece]:
+        """Read one of the files; ``progress`` is told of all of them."""
+        file, n_files = self._open(at), len(self.paths)
+        rows = sum(other.source.n_rows or 0 for other in self.files[:at])
+
+        def watch(done: int, part: float) -> None:
+            if progress is not None:
+                progress(rows + done, (at + part) / n_files)
+
+        return file.pieces(all_columns=all_columns, progress=watch)
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Read all files: yield (rows, their numbers with NaN where missing)."""
+        with closing(self.pieces()) as pieces:
+            for first_row, piece in pieces:
+                yield slice(first_row, first_row + piece.n_rows), piece.values
+
+    def id_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the columns that name the rows, of all files."""
+        for file in self.files:
+            yield from file.id_batches()
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on when a file is not the one that was read."""
+        for file in self.files:
+            file.source.origin.check_unchanged()
+
+    # --------------------------------------------------------------- naming things
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+        """Name a cell the way its owner finds it: file, line, column."""
+        row += row_offset
+        for file in self.files[:-1]:
+            if row < (file.source.n_rows or 0):
+                return file.place_of(row, self.names[col])
+            row -= file.source.n_rows or 0
+        return self.files[-1].place_of(row, self.names[col])
+
+    def name_rows(self, rows: Sequence[int]) -> tuple[str, list[str]]:
+        """What messages call some rows: a noun, and the names that follow it.
+
+        Rows go by the columns ``id``, else by the lines of a text file (the header is
+        line 1), else by their number from 0.
+        """
+        source = self.first.source
+        if rows and self.options.id:
+            return "row", [repr(name) for name in self._ids(rows)]
+        if rows and isinstance(source, CsvSource) and len(self.paths) == 1:
+            return "line", [str(line) for line in source.lines_of(rows)]
+        return "row", [str(row) for row in rows]
+
+    def _ids(self, rows: Sequence[int]) -> list[str]:
+        found: dict[int, str] = {}
+        first, last = 0, max(rows)
+        for batch in self.id_batches():
+            for row in rows:
+                if first <= row < first + batch.num_rows:
+                    found[row] = _ids_of(batch.slice(row - first, 1))[0]
+            first += batch.num_rows
+            if first > last:
+                break
+        return [found[row] for row in rows]
+
+    # -------------------------------------------------------------- several files
+    def _open(self, at: int) -> TableFile:
+        if at == len(self.files):
+            source = open_batches(self.paths[at], self.options)
+            self._check_columns(source)
+            # The order is that of the first file.
+            options = replace(self.options, columns=self.names, exclude=())
+            self._later.append(TableFile(source, options))
+        return self.files[at]
+
+    def _check_columns(self, source: Batches) -> None:
+        name, own = source.origin.name, set(source.schema.names)
+        first = self._opened.origin.name
+        remedy = (
+            "Files of one table must have the same columns; pass "
+            f"{hint('columns', ...)} with those that all have."
+        )
+        absent = [column for column in self.names if column not in own]
+        if absent:
+            raise LabelError(
+                f"{name} has no column {absent[0]!r}, which {first} has. {remedy}"
+            )
+        extra = own - set(self.all_names) - set(self.options.exclude)
+        if extra and self.options.columns is None:
+            raise LabelError(
+                f"{name} has a column {min(extra)!r}, which {first} has not. {remedy}"
+            )
+
+
+def _ids_of(batch: pa.RecordBatch) -> list[str]:
+    columns = [column.to_pylist() for column in batch.columns]
+    return [" · ".join(map(str, ids)) for ids in zip(*columns, strict=True)]

@@ -1,0 +1,70 @@
+"""A table file as one array with names, for what needs the whole table in memory."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from a1gm._base.types import Floats, Negatives
+from a1gm._sources.dense import Source
+from a1gm._sources.files.table_file import Progress
+from a1gm._sources.files.table_files import TableFiles
+
+__all__ = ["WholeTable", "read_whole"]
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """A table in memory.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    values : ndarray of float64
+        The cells, NaN where missing.
+    ids : list of str or None
+        Names of the rows from the columns ``id``, if there are these.
+    places : list of str
+        Names of the rows by their place in the file: ``"line 2"`` or ``"row 0"``.
+    columns : tuple of str
+        Names of the columns.
+    """
+
+    name: str
+    values: Floats
+    ids: list[str] | None
+    places: list[str]
+    columns: tuple[str, ...]
+
+    @property
+    def source(self) -> Source:
+        """The table with the names that messages use."""
+        n_rows, n_cols = self.values.shape
+        names, columns = self.ids or self.places, list(self.columns)
+        return Source([(self.values, None, None, 0, 0)], n_rows, n_cols, names, columns)
+
+
+def read_whole(
+    files: TableFiles,
+    *,
+    negatives: Negatives = "raise",
+    progress: Progress | None = None,
+) -> WholeTable:
+    """Read a table into memory; bad cells are refused with their place in the file."""
+    arrays: list[Floats] = []
+    with closing(files.pieces(progress=progress)) as pieces:
+        for first_row, piece in pieces:
+            if first_row == 0:
+                arrays = []
+            piece.check_cells(negatives)
+            arrays.append(piece.values)
+    values = np.concatenate(arrays)
+    ids = files.row_labels
+    places: list[str] = []
+    if ids is None:
+        noun, numbers = files.name_rows(range(len(values)))
+        places = [f"{noun} {number}" for number in numbers]
+    return WholeTable(files.name, values, ids, places, files.names)

@@ -1,0 +1,75 @@
+"""Factors to files, beside the names of their rows or columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from a1gm._sources.files.table_files import TableFiles
+from a1gm._write.writers import open_writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["names_of_rows", "one_batch", "write_factor"]
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+def write_factor(
+    path: str | os.PathLike[str],
+    names: Iterable[pa.RecordBatch],
+    title: str,
+    factor: Any,
+    block: Any,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a factor and the blocks of its rows or columns.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; its extension decides the format.
+    names : iterable of pyarrow.RecordBatch
+        Columns that name the rows or columns, in order.
+    title : str
+        The name of the column with the factor.
+    factor, block : array-like
+        What is written; slices of it are taken.
+    overwrite : bool
+        Whether a file that is already there may be replaced.
+    """
+    import pyarrow as pa
+
+    batches = iter(names)
+    batch = next(batches)
+    more = [(title, pa.float64()), ("block", pa.int64())]
+    schema = pa.schema([*batch.schema, *(pa.field(*column) for column in more)])
+    start = 0
+    with open_writer(path, schema, overwrite=overwrite) as writer:
+        while batch is not None:
+            stop = start + batch.num_rows
+            numbers = pa.array(factor[start:stop], pa.float64(), from_pandas=True)
+            blocks = pa.array(block[start:stop], pa.int64())
+            columns = [*batch.columns, numbers, blocks]
+            writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+            start, batch = stop, next(batches, None)
+
+
+def names_of_rows(files: TableFiles) -> Iterator[pa.RecordBatch]:
+    """Read the columns that name the rows of files, or number the rows from 0."""
+    if files.options.id:
+        yield from files.id_batches()
+        return
+    n_rows = files.n_rows or 0
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        yield one_batch("row", range(start, min(start + _ROWS_AT_ONCE, n_rows)))
+
+
+def one_batch(title: str, names: Sequence[object]) -> pa.RecordBatch:
+    """Put names that are in memory into one column."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array(names)], names=[title])

@@ -1,0 +1,120 @@
+"""What every command starts with: open a table, fit it, say what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from a1gm.cli.common import Common
+from a1gm.cli.console import counted, listed, progress_bar, say, warn
+
+if TYPE_CHECKING:
+    from a1gm._api.file_options import FitOptions
+    from a1gm._result.fit import RankOneFit
+    from a1gm._sources.files import Progress, TableFiles, TableOptions
+    from a1gm._sources.files.whole import WholeTable
+
+#: An amount with a currency, a percentage: numbers to a person.
+_WITH_SIGN = re.compile(
+    r"([^\w\s.,+-]|[A-Z]{2,3}) ?-?[\d.,]+|-?[\d.,]+ ?([^\w\s.,+-]|[A-Z]{2,3})"
+)
+
+
+def reading_options(common: Common) -> TableOptions:
+    """How text is read, by the options of the command line."""
+    from a1gm._sources.files import TableOptions
+
+    return TableOptions(
+        missing=common.missing or (),
+        delimiter="\t" if common.delimiter == "\\t" else common.delimiter,
+        decimal=common.decimal,
+        thousands=common.thousands,
+        encoding=common.encoding,
+    )
+
+
+def open_files(path: str, common: Common) -> TableFiles:
+    """Open a table with the options of the command line."""
+    from a1gm._sources.files import TableFiles
+
+    files = TableFiles.find(path, reading_options(common))
+    return files.choosing(
+        columns=split_names(common.columns, files.all_names) or None,
+        exclude=split_names(common.exclude, files.all_names),
+        id=split_names(common.id, files.all_names),
+    )
+
+
+def split_names(values: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """Split names at commas, unless a column is called so."""
+    names: list[str] = []
+    for value in values or ():
+        names += [value] if value in known else value.split(",")
+    return names
+
+
+def fit_options(common: Common, progress: Progress) -> FitOptions:
+    """How a table is fitted, by the options of the command line."""
+    from a1gm._api.file_options import FitOptions
+
+    return FitOptions(
+        negatives="allow" if common.negatives == "allow" else "raise",
+        n_threads=common.threads,
+        progress=progress,
+        **common.budget,
+    )
+
+
+def fit_with_words(
+    files: TableFiles, common: Common, *, see: str = "a1gm report lists them"
+) -> RankOneFit:
+    """Fit a table under a progress bar, and say which columns form it."""
+    from a1gm._api.fit_file import fit_files
+
+    with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
+        options = fit_options(common, progress)
+        fit = fit_files(files, options, on_undetermined="warn", see=see)
+    say_table(files, common)
+    return fit
+
+
+def read_with_words(files: TableFiles, common: Common) -> WholeTable:
+    """Read a table into memory under a progress bar, and say what it is."""
+    from a1gm._sources.files.whole import read_whole
+
+    with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
+        table = read_whole(files, progress=progress)
+    say_table(files, common)
+    return table
+
+
+def say_table(files: TableFiles, common: Common) -> None:
+    """Say which columns form the table and which are passed through."""
+    if common.quiet:
+        return
+    size = counted(files.n_rows or 0, "row")
+    columns = counted(files.n_cols, "numeric column")
+    say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
+    if files.has_doubtful_header:
+        warn(
+            f"Line 1 of {files.name} was taken for the header, and holds numbers only. "
+            "If it is data, add a header before it."
+        )
+    passed = files.first.passed_through
+    if passed:
+        names = [_passed_name(files, name) for name in passed]
+        say(f"Passed through untouched: {listed(names)}.")
+
+
+def _passed_name(files: TableFiles, name: str) -> str:
+    shown = name or "a column without a name"
+    seen = files.first.text_columns.get(name)
+    if seen is not None and seen.n_numbers:
+        return f"{shown} (text, {counted(seen.n_numbers, 'number')} in it)"
+    if seen is not None and _WITH_SIGN.fullmatch(seen.others[0]):
+        return (
+            f"{shown} (text such as {seen.others[0]!r}: take the sign off to have "
+            "numbers)"
+        )
+    return shown

@@ -1,0 +1,49 @@
+"""Advice of the library, put the way a user of the command line writes it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+__all__ = ["in_command_words"]
+
+#: Options of the library and what the commands call them.
+_NAMES = {
+    **{name: f"--{name}" for name in ("columns", "exclude", "id", "missing")},
+    **{name: f"--{name}" for name in ("delimiter", "decimal", "thousands", "encoding")},
+    **{name: f"--{name}" for name in ("negatives", "overwrite", "mark", "tol")},
+    "max_iter": "--max-iter",
+    "n_threads": "--threads",
+}
+_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_OPTION = re.compile(
+    rf"\b({'|'.join(_NAMES)})=(\[(?:{_TEXT}|\.\.\.)\]|{_TEXT}|\.\.\.|True)"
+)
+
+
+def in_command_words(text: str) -> str:
+    r"""Turn options as Python has them into options of the command line.
+
+    Examples
+    --------
+    >>> in_command_words("Pass missing=['-'] or leave it out of columns=[...].")
+    "Pass --missing '-' or leave it out of --columns."
+    >>> in_command_words("Raise max_iter (or tol), or pass delimiter='\\t'.")
+    "Raise --max-iter (or --tol), or pass --delimiter '\\t'."
+    """
+    text = _OPTION.sub(lambda found: _option(found[1], found[2]), text)
+    return re.sub(r"(?<=Raise )max_iter \(or tol\)", "--max-iter (or --tol)", text)
+
+
+def _option(name: str, value: str) -> str:
+    given = ast.literal_eval(value)
+    given = given[0] if isinstance(given, list) else given
+    if given is ... or given is True:
+        return _NAMES[name]
+    return f"{_NAMES[name]} {_shell_quoted(given)}"
+
+
+def _shell_quoted(value: str) -> str:
+    if value.strip("-") and all(c.isalnum() or c in "_./-" for c in value):
+        return value
+    return "'" + value.replace("'", "'\\''") + "'" if value != "\t" else "'\\t'"

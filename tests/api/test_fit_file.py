@@ -1,0 +1,278 @@
+"""``a1gm.fit_file``: the fit in memory, in bounded memory."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.files import SAME, assert_same_fit, make_table, read_table, write
+
+import a1gm
+from a1gm._api import gather
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    EmptyLineWarning,
+    InfiniteValuesError,
+    NegativeValuesError,
+    NothingObservedError,
+    ParameterError,
+    TableTooLargeError,
+    UndeterminedWarning,
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["t.parquet", "t.feather", "t.csv", "t.tsv", "t.csv.gz"]
+)
+def test_every_format_gives_the_fit_in_memory(
+    tmp_path: Path, name: str, way: str
+) -> None:
+    X = make_table()
+    fit = a1gm.fit_file(write(X, tmp_path / name), batch_rows=97)
+    assert fit.col_labels == [f"c{j}" for j in range(9)]
+    assert_same_fit(fit, X)
+    assert fit.pattern.n_missing == int(np.isnan(X).sum())
+
+
+def test_a_poorly_joined_table_is_solved_by_newton(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = gather.Gatherer.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "table_bytes", 1)
+    rng = np.random.default_rng(0)
+    X = make_table(2000, 12, holes=0.3)
+    X[:1000, 6:] = np.nan
+    X[1000:, :6] = np.nan
+    X[1000:, 6] = rng.gamma(2.0, size=1000)
+    X[3, 7], X[1500, 2] = 1.0, 2.0
+    path = write(X, tmp_path / "t.parquet")
+    fit = a1gm.fit_file(path)
+    whole = a1gm.fit(X)
+    assert fit.solver == whole.solver == "newton"
+    assert fit.certificate <= 1e-10
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="sweeps over the mask"):
+        a1gm.fit_file(path, max_iter=3)
+
+
+def test_row_factors_are_looked_at_in_pieces(tmp_path: Path, way: str) -> None:
+    X = make_table()
+    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    w = a1gm.fit(X).row_factor
+    rows = fit.row_factor
+    assert len(rows) == 500
+    assert rows.shape == (500,)
+    np.testing.assert_allclose(rows[10:20], w[10:20], rtol=SAME)
+    np.testing.assert_allclose(rows[::7], w[::7], rtol=SAME)
+    np.testing.assert_allclose(rows[[3, 499, -1]], w[[3, 499, -1]], rtol=SAME)
+    np.testing.assert_allclose(rows[w > 10], w[w > 10], rtol=SAME)
+    np.testing.assert_allclose(list(rows), w, rtol=SAME)
+    assert rows[-1] == pytest.approx(w[-1])
+    assert rows[5:5].shape == (0,)
+    with pytest.raises(IndexError, match="outside the 500 rows"):
+        rows[500]
+    assert "500 rows" in repr(rows)
+
+
+def test_a_fit_travels_with_its_rows(tmp_path: Path, way: str) -> None:
+    X = make_table()
+    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    again = pickle.loads(pickle.dumps(fit))
+    assert np.array_equal(np.asarray(again.row_factor), np.asarray(fit.row_factor))
+    assert repr(again) == repr(fit)
+
+
+def test_frames_of_the_factors(tmp_path: Path, way: str) -> None:
+    X = make_table()
+    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    for backend in ("pandas", "polars", "pyarrow"):
+        rows, columns = fit.to_frame(backend)
+        assert (len(rows), len(columns)) == X.shape
+
+
+def test_empty_rows_and_columns_are_named(tmp_path: Path, way: str) -> None:
+    X = make_table(50, 4)
+    X[7], X[:, 2] = np.nan, np.nan
+    with pytest.warns(EmptyLineWarning, match="row 7 and column .c2.:"):
+        fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    assert np.isnan(fit.row_factor[7])
+    assert np.isnan(fit.col_factor[2])
+
+
+def test_nothing_observed_is_refused(tmp_path: Path, way: str) -> None:
+    path = write(np.full((3, 2), np.nan), tmp_path / "t.parquet")
+    with pytest.raises(NothingObservedError):
+        a1gm.fit_file(path)
+
+
+def test_all_zero_is_accepted(tmp_path: Path, way: str) -> None:
+    fit = a1gm.fit_file(write(np.zeros((3, 2)), tmp_path / "t.parquet"))
+    np.testing.assert_array_equal(fit.col_factor, [0.5, 0.5])
+    np.testing.assert_array_equal(np.asarray(fit.row_factor), 0.0)
+    assert fit.divergence == 0.0
+
+
+def test_huge_and_tiny_numbers(tmp_path: Path, way: str) -> None:
+    X = make_table()
+    X[:100] *= 1e305
+    X[100:200] *= 1e-300
+    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"), batch_rows=100)
+    whole = a1gm.fit(X)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    np.testing.assert_allclose(fit.row_factor[:100], whole.row_factor[:100], rtol=SAME)
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [(-2.0, NegativeValuesError), (np.inf, InfiniteValuesError)]
+)
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
+def test_bad_cells_are_placed(
+    tmp_path: Path, name: str, value: float, error: type[Exception]
+) -> None:
+    X = make_table()
+    X[333, 4] = value
+    path = write(X, tmp_path / name)
+    place = "line 335" if name == "t.csv" else r"row 333 \(row group 2\)"
+    with pytest.raises(error, match=rf"{name}, {place}, column 'c4'"):
+        a1gm.fit_file(path, batch_rows=50)
+    with pytest.raises(error):
+        a1gm.impute_file(path, tmp_path / "o.csv")
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_columns_missing_tokens_and_progress(tmp_path: Path) -> None:
+    X = make_table()
+    Y = np.where(np.isnan(X), -999.0, X)
+    seen: list[tuple[int, float]] = []
+    fit = a1gm.fit_file(
+        write(Y, tmp_path / "t.parquet"),
+        columns=["c0", "c3", "c1"],
+        missing=["-999"],
+        batch_rows=100,
+        progress=lambda rows, part: seen.append((rows, part)),
+    )
+    np.testing.assert_allclose(fit.col_factor, a1gm.fit(X[:, [0, 3, 1]]).col_factor)
+    assert [rows for rows, _ in seen][-1] == 500
+    assert seen[-1][1] == pytest.approx(1.0)
+    left = a1gm.fit_file(tmp_path / "t.parquet", exclude=["c0"], missing=["-999"])
+    assert left.col_labels == [f"c{j}" for j in range(1, 9)]
+
+
+def test_a_column_that_turns_out_to_be_text(tmp_path: Path, way: str) -> None:
+    X = make_table(3000, 4)
+    path = write(X, tmp_path / "t.csv")
+    header, *lines = path.read_text().splitlines()
+    notes = [""] * 900 + ["late"] * 2100
+    text = [f"{line},{note}" for line, note in zip(lines, notes, strict=True)]
+    path.write_text("\n".join([header + ",note", *text]) + "\n")
+    fit = a1gm.fit_file(path, batch_rows=300)
+    assert fit.col_labels == ["c0", "c1", "c2", "c3"]
+    assert_same_fit(fit, X)
+    a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
+    assert read_table(tmp_path / "o.csv")["note"].to_pylist()[-1] == "late"
+
+
+def test_zeros_given_up_are_counted_and_named(tmp_path: Path, way: str) -> None:
+    X = np.array(
+        [[0.0, 0.0, np.nan], [0.0, 5.0, 0.0], [5.0, np.nan, np.nan], [0.0, 3.0, np.nan]]
+    )
+    with pytest.warns(UndeterminedWarning) as said:
+        fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
+    expected = a1gm.fit(X, on_undetermined="ignore")
+    assert not fit.attained
+    n = expected._given_up.n
+    assert fit._given_up.n == n > 0
+    assert fit._given_up.first() == expected._given_up.first() == (1, 0)
+    words = str(said[-1].message)
+    assert f"{n} observed zeros, the first at row 1, column 'c0', can only be" in words
+
+
+def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("shop,x,y\nA,1,2\n\nB,,\nC,2,\n")
+    with pytest.warns(EmptyLineWarning, match="in line 4:"):
+        a1gm.fit_file(path)
+    with pytest.warns(EmptyLineWarning, match="in row 'B':"):
+        fit = a1gm.fit_file(path, id=["shop"])
+    assert fit.col_labels == ["x", "y"]
+    files = fit._tables
+    assert files.row_labels == ["A", "B", "C"]
+    assert (files.n_rows, files.n_cols, files.col_labels) == (3, 2, ["x", "y"])
+    assert files.where(2, 1) == f"{path}, line 5, column 'y'"
+    rows = [(rows, values.shape) for rows, values in files.blocks()]
+    assert rows == [(slice(0, 3), (3, 2))]
+
+
+def test_negative_increments_can_be_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,z\n10,5,1\n20,-1,\n30,14,\n")
+    X = np.array([[10, 5, 1], [20, -1, np.nan], [30, 14, np.nan]])
+    with pytest.raises(NegativeValuesError, match=r"missing=\['-1'\].*negatives='all"):
+        a1gm.fit_file(path)
+    fit = a1gm.fit_file(path, negatives="allow")
+    expected = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.col_factor, expected.col_factor)
+    path.write_text("x,y\n1,2\n1,-4\n")
+    with pytest.raises(DataError, match="line 3: the row sums to less than zero"):
+        a1gm.fit_file(path, negatives="allow")
+    path.write_text("x,y\n3,2\n5,-4\n")
+    with pytest.raises(DataError, match=r"column 'y' sums to less.*exclude=\['y'\]"):
+        a1gm.fit_file(path, negatives="allow")
+
+
+def test_standard_input_and_pipes(tmp_path: Path, monkeypatch) -> None:
+    text = b"x,y\n1,2\n3,\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    np.testing.assert_allclose(a1gm.fit_file("-").col_factor, [1 / 3, 2 / 3])
+    os.mkfifo(tmp_path / "pipe")
+    feed = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(text,))
+    feed.start()
+    fit = a1gm.fit_file(tmp_path / "pipe")
+    feed.join()
+    np.testing.assert_allclose(fit.col_factor, [1 / 3, 2 / 3])
+    assert fit.divergence == pytest.approx(0.0)  # the copy is read again
+
+
+@pytest.mark.parametrize("function", [a1gm.fit_file, a1gm.impute_file])
+def test_every_option_is_described(function) -> None:
+    described = inspect.getdoc(function)
+    for name in inspect.signature(function).parameters:
+        assert name in described, name
+    assert "{" not in described.replace('{"', "")
+
+
+def test_options_are_checked(tmp_path: Path) -> None:
+    path = write(make_table(), tmp_path / "t.csv")
+    with pytest.raises(TypeError, match="no option 'sep'"):
+        a1gm.fit_file(path, sep=";")
+    with pytest.raises(ParameterError, match="tol"):
+        a1gm.fit_file(path, tol=-1.0)
+    with pytest.raises(ParameterError, match="negatives"):
+        a1gm.fit_file(path, negatives="maybe")
+    with pytest.raises(ParameterError, match="on_undetermined"):
+        a1gm.fit_file(path, on_undetermined="maybe")
+
+
+def test_advice_is_pythons(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text in ("x,y\n1,?\n2,3\n", "x,y\n-1,2\n", "x;y\n1;2\n", "x,y\ninf,1\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"[pP]ass") as refused:
+            a1gm.fit_file(path)
+        assert "--" not in str(refused.value)
+
+
+def test_too_many_patterns_for_negative_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "DEFAULT_MAX_BYTES", 1000)
+    path = write(make_table(), tmp_path / "t.parquet")
+    with pytest.raises(TableTooLargeError, match=r"negatives='allow'.*exclude=\["):
+        a1gm.fit_file(path, negatives="allow")

@@ -1,0 +1,263 @@
+"""``a1gm.impute_file``: the same files, filled."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.files import assert_same_fit, make_table, read_table, write
+
+import a1gm
+from a1gm.exceptions import (
+    FileFormatError,
+    LabelError,
+    NegativeValuesError,
+    OutputError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+
+
+def test_tables_with_odd_corners(tmp_path: Path, way: str) -> None:
+    rng = np.random.default_rng(3)
+    for trial in range(12):
+        X = rng.poisson(0.7, size=(40, 7)).astype(float)
+        X[rng.random(X.shape) < 0.55] = np.nan
+        X[0, 0] = 1.0
+        path, out = tmp_path / f"{trial}.parquet", tmp_path / f"f{trial}.parquet"
+        write(X, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
+            fit = a1gm.fit_file(path, batch_rows=9)
+            a1gm.impute_file(path, out)
+            want = a1gm.fit(X).impute(X)
+            # Both are solved to a certificate of 1e-10, no closer.
+            assert_same_fit(fit, X, rtol=1e-9)
+            np.testing.assert_allclose(fit.impute(X), want, rtol=1e-9)
+        table = read_table(out)
+        got = np.column_stack(
+            [table[f"c{j}"].to_numpy(zero_copy_only=False) for j in range(7)]
+        )
+        np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
+def test_a_folder_a_list_and_a_glob_are_one_table(tmp_path: Path, way: str) -> None:
+    X = make_table()
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    starts = [0, 200, 210]
+    for k, (start, stop) in enumerate(zip(starts, [200, 210, 500], strict=True)):
+        write(X[start:stop], folder / f"part-{k}.parquet", start)
+    (folder / "_SUCCESS").write_text("")
+    listed = [folder / f"part-{k}.parquet" for k in range(3)]
+    for source in (folder, str(folder / "*.parquet"), listed):
+        fit = a1gm.fit_file(source, batch_rows=100)
+        assert_same_fit(fit, X)
+    done = a1gm.impute_file(folder, tmp_path / "out", fit=fit)
+    assert done is fit
+    tables = [read_table(tmp_path / "out" / f"part-{k}.parquet") for k in range(3)]
+    assert [t.num_rows for t in tables] == [200, 10, 290]
+    filled = pa.concat_tables(tables)
+    assert filled["name"].to_pylist()[205] == "row 205"
+    want = a1gm.fit(X).impute(X)
+    got = np.column_stack([filled[f"c{j}"].to_numpy() for j in range(9)])
+    np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.csv", "t.tsv"])
+def test_filled_files_keep_everything_else(tmp_path: Path, name: str) -> None:
+    X = make_table()
+    path = write(X, tmp_path / name)
+    out = tmp_path / f"out{path.suffix}"
+    fit = a1gm.impute_file(path, out, batch_rows=90)
+    before, after = read_table(path), read_table(out)
+    assert after.schema.names == before.schema.names
+    assert after["name"].equals(before["name"])
+    want = fit.impute(X)
+    for j in range(9):
+        cells = after[f"c{j}"].to_numpy()
+        np.testing.assert_allclose(cells, want[:, j], rtol=1e-12)
+        seen = ~np.isnan(X[:, j])
+        assert np.array_equal(cells[seen], X[seen, j])
+
+
+def test_types_are_kept_where_they_can_hold_a_fraction(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "single": pa.array([1.0, None, 3.0], pa.float32()),
+            "whole": pa.array([1, 2, 3], pa.int32()),
+            "holes": pa.array([1, None, 3], pa.int64()),
+            "text": ["a", "b", "c"],
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    a1gm.impute_file(tmp_path / "t.parquet", tmp_path / "o.parquet")
+    kinds = read_table(tmp_path / "o.parquet").schema.types
+    assert kinds == [pa.float32(), pa.int32(), pa.float64(), pa.string()]
+
+
+def test_written_parquet_has_page_checksums(tmp_path: Path) -> None:
+    path = write(make_table(), tmp_path / "t.parquet")
+    a1gm.impute_file(path, tmp_path / "o.parquet")
+    data = bytearray((tmp_path / "o.parquet").read_bytes())
+    data[len(data) // 3] ^= 1
+    (tmp_path / "o.parquet").write_bytes(bytes(data))
+    with pytest.raises(FileFormatError, match=r"o\.parquet is damaged: row group"):
+        a1gm.fit_file(tmp_path / "o.parquet")
+
+
+def test_a_fit_of_other_rows_fills_by_their_own_cells(tmp_path: Path) -> None:
+    X, Y = make_table(seed=1), make_table(60, seed=2)
+    fit = a1gm.fit_file(write(X, tmp_path / "x.parquet"))
+    a1gm.impute_file(write(Y, tmp_path / "y.csv"), tmp_path / "o.csv", fit=fit)
+    filled = read_table(tmp_path / "o.csv")
+    want = np.where(np.isnan(Y), np.outer(fit.transform(Y), fit.col_factor), Y)
+    got = np.column_stack([filled[f"c{j}"].to_numpy() for j in range(9)])
+    np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
+def test_a_fit_in_memory_needs_names(tmp_path: Path) -> None:
+    X = make_table()
+    path = write(X, tmp_path / "t.parquet")
+    fit = a1gm.fit(X)
+    with pytest.raises(LabelError, match=r"columns=\[\.\.\.\]"):
+        a1gm.impute_file(path, tmp_path / "o.parquet", fit=fit)
+    names = [f"c{j}" for j in range(9)]
+    a1gm.impute_file(path, tmp_path / "o.parquet", fit=fit, columns=names)
+    got = read_table(tmp_path / "o.parquet")["c3"].to_numpy()
+    np.testing.assert_allclose(got, fit.impute(X)[:, 3], rtol=1e-10)
+
+
+def test_unknown_cells_stay_missing_and_are_counted(tmp_path: Path, way: str) -> None:
+    X = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, np.nan], [np.nan, np.nan, 3.0]])
+    path = write(X, tmp_path / "t.parquet")
+    with pytest.warns(UndeterminedWarning, match="2 blocks"):
+        fit = a1gm.fit_file(path)
+    assert fit.fate(0, 2) == "undetermined"
+    with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
+        a1gm.impute_file(path, tmp_path / "o.parquet")
+    assert read_table(tmp_path / "o.parquet")["c2"].null_count == 2
+    a1gm.impute_file(path, tmp_path / "q.parquet", fit=fit)  # the fit has warned of it
+    with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
+        a1gm.impute_file(path, tmp_path / "r.parquet", fit=fit, on_undetermined="warn")
+    other = write(X, tmp_path / "other.parquet")
+    with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
+        a1gm.impute_file(other, tmp_path / "s.parquet", fit=fit)
+    with pytest.raises(UndeterminedError, match="4 missing"):
+        a1gm.impute_file(path, tmp_path / "p.parquet", on_undetermined="raise")
+    assert not (tmp_path / "p.parquet").exists()
+
+
+def test_bad_places_are_refused_before_reading(tmp_path: Path) -> None:
+    path = write(make_table(), tmp_path / "t.parquet")
+    (tmp_path / "old.parquet").write_text("old")
+    with pytest.raises(OutputError, match="exists"):
+        a1gm.impute_file(path, tmp_path / "old.parquet")
+    with pytest.raises(OutputError, match="input itself"):
+        a1gm.impute_file(path, path, overwrite=True)
+    with pytest.raises(ParameterError, match="extension"):
+        a1gm.impute_file(path, tmp_path / "t.xyz")
+    with pytest.raises(FileFormatError, match="No file matches"):
+        a1gm.fit_file(str(tmp_path / "*.feather"))
+    with pytest.raises(ParameterError, match="given twice"):
+        a1gm.fit_file([path, path])
+    with pytest.raises(ParameterError, match="empty"):
+        a1gm.fit_file([])
+    a1gm.impute_file(path, tmp_path / "old.parquet", overwrite=True)
+
+
+@pytest.mark.parametrize("fitted_first", [True, False])
+def test_text_of_another_dialect_is_read_and_written_as_it_was(
+    tmp_path: Path, fitted_first: bool
+) -> None:
+    text = "Ort;Jan;Feb\nKöln;1.000,5;2.001,0\nBonn;2,5;{}\n"
+    (tmp_path / "a.csv").write_text(text.format("?"), encoding="cp1252")
+    how = {"delimiter": ";", "decimal": ",", "thousands": ".", "encoding": "cp1252"}
+    fit = a1gm.fit_file(tmp_path / "a.csv", missing=["?"], **how)
+    np.testing.assert_allclose(fit.col_factor, [1 / 3, 2 / 3])
+    (tmp_path / "b.csv").write_bytes((tmp_path / "a.csv").read_bytes())
+    given = fit if fitted_first else None
+    a1gm.impute_file(
+        tmp_path / "b.csv", tmp_path / "c.csv", fit=given, missing=["?"], **how
+    )
+    filled = (tmp_path / "c.csv").read_text(encoding="cp1252")
+    start, _, end = filled.rstrip().rpartition(";")
+    assert start == text.rpartition(";")[0]
+    assert float(end.replace(",", ".")) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("fitted_first", [True, False])
+def test_whole_numbers_of_text_stay_whole_in_typed_files(
+    tmp_path: Path, fitted_first: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("n,x,holes\n1,2,3\n2,4.5,\n3,6,9\n")
+    fit = a1gm.fit_file(path) if fitted_first else None
+    a1gm.impute_file(path, tmp_path / "o.parquet", fit=fit)
+    kinds = read_table(tmp_path / "o.parquet").schema.types
+    assert kinds == [pa.int64(), pa.float64(), pa.float64()]
+
+
+def test_filled_cells_are_marked(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,x,y\na,1,2\nb,2,\n")
+    a1gm.impute_file(tmp_path / "a.csv", tmp_path / "b.csv", mark=True, id=["id"])
+    filled = "id,x,y,y_filled\na,1,2,false\nb,2,4,true\n"
+    assert (tmp_path / "b.csv").read_text() == filled
+    with pytest.raises(LabelError, match=r"'y_filled', which mark=True would add"):
+        a1gm.impute_file(
+            tmp_path / "b.csv",
+            tmp_path / "c.csv",
+            mark=True,
+            fit=a1gm.fit_file(tmp_path / "a.csv"),
+            missing=["4"],
+        )
+
+
+def test_streams(tmp_path: Path, monkeypatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x,y\n1,2\n2,\n")))
+    monkeypatch.setattr("sys.stdout", out)
+    a1gm.impute_file("-", "-")
+    assert out.buffer.getvalue() == b"x,y\n1,2\n2,4\n"
+    with pytest.raises(ParameterError, match="folder, not in a stream"):
+        a1gm.impute_file(["a.csv", "b.csv"], "-")
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    sink = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    sink.start()
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n2,\n")
+    a1gm.impute_file(tmp_path / "a.csv", tmp_path / "pipe")
+    sink.join()
+    assert got == [b"x,y\n1,2\n2,4\n"]
+
+
+def test_bad_cells_of_new_rows_are_placed(tmp_path: Path) -> None:
+    fit = a1gm.fit_file(write(make_table(), tmp_path / "x.parquet"))
+    Y = make_table(60, seed=2)
+    Y[7, 3] = -1.0
+    path = write(Y, tmp_path / "y.csv")
+    with pytest.raises(NegativeValuesError, match=r"y\.csv, line 9, column 'c3'"):
+        a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
+    a1gm.impute_file(path, tmp_path / "o.csv", fit=fit, negatives="allow")
+    Y[7, 3] = np.nan
+    a1gm.impute_file(path, tmp_path / "p.csv", fit=fit, missing=["-1"])
+    got = read_table(tmp_path / "p.csv")["c3"].to_numpy()
+    np.testing.assert_allclose(got[7], (fit.transform(Y)[7] * fit.col_factor[3]))
+
+
+def test_other_options_open_the_same_file_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n2,4\n3,9\n")
+    fit = a1gm.fit_file(path)
+    a1gm.impute_file(path, tmp_path / "b.csv", fit=fit, missing=["9"])
+    last = (tmp_path / "b.csv").read_text().split()[-1]
+    x, y = fit.col_factor
+    assert float(last.partition(",")[2]) == pytest.approx(3 * y / x)

@@ -1,0 +1,82 @@
+"""The commands put together: help, versions, absent packages."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+from support.commands import CSV, ROOT, run
+
+import a1gm
+from a1gm.cli.app import app
+
+COMMANDS = [command.name for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_and_a_page(name):
+    text = run(name, "--help").output
+    assert "Example:" in text
+    assert f"a1gm {name}" in text
+    page = (ROOT / "docs" / "cli.md").read_text()
+    section = re.search(
+        rf"^## {name}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE
+    )
+    assert section is not None, f"docs/cli.md has no section on {name}"
+    assert f"a1gm {name}" in section[1]
+
+
+def test_every_option_is_documented():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    for name in COMMANDS:
+        for option in set(re.findall(r"--[a-z]+", run(name, "--help").output)):
+            assert option in page or option in ("--help", "--out", "--title"), option
+
+
+def test_python_runs_the_package():
+    command = [sys.executable, "-m", "a1gm", "--version"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert a1gm.__version__ in done.stdout
+
+
+def test_help_answers_at_once():
+    def seconds(*command):
+        started = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - started
+
+    executable = Path(sysconfig.get_path("scripts")) / "a1gm"
+    extra = []
+    # The machine may be busy: the fastest of a few runs counts.
+    for _ in range(8):
+        extra.append(seconds(executable, "--help") - seconds(sys.executable, "-c", "0"))
+        if min(extra) < 0.4:
+            break
+    assert min(extra) < 0.4
+
+
+def test_version():
+    assert run("--version").output == f"a1gm {a1gm.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [("typer", ["--help"]), ("rich", ["--help"]), ("pyarrow", ["inspect"])],
+)
+def test_an_absent_package_names_the_extra(package, arguments):
+    code = (
+        "import sys\n"
+        f"sys.modules[{package!r}] = None\n"
+        f"sys.argv = ['a1gm', *{[*arguments, str(CSV / 'plain.csv')]!r}]\n"
+        "from a1gm.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "a1gm[cli]" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,13 @@
+"""``a1gm demo``."""
+
+from support.commands import run
+
+
+def test_demo_walks_through(tmp_path):
+    done = run("demo", "-o", tmp_path / "demo")
+    names = sorted(p.name for p in (tmp_path / "demo").iterdir())
+    assert names == ["filled.csv", "report.html", "sales.csv"]
+    assert "$ a1gm impute" in done.stderr
+    filled = (tmp_path / "demo" / "filled.csv").read_text().splitlines()
+    assert all(",," not in line for line in filled[:-1])
+    assert filled[-1].endswith("," * 24)

@@ -1,0 +1,124 @@
+"""What the commands say about the tables they open."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.commands import run
+
+from a1gm.cli.files import split_names
+
+HOLES = "shop,jan,feb,mar\nA,1,,\n\nB,,2,\nC,,,\nD,,4,\n"
+EMPTY = "Nothing is observed in"
+OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "words"),
+    [
+        # What is part of the table is said: numbers may be ids.
+        ("id,x\n1001,2\n1002,\n", [], 0, "2 numeric columns (id, x)."),
+        (",x,y\nA,1,2\n", [], 0, "untouched: a column without a name."),
+        ("x,p\n1,12%\n2,3%\n", [], 0, "p (text such as '12%': take the sign off"),
+        ("x,p\n1,$ 12.50\n2,\n", [], 0, "p (text such as '$ 12.50': take the"),
+        ("x,p\n1,12 EUR\n2,\n", [], 0, "p (text such as '12 EUR': take the"),
+        (
+            "4.5,2,3\n1,2,3\n",
+            [],
+            0,
+            "Line 1 of a.csv was taken for the header",
+        ),
+        ("3,2,3\n1,2,3\n", [], 1, "If the file has no header, add one"),
+        (",,x\n1,2,3\n", [], 1, "columns 1 and 2 have no name."),
+        ("a b c\n1 2 3\n4 5 6\n", [], 1, "Pass --delimiter ' '"),
+        ("my value\n1 200\n3 400\n", [], 1, "Its space groups thousands"),
+        ("x,y\n,\n,\n", [], 1, "a.csv: nothing is observed, every cell"),
+        (
+            "day,x\n2020-01-01,1\n",
+            ["--columns", "day"],
+            1,
+            "'2020-01-01' is not a number, and the column has no other numbers. Leave "
+            "it out of --columns.",
+        ),
+        (
+            "day,x\n1,1\n?,2\n",
+            ["--columns", "day"],
+            1,
+            "If the column is not part of the table, leave it out of --columns.",
+        ),
+    ],
+)
+def test_messages(tmp_path, monkeypatch, text, options, code, words):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(text)
+    assert words in run("inspect", "a.csv", *options, code=code).stderr
+
+
+@pytest.mark.parametrize("header", ["2020,2021,2022", "0,1,2", "jan,feb,mar"])
+def test_numbers_that_count_are_names(tmp_path, header):
+    path = tmp_path / "a.csv"
+    path.write_text(header + "\n1,2,3\n")
+    assert "header" not in run("inspect", path).stderr
+
+
+@pytest.mark.parametrize("command", ["inspect", "impute", "fit", "report"])
+def test_rows_go_by_their_id(tmp_path, command):
+    path = tmp_path / "a.csv"
+    path.write_text(HOLES)
+    out = [] if command == "inspect" else ["-o", tmp_path / OUTPUTS[command]]
+    words = run(command, path, "--id", "shop", *out).stderr
+    assert f"{EMPTY} row 'C' and column 'mar':" in words
+    assert (
+        "3 missing cells are undetermined, the first at row 'A', column 'feb'." in words
+    )
+    where = "the page" if command == "report" else "a1gm report"
+    assert f"They stay missing; {where} lists them." in words
+    assert "fit.undetermined" not in words
+
+
+def test_rows_without_an_id_go_by_their_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(HOLES)
+    words = run("inspect", path).stderr
+    # The blank line counts, as it does in an editor.
+    assert f"{EMPTY} line 5 and column 'mar':" in words
+    assert "the first at line 2, column 'feb'." in words
+    path.write_text(HOLES + ",,,\n" * 9)
+    words = run("inspect", path).stderr
+    assert f"{EMPTY} lines 5, 7, 8, 9, 10 and 5 more and column 'mar':" in words
+
+
+def test_several_ids_and_typed_files(tmp_path):
+    table = pa.table(
+        {
+            "town": ["Cork", "Cork", "Faro"],
+            "shop": [1, 2, 1],
+            "x": [1.0, None, None],
+            "y": [2.0, 3.0, None],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    words = run("inspect", tmp_path / "a.parquet", "--id", "town,shop").stderr
+    assert f"{EMPTY} row 'Faro · 1':" in words
+    words = run("inspect", tmp_path / "a.parquet", "--exclude", "shop").stderr
+    assert f"{EMPTY} row 2:" in words
+
+
+@pytest.mark.parametrize("command", ["inspect", "report"])
+def test_sums_below_zero_are_named(tmp_path, command):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,x,y\nA,1,2\nB,1,-4\n")
+    out = [] if command == "inspect" else ["-o", tmp_path / "b.html"]
+    words = run(command, path, *out, "--negatives", "allow", code=1).stderr
+    assert "a.csv, line 3: the row sums to less than zero." in words
+    path.write_text("shop,x,y\nA,3,2\nB,5,-4\n")
+    words = run(command, path, *out, "--negatives", "allow", code=1).stderr
+    assert "a.csv: column 'y' sums to less than zero." in words
+    assert "--exclude y" in words
+
+
+def test_names_are_split_at_commas_unless_a_column_is_called_so():
+    assert split_names(["a,b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
+    assert split_names(["a,b"], ["a,b", "c"]) == ["a,b"]
+    assert split_names(None, ["a"]) == []

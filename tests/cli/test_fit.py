@@ -1,0 +1,62 @@
+"""``a1gm fit``."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from support.commands import run
+
+import a1gm
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_fit_writes_factors_with_names(sales, tmp_path, kind):
+    out = tmp_path / "results"
+    run("fit", sales, "--id", "shop", "-o", out, "--format", kind)
+    if kind == "csv":
+        rows = (out / "row_factor.csv").read_text().splitlines()
+        assert rows[0] == "shop,row_factor,block"
+        assert rows[4].startswith('"D, new",')
+        assert (
+            (out / "col_factor.csv").read_text().startswith("column,col_factor,block")
+        )
+        factor = [
+            float(line.rpartition(",")[0].rpartition(",")[2]) for line in rows[1:]
+        ]
+    else:
+        table = pq.read_table(out / "row_factor.parquet")
+        assert table.column("shop").to_pylist() == ["A", "B", "C", "D, new"]
+        factor = table.column("row_factor").to_pylist()
+    np.testing.assert_allclose(factor, [60, 120, 180, 240], rtol=1e-7)
+    summary = json.loads((out / "fit.json").read_text())
+    assert summary["columns"] == ["jan", "feb", "mar"]
+    assert summary["certificate"] <= 1e-10
+    assert abs(summary["divergence"]) < 1e-9
+    assert summary["converged"] is True
+
+
+def test_fit_numbers_rows_without_an_id(sales, tmp_path):
+    run("fit", sales, "-o", tmp_path / "results", "-q")
+    rows = (tmp_path / "results" / "row_factor.csv").read_text().splitlines()
+    assert rows[0] == "row,row_factor,block"
+    assert rows[1].startswith("0,")
+
+
+def test_fit_refuses_to_replace_results(sales, tmp_path):
+    run("fit", sales, "-o", tmp_path / "results")
+    done = run("fit", sales, "-o", tmp_path / "results", code=2)
+    assert "--overwrite" in done.stderr
+    run("fit", sales, "-o", tmp_path / "results", "--overwrite")
+    assert "is a file" in run("fit", sales, "-o", sales, code=2).stderr
+    assert "--format" in run("fit", sales, "-o", "x", "--format", "xml", code=2).stderr
+
+
+def test_divergence_is_that_of_the_library(tmp_path):
+    X = np.random.default_rng(0).poisson(5, (40, 6)).astype(float)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    path = tmp_path / "a.csv"
+    np.savetxt(path, X, delimiter=",", header="a,b,c,d,e,f", comments="")
+    done = run("fit", path, "-o", tmp_path / "out", "--json", "-q")
+    found = json.loads(done.stdout)["divergence"]
+    assert found == pytest.approx(a1gm.fit(X).divergence, rel=1e-9)

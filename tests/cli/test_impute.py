@@ -1,0 +1,149 @@
+"""``a1gm impute``."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.commands import run
+
+import a1gm
+
+nan = np.nan
+
+
+def test_impute_keeps_everything_else(sales, tmp_path):
+    done = run("impute", sales, "-o", tmp_path / "filled.csv")
+    before = sales.read_text().splitlines()
+    after = (tmp_path / "filled.csv").read_text().splitlines()
+    assert after[0] == before[0]
+    assert after[1] == before[1]
+    assert after[4] == before[4]
+    assert re.fullmatch(r"B,2021-05-01,20,(40|39\.9{6}\d*|40\.0{6}\d*),60", after[2])
+    assert "Filled 2 cells in 2 columns" in done.stderr
+
+
+def test_impute_marks_the_filled_cells(sales, tmp_path):
+    run("impute", sales, "-o", tmp_path / "filled.csv", "--mark", "--json")
+    after = (tmp_path / "filled.csv").read_text().splitlines()
+    assert after[0].endswith(",mar,feb_filled,mar_filled")
+    assert after[1].endswith(",false,false")
+    assert after[2].endswith(",true,false")
+    assert after[3].endswith(",false,true")
+
+
+def test_impute_to_typed_files_keeps_integers(sales, tmp_path):
+    run("impute", sales, "-o", tmp_path / "filled.parquet", "--mark")
+    table = pq.read_table(tmp_path / "filled.parquet")
+    kinds = dict(zip(table.schema.names, map(str, table.schema.types), strict=True))
+    assert kinds["jan"] == "int64"
+    assert kinds["feb"] == "double"
+    assert kinds["opened"] == "string"
+    assert kinds["feb_filled"] == "bool"
+
+
+def test_impute_typed_files(tmp_path):
+    table = pa.table(
+        {
+            "name": ["a", "b", "c"],
+            "n": pa.array([1, 2, 3], pa.int16()),
+            "m": pa.array([2, None, 6], pa.int32()),
+            "f": pa.array([3, 6, nan], pa.float32()),
+            "d": pa.array([4, None, 12], pa.decimal128(8, 2)),
+            "kind": pa.array(["u", None, "v"]).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    for suffix in (".parquet", ".feather"):
+        run("impute", tmp_path / "in.parquet", "-o", tmp_path / f"out{suffix}")
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found.column("n").type == pa.int16()
+    assert found.column("m").type == pa.float64()
+    assert found.column("f").type == pa.float32()
+    assert found.column("d").type == pa.decimal128(8, 2)
+    assert found.column("m").to_pylist() == pytest.approx([2, 4, 6])
+    assert found.column("f").to_pylist() == pytest.approx([3, 6, 9])
+    assert list(map(float, found.column("d").to_pylist())) == [4, 8, 12]
+    assert found.column("kind").to_pylist() == ["u", None, "v"]
+    with pa.ipc.open_file(tmp_path / "out.feather") as reader:
+        assert reader.read_all().to_pylist() == found.to_pylist()
+
+
+def test_what_cannot_be_known_stays_missing(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,NA\nNA,2\n3,NA\n")
+    done = run("impute", path, "-o", tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text() == path.read_text()
+    assert "3 cells stay missing" in done.stderr
+    assert done.stderr.count("warning") == 1
+    quiet = run("impute", path, "-o", tmp_path / "c.csv", "-q")
+    assert quiet.stderr == ""
+
+
+def test_integers_that_cannot_be_kept_are_refused(tmp_path):
+    table = pa.table({"x": pa.array([2**60 + 1, None], pa.int64()), "y": [1.0, 2.0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    done = run("impute", tmp_path / "a.parquet", "-o", tmp_path / "b.parquet", code=1)
+    assert "--exclude x" in done.stderr
+    assert not (tmp_path / "b.parquet").exists()
+
+
+def test_a_mark_needs_its_name(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,x_filled\n1,2,no\n,4,no\n")
+    done = run("impute", path, "-o", tmp_path / "b.csv", "--mark", code=2)
+    assert "'x_filled'" in done.stderr
+
+
+def test_negative_cells_can_be_allowed(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,z\n10,5,1\n20,-1,\n30,14,\n")
+    assert "Negative values" in run("impute", path, "-o", "-", code=1).stderr
+    run("impute", path, "-o", tmp_path / "b.csv", "--negatives", "allow")
+    assert "20,-1," in (tmp_path / "b.csv").read_text()
+
+
+def test_a_saved_model_fills_other_files(sales, tmp_path):
+    run("fit", sales, "-o", tmp_path / "results", "-q")
+    model = tmp_path / "results" / "model.a1gm"
+    new = tmp_path / "new.csv"
+    new.write_text("mar,name,jan,feb\n,E,50,\n6,F,,4\n")
+    run("impute", new, "-o", tmp_path / "b.csv", "--model", model)
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert lines[0] == "mar,name,jan,feb"
+    cells = [line.split(",") for line in lines[1:]]
+    assert [float(cells[0][k]) for k in (0, 2, 3)] == pytest.approx([150, 50, 100])
+    assert [float(cells[1][k]) for k in (0, 2, 3)] == pytest.approx([6, 2, 4])
+    np.testing.assert_allclose(a1gm.load(model).col_factor, [1 / 6, 1 / 3, 1 / 2])
+
+
+def test_models_that_do_not_fit_are_refused(sales, tmp_path):
+    run("fit", sales, "-o", tmp_path / "results", "-q")
+    model = tmp_path / "results" / "model.a1gm"
+    other = tmp_path / "other.csv"
+    other.write_text("jan,feb\n1,2\n")
+    out = tmp_path / "b.csv"
+    done = run("impute", other, "-o", out, "--model", model, code=2)
+    assert "no column 'mar'" in done.stderr
+    done = run("impute", sales, "-o", out, "--model", tmp_path / "none", code=2)
+    assert "does not exist" in done.stderr
+    model.write_bytes(b"not a model")
+    assert "model" in run("impute", sales, "-o", out, "--model", model, code=1).stderr
+    assert not out.exists()
+
+
+def test_only_columns_with_filled_cells_are_counted(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,z\n1,2,\n2,,\n,,\n")
+    done = run("impute", path, "-o", tmp_path / "b.csv", "--json")
+    assert "Filled 1 cell in 1 column;" in done.stderr
+    assert json.loads(done.stdout)["columns_filled"] == ["y"]
+
+
+def test_blocks_are_filled_one_by_one(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,z\n1,2,\n2,,\n,,3\n")
+    run("impute", path, "-o", tmp_path / "b.csv", "-q")
+    assert (tmp_path / "b.csv").read_text() == "x,y,z\n1,2,\n2,4,\n,,3\n"

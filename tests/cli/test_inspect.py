@@ -1,0 +1,72 @@
+"""``a1gm inspect``."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from support.commands import run
+
+import a1gm
+
+nan = np.nan
+
+
+def test_inspect_prints_what_there_is(sales):
+    done = run("inspect", sales, "--id", "shop")
+    for word in ("4 rows × 3 columns", "2 cells of 12 (16.7%)", "mar", "feb", "█"):
+        assert word in done.stdout
+    assert "Passed through untouched: shop, opened." in done.stderr
+
+
+def test_inspect_for_programs(sales):
+    done = run("inspect", sales, "--json")
+    found = json.loads(done.stdout)
+    pattern = a1gm.MissingPattern.of(
+        np.array([[10, 20, 30], [20, nan, 60], [30, 60, nan], [40, 80, 120]])
+    )
+    expected = {
+        "n_rows": 4,
+        "n_cols": 3,
+        "n_missing": 2,
+        "n_row_patterns": 3,
+        "n_col_patterns": 3,
+        "is_complete": False,
+        "is_grid_like": False,
+        "is_nested": pattern.is_nested,
+        "has_closed_form": pattern.has_closed_form,
+        "increase_rate": 2.0,
+        "core_shape": list(pattern.core_shape),
+        "n_blocks": 1,
+        "n_undetermined": 0,
+    }
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x,y\n1,2\n3,4\n", "complete"),
+        ("x,y\n1,2\n3,\n", "grid"),
+        ("x,y,z\n1,2,3\n1,2,\n1,,\n", "staircase"),
+        ("x,y\n1,\n,2\n", "2: their scales cannot be compared"),
+    ],
+)
+def test_inspect_names_the_shape(tmp_path, text, words):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    assert words in run("inspect", path).stdout
+
+
+def test_inspect_counts_what_cannot_be_known(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,\n,2\n")
+    assert (
+        json.loads(run("inspect", path, "--json", "-q").stdout)["n_undetermined"] == 2
+    )
+
+
+def test_one_row_and_one_column_are_singular(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n")
+    assert "1 row × 1 column\n" in re.sub(" +\n", "\n", run("inspect", path).stdout)

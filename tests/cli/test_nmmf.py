@@ -1,0 +1,87 @@
+"""``a1gm nmmf``."""
+
+import json
+
+import numpy as np
+import pytest
+from support.commands import run
+
+import a1gm
+
+nan = np.nan
+
+
+@pytest.fixture
+def shared(tmp_path):
+    (tmp_path / "x.csv").write_text("user,p,q\nann,1,2\nbob,,4\ncid,3,6\n")
+    (tmp_path / "y.csv").write_text("shop,q,p\nS,8,4\n")
+    (tmp_path / "z.csv").write_text("user,age\ncid,30\nann,10\nbob,20\n")
+    return tmp_path
+
+
+def test_nmmf_matches_rows_and_columns_by_name(shared):
+    out = shared / "out"
+    options = ["--y", shared / "y.csv", "--z", shared / "z.csv", "--id", "user"]
+    done = run("nmmf", shared / "x.csv", *options, "-o", out, "--json", "-q")
+    assert json.loads(done.stdout)["certificate"] <= 1e-10
+    expected = a1gm.fit_nmmf(
+        [[1, 2], [nan, 4], [3, 6]], Y=[[4, 8]], Z=[[10], [20], [30]]
+    )
+    for name, names in (
+        ("w", ["ann", "bob", "cid"]),
+        ("h", ["p", "q"]),
+        ("a", ["0"]),
+        ("b", ["age"]),
+    ):
+        lines = (out / f"{name}.csv").read_text().splitlines()[1:]
+        assert [line.split(",")[0] for line in lines] == names
+        found = [float(line.split(",")[1]) for line in lines]
+        np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-9)
+
+
+def test_nmmf_refuses_what_does_not_match(shared):
+    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
+    assert "--y or --z" in run("nmmf", x, "-o", out, code=2).stderr
+    (shared / "z2.csv").write_text("user,age\ncid,30\nann,10\ndan,20\n")
+    done = run("nmmf", x, "--z", shared / "z2.csv", "--id", "user", "-o", out, code=2)
+    assert "'bob' is in only one" in done.stderr
+    (shared / "z3.csv").write_text("user,age\ncid,30\n")
+    done = run("nmmf", x, "--z", shared / "z3.csv", "-o", out, code=2)
+    assert "has 1 row and" in done.stderr
+    done = run("nmmf", x, "--y", z, "-o", out, code=2)
+    assert "no column 'p'" in done.stderr
+    assert not out.exists()
+
+
+def test_nmmf_calls_rows_and_columns_by_name(shared):
+    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
+    x.write_text("user,p,q\nann,1,\nbob,,\ncid,3,\n")
+    z.write_text("user,age,pay\ncid,30,\nann,10,\nbob,,\n")
+    words = run("nmmf", x, "--z", z, "--id", "user", "-o", out).stderr
+    assert "Nothing determines w['bob'] and h['q'] and b['pay']:" in words
+    assert "warning: 8 missing cells cannot be known" in words
+    words = run("nmmf", x, "--z", z, "-o", out, "--overwrite").stderr
+    assert "Nothing determines h['q'] and b['pay']:" in words
+    x.write_text("p,q\n1,2\n\n,\n")
+    z.write_text("age\n1\n\n")
+    words = run("nmmf", x, "--z", z, "-o", out, "--overwrite").stderr
+    assert "Nothing determines w['line 4']:" in words
+
+
+def test_nmmf_locates_bad_cells(shared):
+    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
+    z.write_text("user,age\ncid,30\nann,-10\nbob,1\n")
+    words = run("nmmf", x, "--z", z, "--id", "user", "-o", out, code=1).stderr
+    assert "z.csv, line 3, column 'age': -10 is negative" in words
+    options = ["--z", z, "-o", out, "--negatives", "allow"]
+    assert "no cells below zero" in run("nmmf", x, *options, code=2).stderr
+
+
+def test_columns_that_another_table_has_are_named(sales, shared):
+    run("fit", sales, "-o", shared / "results", "-q")
+    model = shared / "results" / "model.a1gm"
+    x, out = shared / "x.csv", shared / "b.csv"
+    words = run("impute", x, "-o", out, "--model", model, code=2).stderr
+    assert f"x.csv has no column 'jan', which the model {model} has." in words
+    words = run("nmmf", x, "--y", sales, "-o", shared / "o", code=2).stderr
+    assert f"sales.csv has no column 'p', which {x} has." in words

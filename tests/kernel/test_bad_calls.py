@@ -1,0 +1,345 @@
+"""Whatever is given to the kernel is checked before it is read, by both in one way.
+
+Every call of the table differs from a good one in a single thing. The arrays that are
+too large lie in a few bytes: their strides are 0.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from a1gm._base.bits import pack_bits
+
+HUGE = 2**31
+OBSERVED = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]], bool)
+CELLS = np.where(OBSERVED, 1.0 + np.arange(12.0).reshape(4, 3), np.nan)
+SUMS = np.nan_to_num(CELLS)
+BITS = pack_bits(OBSERVED)
+ROW_SUMS, COL_SUMS = SUMS.sum(axis=1), SUMS.sum(axis=0)
+PTR = np.array([0, 2, 4, 6, 9])
+COLS = np.nonzero(OBSERVED)[1].astype(np.int32)
+ONE_COLUMN = np.ones((9, 1))
+
+
+@pytest.fixture(params=["reference", "_native"])
+def kernel(request):
+    if request.param == "_native":
+        return pytest.importorskip("a1gm._kernel._native")
+    return import_module("a1gm._kernel.reference")
+
+
+def part(values=CELLS, mask=None, validity=None, offset=0, group=0):
+    return (values, mask, validity, offset, group)
+
+
+def many(value, *shape):
+    return np.lib.stride_tricks.as_strided(
+        np.atleast_1d(value), shape, (0,) * len(shape), writeable=False
+    )
+
+
+def wide(array):
+    """The same numbers, with others in between."""
+    return np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+def changed(array, at, value):
+    array = array.copy()
+    array[at] = value
+    return array
+
+
+GOOD = {
+    "observe": {
+        "parts": [part()],
+        "n_groups": 1,
+        "n_threads": 1,
+        "scale": 1.0,
+        "table_cells": 100,
+        "keep_table": False,
+    },
+    "expand_rows": {
+        "row_sums": np.ones(4),
+        "pattern_id": np.array([0, 1, 2, 1], np.uint8),
+        "scale": np.ones(3),
+        "n_threads": 1,
+    },
+    "solve_nested": {
+        "bits": BITS,
+        "parts": [part()],
+        "col_sums": COL_SUMS,
+        "scale": 1.0,
+        "n_threads": 1,
+    },
+    "solve_plain": {"keys": BITS, "sums": SUMS, "tol": 1e-9, "max_sweeps": 50},
+    "solve_wide": {
+        "bits": BITS,
+        "row_sums": ROW_SUMS,
+        "col_sums": COL_SUMS,
+        "tol": 1e-9,
+        "max_sweeps": 50,
+        "n_threads": 1,
+    },
+    "reduce_mask": {
+        "bits": BITS,
+        "row_sums": ROW_SUMS,
+        "col_sums": COL_SUMS,
+        "rows_distinct": False,
+        "force": True,
+    },
+    "reduce_table": {"keys": BITS, "sums": SUMS},
+    "reduce_pairs": {
+        "ptr": PTR,
+        "cols": COLS,
+        "sums": CELLS[OBSERVED],
+        "weights": np.ones(9),
+        "n_cols": 3,
+    },
+    "scale": {"h": np.ones(3), "tol": 1e-9, "max_sweeps": 9, "patience": 9},
+    "replay": {"core_w": np.ones(4), "core_h": np.ones(3)},
+}
+
+OF_BITS = "two-dimensional array of uint64"
+OF_SUMS = "-dimensional array of float64"
+TOO_MANY = "fewer than 2^31 together"
+WORDS = "a word per 64 columns"
+BEYOND = "bits beyond the last column must be 0"
+THREADS = "n_threads must be at least 1"
+TOL = "tol must be 0 or more"
+SWEEPS = "max_sweeps must be 0 or more"
+SCALE = "scale must be positive and finite"
+TABLE = [  # of `observe` and `solve_nested`
+    ("parts", [], "at least one part"),
+    ("parts", [CELLS], "must be a tuple"),
+    ("parts", [(CELLS, None, None, 0)], "must be a tuple"),
+    ("parts", [part(CELLS.tolist())], "two-dimensional array"),
+    ("parts", [part(np.ones(4))], "two-dimensional array"),
+    ("parts", [part(CELLS.astype(complex))], "float64, float32, integers or bools"),
+    ("parts", [part(CELLS.astype(np.float16))], "float64, float32, integers or bools"),
+    ("parts", [part(), part(np.ones((5, 3)))], "same number of rows"),
+    ("parts", [part(np.ones((4, 0)))], "at least one column"),
+    ("parts", [part(many(np.int8(1), 2**31, 2**30))], "fewer than 2^60 cells"),
+    ("parts", [part(many(np.int8(1), 1, 2**60))] * 2, "fewer than 2^60 cells"),
+    ("parts", [part(mask=np.zeros((4, 2), bool))], "of its part's shape"),
+    ("parts", [part(mask=np.zeros((4, 3)))], "a mask must be bool"),
+    ("parts", [part(mask=np.zeros(12, bool))], "a mask must be bool"),
+    ("parts", [part(mask="no")], "a mask must be bool"),
+    ("parts", [part(validity=np.zeros(9, np.uint8))], "part of one column"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(1, np.uint8))], "a bit for every row"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(2, np.uint8), 8)], "a bit for every"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(2, np.uint8), -1)], "a bit for every"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(2, np.uint8), 2**62)], "a bit for"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(2, np.int8))], "array of uint8"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(2))], "contiguous array of uint8"),
+    ("parts", [part(ONE_COLUMN, None, np.zeros(4, np.uint8)[::2])], "contiguous"),
+    ("parts", [part(ONE_COLUMN, None, many(np.uint8(1), 9))], "contiguous array"),
+    ("parts", [part(group=1)], "group must be 0 or more and below n_groups"),
+    ("parts", [part(group=-1)], "group must be 0 or more and below n_groups"),
+    ("scale", 0.0, SCALE),
+    ("scale", -1.0, SCALE),
+    ("scale", np.inf, SCALE),
+    ("scale", np.nan, SCALE),
+    ("n_threads", 0, THREADS),
+]
+MASK = [
+    ("bits", BITS.astype(np.int64), OF_BITS),
+    ("bits", BITS[:, 0], OF_BITS),
+    ("bits", BITS.tolist(), OF_BITS),
+    ("bits", BITS.astype(">u8"), OF_BITS),
+    ("bits", np.hstack([BITS, BITS]), WORDS),
+    ("bits", BITS[:, :0], WORDS),
+    ("bits", changed(BITS, (2, 0), 8), BEYOND),
+    ("bits", changed(BITS, (0, 0), 2**63), BEYOND),
+]
+MARGINS = [
+    *MASK,
+    ("row_sums", ROW_SUMS[:-1], "row_sums must be one number per row"),
+    ("row_sums", ROW_SUMS.astype(np.float32), OF_SUMS),
+    ("row_sums", SUMS, OF_SUMS),
+    ("col_sums", np.ones(65), WORDS),
+    ("col_sums", COL_SUMS[:2], BEYOND),
+    ("col_sums", many(1.0, HUGE), TOO_MANY),
+    ("bits", many(np.uint64(1), HUGE, 1), TOO_MANY),
+]
+PATTERNS = [
+    *(("keys", value, sentence) for _, value, sentence in MASK),
+    ("keys", BITS[:2], "one row per key"),
+    ("keys", many(np.uint64(1), HUGE, 1), TOO_MANY),
+    ("sums", SUMS[:2], "one row per key"),
+    ("sums", SUMS.ravel(), OF_SUMS),
+    ("sums", SUMS.astype(int), OF_SUMS),
+    ("sums", SUMS[:, :2], BEYOND),
+    ("sums", np.ones((4, 65)), WORDS),
+]
+SWEEPING = [
+    ("tol", -1e-9, TOL),
+    ("tol", np.nan, TOL),
+    ("max_sweeps", -1, SWEEPS),
+]
+BAD = {
+    "observe": [
+        *TABLE,
+        ("n_groups", 0, "n_groups must be 1 to 65,536"),
+        ("n_groups", 2**40, "n_groups must be 1 to 65,536"),
+        ("table_cells", -1, "table_cells must be 0 or more"),
+    ],
+    "expand_rows": [
+        ("row_sums", np.ones(3), "one number per row"),
+        ("row_sums", np.ones(8)[::2], "writable contiguous array of float64"),
+        ("row_sums", np.ones(4, np.float32), "writable contiguous array of float64"),
+        ("row_sums", many(1.0, 4), "writable contiguous array of float64"),
+        ("row_sums", [1.0] * 4, "writable contiguous array of float64"),
+        ("pattern_id", np.array([0, 1, 2, 3], np.uint8), "below the number of scales"),
+        ("pattern_id", np.array([0, 1, 2, 3], np.uint16), "below the number of scales"),
+        ("pattern_id", np.array([0, 1, -1, 2], np.int32), "must be 0 or more"),
+        ("pattern_id", np.array([0, 1, 2**30, 2], np.int32), "number of scales"),
+        ("pattern_id", np.array([0, 1, 2, 1]), "uint8, uint16 or int32"),
+        ("pattern_id", np.zeros((4, 1), np.uint8), "uint8, uint16 or int32"),
+        ("pattern_id", np.zeros(8, np.uint8)[::2], "contiguous array of uint8"),
+        ("pattern_id", np.zeros(5, np.uint8), "one number per row"),
+        ("scale", np.ones(0), "below the number of scales"),
+        ("scale", np.ones(3, int), OF_SUMS),
+        ("n_threads", 0, THREADS),
+        ("n_threads", -5, THREADS),
+    ],
+    "solve_nested": [
+        *TABLE,
+        *MASK,
+        ("bits", BITS[:2], "one row per row of the table"),
+        ("parts", [part(np.ones((4, 4)))], "one number per column of the table"),
+        ("parts", [part(), part()], "one number per column of the table"),
+        ("col_sums", SUMS, OF_SUMS),
+        ("col_sums", np.ones(65), WORDS),
+        ("col_sums", np.ones(4), "one number per column of the table"),
+        ("col_sums", many(1.0, HUGE), TOO_MANY),
+    ],
+    "solve_plain": [*PATTERNS, *SWEEPING],
+    "solve_wide": [*MARGINS, *SWEEPING, ("n_threads", 0, THREADS)],
+    "reduce_mask": MARGINS,
+    "reduce_table": PATTERNS,
+    "reduce_pairs": [
+        ("ptr", PTR.astype(np.int32), "one-dimensional array of int64"),
+        ("ptr", PTR.astype(float), "one-dimensional array of int64"),
+        ("ptr", PTR[None], "one-dimensional array of int64"),
+        ("ptr", PTR[:0], "ptr must begin with 0"),
+        ("ptr", changed(PTR, 0, 1), "ptr must begin with 0"),
+        ("ptr", changed(PTR, 0, -1), "ptr must begin with 0"),
+        ("ptr", changed(PTR, 1, 5), "ptr must never decrease"),
+        ("ptr", changed(PTR, 1, -(2**40)), "ptr must never decrease"),
+        ("ptr", changed(PTR, 2, 2**62), "ptr must never decrease"),
+        ("ptr", changed(PTR, 4, 2**40), "ptr must end with the number of pairs"),
+        ("ptr", changed(PTR, 4, 8), "ptr must end with the number of pairs"),
+        ("ptr", PTR[:-1], "ptr must end with the number of pairs"),
+        ("ptr", np.array([0, 3, 4, 6, 9]), "cols must ascend within a row"),
+        ("ptr", many(np.int64(0), HUGE + 1), TOO_MANY),
+        ("cols", COLS.astype(np.int64), "one-dimensional array of int32"),
+        ("cols", changed(COLS, 1, 3), "below n_cols"),
+        ("cols", changed(COLS, 0, -1), "cols must be 0 or more"),
+        ("cols", changed(COLS, 8, 2**31 - 1), "below n_cols"),
+        ("cols", changed(COLS, 1, 0), "cols must ascend within a row"),
+        ("cols", changed(COLS, [0, 1], [1, 0]), "cols must ascend within a row"),
+        ("cols", COLS[:-1], "sums must be one number per pair|weights must be one"),
+        ("sums", np.ones(8), "sums must be one number per pair"),
+        ("sums", np.ones(9, int), OF_SUMS),
+        ("weights", np.ones(8), "weights must be one number per pair"),
+        ("weights", np.ones(9, np.float32), OF_SUMS),
+        ("weights", changed(np.ones(9), 4, 0.0), "weights must be positive"),
+        ("weights", changed(np.ones(9), 4, -1.0), "weights must be positive"),
+        ("weights", changed(np.ones(9), 4, np.nan), "weights must be positive"),
+        ("weights", changed(np.ones(9), 4, np.inf), "weights must be positive and"),
+        ("n_cols", 2, "below n_cols"),
+        ("n_cols", -1, TOO_MANY),
+        ("n_cols", HUGE, TOO_MANY),
+        ("n_cols", 2**62, TOO_MANY),
+    ],
+    "scale": [
+        *SWEEPING,
+        ("h", np.ones(2), "h must be one number per column of the core"),
+        ("h", np.ones(4), "h must be one number per column of the core"),
+        ("h", np.ones(0), "h must be one number per column of the core"),
+        ("h", np.ones((1, 3)), OF_SUMS),
+        ("h", np.ones(3, np.float32), OF_SUMS),
+        ("patience", -1, "patience must be 0 or more"),
+        ("n_threads", 0, THREADS),
+    ],
+    "replay": [
+        ("core_w", np.ones(3), "core_w must be one number per row of the core"),
+        ("core_w", np.ones(5), "core_w must be one number per row of the core"),
+        ("core_w", np.ones(4, int), OF_SUMS),
+        ("core_h", np.ones(2), "core_h must be one number per column of the core"),
+        ("core_h", many(1.0, HUGE), "core_h must be one number per column of the"),
+        ("core_h", np.ones((3, 1)), OF_SUMS),
+    ],
+}
+CALLS = [(name, *bad) for name, bads in BAD.items() for bad in bads]
+
+
+def call(kernel, name, arguments):
+    owner = kernel
+    if name in ("scale", "replay"):
+        owner = kernel.reduce_mask(**GOOD["reduce_mask"])
+        assert owner.core_shape == (4, 3)
+    return getattr(owner, name)(*arguments.values())
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_good_calls_are_good(kernel, name):
+    call(kernel, name, GOOD[name])
+
+
+@pytest.mark.parametrize(("name", "argument", "value", "sentence"), CALLS)
+def test_bad_calls_are_refused_in_words(kernel, name, argument, value, sentence):
+    with pytest.raises(ValueError, match=sentence.replace("^", r"\^")):
+        call(kernel, name, {**GOOD[name], argument: value})
+
+
+@pytest.mark.parametrize("name", set(GOOD) - {"expand_rows", "observe"})
+def test_numbers_that_lie_apart_are_read_all_the_same(kernel, name):
+    spread = {
+        key: wide(value) if isinstance(value, np.ndarray) else value
+        for key, value in GOOD[name].items()
+    }
+    same = [call(kernel, name, given) for given in (GOOD[name], spread)]
+    if isinstance(same[0], tuple):
+        for one, other in zip(*same, strict=True):
+            np.testing.assert_array_equal(one, other)
+    elif same[0] is not None:
+        np.testing.assert_array_equal(same[0].core_row_sums, same[1].core_row_sums)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i2"])
+def test_cells_at_odd_addresses_are_read(kernel, dtype):
+    values = np.arange(12).reshape(4, 3).astype(dtype)
+    memory = bytearray(b"." + values.tobytes())
+    odd = np.frombuffer(memory, dtype, offset=1).reshape(4, 3)
+    assert not odd.flags.aligned
+    for parts in ([part(odd)], [part(odd[:, k : k + 1]) for k in (0, 1, 2, 0)]):
+        sums, *_ = kernel.observe(parts, 1, 1, 1.0, 100, False)
+        expected = sum(p[0].sum(axis=1, dtype=float) for p in parts)
+        np.testing.assert_array_equal(sums[0], expected)
+
+
+def test_a_table_without_rows(kernel):
+    sums, is_wide, (ids, keys, counts, table), total, *_ = kernel.observe(
+        [part(np.ones((0, 70)))], 1, 2, 1.0, 100, False
+    )
+    assert sums.shape == (1, 0)
+    assert not is_wide
+    assert ids.shape == counts.shape == (0,)
+    assert keys.shape == (0, 2)
+    assert table.shape == (0, 70)
+    assert total == 0.0
+
+
+def test_a_core_without_lines(kernel):
+    reduced = kernel.reduce_pairs(
+        np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), None, 1
+    )
+    nothing = np.zeros(0)
+    assert reduced.core_shape == (0, 0)
+    assert reduced.scale(nothing, 1e-9, 5, 5)[2:] == (1, 0.0, True)
+    w, h, *_ = reduced.replay(nothing, nothing)
+    assert (w, h) == (1.0, 1.0)

@@ -1,0 +1,59 @@
+"""Which kernel is used, and on how many threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from a1gm import _kernel
+from a1gm.exceptions import SlowKernelWarning
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_numpy_kernel_can_be_chosen():
+    code = "import a1gm._kernel as k; print(k.is_compiled, k.kernel.__name__)"
+    assert run(code, A1GM_KERNEL="numpy").stdout.split() == [
+        "False",
+        "a1gm._kernel.reference",
+    ]
+    assert run(code, A1GM_KERNEL="").stdout.split()[0] == "True"
+
+
+def test_a_broken_kernel_is_told_once():
+    code = """
+import sys, warnings
+sys.modules["a1gm._kernel._native"] = None
+import numpy as np, a1gm
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        a1gm.fit(np.ones((2, 2)))
+print([w.category.__name__ for w in said])
+"""
+    result = run(code, A1GM_KERNEL="")
+    assert result.stdout.strip() == "['SlowKernelWarning']", result.stderr
+
+
+def test_say_if_slow_says_it_once(monkeypatch):
+    monkeypatch.setattr(_kernel, "_why_slow", "no compiler")
+    with pytest.warns(SlowKernelWarning, match=r"no compiler.*A1GM_KERNEL=numpy"):
+        _kernel.say_if_slow()
+    _kernel.say_if_slow()
+
+
+def test_threads_as_asked_for_and_at_least_one():
+    assert _kernel.threads_for(10**9, 3) == 3
+    assert _kernel.threads_for(10, None) >= 1
+    assert _kernel.threads_for(10**9, None) >= 1

@@ -1,0 +1,236 @@
+"""One pass over the rows: compiled against NumPy."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import (
+    TABLE_CELLS,
+    assert_same_observation,
+    native,
+    needs_native,
+    observe_both,
+    part,
+)
+from support.tables import make_table, tables
+
+from a1gm._base.bits import unpack_bits
+from a1gm._kernel import reference
+
+pytestmark = needs_native
+
+
+@given(tables(max_rows=40, max_cols=40, zeros=0.2))
+def test_observe_any_table(X):
+    assert_same_observation(*observe_both([part(X)]))
+
+
+@pytest.mark.parametrize("n_cols", [*range(1, 40), 63, 64, 65, 127, 128, 129, 200])
+def test_observe_any_width(n_cols):
+    X = make_table("at random", 70, n_cols, seed=n_cols, zeros=0.1)
+    assert_same_observation(*observe_both([part(X)]))
+    if n_cols > 8:  # below, patterns repeat, and the wide form is a matter of taste
+        assert_same_observation(*observe_both([part(X)], cells=0))
+
+
+@given(
+    widths=st.lists(st.integers(1, 35), min_size=1, max_size=3),
+    n_groups=st.integers(1, 2),
+    bad=st.sampled_from([0.0, np.nan, np.inf, -np.inf, -1.0]),
+    n_bad=st.integers(0, 3),
+    seed=st.integers(0, 1000),
+)
+def test_long_tables_with_few_holes(widths, n_groups, bad, n_bad, seed):
+    """Complete rows are read in a shorter way, until a cell shows that they are not."""
+    rng = np.random.default_rng(seed)
+    tables = [rng.random((400, width)) for width in widths]
+    for _ in range(n_bad):
+        X = tables[rng.integers(len(tables))]
+        X[rng.integers(150, 400), rng.integers(X.shape[1])] = bad
+    groups = [k % n_groups for k in range(len(tables))]
+    parts = [part(X, group=g) for X, g in zip(tables, groups, strict=True)]
+    got, expected = observe_both(parts, n_groups=n_groups)
+    if np.isinf(bad):  # the sums are of no use
+        got, expected = got[5:], expected[5:]
+        assert [tuple(fault) for fault in got] == [tuple(fault) for fault in expected]
+    else:
+        assert_same_observation(got, expected)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["few patterns", "at random", "complete"])
+def test_observe_gives_the_same_for_any_number_of_threads(kind, n_threads):
+    X = make_table(kind, 60_000, 12, seed=5)
+    X[::7001, 3] = np.nan
+    options = (1.0, TABLE_CELLS, False)
+    one = native.observe([part(X)], 1, 1, *options)
+    many = native.observe([part(X)], 1, n_threads, *options)
+    assert_same_observation(many, one)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_wide_form_for_any_number_of_threads(n_threads):
+    X = make_table("at random", 2_000, 300, seed=6, zeros=0.05)
+    got, expected = observe_both([part(X)], n_threads=n_threads, cells=10_000)
+    assert got[1]
+    assert_same_observation(got, expected)
+
+
+def test_keep_table_overrules_the_wide_form():
+    X = make_table("at random", 500, 70, seed=6)
+    wide = native.observe([part(X)], 1, 1, 1.0, 100, False)
+    kept = native.observe([part(X)], 1, 1, 1.0, 100, True)
+    assert wide[1]
+    assert not kept[1]
+    assert_same_observation(kept, reference.observe([part(X)], 1, 1, 1.0, 100, True))
+
+
+@pytest.mark.parametrize("n_patterns", [256, 257, 65_536, 65_537])
+def test_pattern_numbers_of_every_width(n_patterns):
+    n_cols = 17
+    keys = np.arange(n_patterns, dtype=np.uint32)[:, None]
+    observed = ((keys >> np.arange(n_cols, dtype=np.uint32)) & 1).astype(bool)
+    X = np.where(observed, 1.0 + np.arange(n_cols), np.nan)
+    found = native.observe([part(X)], 1, 2, 1.0, 1 << 30, True)
+    ids, packed, counts, sums = found[2]
+    np.testing.assert_array_equal(ids, np.arange(n_patterns))
+    np.testing.assert_array_equal(packed.ravel(), np.arange(n_patterns))
+    np.testing.assert_array_equal(counts, 1)
+    np.testing.assert_array_equal(sums, np.nan_to_num(X))
+
+
+def _mix(x: int) -> int:
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 % 2**64
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def _unmix(x: int) -> int:
+    x ^= (x >> 31) ^ (x >> 62)
+    x = x * pow(0x94D049BB133111EB, -1, 2**64) % 2**64
+    x ^= (x >> 27) ^ (x >> 54)
+    x = x * pow(0xBF58476D1CE4E5B9, -1, 2**64) % 2**64
+    return x ^ (x >> 30) ^ (x >> 60)
+
+
+def test_patterns_with_colliding_hashes_do_not_merge():
+    # The kernel's hash is h = mix(h + c + word): for any first word there is a
+    # second word that gives the hash we want.
+    c = 0x9E3779B97F4A7C15
+    wanted = 0x123456789ABCDEF0
+    rng = np.random.default_rng(8)
+    words = []
+    for first in rng.integers(0, 2**63, 300, dtype=np.uint64).tolist():
+        second = (_unmix(wanted) - c - _mix((c + first) % 2**64)) % 2**64
+        assert _mix((_mix((c + first) % 2**64) + c + second) % 2**64) == wanted
+        words.append((first, second))
+    keys = np.array(words, dtype=np.uint64)
+    observed = unpack_bits(keys, 128)
+    X = np.where(observed, rng.uniform(1.0, 2.0, observed.shape), np.nan)
+    X = np.vstack([X, X])
+    got, expected = observe_both([part(X)])
+    assert len(got[2][1]) == 300
+    assert_same_observation(got, expected)
+
+
+@pytest.mark.parametrize("shape", [(100_000, 3), (7, 30_000), (3_000, 90)])
+def test_sums_are_no_worse_than_pairwise(shape):
+    rng = np.random.default_rng(9)
+    X = rng.uniform(0.0, 1.0, shape) * 10.0 ** rng.integers(-8, 8, shape)
+    row_sums, _, (_, _, _, sums), *_ = native.observe(
+        [part(X)], 1, 2, 1.0, TABLE_CELLS, True
+    )
+    for got, lines, numpy_sums in (
+        (row_sums[0], X, X.sum(axis=1)),
+        (sums[0], X.T, np.ascontiguousarray(X.T).sum(axis=1)),
+    ):
+        exact = np.array([math.fsum(line) for line in lines[:200]])
+        ours = np.abs(got[:200] - exact) / exact
+        pairwise = np.abs(numpy_sums[:200] - exact) / exact
+        assert ours.max() <= max(2.0 * pairwise.max(), 4e-16)
+
+
+def test_sums_of_float32_are_made_in_float64():
+    X = np.full((200_000, 2), 0.1, np.float32)
+    _, _, (_, _, _, sums), *_ = native.observe([part(X)], 1, 2, 1.0, TABLE_CELLS, True)
+    np.testing.assert_allclose(sums[0], 200_000 * float(np.float32(0.1)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, -1.0, -1e-300])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_first_bad_cell_is_named(bad, n_threads, order):
+    X = np.ones((120_000, 6), order=order)
+    X[50_001, 4] = X[50_001, 2] = X[110_000, 0] = bad
+    X[7, 5] = np.nan
+    got = native.observe([part(X)], 1, n_threads, 1.0, TABLE_CELLS, False)
+    negative, infinite = got[5:]
+    found = infinite if np.isinf(bad) else negative
+    assert found == (3, 50_001, 2, bad)
+    assert (negative if np.isinf(bad) else infinite)[0] == 0
+
+
+@given(tables(max_rows=20, max_cols=20), st.integers(0, 2**31))
+def test_bad_cells_are_counted_alike(X, seed):
+    rng = np.random.default_rng(seed)
+    bad = rng.choice([np.inf, -np.inf, -2.0], X.shape)
+    X = np.where(rng.random(X.shape) < 0.1, bad, X)
+    got, expected = observe_both([part(X)])
+    assert tuple(got[5]) == tuple(expected[5])
+    assert tuple(got[6]) == tuple(expected[6])
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (1, 2), (5000, 70)])
+def test_overflow_is_told(shape):
+    X = np.full(shape, 1.7e308)
+    for cells in (TABLE_CELLS, 0):
+        got, expected = observe_both([part(X)], cells=cells)
+        assert got[4]
+        assert expected[4]
+
+
+def test_the_interpreter_is_free_during_the_pass():
+    X = np.ones((1_000_000, 10))
+    done = threading.Event()
+    ticks = 0
+
+    def run():
+        for _ in range(3):
+            native.observe([part(X)], 1, 1, 1.0, TABLE_CELLS, False)
+        done.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+    thread.join()
+    assert ticks > 100
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_expand_rows(dtype, n_threads):
+    rng = np.random.default_rng(11)
+    sums = rng.uniform(size=400_000)
+    ids = rng.integers(0, 200, len(sums)).astype(dtype)
+    scale = rng.uniform(size=200)
+    got, expected = sums.copy(), sums.copy()
+    native.expand_rows(got, ids, scale, n_threads)
+    reference.expand_rows(expected, ids, scale, 1)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_a_group_whose_sum_overflows_is_reported():
+    X, Z = np.full((3, 4), 1e300), np.full((3, 4), 1.0)
+    Z[1] = 1e308
+    parts = [(X, None, None, 0, 0), (Z, None, None, 0, 1)]
+    *_, overflow, _, infinite = native.observe(parts, 2, 1, 1.0, TABLE_CELLS, False)
+    assert overflow
+    assert infinite[0] == 0

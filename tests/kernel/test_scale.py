@@ -1,0 +1,127 @@
+"""Scaling and solving: compiled against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import (
+    native,
+    needs_native,
+    part,
+    solve_core,
+    statistics_of,
+)
+from support.tables import make_table, tables
+
+from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._kernel import reference
+
+pytestmark = needs_native
+
+
+@pytest.mark.parametrize("kind", ["at random", "banded", "mostly missing"])
+@pytest.mark.parametrize("budget", [1, 5, 12, 200])
+def test_scaling_sweeps_agree(kind, budget):
+    X = make_table(kind, 25, 20, seed=13)
+    keys, sums = statistics_of(X)
+    got, expected = native.reduce_table(keys, sums), reference.reduce_table(keys, sums)
+    results = []
+    for reduced in (got, expected):
+        C = reduced.core_col_sums
+        w, h, n, gap, done = reduced.scale(np.ones(len(C)), 1e-9, budget, 60)
+        results.append((np.sort(w), np.sort(h), n, gap, done))
+    (w, h, n, gap, done), (w2, h2, n2, gap2, done2) = results
+    assert (n, done) == (n2, done2)
+    assert gap == pytest.approx(gap2, rel=1e-6, abs=1e-14)
+    np.testing.assert_allclose(w, w2, rtol=1e-9)
+    np.testing.assert_allclose(h, h2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("m", [5, 8, 23, 64, 65, 256, 257])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_solve_wide_tables(m, n_threads):
+    X = make_table("at random", 300, m, seed=m)
+    X[:, 0] = X[0] = 1.0
+    X[1:, 1] = 2.0  # no row of one cell
+    bits, sums = pack_bits(~np.isnan(X)), np.nan_to_num(X)
+    margins = sums.sum(axis=1), sums.sum(axis=0)
+    found = native.solve_wide(bits, *margins, 1e-10, 60, n_threads)
+    if m > 256:
+        assert found is None
+        return
+    w, scale, h, n_iter, gap = found
+    fitted = np.where(np.isnan(X), 0.0, np.outer(w, h))
+    np.testing.assert_allclose(fitted.sum(axis=1), margins[0], rtol=1e-10)
+    np.testing.assert_allclose(fitted.sum(axis=0), margins[1], rtol=1e-9)
+    np.testing.assert_allclose(scale * margins[0], w)
+    assert h.sum() == pytest.approx(1.0)
+    assert 0 < n_iter <= 60
+    assert gap <= 1e-10
+
+
+def test_solve_wide_leaves_other_tables_alone():
+    full = np.ones((6, 4), bool)
+    halves, leaf = full.copy(), full.copy()
+    halves[:3, :2] = halves[3:, 2:] = False
+    leaf[2, 1:] = False
+    for mask in (halves, leaf):
+        margins = mask.sum(axis=1).astype(float), mask.sum(axis=0).astype(float)
+        bits = pack_bits(mask)
+        assert native.solve_wide(bits, *margins, 1e-10, 60, 1) is None
+    # Nor tables that sweeps would take too long for, or with an empty line.
+    margins = [full.sum(axis=axis).astype(float) for axis in (1, 0)]
+    assert native.solve_wide(pack_bits(full), *margins, 1e-10, 60, 1)
+    margins[0][0] = 0.0
+    assert native.solve_wide(pack_bits(full), *margins, 1e-10, 60, 1) is None
+
+
+def test_sums_over_listed_holes_do_not_cancel():
+    # Nearly everything of a row's weight is in the hole it misses: the sum over its
+    # observed cells must not be taken as total minus hole.
+    n = 12
+    observed = ~np.eye(n, dtype=bool)
+    truth = np.outer(np.ones(n), np.r_[1e20, np.ones(n - 1)])
+    X = np.where(observed, truth, np.nan)
+    keys, sums = statistics_of(X)
+    reduced = native.reduce_table(keys, sums)
+    assert reduced.core_mask[2]
+    w, h, *_ = solve_core(reduced)
+    np.testing.assert_allclose(np.outer(w, h), truth, rtol=1e-10)
+
+
+@given(tables(max_rows=30, max_cols=12))
+def test_solve_plain_tables(X):
+    keys, sums = statistics_of(X)
+    found = native.solve_plain(keys, sums, 1e-12, 500)
+    if found is None:  # zeros, several blocks, or slow to scale
+        return
+    w, _, h, _, gap = found
+    fitted = np.where(unpack_bits(keys, X.shape[1]), np.outer(w, h), 0.0)
+    np.testing.assert_allclose(fitted.sum(axis=1), sums.sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(fitted.sum(axis=0), sums.sum(axis=0), rtol=1e-9)
+    assert gap <= 1e-12
+
+
+@given(st.integers(1, 40), st.integers(1, 80), st.integers(0, 99), st.booleans())
+def test_solve_nested_tables(n, m, seed, is_plain):
+    rng = np.random.default_rng(seed)
+    order, reach = rng.permutation(m), rng.integers(0, m + 1, n)
+    X = rng.random((n, m)) + 0.1
+    X[order >= reach[:, None]] = np.nan
+    values = X if is_plain else np.asfortranarray(X.astype(np.float32))
+    bits, col_sums = pack_bits(~np.isnan(X)), np.nansum(values, axis=0, dtype=float)
+    given_ = (bits, [part(values)], col_sums, 1.0, 2)
+    got, expected = native.solve_nested(*given_), reference.solve_nested(*given_)
+    assert (got is None) == (expected is None) == (reach.max() == 0)
+    if got is not None:
+        np.testing.assert_allclose(got[0], expected[0], rtol=1e-9)
+        np.testing.assert_allclose(got[1], expected[1], rtol=1e-9)
+
+
+def test_solve_nested_leaves_other_tables_alone():
+    X = np.where(np.eye(4, dtype=bool), 1.0, np.nan)
+    for kernel in (native, reference):
+        bits = pack_bits(~np.isnan(X))
+        assert kernel.solve_nested(bits, [part(X)], np.ones(4), 1.0, 1) is None

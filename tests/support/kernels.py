@@ -1,0 +1,63 @@
+"""Both kernels on the same table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from a1gm._kernel import reference
+
+try:
+    from a1gm._kernel import _native as native
+except ImportError:  # the tests that need it are skipped
+    native = None
+
+needs_native = pytest.mark.skipif(native is None, reason="needs the compiled kernel")
+SAME = 1e-12  # sums of a few thousand cells: rounding only
+TABLE_CELLS = 1 << 18
+
+
+def part(values, mask=None, validity=None, offset=0, group=0):
+    return (values, mask, validity, offset, group)
+
+
+def observe_both(parts, *, n_groups=1, n_threads=1, scale=1.0, cells=TABLE_CELLS):
+    options = (n_groups, n_threads, scale, cells, False)
+    return native.observe(parts, *options), reference.observe(parts, *options)
+
+
+def assert_same_observation(got, expected):
+    np.testing.assert_allclose(got[0], expected[0], rtol=SAME)
+    assert got[1] == expected[1]
+    if got[1]:
+        for mine, theirs in zip(got[2][:2], expected[2][:2], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_allclose(got[2][2], expected[2][2], rtol=SAME)
+        assert got[2][3] == expected[2][3]
+    else:
+        for mine, theirs in zip(got[2][:3], expected[2][:3], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_allclose(got[2][3], expected[2][3], rtol=SAME)
+    assert got[3] == pytest.approx(expected[3], rel=SAME)
+    assert got[4] == expected[4]
+    for mine, theirs in zip(got[5:], expected[5:], strict=True):
+        assert tuple(mine) == tuple(theirs)
+
+
+def statistics_of(X):
+    _, _, found, *_ = reference.observe(
+        [(X, None, None, 0, 0)], 1, 1, 1.0, TABLE_CELLS, True
+    )
+    _, keys, _, sums = found
+    return keys, sums
+
+
+def solve_core(reduced):
+    """Both kernels' cores, solved by the kernel's own scaling."""
+    if reduced.core_shape[0] == 0:
+        nothing = np.zeros(0)
+        return reduced.replay(nothing, nothing)
+    C = reduced.core_col_sums
+    w, h, _, gap, done = reduced.scale(C / C.max(), 1e-13, 20_000, 20_000)
+    assert done or gap < 1e-12
+    return reduced.replay(w, h)
