@@ -11,11 +11,10 @@ import numpy as np
 
 from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm._result.new_rows import Placed
-from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources import Source
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.new_rows import place_rows
+from a1gm.nmmf.new_rows import RowsOfTable, place_rows
 from a1gm.nmmf.passive import joint_components
 from a1gm.nmmf.shared_fit import SharedFit
 
@@ -140,16 +139,16 @@ def fitted_table(fit: NMMFFit, name: str) -> SharedTable | None:
 
 def place_new_rows(fit: NMMFFit, x: Source, z: Source | None) -> Placed:
     """Place rows of X, with their rows of Z if there are any, by the fit's columns."""
-    shares, tables, factors, labels = fit._shares, [], [], []
+    shares, given = fit._shares, []
     for name, source in (("X", x), ("Z", z)):
         fitted = fitted_table(fit, name)
         if source is not None and fitted is not None:
-            tables.append(replace(fitted, source=source))
-            factors.append(shares.col_factor[fitted.col_set])
-            labels.append(shares.col_component[fitted.col_set])
-    n = joint_components(fit._solution).n
-    graph = ColumnGraph.of_blocks(np.concatenate(labels), n)
-    return place_rows(tables, factors, graph)
+            c = fitted.col_set
+            table = replace(fitted, source=source)
+            given.append(
+                RowsOfTable(table, shares.col_factor[c], shares.col_component[c])
+            )
+    return place_rows(given, joint_components(fit._solution).n)
 
 
 class RelationsFit(SharedFit):
