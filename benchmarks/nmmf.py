@@ -21,7 +21,7 @@ import a1gm
 
 RESULTS = Path(__file__).parent / "results" / "nmmf.csv"
 # A grid of weights takes 3 fits when a kernel of its own sweeps all pairs together; the
-# 6 allowed here are what one batch of matrix products needs, a third of the code.
+# 6 allowed here are what one batch of matrix products needs, with half of the code.
 FIT_LIMIT, TUNE_LIMIT = 2.0, 6.0
 NO_HOLES, PATTERNS = "no holes", "16 patterns of holes"
 AT_RANDOM = "10 % at random in all tables"

@@ -39,46 +39,6 @@ def test_scaling_sweeps_agree(kind, budget):
     np.testing.assert_allclose(h, h2, rtol=1e-9)
 
 
-@given(
-    n=st.integers(1, 60),
-    m=st.integers(1, 70),
-    n_problems=st.integers(1, 40),
-    holes=st.sampled_from([0.0, 0.2, 0.7]),
-    n_threads=st.integers(1, 3),
-    seed=st.integers(0, 1000),
-)
-def test_scale_many_margins_together(n, m, n_problems, holes, n_threads, seed):
-    rng = np.random.default_rng(seed)
-    mask = rng.random((n, m)) >= holes
-    mask[0] = mask[:, 0] = True
-    second = int(rng.integers(n + 1))
-    one, two = (np.where(mask, rng.random((n, m)) + 0.1, 0.0) for _ in range(2))
-    sums = np.stack([one.sum(axis=1), two.sum(axis=1)], axis=1)
-    coef = rng.choice([0.0, 0.5, 3.0], (4, n_problems))
-    coef[0] += 0.1
-    ahead, behind = slice(second), slice(second, n)
-    col_sums = sum(
-        coef[2 * k + c][:, None] * (one, two)[c][lines].sum(axis=0)
-        for k, lines in enumerate((ahead, behind))
-        for c in range(2)
-    )
-    if not (col_sums.max(axis=1) > 0).all():
-        return
-    bits = pack_bits(mask)
-    start = col_sums / col_sums.max(axis=1, keepdims=True)
-    given_ = (bits, sums, second, coef, col_sums, start, 1e-10, 500, n_threads)
-    (h, gap), (expected_h, expected_gap) = (
-        k.scale_together(*given_) for k in (native, reference)
-    )
-    np.testing.assert_array_equal(gap <= 1e-10, expected_gap <= 1e-10)
-    done = gap <= 1e-10
-    scale = h[done].max(axis=1, keepdims=True)
-    expected_scale = expected_h[done].max(axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        h[done] / scale, expected_h[done] / expected_scale, rtol=1e-6, atol=1e-12
-    )
-
-
 @pytest.mark.parametrize("m", [5, 8, 23, 64, 65, 256, 257])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_solve_wide_tables(m, n_threads):
@@ -115,23 +75,6 @@ def test_solve_wide_leaves_other_tables_alone():
     assert native.solve_wide(pack_bits(full), *margins, 1e-10, 60, 1)
     margins[0][0] = 0.0
     assert native.solve_wide(pack_bits(full), *margins, 1e-10, 60, 1) is None
-
-
-def test_scale_together_does_not_subtract_what_would_cancel():
-    """One column holds nearly all; a line that misses it must keep its digits."""
-    mask = np.ones((4, 3), bool)
-    mask[3, 0] = False
-    X = np.array([[1e12, 1, 2], [1e12, 2, 1], [1e12, 1, 1], [0, 3, 4]])
-    sums = np.stack([X.sum(axis=1), np.zeros(4)], axis=1)
-    coef = np.array([[1.0], [0.0], [0.0], [0.0]])
-    col_sums = X.sum(axis=0)[None]
-    bits = pack_bits(mask)
-    h, gap = native.scale_together(
-        bits, sums, 4, coef, col_sums, col_sums / col_sums.max(), 1e-9, 100, 1
-    )
-    assert gap[0] <= 1e-9
-    w = sums[:, 0] / (mask @ h[0])
-    np.testing.assert_allclose((mask * np.outer(w, h[0])).sum(axis=0), X.sum(axis=0))
 
 
 def test_sums_over_listed_holes_do_not_cancel():

@@ -17,6 +17,7 @@ from a1gm.exceptions import (
 )
 from a1gm.nmmf.tune import grid
 from a1gm.nmmf.tune import hidden as hiding
+from a1gm.nmmf.tune.sweeps import scale_together
 
 
 def made(seed=0, shape=(200, 12, 5, 4), holes=0.2, counts=2.0):
@@ -236,3 +237,29 @@ def test_the_default_tolerance_is_far_below_the_differences_of_scores():
     X, Y, Z = made(14)
     loose, tight = a1gm.tune_nmmf(X, Y, Z), a1gm.tune_nmmf(X, Y, Z, tol=1e-11)
     np.testing.assert_allclose(loose.scores, tight.scores, rtol=1e-4)
+
+
+def test_many_margins_of_one_mask_are_met_together():
+    rng = np.random.default_rng(3)
+    mask = rng.random((40, 9)) < 0.7
+    mask[0] = mask[:, 0] = True
+    tables = np.where(mask, rng.random((5, 40, 9)) + 0.1, 0.0)
+    tables[1, :, 8] = tables[2, 30:] = 0.0  # a column, and rows, of zeros
+    row_sums, col_sums = tables.sum(axis=2), tables.sum(axis=1)
+    P = mask.astype(float)
+    h, gap = scale_together(P, row_sums, col_sums, tol=1e-10, max_sweeps=500)
+    assert (gap <= 1e-10).all()
+    w = row_sums / (h @ P.T)
+    np.testing.assert_allclose(h * (w @ P), col_sums, rtol=1e-9)
+
+
+def test_sweeps_do_not_subtract_what_would_cancel():
+    """One column holds nearly all; a row that misses it must keep its digits."""
+    mask = np.ones((4, 3))
+    mask[3, 0] = 0.0
+    X = np.array([[1e12, 1, 2], [1e12, 2, 1], [1e12, 1, 1], [0, 3, 4]])
+    sums = X.sum(axis=1)[None], X.sum(axis=0)[None]
+    h, gap = scale_together(mask, *sums, tol=1e-9, max_sweeps=100)
+    assert gap[0] <= 1e-9
+    w = sums[0][0] / (mask @ h[0])
+    np.testing.assert_allclose((mask * np.outer(w, h[0])).sum(axis=0), X.sum(axis=0))

@@ -13,7 +13,6 @@
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
 #include "reduce/peel.hpp"
-#include "scale/many_margins.hpp"
 #include "scale/nested.hpp"
 #include "scale/solve.hpp"
 #include "scale/sweeps.hpp"
@@ -238,38 +237,6 @@ nb::object solve_nested(Given given_bits, const nb::list& entries, Given given_c
   return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));
 }
 
-nb::tuple scale_many(Given given_bits, Given given_sums, int64_t second,
-                     Given given_coef, Given given_col_sums, Given given_start,
-                     double tol, int64_t max_sweeps, int n_threads) {
-  Matrix<uint64_t> bits(given_bits, "bits");
-  Matrix<double> sums(given_sums, "sums"), coef(given_coef, "coef");
-  Matrix<double> col_sums(given_col_sums, "col_sums"), start(given_start, "start");
-  const int64_t n_problems = col_sums.rows(), m = col_sums.cols();
-  require(m >= 1, "col_sums must have at least one column");
-  const BitMask mask = mask_of(bits, m);
-  require(sums.rows() == mask.n && sums.cols() == 2, "sums must be two numbers per row");
-  require(second >= 0 && second <= mask.n, "second must be a number of rows");
-  require(coef.rows() == 4 && coef.cols() == n_problems,
-          "coef must be four numbers per problem");
-  require(start.rows() == n_problems && start.cols() == m,
-          "start must be of the shape of col_sums");
-  check_sweeps(tol, max_sweeps);
-  require(max_sweeps >= 1, "max_sweeps must be at least 1");
-  check_threads(n_threads);
-  const auto n_factors = static_cast<size_t>(n_problems * m);
-  auto [h, h_array] =
-      new_array<double>({static_cast<size_t>(n_problems), static_cast<size_t>(m)});
-  auto [gap, gap_array] = new_array<double>({static_cast<size_t>(n_problems)});
-  std::copy_n(start.data(), n_factors, h);
-  const ManyMargins margins{sums.data(), coef.data(), second};
-  const double* C = col_sums.data();
-  {
-    nb::gil_scoped_release release;
-    scale_together(mask, margins, C, n_problems, h, gap, tol, max_sweeps, n_threads);
-  }
-  return nb::make_tuple(h_array, gap_array);
-}
-
 // ------------------------------------------------------------------------ the core
 nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sweeps,
                      int64_t patience, int n_threads) {
@@ -342,9 +309,6 @@ NB_MODULE(_native, m) {
   m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
   m.def("reduce_pairs", &reduce_pairs, nb::arg("ptr"), nb::arg("cols"),
         nb::arg("sums"), nb::arg("weights").none(), nb::arg("n_cols"));
-  m.def("scale_together", &scale_many, nb::arg("bits"), nb::arg("sums"),
-        nb::arg("second"), nb::arg("coef"), nb::arg("col_sums"), nb::arg("start"),
-        nb::arg("tol"), nb::arg("max_sweeps"), nb::arg("n_threads"));
   nb::class_<Reduced>(m, "Reduced")
       .def_prop_ro("core_shape",
                    [](const Reduced& r) {

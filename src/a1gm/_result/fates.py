@@ -142,14 +142,20 @@ class Lines:
         Component of some lines (a slice or numbers); NOTHING, or ZEROS.
     label : ndarray of int32
         Component of each column of the statistics.
+    touching : callable, optional
+        Components in which a line observes something, where the statistics are of one
+        table among several that share its lines.
     """
 
     statistics: Statistics
     component: Callable[[slice | Ints], SmallInts]
     label: SmallInts
+    touching: Callable[[int], Ints] | None = None
 
     def touched(self, line: int) -> Ints:
         """Components in which a line observes something."""
+        if self.touching is not None:
+            return self.touching(line)
         observed = self.statistics.observed_lines(slice(line, line + 1))[0]
         return np.unique(self.label[observed])
 

@@ -39,6 +39,7 @@ from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.messages import (
     text_of_empty_lines,
+    text_of_gap,
     text_of_left_cells,
     text_of_unknown_cells,
     text_of_zeros,
@@ -552,12 +553,8 @@ class RankOneFit:
     def _say_what_is_unknown(self, voice: Voice) -> None:
         """Warn of a poor certificate, empty rows and columns, and unknown cells."""
         if self._solved.factors.gap > self.tol and not self.converged:
-            warn_user(
-                f"The fit stopped after {counted(self.n_iter, 'iteration')} with a "
-                f"certificate of {self.certificate:.2g}, above tol={self.tol:g}. Raise "
-                "max_iter (or tol).",
-                voice.convergence,
-            )
+            text = text_of_gap(self.n_iter, self.certificate, self.tol)
+            warn_user(text, voice.convergence)
         if self._is_plain or not voice.tells_of_cells:
             return
         names = voice.names or LabelNames(self.row_labels, self.col_labels)

@@ -9,11 +9,20 @@ from a1gm._base.words import counted, first_place
 
 __all__ = [
     "text_of_empty_lines",
+    "text_of_gap",
     "text_of_left_cells",
     "text_of_unknown_cells",
     "text_of_unplaced_rows",
     "text_of_zeros",
 ]
+
+
+def text_of_gap(n_iter: int, certificate: float, tol: float) -> str:
+    """Say that the budget ended before the certificate was reached."""
+    return (
+        f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate of "
+        f"{certificate:.2g}, above tol={tol:g}. Raise max_iter (or tol)."
+    )
 
 
 def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,16 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
-from a1gm._result.messages import text_of_unknown_rows
 from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
-from a1gm.estimators._checks import Features, check_same_features, output_dtype
+from a1gm.estimators._checks import (
+    EstimatorConvergenceWarning,
+    Features,
+    check_same_features,
+    output_dtype,
+)
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
-from a1gm.nmmf.fit import fit_nmmf
-from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.new_rows import NewRows, shared_row_factors
+from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
 from a1gm.nmmf.read import read_side, read_table
-from a1gm.nmmf.result import NMMFFit, fitted_table
+from a1gm.nmmf.result import NMMFFit, fitted_table, place_new_rows
 
 __all__ = ["RankOneNMMF"]
 
@@ -149,15 +150,14 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         self._validate_params()
         _refuse_table_as_target(y, X)
-        fit = fit_nmmf(
-            X,
-            Y,
-            Z,
-            alpha=self.alpha,
-            beta=self.beta,
+        fit = fit_layout(
+            lay_out_nmmf(X, Y, Z, alpha=self.alpha, beta=self.beta),
+            NMMFFit,
             tol=self.tol,
             max_iter=self.max_iter,
             n_threads=self.n_threads,
+            on_undetermined="warn",
+            convergence=EstimatorConvergenceWarning,
         )
         features = Features(self, X)
         # State is set only now: a fit that failed has changed nothing.
@@ -206,19 +206,13 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         source = read_table(X, "X")
         check_same_features(self, X)
-        x, z = fitted_table(self._fit, "X"), self._read_z(Z, source)
-        assert x is not None
-        fit, blocks = self._fit, self._fit.blocks
-        tables = [NewRows(replace(x, source=source), fit.h, blocks["h"])]
-        if z is not None:
-            tables.append(NewRows(z, fit.b, blocks["b"]))
-        factors = shared_row_factors(tables)
-        unknown = np.flatnonzero(np.isnan(factors))
-        if len(unknown):
-            warn_user(text_of_unknown_rows(unknown.tolist()), EmptyLineWarning)
-        return factors.astype(output_dtype(X, source), copy=False)[:, None]
+        placed = place_new_rows(self._fit, source, self._read_z(Z, source))
+        text = placed.unplaced()
+        if text:
+            warn_user(text, EmptyLineWarning)
+        return placed.factors.astype(output_dtype(X, source), copy=False)[:, None]
 
-    def _read_z(self, Z: Any, x: Source) -> SharedTable | None:
+    def _read_z(self, Z: Any, x: Source) -> Source | None:
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None
@@ -238,7 +232,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names, known = source.col_labels, fitted.source.col_labels
         check_same_labels("column", names, known, "Z", "the fit")
         check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
-        return replace(fitted, source=source)
+        return source
 
     # -------------------------------------------------------------- fitted attributes
     def _solution(self) -> NMMFFit:

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._observe.one_pass import Observation
-from a1gm._observe.statistics import TableStatistics
+from a1gm._observe.observation import Observation
+from a1gm._observe.statistics import PatternStatistics
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.layout import Layout
 
@@ -79,7 +79,7 @@ def common_exponent(
 def _is_moderate(seen: Observation, weight: float) -> bool:
     """Whether all sums of a row set are well within range; False when in doubt."""
     statistics = seen.statistics
-    if isinstance(statistics, TableStatistics):  # 0 stands for what is missing, too
+    if isinstance(statistics, PatternStatistics):  # 0 stands for what is missing, too
         least = statistics.sums.min(where=statistics.sums > 0.0, initial=MODERATE)
     else:
         least = min(statistics.col_sums.min(), seen.row_sums.min())
@@ -96,7 +96,7 @@ def _sums_of_table(layout: Layout, seen: Observation, r: int, k: int) -> Floats:
     widths = [table.n_cols for table in layout.of_rows(r)]
     own = slice(sum(widths[:k]), sum(widths[: k + 1]))
     statistics = seen.statistics
-    if isinstance(statistics, TableStatistics):
+    if isinstance(statistics, PatternStatistics):
         return statistics.sums[:, own].ravel()
     rows = seen.row_sums[k if len(seen.row_sums) > 1 else 0]
     return np.concatenate((statistics.col_sums[own], rows))

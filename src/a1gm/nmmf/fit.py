@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import OnUndetermined
 from a1gm._sources import Source
-from a1gm.exceptions import ParameterError, WeightsError
+from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.join import join
 from a1gm.nmmf.layout import Layout, check_passive_sets, lay_out
 from a1gm.nmmf.observe import observe_row_sets
@@ -248,8 +248,12 @@ def fit_layout(
     max_iter: int,
     n_threads: int | None,
     on_undetermined: OnUndetermined,
+    convergence: type[Warning] = ConvergenceWarning,
 ) -> Result:
-    """Observe the tables, solve their joint table and share its factors out."""
+    """Observe the tables, solve their joint table and share its factors out.
+
+    ``convergence`` is the warning of a poor certificate.
+    """
     check_options(
         tol=tol,
         max_iter=max_iter,
@@ -268,5 +272,5 @@ def fit_layout(
     rows = row_factors_of_sets(solution, n_threads)
     shares = share_factors(layout, seen, solution, rows)
     fit = kind(layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined)
-    warn_of_unknown(fit)
+    warn_of_unknown(fit, convergence)
     return fit

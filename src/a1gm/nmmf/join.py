@@ -7,19 +7,19 @@ rows are the patterns of each row set; where almost every row has its own, all r
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from a1gm._base.bits import pack_bits
 from a1gm._base.types import Bools, Floats, Ints, Words
-from a1gm._observe.one_pass import Observation
+from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import (
+    MaskStatistics,
     PairStatistics,
+    PatternStatistics,
     Statistics,
-    TableStatistics,
-    WideStatistics,
-    line_blocks,
 )
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
@@ -61,14 +61,14 @@ class JointTable:
         if not self.is_plain:
             return self.pairs()
         if any(
-            isinstance(self.seen[r].statistics, WideStatistics) for r in self.patterns
+            isinstance(self.seen[r].statistics, MaskStatistics) for r in self.patterns
         ):
             return self._wide()
         found = [self._placed(r) for r in self.patterns]
         if len(found) == 1:
-            return TableStatistics(*found[0])
+            return PatternStatistics(*found[0])
         keys, counts, sums = (np.concatenate(p) for p in zip(*found, strict=True))
-        return TableStatistics(keys, counts, sums)
+        return PatternStatistics(keys, counts, sums)
 
     def own_columns(self, r: int) -> tuple[Ints, Ints, Floats]:
         """Columns of a row set that take part: own place, joint place and weight."""
@@ -86,22 +86,23 @@ class JointTable:
     def _placed(self, r: int) -> tuple[Words, Ints, Floats]:
         """Patterns and weighted sums of a row set among the joint columns."""
         statistics = self.seen[r].statistics
-        assert isinstance(statistics, TableStatistics)
+        assert isinstance(statistics, PatternStatistics)
         own, joint, weight = self.own_columns(r)
         if len(own) == self.n_cols == statistics.n_cols and (own == joint).all():
             return statistics.keys, statistics.counts, statistics.sums * weight
         n = statistics.n_lines
         observed, sums = np.zeros((n, self.n_cols), bool), np.zeros((n, self.n_cols))
-        observed[:, joint] = statistics.observed[:, own]
+        every = statistics.observed_lines(slice(0, n))
+        observed[:, joint] = every[:, own]
         sums[:, joint] = statistics.sums[:, own] * weight
         return pack_bits(observed), statistics.counts, sums
 
-    def _wide(self) -> WideStatistics:
+    def _wide(self) -> MaskStatistics:
         bits, positive, row_sums = [], [], []
         col_sums = np.zeros(self.n_cols)
         for r in self.patterns:
             statistics = statistics_of(self.seen[r])
-            if isinstance(statistics, TableStatistics):
+            if isinstance(statistics, PatternStatistics):
                 keys, _, sums = self._placed(r)
                 bits.append(keys)
                 positive.append(pack_bits(sums > 0.0))
@@ -119,7 +120,7 @@ class JointTable:
             row_sums.append(self.row_sums(r))
             col_sums[joint] += statistics.col_sums[own] * weight
         all_bits, all_positive = np.concatenate(bits), np.concatenate(positive)
-        return WideStatistics(
+        return MaskStatistics(
             all_bits,
             None if np.array_equal(all_bits, all_positive) else all_positive,
             np.concatenate(row_sums),
@@ -131,8 +132,8 @@ class JointTable:
         if len(own) == self.n_cols == n_own and (own == joint).all():
             return bits
         words = np.zeros((len(bits), -(-self.n_cols // 64)), np.uint64)
-        own_bits = WideStatistics(bits, None, np.zeros(0), np.zeros(n_own))
-        for patterns, cells in line_blocks(own_bits):
+        own_bits = MaskStatistics(bits, None, np.zeros(0), np.zeros(n_own))
+        for patterns, cells in own_bits.pieces():
             moved: Bools = np.zeros((len(cells), self.n_cols), bool)
             moved[:, joint] = cells[:, own]
             words[patterns] = pack_bits(moved)
@@ -163,6 +164,21 @@ class JointTable:
                 break
             start += other.n_cols
         return slice(start, start + table.n_cols)
+
+    def observed_cells(self, table: SharedTable) -> Iterator[tuple[slice, Bools]]:
+        """Yield the patterns of a row set, and which cells of one table they observe.
+
+        Only the words that have the table's bits are read.
+        """
+        whole = statistics_of(self.seen[table.row_set])
+        bits = whole.keys if isinstance(whole, PatternStatistics) else whole.bits
+        own = self.columns_of(table)
+        first = own.start // 64
+        near = slice(own.start - 64 * first, own.stop - 64 * first)
+        words = bits[:, first : -(-own.stop // 64)]
+        part = MaskStatistics(words, None, np.zeros(0), np.zeros(near.stop))
+        for patterns, observed in part.pieces():
+            yield patterns, observed[:, near]
 
     def weight_of(self, table: SharedTable) -> float:
         """Weight of a table's sums, the power of two of its row set included."""
@@ -202,8 +218,9 @@ class JointTable:
     def _cells(self, r: int, own: Ints) -> list[tuple[int, Bools, Floats]]:
         """First pattern, observed cells and sums of the patterns of a row set."""
         statistics = statistics_of(self.seen[r])
-        if isinstance(statistics, TableStatistics):
-            return [(0, statistics.observed[:, own], statistics.sums[:, own])]
+        if isinstance(statistics, PatternStatistics):
+            observed = statistics.observed_lines(slice(0, statistics.n_lines))
+            return [(0, observed[:, own], statistics.sums[:, own])]
         scale = math.ldexp(1.0, -self.seen[r].exponent)
         sources = [t.source for t in self.layout.of_rows(r) if not t.is_passive]
         step = max(1, (1 << 20) // len(own))

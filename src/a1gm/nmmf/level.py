@@ -8,27 +8,20 @@ all of them the certificate says nothing of the small one's level; this puts it 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
 
 from a1gm._base.float_range import product
-from a1gm._base.types import Bools, Floats
-from a1gm._observe.statistics import (
-    Statistics,
-    TableStatistics,
-    WideStatistics,
-    line_blocks,
-    weighted_counts,
-)
+from a1gm._base.types import Floats
+from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.expand import Factors
+from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.observe import statistics_of
 
 Bits = dict[Hashable, Floats]
 
@@ -67,9 +60,12 @@ def _n_parts(tables: list[SharedTable]) -> int:
 
 def set_levels(
     joint: JointTable, raw: Factors, statistics: Statistics, tol: float
-) -> Factors:
-    """Bring every table to its total, without leaving the margins."""
-    before = None
+) -> tuple[Factors, float]:
+    """Bring every table to its total, without leaving the margins.
+
+    The number says by how much a level is still off; 0 where it is within ``tol``.
+    """
+    before, still_off = None, 0.0
     for _ in range(ROUNDS):
         off = _bits_missing(joint, raw)
         furthest = max(float(np.abs(bits).max()) for bits in off.values())
@@ -83,13 +79,13 @@ def set_levels(
             raw = _swept(raw, statistics)
             raw = replace(raw, gap=margin_mismatch(raw, statistics))
         _check_range(raw)
-    else:  # a level that is off counts as margins that are
-        raw = replace(raw, gap=max(raw.gap, furthest))
+    else:
+        still_off = furthest
     if before is None:
-        return raw
+        return raw, still_off
     sums = statistics.row_sums
     scale = product(raw.line_factor, over=np.where(sums > 0.0, sums, np.inf))
-    return replace(raw, line_scale=scale)
+    return replace(raw, line_scale=scale), still_off
 
 
 def _check_range(raw: Factors) -> None:
@@ -155,7 +151,7 @@ def _swept(raw: Factors, statistics: Statistics) -> Factors:
     """One sweep of alternating scaling over the joint table; may leave the range."""
     w, h = raw.line_factor.copy(), np.nan_to_num(raw.col_factor)
     sums, fitted = statistics.row_sums, np.zeros(len(h))
-    for patterns, observed in line_blocks(statistics):
+    for patterns, observed in statistics.pieces():
         inside = observed & (raw.line_block[patterns, None] == raw.col_block)
         some = raw.line_block[patterns] >= 0
         w[patterns] = np.where(some, sums[patterns] / (inside @ h), w[patterns])
@@ -201,7 +197,7 @@ def _bits_of_table(joint: JointTable, raw: Factors, table: SharedTable) -> Float
     h, h_bits = _at_most_one(raw.col_factor[cols])
     pattern_block, col_block = raw.line_block[patterns], raw.col_block[cols]
     fitted = np.zeros(len(h))
-    for part, observed in _observed_cells(joint, table):
+    for part, observed in joint.observed_cells(table):
         if raw.n_blocks > 1:
             observed = observed & (pattern_block[part, None] == col_block)  # noqa: PLW2901
         fitted += h * (w[part] @ observed)
@@ -221,21 +217,6 @@ def _at_most_one(factor: Floats) -> tuple[Floats, int]:
     known = np.nan_to_num(factor)
     bits = int(np.frexp(known.max())[1])
     return np.ldexp(known, -bits), bits
-
-
-def _observed_cells(
-    joint: JointTable, table: SharedTable
-) -> Iterator[tuple[slice, Bools]]:
-    """Yield observed cells of one table, reading only the words that have its bits."""
-    whole = statistics_of(joint.seen[table.row_set])
-    bits = whole.keys if isinstance(whole, TableStatistics) else whole.bits
-    own = joint.columns_of(table)
-    first = own.start // 64
-    near = slice(own.start - 64 * first, own.stop - 64 * first)
-    words = bits[:, first : -(-own.stop // 64)]
-    part = WideStatistics(words, None, np.zeros(0), np.zeros(near.stop))
-    for patterns, observed in line_blocks(part):
-        yield patterns, observed[:, near]
 
 
 def _total(joint: JointTable, table: SharedTable) -> float:

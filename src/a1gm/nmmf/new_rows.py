@@ -1,78 +1,89 @@
-"""Factors of new rows of tables side by side, for given column factors."""
+"""New rows of tables side by side, placed by the rule for rows of one table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from a1gm._base.float_range import product, row_sums
-from a1gm._base.types import Floats, SmallInts
-from a1gm._observe.one_pass import check_faults
-from a1gm._result.new_rows import checked_factors, find_faults
+from a1gm._base.float_range import LEAST
+from a1gm._base.types import Bools, Floats, SmallInts
+from a1gm._result.new_rows import NewRows, Placed
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._sources import Source
+from a1gm._sources.cells import check_piece
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.passive import SEVERAL, common_label
 
-__all__ = ["NewRows", "shared_row_factors"]
+__all__ = ["RowsOfTable", "place_rows"]
 
-ROWS_AT_ONCE = 1 << 12
+MOST = 2.0**980  # a sum of many such numbers is still finite
 
 
 @dataclass(frozen=True, slots=True)
-class NewRows:
-    """New rows of one table, with the factor and the block of each of its columns."""
+class RowsOfTable:
+    """Rows of one table, with the factor and the component of each of its columns."""
 
     table: SharedTable
     factor: Floats
-    block: SmallInts
+    label: SmallInts
 
 
-def shared_row_factors(tables: list[NewRows]) -> Floats:
-    """Best factor of each row of tables side by side.
+def place_rows(given: Sequence[RowsOfTable], n_components: int) -> Placed:
+    """Place rows that the tables share.
 
-    It is the weighted sum of the row's observed cells over the weighted sum of their
-    column factors, in the block where the row is positive. NaN for a row that observes
-    nothing, or is positive in several blocks. A table of weight 0 is checked, but says
-    nothing of the rows.
+    A table of weight 0 is checked, but says nothing of the rows.
     """
-    n = tables[0].table.n_rows
-    factors = np.empty(n)
-    for start in range(0, n, ROWS_AT_ONCE):
-        rows = slice(start, min(start + ROWS_AT_ONCE, n))
-        pieces = [_read(new, rows) for new in tables]
-        steering = [k for k, new in enumerate(tables) if not new.table.is_passive]
-        factors[rows] = _factors(
-            [tables[k] for k in steering], [pieces[k] for k in steering]
-        )
-    return factors
+    observes = [_check(rows.table.source) for rows in given]
+    steering = [k for k, rows in enumerate(given) if not rows.table.is_passive]
+    weighted = [_weighted(given[k]) for k in steering]
+    used, weights = [rows for rows in weighted if rows is not None], None
+    if len(used) < len(steering):
+        used = [given[k] for k in steering]
+        weights = _cell_weights(used, [observes[k] for k in steering])
+    parts = [part for rows in used for part in rows.table.parts]
+    label = np.concatenate([rows.label for rows in used])
+    factor = np.concatenate([rows.factor for rows in used])
+    rule = NewRows(factor, ColumnGraph.of_blocks(label, n_components))
+    return rule.place(Source(parts, len(observes[0]), len(label)), weights)
 
 
-def _read(new: NewRows, rows: slice) -> Floats:
-    """Read some rows; raise for bad cells. Columns of unknown factor say nothing."""
-    cells = new.table.source.rows(rows)
-    check_faults(new.table, *find_faults(cells, rows.start), None)
-    return np.where(np.isnan(new.factor), np.nan, cells)
+def _check(source: Source) -> Bools:
+    """Raise for bad cells, in the words of their table; tell which rows observe."""
+    observes = np.zeros(source.n_rows, bool)
+    for rows, piece in source.blocks():
+        check_piece(source, piece, rows.start, None)
+        observes[rows] = (~np.isnan(piece)).any(axis=1)
+    return observes
 
 
-def _factors(tables: list[NewRows], pieces: list[Floats]) -> Floats:
-    blocks = np.concatenate([new.block for new in tables])
-    own = common_label(np.hstack(pieces) > 0.0, blocks)[:, None]
-    fitted = np.array(
-        [
-            (~np.isnan(cells) & (new.block == own)) @ np.nan_to_num(new.factor)
-            for new, cells in zip(tables, pieces, strict=True)
-        ]
-    )
-    weights = np.array([[new.table.weight] for new in tables])
-    # Only ratios of weights count: to the largest of those that a row meets.
-    largest = np.where(fitted > 0.0, weights, 0.0).max(axis=0)
-    ratio = weights / np.where(largest > 0.0, largest, 1.0)
-    divisor = (ratio * fitted).sum(axis=0)
-    factors, has_data = np.zeros(len(own)), np.zeros(len(own), bool)
-    for cells, of_table in zip(pieces, ratio, strict=True):
-        sums, exponent = row_sums(np.nan_to_num(cells))
-        factors += product(sums, of_table, over=divisor, exponent=exponent)
-        has_data |= sums > 0.0
-    observes = (~np.isnan(np.hstack(pieces))).any(axis=1)
-    divisor[own[:, 0] == SEVERAL] = 0.0
-    return checked_factors(factors, has_data, observes, divisor)
+def _weighted(rows: RowsOfTable) -> RowsOfTable | None:
+    """Cells and factors times the weight of the table; None where digits are lost.
+
+    So the weighted rule is the plain one, which is much faster.
+    """
+    table = rows.table
+    if table.weight == 1.0:
+        return rows
+    cells = table.source.rows(slice(0, table.n_rows))
+    with np.errstate(over="ignore"):
+        products = cells * table.weight, rows.factor * table.weight
+    for before, after in zip((cells, rows.factor), products, strict=True):
+        some = before > 0.0
+        if (
+            after.min(where=some, initial=1.0) < LEAST
+            or after.max(where=some, initial=1.0) > MOST
+        ):
+            return None
+    source = replace(table.source, parts=[(products[0], None, None, 0, 0)])
+    return RowsOfTable(replace(table, source=source), products[1], rows.label)
+
+
+def _cell_weights(given: list[RowsOfTable], observes: list[Bools]) -> Floats:
+    """Weight of each cell, in ratio to the largest of the tables that its row meets."""
+    weights = np.array([rows.table.weight for rows in given])
+    met = np.stack(observes, axis=1) * weights
+    largest = np.where(met.any(axis=1), met.max(axis=1), weights.max())
+    n_cols = [rows.table.n_cols for rows in given]
+    ratios: Floats = np.repeat(weights / largest[:, None], n_cols, axis=1)
+    return ratios

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from a1gm._base.types import Bools, Floats
-from a1gm._observe.one_pass import Observation, observe_side_by_side
-from a1gm._observe.statistics import TableStatistics, WideStatistics
+from a1gm._observe.observation import Observation
+from a1gm._observe.one_pass import observe_side_by_side
+from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm.exceptions import NothingObservedError
 from a1gm.nmmf.layout import Layout, SharedTable
 
@@ -59,9 +60,9 @@ def _refuse_empty_table(table: SharedTable) -> None:
     raise NothingObservedError(msg)
 
 
-def statistics_of(seen: Observation) -> TableStatistics | WideStatistics:
+def statistics_of(seen: Observation) -> PatternStatistics | MaskStatistics:
     """The statistics of tables that lie in memory: these are never pairs of cells."""
-    assert isinstance(seen.statistics, TableStatistics | WideStatistics)
+    assert isinstance(seen.statistics, PatternStatistics | MaskStatistics)
     return seen.statistics
 
 

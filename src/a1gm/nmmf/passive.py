@@ -14,8 +14,8 @@ import numpy as np
 
 from a1gm._base.float_range import product
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._observe.one_pass import Observation
-from a1gm._observe.statistics import line_blocks, weighted_counts
+from a1gm._observe.observation import Observation
+from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.components import Components
 from a1gm.exceptions import NotRepresentableError, WeightsError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
@@ -23,7 +23,7 @@ from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 from a1gm.nmmf.solve import Solution
 
-__all__ = ["SEVERAL", "Shares", "common_label", "joint_components", "share_factors"]
+__all__ = ["Shares", "joint_components", "share_factors"]
 
 TOP = np.iinfo(np.int32).max
 SEVERAL = -2  # for a row whose observed columns belong to several components
@@ -67,8 +67,8 @@ def share_factors(
 
 def joint_components(solution: Solution) -> Components:
     """Components of the joint table; its blocks when no observed sum is zero."""
-    if solution.components is not None:
-        return solution.components
+    if solution.solved.components is not None:
+        return solution.solved.components
     return Components(solution.raw.line_block, solution.raw.col_block)
 
 
@@ -113,8 +113,8 @@ def _passive_rows(
             some[rows] |= observed.any(axis=1)
     label, positive = _own_columns(layout, entities, shares, steering)
     component = np.full(seen.statistics.n_lines, -1, np.int32)
-    for patterns, observed in line_blocks(seen.statistics):
-        component[patterns] = common_label(observed & positive, label)
+    for patterns, observed in seen.statistics.pieces():
+        component[patterns] = _common_label(observed & positive, label)
     line_of_row = seen.line_of_row
     per_row = component if line_of_row is None else component[line_of_row]
     shares.row_factor[r] = _quotient(
@@ -138,7 +138,7 @@ def _own_columns(
     return np.concatenate(components), np.concatenate(positive)
 
 
-def common_label(chosen: Bools, label: SmallInts) -> SmallInts:
+def _common_label(chosen: Bools, label: SmallInts) -> SmallInts:
     """The one label among the chosen columns of each row; SEVERAL, or -1 for none."""
     low = np.where(chosen, label, TOP).min(axis=1)
     high = np.where(chosen, label, -1).max(axis=1)
@@ -178,11 +178,10 @@ def _passive_columns(
     exponent = max(joint.seen[table.row_set].exponent for table in tables)
     low, high = np.full(size, TOP), np.full(size, -1)
     for table in tables:
-        r, own = table.row_set, joint.columns_of(table)
+        r = table.row_set
         w, seen = shares.row_factor[r], joint.seen[r]
         has_known, total = _by_pattern(seen, w)
-        for patterns, cells in line_blocks(seen.statistics):
-            observed = cells[:, own]
+        for patterns, observed in joint.observed_cells(table):
             with np.errstate(over="ignore"):  # an infinite one is refused below
                 divisors += total[patterns] @ observed
             some |= (observed & has_known[patterns, None]).any(axis=0)
@@ -191,7 +190,7 @@ def _passive_columns(
             low = np.minimum(low, np.where(positive, label, TOP).min(axis=0))
             high = np.maximum(high, np.where(positive, label, -1).max(axis=0))
         unit = math.ldexp(1.0, seen.exponent - exponent)
-        sums += _column_sums(table, seen, own, ~np.isnan(w)) * unit
+        sums += _column_sums(joint, table, ~np.isnan(w)) * unit
     several = (low < high) & (high >= 0)
     shares.col_factor[c] = _quotient(sums, divisors, some & ~several, exponent)
     shares.col_component[c] = np.where(low == high, high, -1).astype(np.int32)
@@ -207,12 +206,11 @@ def _by_pattern(seen: Observation, w: Floats) -> tuple[Bools, Floats]:
     return n_known > 0, weighted_counts(seen.line_of_row, filled, n)
 
 
-def _column_sums(
-    table: SharedTable, seen: Observation, own: slice, known: Bools
-) -> Floats:
+def _column_sums(joint: JointTable, table: SharedTable, known: Bools) -> Floats:
     """Sum of each column over the rows whose factor is known, times 2**-exponent."""
+    seen = joint.seen[table.row_set]
     if known.all():
-        return seen.statistics.col_sums[own]
+        return seen.statistics.col_sums[joint.columns_of(table)]
     unit = math.ldexp(1.0, -seen.exponent)
     total = np.zeros(table.n_cols)
     for rows, piece in table.source.blocks():

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import warn_of_gap
 from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
-from a1gm._base.words import counted, listed
-from a1gm._observe.one_pass import Observation
-from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells
-from a1gm._result.messages import MOST_LINES, text_of_unknown_cells, text_of_zeros
+from a1gm._base.words import MOST_NAMED, counted, listed
+from a1gm._observe.observation import Observation
+from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
+from a1gm._result.messages import (
+    text_of_gap,
+    text_of_unknown_cells,
+    text_of_zeros,
+)
+from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words
-from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.components import Components
 from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import (
     EmptyLineWarning,
@@ -28,7 +30,7 @@ from a1gm.exceptions import (
 from a1gm.nmmf.layout import Layout
 from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
-from a1gm.nmmf.view import TableView, joint_knowledge, table_knowledge
+from a1gm.nmmf.view import TableView, table_fates
 
 __all__ = ["SharedFit", "warn_of_unknown"]
 
@@ -72,7 +74,7 @@ class SharedFit:
     @cached_property
     def certificate(self) -> float:
         """Largest relative mismatch between the weighted margins of fit and data."""
-        return margin_mismatch(self._solution.raw, self._solution.statistics)
+        return self._solution.certificate()
 
     @property
     def converged(self) -> bool:
@@ -87,33 +89,25 @@ class SharedFit:
     @property
     def _is_one_block(self) -> bool:
         """Whether all tables are one block and have no zeros."""
-        return self.n_blocks == 1 and self._solution.components is None
+        return self.n_blocks == 1 and self._solution.solved.components is None
 
     @cached_property
     def _views(self) -> dict[Hashable, TableView]:
         """Each table with its factors, turned to the row side."""
-        shares, joint = self._shares, joint_knowledge(self._solution)
-        views = {}
-        for table in self._layout.tables:
-            r, c = table.row_set, table.col_set
-            place = self._solution.joint.patterns.get(r)
-            knowledge = table_knowledge(
-                self._seen[r],
-                self._solution.joint.columns_of(table),
-                Components(shares.pattern_component[r], shares.col_component[c]),
-                shares.row_factor[r] == 0.0,
-                joint,
-                None if place is None else place.start,
-            )
-            views[table.key] = TableView(
+        solution, shares = self._solution, self._shares
+        rows = HeldRows(solution.raw.line_factor, None, solution.joint.n_patterns)
+        whole = fates_of(solution.solved, rows)
+        return {
+            table.key: TableView(
                 table,
-                knowledge,
-                shares.row_factor[r],
-                shares.col_factor[c],
+                table_fates(table, solution, shares, whole),
+                shares.row_factor[table.row_set],
+                shares.col_factor[table.col_set],
                 self._is_one_block,
                 self._on_undetermined,
             )
-        return views
+            for table in self._layout.tables
+        }
 
     # ------------------------------------------------------------------ by table
     @cached_property
@@ -226,7 +220,7 @@ def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:
 
 def _describe_unknown(view: TableView) -> str:
     """Say what cannot be known of one table; empty when there is nothing to say."""
-    table, counts, parts = view.table, view.knowledge.counts, []
+    table, counts, parts = view.table, view.counts, []
     if view.n_given_up:
         parts.append(text_of_zeros(view.n_given_up, of=table.name))
     _, n_apart, first_apart = view.observed_unknown
@@ -239,16 +233,17 @@ def _describe_unknown(view: TableView) -> str:
         )
     n_unbounded, n_open = int(counts[UNBOUNDED]), int(counts[UNDETERMINED])
     if n_unbounded or n_open:
-        first = table.where(*view.knowledge.first_unknown())
+        place = view.fates.first_unknown()
+        first = None if place is None else table.where(*place)
         parts.append(text_of_unknown_cells(n_unbounded, n_open, first, of=table.name))
     return " ".join(parts)
 
 
-def warn_of_unknown(fit: SharedFit) -> None:
+def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
     """Warn of a poor certificate, empty entities and cells that cannot be known."""
-    raw = fit._solution.raw
-    if raw.gap > fit.tol:
-        warn_of_gap(raw, fit.tol)
+    if fit._solution.gap > fit.tol and not fit.converged:
+        text = text_of_gap(fit.n_iter, fit.certificate, fit.tol)
+        warn_user(text, convergence)
     _warn_of_empty_entities(fit)
     if fit._is_one_block:
         return
@@ -269,7 +264,7 @@ def _warn_of_empty_entities(fit: SharedFit) -> None:
             names = [
                 str(k) if labels is None else text_of_label(labels[k]) for k in empty
             ]
-            texts.append(f"{name}[{listed(names, MOST_LINES)}]")
+            texts.append(f"{name}[{listed(names, MOST_NAMED)}]")
     if texts:
         text = (
             f"Nothing determines {' and '.join(texts)}: these factors are NaN, and the "

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from a1gm._base.float_range import LEAST, product
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._kernel import kernel, threads_for
-from a1gm._observe.one_pass import Observation
+from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.components import Components
-from a1gm._solve.expand import Factors
+from a1gm._solve.dispatch import Solved, solve
+from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf.dispatch import solve
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
@@ -33,17 +32,33 @@ STEEP = 2.0**-60
 class Solution:
     """Factors of the joint table as solved, and as shared out.
 
-    ``raw`` fits the weighted sums of ``statistics``. ``pattern_factor``, ``col_factor``
-    and ``pattern_scale`` are in the data's units, with each block on its scale.
+    Those of ``solved`` fit the weighted sums. ``pattern_factor``, ``col_factor`` and
+    ``pattern_scale`` are in the data's units, with each block on its scale. ``gap`` is
+    the mismatch with which the solver stopped, and ``level_gap`` that of a small
+    table's level, which the margins do not show.
     """
 
     joint: JointTable
-    statistics: Statistics
-    components: Components | None
-    raw: Factors
+    solved: Solved
+    level_gap: float
     pattern_factor: Floats
     pattern_scale: Floats
     col_factor: Floats
+
+    @property
+    def raw(self) -> Factors:
+        """Factors that fit the weighted sums."""
+        return self.solved.factors
+
+    @property
+    def gap(self) -> float:
+        """The mismatch with which the solver stopped."""
+        return max(self.raw.gap, self.level_gap)
+
+    def certificate(self) -> float:
+        """Measure the mismatch of the weighted margins, and of the levels."""
+        mismatch = margin_mismatch(self.raw, self.solved.statistics)
+        return max(mismatch, self.level_gap)
 
 
 def solve_joint(
@@ -57,15 +72,15 @@ def solve_joint(
         n_threads=n_threads,
         read_cells=joint.pairs,
     )
-    raw, statistics = solved.factors, solved.statistics
+    raw, statistics, level_gap = solved.factors, solved.statistics, 0.0
     # A fit that has not reached tol says so itself, and closed forms have no gap.
     if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
-        raw = set_levels(joint, raw, statistics, tol)
+        raw, level_gap = set_levels(joint, raw, statistics, tol)
     shared = _share_out_one_block(joint, raw)
     if shared is None:
         check_digits(raw, statistics, tol)
         shared = _share_out(joint, raw, statistics.row_sums)
-    return Solution(joint, statistics, solved.components, raw, *shared)
+    return Solution(joint, replace(solved, factors=raw), level_gap, *shared)
 
 
 def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
@@ -206,7 +221,7 @@ def row_factors_of_sets(
     The row sums of the observation are overwritten.
     """
     joint = solution.joint
-    empty = ~solution.statistics.has_observed()[0]
+    empty = ~solution.solved.statistics.has_observed_lines()
     factors: dict[int, Floats] = {}
     for r, place in joint.patterns.items():
         seen = joint.seen[r]

@@ -9,31 +9,31 @@ back is the way the owner of the table has it, which may be the other way round.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.bits import pack_bits
-from a1gm._base.types import Bools, Floats, Ints, OnUndetermined, SmallInts
+from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
-from a1gm._observe.one_pass import Observation
-from a1gm._observe.statistics import TableStatistics, WideStatistics, line_blocks
+from a1gm._observe.statistics import PatternStatistics, Statistics
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.fates import (
-    CELLS_AT_ONCE,
     EMPTY,
+    FATES,
     UNBOUNDED,
     UNDETERMINED,
     ZERO,
-    Knowledge,
+    Fates,
+    Lines,
     UndeterminedCells,
 )
 from a1gm._result.fill import fill_table
 from a1gm._result.messages import text_of_left_cells
-from a1gm._solve.components import Components
+from a1gm._result.rows import HeldRows
 from a1gm._sources import Source, same_cells
 from a1gm._sources.labels import check_same_labels
 from a1gm.exceptions import (
@@ -42,72 +42,56 @@ from a1gm.exceptions import (
     UndeterminedError,
     UndeterminedWarning,
 )
+from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable, transpose
-from a1gm.nmmf.observe import statistics_of
-from a1gm.nmmf.passive import joint_components
+from a1gm.nmmf.passive import Shares
 from a1gm.nmmf.read import open_table
 from a1gm.nmmf.solve import Solution
 
-__all__ = ["TableView", "joint_knowledge", "table_knowledge"]
+__all__ = ["TableView", "table_fates"]
 
 
-def joint_knowledge(solution: Solution) -> Knowledge:
-    """What is known of the cells of the joint table."""
-    return Knowledge(
-        solution.statistics,
-        joint_components(solution),
-        None,
-        solution.raw.line_factor == 0.0,
-        none_between=solution.components is None,
-    )
-
-
-def table_knowledge(
-    seen: Observation,
-    own: slice,
-    components: Components,
-    is_zero_row: Bools,
-    joint: Knowledge,
-    first_row: int | None,
-) -> Knowledge:
+def table_fates(
+    table: SharedTable, solution: Solution, shares: Shares, whole: Fates
+) -> Fates:
     """What is known of the cells of one table, through all tables.
 
-    ``own`` are its columns among those of its row set; ``first_row`` is the place of
-    the row set in the joint table, None when it is not there.
+    ``whole`` is what is known of the joint table.
     """
-    n = components.n
-
-    def fates_of_class(row_class: int) -> SmallInts:
-        if row_class < n:
-            fates = joint.fates_of_class(row_class)
-        elif first_row is not None:
-            row = row_class - n + first_row
-            fates = joint.fates_of_class(joint.components.n + row)
-        else:  # a row of zeros that does not steer
-            fates = np.full(n, ZERO, np.int32)
-        return np.append(fates[:n], EMPTY).astype(np.int32)
-
-    return Knowledge(
-        _columns_of(seen, own),
-        components,
-        seen.line_of_row,
-        is_zero_row,
-        fates_of_class=fates_of_class,
+    r, c, joint = table.row_set, table.col_set, solution.joint
+    graph = replace(whole.graph, label=shares.col_component[c])
+    component, touching = _lines_of(r, solution, shares, whole)
+    lines = Lines(
+        _mask(table, joint), component.__getitem__, whole.graph.label, touching
     )
+    rows = HeldRows(shares.row_factor[r], joint.seen[r].line_of_row, len(component))
+    positive_cols = np.nan_to_num(shares.col_factor[c]) > 0.0
+    # No cell of a table that does not steer is given up: none was asked for.
+    return Fates(graph, lines, rows, positive_cols & (not table.is_passive))
 
 
-def _columns_of(seen: Observation, own: slice) -> TableStatistics | WideStatistics:
-    """Statistics of some columns, with the patterns of all."""
-    whole = statistics_of(seen)
-    if own == slice(0, whole.n_cols):
+def _lines_of(
+    r: int, solution: Solution, shares: Shares, whole: Fates
+) -> tuple[SmallInts, Callable[[int], Ints]]:
+    """Component of each pattern of a row set, and those that a pattern touching."""
+    place, lines, n = solution.joint.patterns.get(r), whole.lines, whole.graph.n
+    if place is None or lines is None:
+        # The factors of its columns stand: a row of zeros is 0 in all of them.
+        return shares.pattern_component[r], lambda _: np.arange(n)
+    first = int(place.start)
+    return lines.component(place), lambda line: lines.touched(first + line)
+
+
+def _mask(table: SharedTable, joint: JointTable) -> Statistics:
+    """Which cells of one table the patterns of its row set observe."""
+    whole = joint.seen[table.row_set].statistics
+    if table.n_cols == whole.n_cols:
         return whole
-    words = -(-(own.stop - own.start) // 64)
+    words = -(-table.n_cols // 64)
     bits = np.zeros((whole.n_lines, words), np.uint64)
-    for rows, observed in line_blocks(whole):
-        bits[rows] = pack_bits(observed[:, own])
-    if isinstance(whole, TableStatistics):
-        return TableStatistics(bits, whole.counts, whole.sums[:, own])
-    return WideStatistics(bits, None, whole.row_sums, whole.col_sums[own])
+    for patterns, observed in joint.observed_cells(table):
+        bits[patterns] = pack_bits(observed)
+    return PatternStatistics(bits, np.zeros(0, np.int64), np.zeros((0, table.n_cols)))
 
 
 @dataclass(frozen=True)
@@ -115,7 +99,7 @@ class TableView:
     """Factors of one table, and what is known of its cells."""
 
     table: SharedTable
-    knowledge: Knowledge
+    fates: Fates
     row_factor: Floats
     col_factor: Floats
     is_one_block: bool  # of the joint table, without any zero
@@ -127,39 +111,35 @@ class TableView:
         return self.is_one_block and not has_nan
 
     # ----------------------------------------------------------------------- values
-    def _pieces(self) -> Iterator[slice]:
-        step = max(1, CELLS_AT_ONCE // self.table.n_cols)
-        for start in range(0, self.table.n_rows, step):
-            yield slice(start, min(start + step, self.table.n_rows))
-
-    def _fates(self, rows: slice) -> SmallInts:
+    def _fates_of(self, rows: slice) -> SmallInts:
         """Fate of every cell of some rows.
 
         A table of weight 0 does not relate its entities: what is known of an observed
         cell is what would be known of it, were it missing. But zero times whatever is
         0, even where nothing else is known of the row.
         """
-        places = np.arange(rows.start, rows.stop)
-        fates = self.knowledge.fates_of_rows(places)
+        fates = self.fates.of_rows(rows.start, rows.stop)
         if not self.table.is_passive:
             return fates
         w, h = self.row_factor[rows, None], self.col_factor
         nothing = ((w == 0.0) & ~np.isnan(h)) | ((h == 0.0) & ~np.isnan(w))
-        observed = self.knowledge.observed_rows(places)
+        observed = self.fates.observed(rows.start, rows.stop)
         return np.where(observed & nothing, ZERO, fates).astype(np.int32)
 
     def _fitted(self, rows: slice) -> Floats:
         """Fitted values of some rows; NaN where the data do not determine one."""
         fitted: Floats = self.row_factor[rows, None] * self.col_factor
         if not self._all_finite:
-            fates = self._fates(rows)
+            fates = self._fates_of(rows)
             fitted[fates == ZERO] = 0.0
             fitted[fates >= UNBOUNDED] = np.nan
         return fitted
 
     def reconstruct(self) -> Floats:
         """Return the fitted table; NaN where the data do not determine a value."""
-        table = np.concatenate([self._fitted(rows) for rows in self._pieces()])
+        table = np.concatenate(
+            [self._fitted(slice(*some)) for some in self.fates.pieces()]
+        )
         return table.T if self.table.transposed else table
 
     @property
@@ -181,7 +161,7 @@ class TableView:
         if self._all_finite:
             none = np.zeros(0, np.int64)
             return UndeterminedCells(none, none, none)
-        cells = self.knowledge.undetermined
+        cells = self.fates.undetermined
         if not self.table.transposed:
             return cells
         order = np.lexsort((cells.row, cells.column))
@@ -192,7 +172,17 @@ class TableView:
     @property
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known."""
-        return 0 if self._all_finite else int(self.knowledge.counts[UNBOUNDED:].sum())
+        return 0 if self._all_finite else int(self.counts[UNBOUNDED:].sum())
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Missing cells of each fate; of a table of weight 0, those without a value.
+
+        Such a table does not reach what it observes, so its cells are looked at.
+        """
+        if self.table.is_passive:
+            return np.bincount(self.fates.undetermined.code, minlength=len(FATES))
+        return self.fates.totals.fates
 
     @cached_property
     def observed_unknown(self) -> tuple[int, int, tuple[int, int]]:
@@ -203,32 +193,20 @@ class TableView:
         n_all, n_open, first = 0, 0, (-1, -1)
         if not self.table.is_passive or self._all_finite:
             return n_all, n_open, first
-        for rows in self._pieces():
-            fates = self._fates(rows)
-            observed = self.knowledge.observed_rows(np.arange(rows.start, rows.stop))
+        for start, stop in self.fates.pieces():
+            fates = self._fates_of(slice(start, stop))
+            observed = self.fates.observed(start, stop)
             n_all += int((observed & (fates >= UNBOUNDED)).sum())
             i, j = np.nonzero(observed & (fates >= UNBOUNDED) & (fates < EMPTY))
             if len(i) and not n_open:
-                first = int(i[0]) + rows.start, int(j[0])
+                first = int(i[0]) + start, int(j[0])
             n_open += len(i)
         return n_all, n_open, first
 
-    @cached_property
+    @property
     def n_given_up(self) -> int:
         """Observed cells fitted by 0 although both of their entities are positive."""
-        if self.table.is_passive:
-            return 0
-        components, line_of_row = self.knowledge.components, self.knowledge.line_of_row
-        rows = np.flatnonzero(np.nan_to_num(self.row_factor) > 0.0)
-        patterns = rows if line_of_row is None else line_of_row[rows]
-        n_rows = np.bincount(patterns, minlength=self.knowledge.statistics.n_lines)
-        positive = np.nan_to_num(self.col_factor) > 0.0
-        total = 0
-        for some, observed in line_blocks(self.knowledge.statistics):
-            apart = components.line[some, None] != components.col
-            between = observed & apart & positive
-            total += int(between.sum(axis=1) @ n_rows[some])
-        return total
+        return 0 if self._all_finite else self.fates.totals.n_given_up
 
     # ---------------------------------------------------------------------- filling
     def impute(self, X: Any, how: OnUndetermined | None) -> Any:
@@ -254,7 +232,7 @@ class TableView:
             i, j = j, i
         values: Floats = self.row_factor[i] * self.col_factor[j]
         if not self._all_finite:
-            fates = self.knowledge.fates(i, j)
+            fates = self.fates.of_cells(i, j)
             values[fates == ZERO] = 0.0
             values[fates >= UNBOUNDED] = np.nan
         return values
@@ -290,7 +268,7 @@ class TableView:
     def _say_left(self, n: int, first: str, how: OnUndetermined | None) -> None:
         if how in (None, "ignore"):
             return
-        counts = self.knowledge.counts
+        counts = self.counts
         kinds = counts[UNBOUNDED], counts[UNDETERMINED] + counts[EMPTY]
         # A table with other holes than the fitted one leaves other cells.
         text = text_of_left_cells(n, first, kinds if sum(kinds) == n else None)

@@ -7,7 +7,6 @@ from a1gm._kernel.reference.observe import expand_rows, observe
 from a1gm._kernel.reference.reduce import reduce_mask, reduce_pairs, reduce_table
 from a1gm._kernel.reference.reduced import Reduced
 from a1gm._kernel.reference.solve import (
-    scale_together,
     solve_nested,
     solve_plain,
     solve_wide,
@@ -20,7 +19,6 @@ __all__ = [
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
-    "scale_together",
     "solve_nested",
     "solve_plain",
     "solve_wide",

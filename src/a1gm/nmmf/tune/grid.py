@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from a1gm._base.types import Floats, SmallInts
-from a1gm._observe.one_pass import Observation, observe_side_by_side
-from a1gm._observe.statistics import TableStatistics
+from a1gm._observe.observation import Observation
+from a1gm._observe.one_pass import observe_side_by_side
+from a1gm._observe.statistics import PatternStatistics
 from a1gm.exceptions import DataError
 from a1gm.nmmf.join import join
 from a1gm.nmmf.layout import Layout
@@ -97,13 +98,13 @@ class Grid:
         """
         joint = join(self._layout, self._seen)
         table = joint.statistics()
-        assert isinstance(table, TableStatistics)
+        assert isinstance(table, PatternStatistics)
         n_cols = self.hidden.cells.shape[1]
         is_y = np.arange(table.n_lines) >= joint.patterns[0].stop
         is_z = np.arange(table.n_cols) >= n_cols
         row_part = np.where(is_y, pairs[:, :1], 1.0)
         col_part = np.where(is_z, pairs[:, 1:], 1.0)
-        mask = table.observed.astype(np.float64)
+        mask = table.observed_lines(slice(0, table.n_lines)).astype(np.float64)
         h, gap = scale_together(
             mask,
             row_part * product(col_part, table.sums.T),

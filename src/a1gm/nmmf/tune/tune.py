@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, check_options
+from a1gm._api.options import DEFAULT_MAX_ITER, check_options
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm._observe.one_pass import observe_side_by_side
