@@ -30,7 +30,7 @@ from support.commands import run
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm._api import gather
+from a1gm._observe import gather
 from a1gm.exceptions import A1gmWarning
 from ways.tables import is_whole
 
