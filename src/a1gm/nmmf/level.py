@@ -8,26 +8,20 @@ all of them the certificate says nothing of the small one's level; this puts it 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
 
 from a1gm._base.float_range import product
-from a1gm._base.types import Bools, Floats
-from a1gm._observe.statistics import (
-    MaskStatistics,
-    PatternStatistics,
-    Statistics,
-    weighted_counts,
-)
+from a1gm._base.types import Floats
+from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.observe import statistics_of
 
 Bits = dict[Hashable, Floats]
 
@@ -200,9 +194,11 @@ def _bits_of_table(joint: JointTable, raw: Factors, table: SharedTable) -> Float
     h, h_bits = _at_most_one(raw.col_factor[cols])
     pattern_block, col_block = raw.line_block[patterns], raw.col_block[cols]
     fitted = np.zeros(len(h))
-    for part, observed in _observed_cells(joint, table):
+    own = joint.columns_of(table)
+    for part, cells in joint.seen[table.row_set].statistics.pieces():
+        observed = cells[:, own]
         if raw.n_blocks > 1:
-            observed = observed & (pattern_block[part, None] == col_block)  # noqa: PLW2901
+            observed = observed & (pattern_block[part, None] == col_block)
         fitted += h * (w[part] @ observed)
     inside = col_block >= 0
     data, fit = (
@@ -220,21 +216,6 @@ def _at_most_one(factor: Floats) -> tuple[Floats, int]:
     known = np.nan_to_num(factor)
     bits = int(np.frexp(known.max())[1])
     return np.ldexp(known, -bits), bits
-
-
-def _observed_cells(
-    joint: JointTable, table: SharedTable
-) -> Iterator[tuple[slice, Bools]]:
-    """Yield observed cells of one table, reading only the words that have its bits."""
-    whole = statistics_of(joint.seen[table.row_set])
-    bits = whole.keys if isinstance(whole, PatternStatistics) else whole.bits
-    own = joint.columns_of(table)
-    first = own.start // 64
-    near = slice(own.start - 64 * first, own.stop - 64 * first)
-    words = bits[:, first : -(-own.stop // 64)]
-    part = MaskStatistics(words, None, np.zeros(0), np.zeros(near.stop))
-    for patterns, observed in part.pieces():
-        yield patterns, observed[:, near]
 
 
 def _total(joint: JointTable, table: SharedTable) -> float:

@@ -19,7 +19,7 @@ from a1gm._base.bits import pack_bits
 from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
 from a1gm._observe.observation import Observation
-from a1gm._observe.statistics import MaskStatistics, PatternStatistics
+from a1gm._observe.statistics import MaskStatistics, Statistics
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.fates import (
     EMPTY,
@@ -43,7 +43,6 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 from a1gm.nmmf.layout import SharedTable, transpose
-from a1gm.nmmf.observe import statistics_of
 from a1gm.nmmf.passive import Shares
 from a1gm.nmmf.read import open_table
 from a1gm.nmmf.solve import Solution
@@ -92,18 +91,15 @@ def table_fates(
     return Fates(own, lines, rows, np.nan_to_num(shares.col_factor[c]) > 0.0)
 
 
-def _columns_of(seen: Observation, own: slice) -> PatternStatistics | MaskStatistics:
+def _columns_of(seen: Observation, own: slice) -> Statistics:
     """Statistics of some columns, with the patterns of all."""
-    whole = statistics_of(seen)
+    whole = seen.statistics
     if own == slice(0, whole.n_cols):
         return whole
-    words = -(-(own.stop - own.start) // 64)
-    bits = np.zeros((whole.n_lines, words), np.uint64)
-    for rows, observed in whole.pieces():
-        bits[rows] = pack_bits(observed[:, own])
-    if isinstance(whole, PatternStatistics):
-        return PatternStatistics(bits, whole.counts, whole.sums[:, own])
-    return MaskStatistics(bits, None, whole.row_sums, whole.col_sums[own])
+    bits = [pack_bits(observed[:, own]) for _, observed in whole.pieces()]
+    return MaskStatistics(
+        np.concatenate(bits), None, whole.row_sums, whole.col_sums[own]
+    )
 
 
 @dataclass(frozen=True)
