@@ -160,7 +160,7 @@ class RelationsFit(SharedFit):
     @cached_property
     def factors(self) -> dict[Any, Floats]:
         """Factor of each entity, by the name of its set."""
-        return {name: factor for name, (factor, _) in self._by_entity().items()}
+        return self._factors_by_entity()
 
     def reconstruct(self) -> dict[Any, Floats]:
         """Return the fitted tables by their keys.

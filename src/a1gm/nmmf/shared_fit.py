@@ -143,28 +143,27 @@ class SharedFit:
         return sum(view.n_undetermined for view in self._views.values())
 
     # ------------------------------------------------------------------ by entity
-    def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:
-        """Factor and block of the entities of each set."""
-        found: dict[Any, tuple[Floats, SmallInts]] = {}
-        shares, block_of = self._shares, _block_of_component(self._solution)
-        for r, entities in enumerate(self._layout.row_sets):
-            component, line_of_row = (
-                shares.pattern_component[r],
-                self._seen[r].line_of_row,
-            )
-            if line_of_row is not None:
-                component = component[line_of_row]
-            factor = shares.row_factor[r]
-            found[entities.name] = factor, _where_positive(factor, block_of[component])
-        for c, entities in enumerate(self._layout.col_sets):
-            factor, component = shares.col_factor[c], shares.col_component[c]
-            found[entities.name] = factor, _where_positive(factor, block_of[component])
-        return found
+    def _factors_by_entity(self) -> dict[Any, Floats]:
+        """Factor of the entities of each set."""
+        shares, layout = self._shares, self._layout
+        rows = {s.name: shares.row_factor[r] for r, s in enumerate(layout.row_sets)}
+        cols = {s.name: shares.col_factor[c] for c, s in enumerate(layout.col_sets)}
+        return rows | cols
 
     @cached_property
     def blocks(self) -> dict[Any, SmallInts]:
         """Block of each entity; -1 where the factor is 0 or NaN."""
-        return {name: block for name, (_, block) in self._by_entity().items()}
+        shares, found = self._shares, {}
+        for r, entities in enumerate(self._layout.row_sets):
+            component, pattern = shares.pattern_component[r], self._seen[r].line_of_row
+            found[entities.name] = component if pattern is None else component[pattern]
+        for c, entities in enumerate(self._layout.col_sets):
+            found[entities.name] = shares.col_component[c]
+        block_of = _block_of_component(self._solution)
+        return {
+            name: np.where(np.nan_to_num(factor) > 0.0, block_of[found[name]], -1)
+            for name, factor in self._factors_by_entity().items()
+        }
 
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
@@ -214,10 +213,6 @@ def _block_of_component(solution: Solution) -> SmallInts:
     return block_of
 
 
-def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:
-    return np.where(np.nan_to_num(factor) > 0.0, block, -1).astype(np.int32)
-
-
 def _describe_unknown(view: TableView) -> str:
     """Say what cannot be known of one table; empty when there is nothing to say."""
     table, counts, parts = view.table, view.counts, []
@@ -257,7 +252,7 @@ def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
 
 def _warn_of_empty_entities(fit: SharedFit) -> None:
     texts = []
-    for name, (factor, _) in fit._by_entity().items():
+    for name, factor in fit._factors_by_entity().items():
         empty = np.flatnonzero(np.isnan(factor)).tolist()
         if empty:
             labels = fit._layout.labels_of(name)
