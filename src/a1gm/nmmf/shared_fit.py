@@ -19,20 +19,23 @@ from a1gm._result.messages import (
     text_of_unknown_cells,
     text_of_zeros,
 )
+from a1gm._result.new_rows import Placed
 from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._sources import Source
 from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import (
     EmptyLineWarning,
     UndeterminedError,
     UndeterminedWarning,
 )
-from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.new_rows import RowsOfTable, place_rows
 from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
 from a1gm.nmmf.view import TableView, table_fates
 
-__all__ = ["SharedFit", "warn_of_unknown"]
+__all__ = ["SharedFit", "fitted_table", "place_new_rows", "warn_of_unknown"]
 
 
 class SharedFit:
@@ -211,6 +214,25 @@ def _block_of_component(solution: Solution) -> SmallInts:
     ):
         block_of[component[block >= 0]] = block[block >= 0]
     return block_of
+
+
+def fitted_table(fit: SharedFit, name: str) -> SharedTable | None:
+    """Return a table as it was laid out for the fit; None when it was not given."""
+    return next((t for t in fit._layout.tables if t.key == name), None)
+
+
+def place_new_rows(fit: SharedFit, x: Source, z: Source | None) -> Placed:
+    """Place rows of X, with their rows of Z if there are any, by the fit's columns."""
+    shares, given = fit._shares, []
+    for name, source in (("X", x), ("Z", z)):
+        fitted = fitted_table(fit, name)
+        if source is not None and fitted is not None:
+            c = fitted.col_set
+            table = replace(fitted, source=source)
+            given.append(
+                RowsOfTable(table, shares.col_factor[c], shares.col_component[c])
+            )
+    return place_rows(given, joint_components(fit._solution).n)
 
 
 def _describe_unknown(view: TableView) -> str:
