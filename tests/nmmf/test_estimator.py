@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -214,6 +215,21 @@ def test_warnings_point_at_the_line_of_the_user():
     assert len({w.lineno for w in said}) == 9
 
 
+def test_a_poor_certificate_is_said_with_its_number():
+    rng = np.random.default_rng(0)
+    hard = np.where(rng.random((9, 9)) < 0.4, np.nan, rng.random((9, 9)))
+    with pytest.warns(ConvergenceWarning) as said:
+        fit = a1gm.fit_nmmf(hard, max_iter=1, tol=1e-15)
+    assert f"certificate of {fit.certificate:.2g}," in str(said[0].message)
+    assert not fit.converged
+    model = RankOneNMMF(max_iter=1, tol=1e-15)
+    with pytest.warns(SklearnConvergenceWarning) as said:
+        model.fit(hard)
+    assert issubclass(said[0].category, ConvergenceWarning)
+    assert f"certificate of {model.certificate_:.2g}," in str(said[0].message)
+    assert not model.converged_
+
+
 # ---------------------------------------------------------------- Y, y and pipelines
 def test_side_tables_reach_a_step_of_a_pipeline():
     X, Y, Z = made(6)
@@ -268,7 +284,13 @@ def test_fitted_rows_get_their_fitted_factor_in_every_block():
 def test_a_row_that_is_positive_in_several_blocks_has_no_factor():
     _, model = two_blocks()
     rows = np.array([[1.0, np.nan, 3.0, np.nan], [1.0, np.nan, 0.0, np.nan]])
-    with pytest.warns(EmptyLineWarning):
+    with pytest.warns(EmptyLineWarning, match="positive cells in several blocks"):
         found = model.transform(rows)[:, 0]
     assert np.isnan(found[0])
     assert found[1] == pytest.approx(1.0 / model.col_factor_[0])
+
+
+def test_a_row_of_zeros_has_factor_zero_wherever_it_lies():
+    _, model = two_blocks()
+    rows = np.array([[0.0, np.nan, 0.0, np.nan], [np.nan, np.nan, 0.0, np.nan]])
+    np.testing.assert_array_equal(model.transform(rows), [[0.0], [0.0]])

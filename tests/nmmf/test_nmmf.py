@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.nmmf_oracle import minimise
 
 import a1gm
 from a1gm import paper
@@ -21,8 +22,6 @@ from a1gm.exceptions import (
     UndeterminedError,
     UndeterminedWarning,
 )
-
-from support.nmmf_oracle import minimise
 
 CLOSED = 1e-12  # a formula against a formula: a few roundings
 OPTIMUM = 1e-9  # what L-BFGS itself reaches, relative

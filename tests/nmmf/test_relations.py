@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.nmmf_oracle import divergence, minimise
 
 import a1gm
 from a1gm._observe import one_pass
@@ -21,8 +22,6 @@ from a1gm.exceptions import (
     UndeterminedWarning,
     WeightsError,
 )
-
-from support.nmmf_oracle import divergence, minimise
 
 SIZES = {"user": 9, "item": 6, "age": 3, "group": 4, "store": 5, "city": 3}
 OPTIMUM = 1e-9  # what L-BFGS itself reaches, relative

@@ -160,9 +160,6 @@ PATTERNS = {
     "of a weighted fit": lambda: (
         a1gm.fit([[1.0, 2.0], [3.0, nan]], weights=[[1.0, 2.0], [3.0, 1.0]]).pattern
     ),
-    "of shared factors": lambda: (
-        a1gm.fit_nmmf([[1.0, nan], [nan, 2.0]], [[1.0, nan]])._views["X"].pattern
-    ),
 }
 
 

@@ -27,7 +27,8 @@ from a1gm.estimators._checks import (
 from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
 from a1gm.nmmf.read import read_side, read_table
-from a1gm.nmmf.result import NMMFFit, fitted_table, place_new_rows
+from a1gm.nmmf.result import NMMFFit
+from a1gm.nmmf.shared_fit import fitted_table, place_new_rows
 
 __all__ = ["RankOneNMMF"]
 

@@ -60,15 +60,15 @@ class JointTable:
         """Weighted sums and patterns of the joint table."""
         if not self.is_plain:
             return self.pairs()
-        if any(
-            isinstance(self.seen[r].statistics, MaskStatistics) for r in self.patterns
-        ):
-            return self._wide()
         found = [self._placed(r) for r in self.patterns]
-        if len(found) == 1:
-            return PatternStatistics(*found[0])
-        keys, counts, sums = (np.concatenate(p) for p in zip(*found, strict=True))
-        return PatternStatistics(keys, counts, sums)
+        tables = [part for part in found if isinstance(part, PatternStatistics)]
+        if len(tables) < len(found):
+            return _stacked_masks([part.as_mask() for part in found])
+        return PatternStatistics(
+            np.concatenate([table.keys for table in tables]),
+            np.concatenate([table.counts for table in tables]),
+            np.concatenate([table.sums for table in tables]),
+        )
 
     def own_columns(self, r: int) -> tuple[Ints, Ints, Floats]:
         """Columns of a row set that take part: own place, joint place and weight."""
@@ -83,49 +83,24 @@ class JointTable:
             start = stop
         return np.concatenate(own), np.concatenate(joint), np.concatenate(weight)
 
-    def _placed(self, r: int) -> tuple[Words, Ints, Floats]:
-        """Patterns and weighted sums of a row set among the joint columns."""
-        statistics = self.seen[r].statistics
-        assert isinstance(statistics, PatternStatistics)
+    def _placed(self, r: int) -> PatternStatistics | MaskStatistics:
+        """Statistics of a row set with its weighted sums, among the joint columns."""
+        given = statistics_of(self.seen[r])
         own, joint, weight = self.own_columns(r)
-        if len(own) == self.n_cols == statistics.n_cols and (own == joint).all():
-            return statistics.keys, statistics.counts, statistics.sums * weight
-        n = statistics.n_lines
-        observed, sums = np.zeros((n, self.n_cols), bool), np.zeros((n, self.n_cols))
-        every = statistics.observed_lines(slice(0, n))
-        observed[:, joint] = every[:, own]
-        sums[:, joint] = statistics.sums[:, own] * weight
-        return pack_bits(observed), statistics.counts, sums
-
-    def _wide(self) -> MaskStatistics:
-        bits, positive, row_sums = [], [], []
+        if isinstance(given, PatternStatistics):
+            sums = np.zeros((given.n_lines, self.n_cols))
+            sums[:, joint] = given.sums[:, own] * weight
+            keys = self._moved(given.keys, given.n_cols, own, joint)
+            return PatternStatistics(keys, given.counts, sums)
         col_sums = np.zeros(self.n_cols)
-        for r in self.patterns:
-            statistics = statistics_of(self.seen[r])
-            if isinstance(statistics, PatternStatistics):
-                keys, _, sums = self._placed(r)
-                bits.append(keys)
-                positive.append(pack_bits(sums > 0.0))
-                row_sums.append(sums.sum(axis=1))
-                col_sums += sums.sum(axis=0)
-                continue
-            own, joint, weight = self.own_columns(r)
-            bits.append(self._moved(statistics.bits, statistics.n_cols, own, joint))
-            above = statistics.positive
-            positive.append(
-                bits[-1]
-                if above is None
-                else self._moved(above, statistics.n_cols, own, joint)
-            )
-            row_sums.append(self.row_sums(r))
-            col_sums[joint] += statistics.col_sums[own] * weight
-        all_bits, all_positive = np.concatenate(bits), np.concatenate(positive)
-        return MaskStatistics(
-            all_bits,
-            None if np.array_equal(all_bits, all_positive) else all_positive,
-            np.concatenate(row_sums),
-            col_sums,
-        )
+        col_sums[joint] = given.col_sums[own] * weight
+        bits = self._moved(given.bits, given.n_cols, own, joint)
+        positive = given.positive
+        if positive is not None:
+            positive = self._moved(positive, given.n_cols, own, joint)
+            if np.array_equal(bits, positive):  # the zeros are in a table of weight 0
+                positive = None
+        return MaskStatistics(bits, positive, self.row_sums(r), col_sums)
 
     def _moved(self, bits: Words, n_own: int, own: Ints, joint: Ints) -> Words:
         """Bits of a row set's columns at the places of the joint columns."""
@@ -230,6 +205,19 @@ class JointTable:
             piece = np.hstack([source.rows(rows) for source in sources])
             found.append((start, ~np.isnan(piece), piece * scale))
         return found
+
+
+def _stacked_masks(masks: list[MaskStatistics]) -> MaskStatistics:
+    """Put masks of the same columns one below the other."""
+    positive = None
+    if any(mask.has_zeros for mask in masks):
+        positive = np.concatenate([mask.bit_cells()[1] for mask in masks])
+    return MaskStatistics(
+        np.concatenate([mask.bits for mask in masks]),
+        positive,
+        np.concatenate([mask.row_sums for mask in masks]),
+        np.sum([mask.col_sums for mask in masks], axis=0),
+    )
 
 
 def _pairs_of(

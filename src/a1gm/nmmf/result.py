@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Floats, OnUndetermined, SmallInts
-from a1gm._result.new_rows import Placed
-from a1gm._sources import Source
 from a1gm.exceptions import ParameterError
-from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.new_rows import RowsOfTable, place_rows
-from a1gm.nmmf.passive import joint_components
 from a1gm.nmmf.shared_fit import SharedFit
 
-__all__ = ["NMMFFit", "RelationsFit", "check_mapping", "fitted_table", "place_new_rows"]
+__all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
 
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
@@ -132,25 +126,6 @@ class NMMFFit(SharedFit):
         return filled[0], filled[1], filled[2]
 
 
-def fitted_table(fit: NMMFFit, name: str) -> SharedTable | None:
-    """Return X, Y or Z as it was laid out for the fit; None when it was not given."""
-    return next((t for t in fit._layout.tables if t.key == name), None)
-
-
-def place_new_rows(fit: NMMFFit, x: Source, z: Source | None) -> Placed:
-    """Place rows of X, with their rows of Z if there are any, by the fit's columns."""
-    shares, given = fit._shares, []
-    for name, source in (("X", x), ("Z", z)):
-        fitted = fitted_table(fit, name)
-        if source is not None and fitted is not None:
-            c = fitted.col_set
-            table = replace(fitted, source=source)
-            given.append(
-                RowsOfTable(table, shares.col_factor[c], shares.col_component[c])
-            )
-    return place_rows(given, joint_components(fit._solution).n)
-
-
 class RelationsFit(SharedFit):
     """One factor per entity set, shared by all the tables that relate it.
 
@@ -160,7 +135,7 @@ class RelationsFit(SharedFit):
     @cached_property
     def factors(self) -> dict[Any, Floats]:
         """Factor of each entity, by the name of its set."""
-        return {name: factor for name, (factor, _) in self._by_entity().items()}
+        return self._factors_by_entity()
 
     def reconstruct(self) -> dict[Any, Floats]:
         """Return the fitted tables by their keys.

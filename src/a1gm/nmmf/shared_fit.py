@@ -19,20 +19,23 @@ from a1gm._result.messages import (
     text_of_unknown_cells,
     text_of_zeros,
 )
+from a1gm._result.new_rows import Placed
 from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._sources import Source
 from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import (
     EmptyLineWarning,
     UndeterminedError,
     UndeterminedWarning,
 )
-from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.new_rows import RowsOfTable, place_rows
 from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
 from a1gm.nmmf.view import TableView, table_fates
 
-__all__ = ["SharedFit", "warn_of_unknown"]
+__all__ = ["SharedFit", "fitted_table", "place_new_rows", "warn_of_unknown"]
 
 
 class SharedFit:
@@ -143,28 +146,27 @@ class SharedFit:
         return sum(view.n_undetermined for view in self._views.values())
 
     # ------------------------------------------------------------------ by entity
-    def _by_entity(self) -> dict[Any, tuple[Floats, SmallInts]]:
-        """Factor and block of the entities of each set."""
-        found: dict[Any, tuple[Floats, SmallInts]] = {}
-        shares, block_of = self._shares, _block_of_component(self._solution)
-        for r, entities in enumerate(self._layout.row_sets):
-            component, line_of_row = (
-                shares.pattern_component[r],
-                self._seen[r].line_of_row,
-            )
-            if line_of_row is not None:
-                component = component[line_of_row]
-            factor = shares.row_factor[r]
-            found[entities.name] = factor, _where_positive(factor, block_of[component])
-        for c, entities in enumerate(self._layout.col_sets):
-            factor, component = shares.col_factor[c], shares.col_component[c]
-            found[entities.name] = factor, _where_positive(factor, block_of[component])
-        return found
+    def _factors_by_entity(self) -> dict[Any, Floats]:
+        """Factor of the entities of each set."""
+        shares, layout = self._shares, self._layout
+        rows = {s.name: shares.row_factor[r] for r, s in enumerate(layout.row_sets)}
+        cols = {s.name: shares.col_factor[c] for c, s in enumerate(layout.col_sets)}
+        return rows | cols
 
     @cached_property
     def blocks(self) -> dict[Any, SmallInts]:
         """Block of each entity; -1 where the factor is 0 or NaN."""
-        return {name: block for name, (_, block) in self._by_entity().items()}
+        shares, found = self._shares, {}
+        for r, entities in enumerate(self._layout.row_sets):
+            component, pattern = shares.pattern_component[r], self._seen[r].line_of_row
+            found[entities.name] = component if pattern is None else component[pattern]
+        for c, entities in enumerate(self._layout.col_sets):
+            found[entities.name] = shares.col_component[c]
+        block_of = _block_of_component(self._solution)
+        return {
+            name: np.where(np.nan_to_num(factor) > 0.0, block_of[found[name]], -1)
+            for name, factor in self._factors_by_entity().items()
+        }
 
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
@@ -214,8 +216,23 @@ def _block_of_component(solution: Solution) -> SmallInts:
     return block_of
 
 
-def _where_positive(factor: Floats, block: SmallInts) -> SmallInts:
-    return np.where(np.nan_to_num(factor) > 0.0, block, -1).astype(np.int32)
+def fitted_table(fit: SharedFit, name: str) -> SharedTable | None:
+    """Return a table as it was laid out for the fit; None when it was not given."""
+    return next((t for t in fit._layout.tables if t.key == name), None)
+
+
+def place_new_rows(fit: SharedFit, x: Source, z: Source | None) -> Placed:
+    """Place rows of X, with their rows of Z if there are any, by the fit's columns."""
+    shares, given = fit._shares, []
+    for name, source in (("X", x), ("Z", z)):
+        fitted = fitted_table(fit, name)
+        if source is not None and fitted is not None:
+            c = fitted.col_set
+            table = replace(fitted, source=source)
+            given.append(
+                RowsOfTable(table, shares.col_factor[c], shares.col_component[c])
+            )
+    return place_rows(given, joint_components(fit._solution).n)
 
 
 def _describe_unknown(view: TableView) -> str:
@@ -257,7 +274,7 @@ def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
 
 def _warn_of_empty_entities(fit: SharedFit) -> None:
     texts = []
-    for name, (factor, _) in fit._by_entity().items():
+    for name, factor in fit._factors_by_entity().items():
         empty = np.flatnonzero(np.isnan(factor)).tolist()
         if empty:
             labels = fit._layout.labels_of(name)
