@@ -14,12 +14,14 @@ from a1gm._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot
-    from a1gm._api.fit_file import fit_file
     from a1gm._api.fit import fit
-    from a1gm._api.impute_file import impute_file
-    from a1gm._api.pattern_table import PatternTable
+    from a1gm._api.fit_file import fit_file
     from a1gm._api.impute import impute
+    from a1gm._api.impute_file import impute_file
     from a1gm._api.load import load
+    from a1gm._api.pattern_table import PatternTable
+    from a1gm._result.fit import RankOneFit
+    from a1gm._result.pattern import MissingPattern
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
         NMMFFit,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
         fit_relations,
         tune_nmmf,
     )
-    from a1gm._result.pattern import MissingPattern
-    from a1gm._result.fit import RankOneFit
 
 __all__ = [
     "MissingPattern",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._sources import read_input
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._base.words import counted
+from a1gm._sources import read_input
 from a1gm.exceptions import MissingExtraError
 
 if TYPE_CHECKING:

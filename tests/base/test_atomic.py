@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from a1gm.exceptions import OutputError
 from a1gm._base.atomic import atomic_folder, atomic_write, check_target
+from a1gm.exceptions import OutputError
 
 
 def parts(folder):

@@ -12,7 +12,7 @@ from support.forms import mask_of, pairs_of, patterns_of
 from support.tables import KINDS, make_mask, make_table, tables
 
 from a1gm._kernel import is_compiled
-from a1gm._observe.statistics import PairStatistics
+from a1gm._observe.statistics import PairStatistics, as_mask
 from a1gm._solve.components import Components, find_components
 from a1gm._solve.scaling import solve_core
 
@@ -179,6 +179,6 @@ def test_margins_with_lines_left_out(form):
     line = np.zeros(statistics.n_lines, np.int32)
     col = np.zeros(5, np.int32)
     line[2] = 1
-    reduced = statistics.as_mask().inside(line, col).reduce(force=True)
+    reduced = as_mask(statistics).inside(line, col).reduce(force=True)
     assert reduced.core_shape[0] <= statistics.n_lines - 1
     assert reduced.core_col_sums.sum() == pytest.approx(np.nansum(X))

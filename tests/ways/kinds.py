@@ -21,6 +21,12 @@ class Made(NamedTuple):
     fit: Any
     given: Any
     folder: Path
+    weights: Any = None  # of the cells of what was given
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What methods that read rows are told beside these."""
+        return {} if self.weights is None else {"weights": self.weights}
 
 
 def in_memory(X: Table, folder: Path) -> Made:
@@ -38,7 +44,7 @@ def sparse(X: Table, folder: Path) -> Made:
 
 def weighted(X: Table, folder: Path) -> Made:
     V = np.random.default_rng(2).gamma(2.0, size=X.shape) + 0.5
-    return Made(a1gm.fit(X, weights=V), X, folder)
+    return Made(a1gm.fit(X, weights=V), X, folder, V)
 
 
 def negatives(X: Table, folder: Path) -> Made:
@@ -90,21 +96,21 @@ def distributed_frame(X: Table, folder: Path) -> Made:
 def reread(make: Callable[[Table, Path], Made]) -> Callable[[Table, Path], Made]:
     """The same kind, saved and loaded."""
 
-    def made(X: Table, folder: Path) -> Made:
-        fit, given, folder = make(X, folder)
-        return Made(ways.loaded(fit, folder), given, folder)
+    def again(X: Table, folder: Path) -> Made:
+        made = make(X, folder)
+        return made._replace(fit=ways.loaded(made.fit, folder))
 
-    return made
+    return again
 
 
 def unpickled(make: Callable[[Table, Path], Made]) -> Callable[[Table, Path], Made]:
     """The same kind, pickled and unpickled."""
 
-    def made(X: Table, folder: Path) -> Made:
-        fit, given, folder = make(X, folder)
-        return Made(pickle.loads(pickle.dumps(fit)), given, folder)
+    def again(X: Table, folder: Path) -> Made:
+        made = make(X, folder)
+        return made._replace(fit=pickle.loads(pickle.dumps(made.fit)))
 
-    return made
+    return again
 
 
 KINDS: dict[str, Callable[[Table, Path], Made]] = {

@@ -125,11 +125,6 @@ def masks_on_disk() -> Iterator[None]:
     """Make files be fitted by the mask of every row, as if patterns were too many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gather, "TABLE_BYTES", 1)
-        # Where the constant is the default of an argument, it was read long ago.
-        maker = getattr(gather, "Gatherer", None)
-        defaults = getattr(getattr(maker, "__init__", None), "__kwdefaults__", None)
-        if defaults and "table_bytes" in defaults:
-            patch.setitem(defaults, "table_bytes", 1)
         yield
 
 

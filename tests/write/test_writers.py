@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a1gm.exceptions import DataError, OutputError, ParameterError
 from a1gm._sources.files.csv import Dialect
 from a1gm._write.writers import dialect_for, format_of, open_writer
+from a1gm.exceptions import DataError, OutputError, ParameterError
 
 
 def write(path, table, **options):

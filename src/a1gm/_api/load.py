@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from a1gm._result.fit import RankOneFit
+from a1gm._result.fit import RankOneFit, fit_of_state
 from a1gm._result.save import read_fit
 
 __all__ = ["load"]
@@ -42,4 +42,4 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     array([[1., 2.],
            [2., 4.]])
     """
-    return RankOneFit.of_state(read_fit(path))
+    return fit_of_state(read_fit(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import itertools
 import math
 import os
@@ -14,19 +13,14 @@ import numpy as np
 
 from a1gm._api.fit import fit_observation, fit_statistics
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._base.types import AnyArray, Floats, Negatives, OnUndetermined, SmallInts
-from a1gm._base.version import __version__
+from a1gm._base.types import Floats, Negatives, OnUndetermined, SmallInts
 from a1gm._base.words import counted
-from a1gm._observe.codec import (
-    labels_from_json,
-    labels_to_json,
-    read_archive,
-    write_archive,
-)
+from a1gm._observe.codec import labels_to_json
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import check_row_sums, observe
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums, bytes_needed
+from a1gm._observe.table_bytes import read_table, write_table
 from a1gm._result.fit import RankOneFit, Table
 from a1gm._result.rows import GoneRows, RowStore
 from a1gm._solve.dispatch import Solved
@@ -35,7 +29,6 @@ from a1gm._sources.read import read_input
 from a1gm.exceptions import (
     DataError,
     DimensionError,
-    FileFormatError,
     ParameterError,
     TableTooLargeError,
 )
@@ -43,8 +36,6 @@ from a1gm.exceptions import (
 __all__ = ["PatternTable"]
 
 DEFAULT_MAX_BYTES = 1 << 32
-KIND = "PatternTable"
-SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")
 
 # Pieces get a key that no other piece of any process has, unless the caller names them.
 _piece_numbers = itertools.count()
@@ -336,27 +327,15 @@ class PatternTable:
         >>> a1gm.PatternTable.from_bytes(table.to_bytes())
         PatternTable(1 row x 2 columns in 1 piece, 1 pattern)
         """
-        sums = self._sums
         content = {
             "n_columns": self.n_columns,
             "n_rows": self.n_rows,
             "n_negative": self._n_negative,
             "keep_rows": self.keep_rows,
             "negatives": self.negatives,
-            "exponent": 0 if sums is None else sums.exponent,
-            "pieces": [_key_to_json(key) for key in self._pieces],
             "labels": labels_to_json(self._col_labels),
-            "row_pieces": [(len(r), e) for r, _, e in self._rows],
         }
-        arrays: dict[str, AnyArray] = {}
-        if sums is not None:
-            arrays = {name: getattr(sums, name) for name in SUMS}
-        if self._rows:
-            arrays["row_sums"] = np.concatenate([r for r, _, _ in self._rows])
-            arrays["lines"] = np.concatenate([k for _, k, _ in self._rows])
-        file = io.BytesIO()
-        write_archive(file, KIND, content, arrays, version=__version__)
-        return file.getvalue()
+        return write_table(content, self._pieces, self._sums, self._rows)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PatternTable:
@@ -376,43 +355,15 @@ class PatternTable:
         FileFormatError
             The bytes are damaged, of something else, or of another release.
         """
-        try:
-            content, arrays = read_archive(io.BytesIO(data), len(data), KIND)
-            return cls._of_content(content, arrays)
-        except FileFormatError as error:
-            why = str(error)
-        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-            why = f"its parts do not fit together ({error})"
-        msg = (
-            f"These bytes are refused: they are not those of a pattern table, or {why}. "
-            "Write them again with to_bytes."
-        )
-        raise FileFormatError(msg)
-
-    @classmethod
-    def _of_content(
-        cls, content: dict[str, Any], arrays: dict[str, AnyArray]
-    ) -> PatternTable:
-        n_columns, n_rows = content["n_columns"], content["n_rows"]
-        _need(n_columns is None or _is_count(n_columns, 1), "n_columns")
-        _need(_is_count(n_rows) and _is_count(content["n_negative"]), "n_rows")
-        _need(isinstance(content["keep_rows"], bool), "keep_rows")
-        _need(content["negatives"] in ("raise", "allow"), "negatives")
+        content, pieces, sums, rows = read_table(data)
         table = cls(
-            n_columns, keep_rows=content["keep_rows"], negatives=content["negatives"]
+            content["n_columns"],
+            keep_rows=content["keep_rows"],
+            negatives=content["negatives"],
         )
-        table.n_rows, table._n_negative = n_rows, content["n_negative"]
-        _need(isinstance(content["pieces"], list), "pieces")
-        table._pieces = {_key_from_json(key) for key in content["pieces"]}
-        table._col_labels = labels_from_json(content["labels"], n_columns or 0)
-        if not arrays:
-            _need(n_rows == 0, "n_rows")
-            return table
-        table._sums = _sums_of(arrays, content)
-        _need(table._sums.n_cols == n_columns, "n_columns")
-        _need(int(table._sums.counts.sum()) == n_rows, "n_rows")
-        if table.keep_rows:
-            table._rows = _rows_of(arrays, content["row_pieces"], n_rows, table._sums)
+        table.n_rows, table._n_negative = content["n_rows"], content["n_negative"]
+        table._col_labels = content["labels"]
+        table._pieces, table._sums, table._rows = pieces, sums, rows
         return table
 
     # ---------------------------------------------------------------------- checks
@@ -458,73 +409,3 @@ class PatternTable:
         self._rows = list(other._rows) if self.keep_rows else []
         if self._col_labels is None:
             self._col_labels = other._col_labels
-
-
-# --------------------------------------------------------------- reading the bytes
-def _sums_of(arrays: dict[str, AnyArray], content: dict[str, Any]) -> PatternSums:
-    keys, hi, lo = arrays["key_words"], arrays["hi"], arrays["lo"]
-    counts, zero_counts = arrays["counts"], arrays["zero_counts"]
-    PatternStatistics(keys, counts, hi).check()
-    _need(lo.dtype == hi.dtype and lo.shape == hi.shape, "lo")
-    _need(bool(np.isfinite(lo).all()), "lo")
-    _need(content["n_negative"] > 0 or not (hi < 0.0).any(), "hi")
-    is_like = zero_counts.dtype == counts.dtype and zero_counts.shape == counts.shape
-    _need(is_like, "zero_counts")
-    _need(not ((zero_counts < 0) | (zero_counts > counts)).any(), "zero_counts")
-    exponent = content["exponent"]
-    _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
-    sums = PatternSums(hi.shape[1])
-    places = sums.places([row.tobytes() for row in keys])
-    sums.exponent = exponent
-    sums.add(places, hi, counts, zero_counts)
-    sums.lo[places] += lo
-    return sums
-
-
-def _rows_of(
-    arrays: dict[str, AnyArray], layout: Any, n_rows: int, sums: PatternSums
-) -> list[tuple[Floats, SmallInts, int]]:
-    row_sums, lines = arrays["row_sums"], arrays["lines"]
-    _need(row_sums.dtype == np.float64 and row_sums.shape == (n_rows,), "row_sums")
-    _need(bool(np.isfinite(row_sums).all()), "row_sums")
-    _need(lines.dtype == np.int32 and lines.shape == (n_rows,), "lines")
-    found = np.bincount(lines, minlength=len(sums))
-    _need(np.array_equal(found, sums.counts), "lines")
-    pieces: list[tuple[Floats, SmallInts, int]] = []
-    at = 0
-    for length, exponent in layout:
-        _need(_is_count(length) and type(exponent) is int, "row_pieces")
-        _need(abs(exponent) < 2048, "row_pieces")
-        some = slice(at, at + length)
-        pieces.append((row_sums[some], lines[some], exponent))
-        at += length
-    _need(at == n_rows, "row_pieces")
-    return pieces
-
-
-def _is_count(value: Any, least: int = 0) -> bool:
-    return type(value) is int and least <= value < 2**62
-
-
-def _need(holds: bool, what: str) -> None:
-    if not holds:
-        msg = f"{what} is not what a pattern table has"
-        raise ValueError(msg)
-
-
-def _key_to_json(key: Hashable) -> Any:
-    if isinstance(key, tuple):
-        return [_key_to_json(part) for part in key]
-    if isinstance(key, bool) or not isinstance(key, int | str | float):
-        raise ParameterError(
-            f"The key {key!r} of a piece cannot be written: use numbers, texts or "
-            "tuples of them as keys."
-        )
-    return key
-
-
-def _key_from_json(key: Any) -> Hashable:
-    if isinstance(key, list):
-        return tuple(_key_from_json(part) for part in key)
-    _need(isinstance(key, int | str | float), "a key")
-    return key  # type: ignore[no-any-return]

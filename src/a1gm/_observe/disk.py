@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.bits import unpack_bits
-from a1gm._base.types import Bools, Floats, SmallInts
+from a1gm._base.types import Bools, Floats, SmallInts, Words
 from a1gm._observe.row_log import MaskLog
-from a1gm._observe.statistics import MaskStatistics, Statistics
+from a1gm._observe.statistics import MaskStatistics, Statistics, as_mask
 
 __all__ = ["DiskStatistics"]
 
@@ -70,29 +70,20 @@ class DiskStatistics(Statistics):
         some = [bits.any(axis=1) for _, _, bits, _ in self.log.pieces()]
         return np.concatenate(some), self.observed_cols
 
-    def as_mask(self) -> MaskStatistics:
-        """Read the whole mask into memory."""
+    def mask_words(self) -> tuple[Words, Words | None]:
+        """Read observed and positive bits of all rows into memory."""
         pieces = list(self.log.pieces())
-        bits = np.concatenate([piece[2] for piece in pieces])
         positive = np.concatenate([piece[3] for piece in pieces])
-        return MaskStatistics(
-            bits,
-            positive if self.has_zeros else None,
-            np.concatenate([piece[1] for piece in pieces]),
-            self.column_sums,
-        )
+        bits = np.concatenate([piece[2] for piece in pieces])
+        return bits, positive if self.has_zeros else None
 
     def inside(self, line_label: SmallInts, col_label: SmallInts) -> MaskStatistics:
         """Keep the cells whose row and column have the same label, in memory."""
-        return self.as_mask().inside(line_label, col_label)
+        return as_mask(self).inside(line_label, col_label)
 
     def reduce(self, *, force: bool) -> Any:
         """Merge twins and drop leaves, in memory."""
-        return self.as_mask().reduce(force=force)
-
-    def without_values(self) -> MaskStatistics:
-        """Keep the mask, drop the sums."""
-        return self.as_mask().without_values()
+        return as_mask(self).reduce(force=force)
 
     def check(self) -> None:
         """Return: what was written here needs no check."""

@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 
 from a1gm._base.bits import pack_bits, unpack_bits
-from a1gm._base.types import Floats, Negatives, Words
+from a1gm._base.types import Floats, Ints, Negatives, Words
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import check_row_sums, observe
@@ -91,7 +91,7 @@ class Gatherer:
         masks = self._masks
         return self._patterns.exponent if masks is None else masks.exponent
 
-    def patterns(self) -> tuple[PatternStatistics, LineLog, Floats] | None:
+    def patterns(self) -> tuple[PatternStatistics, LineLog, Ints] | None:
         """Statistics, the rows, and zero rows per pattern; None if masks are kept."""
         if self._masks is not None:
             return None

@@ -62,7 +62,7 @@ def shape_of(statistics: Statistics, rows_per_line: Ints) -> HoleShape:
     if isinstance(statistics, PatternStatistics):
         bits, is_distinct = statistics.keys, True
     else:
-        bits, is_distinct = statistics.as_mask().bits, False
+        bits, is_distinct = statistics.mask_words()[0], False
     return _MaskShape(bits, statistics.n_cols, rows_per_line, is_distinct=is_distinct)
 
 

@@ -23,7 +23,7 @@ from a1gm._result.fates import ZERO, fates_of_row
 from a1gm._result.messages import text_of_unplaced_rows
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources.cells import check_piece, check_stored_cells
-from a1gm._sources.dense import Source
+from a1gm._sources.dense import Part, Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import NotRepresentableError
@@ -82,8 +82,8 @@ class NewRows:
         holes = np.isnan(values)
         if not holes.any():
             return values
-        parts = [(values, None, None, 0, 0)]
-        placed = self.place(Source(parts, *values.shape))
+        part: Part = (values, None, None, 0, 0)
+        placed = self.place(Source([part], *values.shape))
         filled = values.copy(order="K")
         # Column by column, which is how pieces of files are stored.
         for j in np.flatnonzero(holes.any(axis=0)):
@@ -253,10 +253,12 @@ def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
     """Group the observed cells by row and component of the column."""
     for exponent in (0, SPARE_BITS):  # again, if a sum overflows
         found = [_group(rule, c, exponent) for c in _observed_cells(rule, source, V)]
-        parts = [np.concatenate(part) for part in zip(*found, strict=True)]
-        if np.isfinite(parts[1]).all():
+        key, sums, reach, positive = (
+            np.concatenate(part) for part in zip(*found, strict=True)
+        )
+        if np.isfinite(sums).all():
             break
-    groups = _Groups(*parts, np.ones(len(parts[0]), bool), exponent)
+    groups = _Groups(key, sums, reach, positive, np.ones(len(key), bool), exponent)
     if isinstance(source, SparseSource) and source.absent == "zero":
         return _with_absent_zeros(rule, source, groups)
     return groups

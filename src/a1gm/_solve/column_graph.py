@@ -140,7 +140,7 @@ class ColumnGraph:
             and edges.dtype == np.int32
             and edges.ndim == 2
             and edges.shape[1] == 2
-            and isinstance(self.n, int)
+            and type(self.n) is int
             and 0 <= self.n < 2**31
         )
         for values, least in ((label, -1), (edges, 0)):

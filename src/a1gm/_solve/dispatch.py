@@ -23,6 +23,7 @@ from a1gm._observe.statistics import (
     PairStatistics,
     PatternStatistics,
     Statistics,
+    as_mask,
 )
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
@@ -147,7 +148,7 @@ def _solve_signed(
     _check_col_sums(statistics, exponent)
     components = separate_zero_lines(statistics)
     if components is not None:
-        mask = statistics.as_mask().inside(components.line, components.col)
+        mask = as_mask(statistics).inside(components.line, components.col)
         reduced = mask.reduce(force=True)
     else:
         reduced = statistics.reduce(force=read_cells is None)

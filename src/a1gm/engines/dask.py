@@ -21,6 +21,7 @@ from a1gm.engines.partitions import (
     count_partition,
     fill_partition,
     merge_tables,
+    partition_divergence,
     partition_factors,
     series_of_factors,
 )
@@ -136,6 +137,14 @@ class DaskEngine:
         dtypes = common_dtypes(collection._meta, has_holes & may_have)
         meta = fill_partition(collection._meta, rule, dtypes)
         return collection.map_partitions(fill_partition, rule, dtypes, meta=meta)
+
+    def divergence(self, collection: Any, rule: NewRows) -> float:
+        """Compute the divergence of all rows, partition by partition."""
+        import dask
+
+        part = dask.delayed(partition_divergence, pure=True)
+        pieces = np.ravel(np.asarray(collection.to_delayed(), dtype=object))
+        return float(sum(dask.compute(*(part(piece, rule) for piece in pieces))))
 
 
 def _may_have_holes(dtype: Any) -> bool:

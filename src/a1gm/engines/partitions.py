@@ -8,6 +8,7 @@ import numpy as np
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Bools, Floats, Negatives
+from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fill import fill_table
 from a1gm._result.fill_frames import filled_dtype
 from a1gm._result.new_rows import NewRows
@@ -19,7 +20,9 @@ __all__ = [
     "count_partition",
     "fill_partition",
     "merge_tables",
+    "partition_divergence",
     "partition_factors",
+    "series_of_factors",
 ]
 
 
@@ -59,6 +62,11 @@ def partition_factors(piece: Any, rule: NewRows) -> Floats:
     if len(piece) == 0:
         return np.zeros(0)
     return rule.place(read_input(piece)).factors
+
+
+def partition_divergence(piece: Any, rule: NewRows) -> float:
+    """Divergence of the rows of a partition."""
+    return divergence_of_rows(rule, read_input(piece)) if len(piece) else 0.0
 
 
 def series_of_factors(piece: Any, rule: NewRows) -> Any:

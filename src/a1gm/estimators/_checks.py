@@ -27,7 +27,9 @@ __all__ = [
 ]
 
 
-class EstimatorConvergenceWarning(ConvergenceWarning, SklearnConvergenceWarning):
+class EstimatorConvergenceWarning(  # type: ignore[misc]
+    ConvergenceWarning, SklearnConvergenceWarning
+):
     """The iteration budget of an estimator ended before the certificate was reached."""
 
 

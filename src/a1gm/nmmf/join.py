@@ -20,6 +20,7 @@ from a1gm._observe.statistics import (
     PairStatistics,
     PatternStatistics,
     Statistics,
+    as_mask,
 )
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
@@ -63,7 +64,7 @@ class JointTable:
         found = [self._placed(r) for r in self.patterns]
         tables = [part for part in found if isinstance(part, PatternStatistics)]
         if len(tables) < len(found):
-            return _stacked_masks([part.as_mask() for part in found])
+            return _stacked_masks([as_mask(part) for part in found])
         return PatternStatistics(
             np.concatenate([table.keys for table in tables]),
             np.concatenate([table.counts for table in tables]),

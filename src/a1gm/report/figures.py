@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm import plot
-from a1gm._base.words import counted
 from a1gm._base.optional import require
+from a1gm._base.words import counted
 from a1gm.report.findings import Findings
 
 if TYPE_CHECKING:

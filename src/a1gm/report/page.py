@@ -9,8 +9,8 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from a1gm._sources import read_input
 from a1gm._base.words import counted
+from a1gm._sources import read_input
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings

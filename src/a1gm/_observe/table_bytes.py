@@ -1,0 +1,157 @@
+"""The parts of a pattern table as bytes, every part checked when it is read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Hashable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Floats, SmallInts
+from a1gm._base.version import __version__
+from a1gm._observe.codec import labels_from_json, read_archive, write_archive
+from a1gm._observe.statistics import PatternStatistics
+from a1gm._observe.sums import PatternSums
+from a1gm.exceptions import FileFormatError, ParameterError
+
+__all__ = ["RowPieces", "read_table", "write_table"]
+
+KIND = "PatternTable"
+SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")
+
+#: Sums, patterns and exponent of the rows of each piece.
+RowPieces: TypeAlias = list[tuple[Floats, SmallInts, int]]
+
+
+def write_table(
+    content: dict[str, Any],
+    pieces: set[Hashable],
+    sums: PatternSums | None,
+    rows: RowPieces,
+) -> bytes:
+    """Write the parts of a table; ``content`` is what JSON can hold."""
+    content = content | {
+        "exponent": 0 if sums is None else sums.exponent,
+        "pieces": [_key_to_json(key) for key in pieces],
+        "row_pieces": [(len(r), e) for r, _, e in rows],
+    }
+    arrays: dict[str, AnyArray] = {}
+    if sums is not None:
+        arrays = {name: getattr(sums, name) for name in SUMS}
+    if rows:
+        arrays["row_sums"] = np.concatenate([r for r, _, _ in rows])
+        arrays["lines"] = np.concatenate([k for _, k, _ in rows])
+    file = io.BytesIO()
+    write_archive(file, KIND, content, arrays, version=__version__)
+    return file.getvalue()
+
+
+def read_table(
+    data: bytes,
+) -> tuple[dict[str, Any], set[Hashable], PatternSums | None, RowPieces]:
+    """Read content, keys of the pieces, sums and rows; raises FileFormatError."""
+    try:
+        content, arrays = read_archive(io.BytesIO(data), len(data), KIND)
+        return _parts_of(content, arrays)
+    except FileFormatError as error:
+        why = str(error)
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+        why = f"its parts do not fit together ({error})"
+    msg = (
+        f"These bytes are refused: they are not those of a pattern table, or {why}. "
+        "Write them again with to_bytes."
+    )
+    raise FileFormatError(msg)
+
+
+def _parts_of(
+    content: dict[str, Any], arrays: dict[str, AnyArray]
+) -> tuple[dict[str, Any], set[Hashable], PatternSums | None, RowPieces]:
+    n_columns, n_rows = content["n_columns"], content["n_rows"]
+    _need(n_columns is None or _is_count(n_columns, 1), "n_columns")
+    _need(_is_count(n_rows) and _is_count(content["n_negative"]), "n_rows")
+    _need(isinstance(content["keep_rows"], bool), "keep_rows")
+    _need(content["negatives"] in ("raise", "allow"), "negatives")
+    _need(isinstance(content["pieces"], list), "pieces")
+    pieces = {_key_from_json(key) for key in content["pieces"]}
+    content["labels"] = labels_from_json(content["labels"], n_columns or 0)
+    if not arrays:
+        _need(n_rows == 0, "n_rows")
+        return content, pieces, None, []
+    sums = _sums_of(arrays, content)
+    _need(sums.n_cols == n_columns, "n_columns")
+    _need(int(sums.counts.sum()) == n_rows, "n_rows")
+    rows: RowPieces = []
+    if content["keep_rows"]:
+        rows = _rows_of(arrays, content["row_pieces"], n_rows, sums)
+    return content, pieces, sums, rows
+
+
+def _sums_of(arrays: dict[str, AnyArray], content: dict[str, Any]) -> PatternSums:
+    keys, hi, lo = arrays["key_words"], arrays["hi"], arrays["lo"]
+    counts, zero_counts = arrays["counts"], arrays["zero_counts"]
+    PatternStatistics(keys, counts, hi).check()
+    _need(lo.dtype == hi.dtype and lo.shape == hi.shape, "lo")
+    _need(bool(np.isfinite(lo).all()), "lo")
+    _need(content["n_negative"] > 0 or not (hi < 0.0).any(), "hi")
+    is_like = zero_counts.dtype == counts.dtype and zero_counts.shape == counts.shape
+    _need(is_like, "zero_counts")
+    _need(not ((zero_counts < 0) | (zero_counts > counts)).any(), "zero_counts")
+    exponent = content["exponent"]
+    _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
+    sums = PatternSums(hi.shape[1])
+    places = sums.places([row.tobytes() for row in keys])
+    sums.exponent = exponent
+    sums.add(places, hi, counts, zero_counts)
+    sums.lo[places] += lo
+    return sums
+
+
+def _rows_of(
+    arrays: dict[str, AnyArray], layout: Any, n_rows: int, sums: PatternSums
+) -> RowPieces:
+    row_sums, lines = arrays["row_sums"], arrays["lines"]
+    _need(row_sums.dtype == np.float64 and row_sums.shape == (n_rows,), "row_sums")
+    _need(bool(np.isfinite(row_sums).all()), "row_sums")
+    _need(lines.dtype == np.int32 and lines.shape == (n_rows,), "lines")
+    found = np.bincount(lines, minlength=len(sums))
+    _need(np.array_equal(found, sums.counts), "lines")
+    pieces: RowPieces = []
+    at = 0
+    for length, exponent in layout:
+        _need(_is_count(length) and type(exponent) is int, "row_pieces")
+        _need(abs(exponent) < 2048, "row_pieces")
+        some = slice(at, at + length)
+        pieces.append((row_sums[some], lines[some], exponent))
+        at += length
+    _need(at == n_rows, "row_pieces")
+    return pieces
+
+
+def _is_count(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < 2**62
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        msg = f"{what} is not what a pattern table has"
+        raise ValueError(msg)
+
+
+def _key_to_json(key: Hashable) -> Any:
+    if isinstance(key, tuple):
+        return [_key_to_json(part) for part in key]
+    if isinstance(key, bool) or not isinstance(key, int | str | float):
+        raise ParameterError(
+            f"The key {key!r} of a piece cannot be written: use numbers, texts or "
+            "tuples of them as keys."
+        )
+    return key
+
+
+def _key_from_json(key: Any) -> Hashable:
+    if isinstance(key, list):
+        return tuple(_key_from_json(part) for part in key)
+    _need(isinstance(key, int | str | float), "a key")
+    return key  # type: ignore[no-any-return]

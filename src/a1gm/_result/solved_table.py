@@ -1,0 +1,234 @@
+"""A solved table: its factors, its blocks, and what the data say of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from a1gm._base.types import (
+    AnyArray,
+    Fate,
+    Floats,
+    OnUndetermined,
+    SmallInts,
+    Solver,
+)
+from a1gm._result.fates import (
+    FATES,
+    UNBOUNDED,
+    Fates,
+    Totals,
+    UndeterminedCells,
+    fates_of,
+)
+from a1gm._result.new_rows import NewRows
+from a1gm._result.pattern import MissingPattern
+from a1gm._result.rows import HeldRows, RowStore
+from a1gm._result.table import Table
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.dispatch import Solved
+from a1gm._sources.labels import find_places
+from a1gm.exceptions import ParameterError
+
+__all__ = ["SolvedTable"]
+
+
+class SolvedTable:
+    """What ``RankOneFit`` knows of its table; it adds what can be done with it."""
+
+    def __init__(
+        self,
+        solved: Solved,
+        rows: RowStore,
+        table: Table,
+        *,
+        tol: float,
+        on_undetermined: OnUndetermined,
+        totals: Totals | None = None,
+    ) -> None:
+        self._solved = solved
+        self._rows = rows
+        self._table = table
+        self._on_undetermined: OnUndetermined = on_undetermined
+        self._totals = totals
+        self.tol = tol
+        self.col_factor: Floats = solved.factors.col_factor
+        self.row_labels, self.col_labels = table.row_labels, table.col_labels
+
+    # ------------------------------------------------------------- the factors
+    @property
+    def row_factor(self) -> Any:
+        """Row factors in the data's units: with one block, each row's estimated total.
+
+        NaN for rows without any observed cell. An array; computed where it is looked at
+        (``fit.row_factor[:1000]``) for a table in files; a lazy collection for Dask.
+        """
+        return self._rows.factor
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether rows and table are in memory."""
+        return isinstance(self._rows, HeldRows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        return self._rows.n_rows, len(self.col_factor)
+
+    @property
+    def solver(self) -> Solver:
+        """How it was solved: "closed form", "scaling" or "newton"."""
+        return self._solved.factors.solver
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations used; 0 for the closed form."""
+        return self._solved.factors.n_iter
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own; scales between blocks are not determined."""
+        return self._solved.factors.n_blocks
+
+    @property
+    def attained(self) -> bool:
+        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        return self._is_plain or self._fates.totals.n_given_up == 0
+
+    @cached_property
+    def certificate(self) -> float:
+        """Largest relative mismatch between the margins of the fit and of the data.
+
+        At the optimum the fitted table has the row and column sums of the observed
+        cells, so 0 proves optimality.
+        """
+        solved = self._solved
+        return margin_mismatch(solved.factors, solved.statistics, solved.graph)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within the tolerance asked for."""
+        return self.certificate <= self.tol
+
+    # ------------------------------------------------- what is known, and what not
+    @property
+    def _is_plain(self) -> bool:
+        """Whether one block holds every row and column: the usual case."""
+        solved = self._solved
+        is_one = solved.components is None and solved.graph is None
+        return is_one and self._totals is None and solved.factors.all_inside
+
+    @cached_property
+    def _fates(self) -> Fates:
+        solved, table = self._solved, self._table
+        if self._totals is not None and solved.graph is not None:
+            none = np.zeros(len(self.col_factor), bool)
+            return Fates(solved.graph, None, self._rows, none, self._totals)
+        return fates_of(solved, self._rows, is_signed=table.is_signed)
+
+    @cached_property
+    def _new_rows(self) -> NewRows:
+        """The rule by which rows are placed."""
+        if self._is_plain:
+            graph = ColumnGraph.single(len(self.col_factor))
+        else:
+            graph = self._fates.graph
+        return NewRows(self.col_factor, graph, self._table.is_signed)
+
+    @cached_property
+    def pattern(self) -> MissingPattern:
+        """The shape of the holes."""
+        if self._totals is not None:
+            msg = (
+                "This fit was saved without the patterns of its rows, so their shape "
+                "is not known. Use a1gm.MissingPattern(X) to describe a table."
+            )
+            raise ParameterError(msg)
+        statistics = self._solved.statistics
+        n_rows, _ = self._rows.line_counts(slice(0, statistics.n_lines))
+        return MissingPattern.of_statistics(
+            statistics, n_rows, lambda: (self.n_blocks, self.n_undetermined)
+        )
+
+    @property
+    def row_block(self) -> SmallInts:
+        """Component of each row, 0-based by first row; -1 if nothing is observed."""
+        return self._blocks[0]
+
+    @property
+    def col_block(self) -> SmallInts:
+        """Component of each column, numbered as those of the rows."""
+        if not self._rows.is_kept:
+            return self._fates.graph.label
+        return self._blocks[1]
+
+    @cached_property
+    def _blocks(self) -> tuple[SmallInts, SmallInts]:
+        return self._fates.row_blocks()
+
+    @overload
+    def fate(self, i: Hashable, j: Hashable) -> Fate: ...
+    @overload
+    def fate(self, i: Any, j: Any) -> AnyArray: ...
+    def fate(self, i: Any, j: Any) -> Any:
+        """What the data say of cell (i, j), were it missing.
+
+        Parameters
+        ----------
+        i, j : int, label, or array of these
+            Row and column. Whole numbers count from 0, or from the end when negative,
+            whatever the labels; anything else is looked up in ``row_labels`` and
+            ``col_labels``. Arrays are broadcast, as in ``X[i, j]``.
+
+        Returns
+        -------
+        {"finite", "zero", "unbounded", "undetermined"}, or an array of these
+            Finite: ``row_factor[i] * col_factor[j]``. Zero: 0. Unbounded: the fit
+            improves as the cell grows without end. Undetermined: any value is as good.
+
+        Raises
+        ------
+        NoSuchCellError
+            The table has no such row or column; it is an ``IndexError`` as well.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[0.0, 5.0], [5.0, np.nan]])
+        >>> fit = a1gm.fit(X, on_undetermined="ignore")
+        >>> fit.fate(1, 1)
+        'unbounded'
+        >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
+        ['zero', 'finite', 'unbounded']
+        """
+        rows = find_places("row", i, self.row_labels, self.shape[0])
+        cols = find_places("column", j, self.col_labels, self.shape[1])
+        try:
+            rows, cols = np.broadcast_arrays(rows, cols)
+        except ValueError as error:
+            msg = (
+                f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not "
+                "pair up. Give as many of one as of the other, or one of them."
+            )
+            raise ParameterError(msg) from error
+        codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
+        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+
+    @property
+    def undetermined(self) -> UndeterminedCells:
+        """Missing cells without a value: row, column and kind, row by row."""
+        if self._is_plain:
+            none = np.zeros(0, np.int64)
+            return UndeterminedCells(none, none, none)
+        return self._fates.undetermined
+
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells that cannot be known (unbounded and undetermined)."""
+        if self._is_plain:
+            return 0
+        return int(self._fates.totals.fates[UNBOUNDED:].sum())
