@@ -45,6 +45,8 @@ class TableFiles:
         What has the columns that ``options`` asks for, such as ``"the fit has"``.
     opened : optional
         The first file, if it was opened before.
+    are_read_twice : bool
+        Whether the files will be filled after the first pass.
 
     Attributes
     ----------
@@ -63,31 +65,41 @@ class TableFiles:
         *,
         whose: str | None = None,
         opened: Batches | None = None,
+        are_read_twice: bool = False,
     ) -> None:
         self.paths = list(paths)
         self.options = options
         self.counts: ColumnCounts | None = None
         self._opened = opened or open_batches(self.paths[0], options)
         self._whose = whose
+        self._twice = are_read_twice
         self._later: list[TableFile] = []
 
     @classmethod
     def find(
-        cls, paths: PathOrPaths, options: TableOptions, *, whose: str | None = None
+        cls, paths: PathOrPaths, options: TableOptions, *, are_read_twice: bool = False
     ) -> TableFiles:
         """Find the files and open the first."""
-        return cls(find_files(paths), options, whose=whose)
+        return cls(find_files(paths), options, are_read_twice=are_read_twice)
 
     def choosing(self, *, whose: str | None = None, **columns: Any) -> TableFiles:
         """The same files with another choice of ``columns``, ``exclude`` or ``id``."""
         options = replace(self.options, **columns)
-        return TableFiles(self.paths, options, whose=whose, opened=self._opened)
+        return TableFiles(
+            self.paths,
+            options,
+            whose=whose,
+            opened=self._opened,
+            are_read_twice=self._twice,
+        )
 
     # ------------------------------------------------------------ what they hold
     @cached_property
     def first(self) -> TableFile:
         """The first file."""
-        return TableFile(self._opened, self.options, self._whose)
+        return TableFile(
+            self._opened, self.options, self._whose, is_read_twice=self._twice
+        )
 
     @property
     def files(self) -> list[TableFile]:
