@@ -15,6 +15,7 @@ import pytest
 from support.files import assert_same_fit, make_table, read_table, write
 
 import a1gm
+from a1gm._sources.files import table_file
 from a1gm.exceptions import (
     FileFormatError,
     LabelError,
@@ -261,3 +262,21 @@ def test_other_options_open_the_same_file_anew(tmp_path: Path) -> None:
     last = (tmp_path / "b.csv").read_text().split()[-1]
     x, y = fit.col_factor
     assert float(last.partition(",")[2]) == pytest.approx(3 * y / x)
+
+
+@pytest.mark.parametrize("cells", [0, 2000, 1 << 25])
+def test_numbers_kept_between_the_passes_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int
+) -> None:
+    """None, some or all of them, also when the first pass has to start over."""
+    monkeypatch.setattr(table_file, "MOST_CELLS_KEPT", cells)
+    X = make_table(900, 4)
+    header, *lines = write(X, tmp_path / "t.csv").read_text().splitlines()
+    notes = [""] * 300 + ["late"] * 600
+    text = [f"{line},{note}" for line, note in zip(lines, notes, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join([header + ",note", *text]) + "\n")
+    a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", batch_rows=100)
+    filled = read_table(tmp_path / "o.csv")
+    assert filled["note"].to_pylist()[-1] == "late"
+    got = np.column_stack([filled[f"c{j}"].to_numpy() for j in range(4)])
+    np.testing.assert_allclose(got, a1gm.fit(X).impute(X), rtol=1e-9)

@@ -112,7 +112,7 @@ def impute_file(
     check_place(paths, dst, overwrite=overwrite)
     how = on_undetermined
     if fit is None:
-        files = TableFiles(paths, reading)
+        files = TableFiles(paths, reading, are_read_twice=True)
         fit = fit_files(files, fitting, on_undetermined="ignore")
     else:
         files = _open_for(fit, paths, reading)
@@ -167,7 +167,7 @@ def _open_for(fit: RankOneFit, paths: list[str], options: TableOptions) -> Table
     if own is not None and same and options in (TableOptions(), own.options):
         own.check_unchanged()
         return own
-    return files_for(fit, TableFiles(paths, options))
+    return files_for(fit, TableFiles(paths, options, are_read_twice=True))
 
 
 def _resolved(paths: Sequence[str]) -> list[Path]:

@@ -34,11 +34,14 @@ def reading_options(common: Common) -> TableOptions:
     )
 
 
-def open_files(path: str, common: Common) -> TableFiles:
+def open_files(
+    path: str, common: Common, *, are_read_twice: bool = False
+) -> TableFiles:
     """Open a table with the options of the command line."""
     from a1gm._sources.files import TableFiles
 
-    files = TableFiles.find(path, reading_options(common))
+    options = reading_options(common)
+    files = TableFiles.find(path, options, are_read_twice=are_read_twice)
     return files.choosing(
         columns=split_names(common.columns, files.all_names) or None,
         exclude=split_names(common.exclude, files.all_names),

@@ -79,7 +79,7 @@ def _fitted(
     from a1gm._api.impute_file import files_for, read_new_rows
     from a1gm.cli.files import fit_options, fit_with_words, open_files, say_table
 
-    files = open_files(file, common)
+    files = open_files(file, common, are_read_twice=True)
     if model is None:
         return files, fit_with_words(files, common)
     fit = load(model)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._sources.dense import Part, Source, read_parts
+from a1gm._sources.dense import Part, Source
 from a1gm._sources.files.numbers import cast_numbers
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
@@ -38,6 +38,8 @@ class Piece:
         Their numbers where they lie, as the kernel reads them.
     is_text : bool
         Whether the numbers were read from text; they lie in one array then.
+    options : TableOptions
+        How the file is read.
     place_of : callable
         Given a row of the file and a column, names the cell.
     """
@@ -47,6 +49,7 @@ class Piece:
     names: tuple[str, ...]
     parts: list[Part]
     is_text: bool
+    options: TableOptions
     place_of: Callable[[int, str | None], str]
 
     @property
@@ -67,8 +70,8 @@ class Piece:
             return array
         # Column by column is how the cells arrive and leave.
         array = np.empty((self.n_rows, len(self.parts)), order="F")
-        for j, part in enumerate(self.parts):
-            array[:, j : j + 1] = read_parts([part], 0, self.n_rows)
+        for j, name in enumerate(self.names):
+            array[:, j] = cast_numbers(self.batch.column(name), self.options)
         return array
 
     def n_missing(self) -> Ints:

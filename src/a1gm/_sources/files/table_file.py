@@ -31,6 +31,9 @@ __all__ = ["Batches", "Progress", "TableFile", "open_batches"]
 Batches: TypeAlias = CsvSource | ParquetSource | ArrowSource
 Progress: TypeAlias = Callable[[int, float], None]
 
+#: Numbers cast from text that are kept for a second pass, at most: 256 MB.
+MOST_CELLS_KEPT = 1 << 25
+
 
 class TableFile:
     r"""A table file that can be read as often as needed.
@@ -49,6 +52,9 @@ class TableFile:
         Which columns form the table and how text becomes numbers.
     whose : str, optional
         What has the columns that are asked for, such as ``"the fit has"``.
+    is_read_twice : bool
+        Whether the first pass keeps numbers for the second, so that less text is cast
+        twice.
 
     Attributes
     ----------
@@ -68,13 +74,20 @@ class TableFile:
     """
 
     def __init__(
-        self, source: Batches, options: TableOptions, whose: str | None = None
+        self,
+        source: Batches,
+        options: TableOptions,
+        whose: str | None = None,
+        *,
+        is_read_twice: bool = False,
     ) -> None:
         self.source = source
         self.options = options
         self.is_text = isinstance(source, CsvSource)
         self.text_columns: dict[str, TextColumn] = {}
         self._counts: dict[str, TextColumn] = {}
+        self._kept: dict[int, Floats] = {}
+        self._is_keeping = is_read_twice
         self._is_settled = not self.is_text
         self._check_known(whose)
         self.names = tuple(options.columns or self._candidates())
@@ -151,16 +164,15 @@ class TableFile:
         rows = 0
         self.source.origin.check_unchanged()
         for batch in self._batches(None if all_columns else self.names):
-            parts = self._parts(batch, rows)
-            names = self.names
-            yield Piece(rows, batch, names, parts, self.is_text, self.place_of)
+            piece = self._piece(batch, rows)
+            if all_columns:  # to be filled: work for this thread, not for the consumer
+                _ = piece.values
+            yield piece
             rows += batch.num_rows
         self.source.origin.check_unchanged()
         if self.source.n_rows not in (None, rows):
-            raise FileFormatError(
-                f"{self.name} had {counted(self.source.n_rows, 'row')} and now has "
-                f"{rows:,}: it changed while it was being read. Nothing was written."
-            )
+            was = counted(self.source.n_rows, "row")
+            raise self._changed(f"had {was} and now has {rows:,}")
         self.source.n_rows = rows
         self._settle()
 
@@ -173,19 +185,51 @@ class TableFile:
             for start in range(0, batch.num_rows, step):
                 yield batch.slice(start, step)
 
-    def _parts(self, batch: pa.RecordBatch, first_row: int) -> list[Part]:
-        if not self.is_text:
-            return [part_of_column(batch.column(n), self.options) for n in self.names]
+    def _piece(self, batch: pa.RecordBatch, first_row: int) -> Piece:
+        parts: list[Part]
+        if self.is_text:
+            parts = [(self._numbers(batch, first_row), None, None, 0, 0)]
+        else:
+            parts = [part_of_column(batch.column(n), self.options) for n in self.names]
+        return Piece(
+            first_row,
+            batch,
+            self.names,
+            parts,
+            self.is_text,
+            self.options,
+            self.place_of,
+        )
+
+    def _numbers(self, batch: pa.RecordBatch, first_row: int) -> Floats:
+        """Cast the text of a batch, or take what the pass before has kept of it."""
+        kept = self._kept.pop(first_row, None) if self._is_settled else None
+        if kept is not None:
+            if len(kept) != batch.num_rows:
+                raise self._changed("has other rows than before")
+            return kept
         columns = self._cast(batch, first_row)
         if first_row == 0 and not self._is_settled:
             self.names = tuple(n for n in self.names if columns[n] is not None)
+            self._kept = {}
         # Column by column is how the cells arrive, so Fortran order costs no copy.
         values = np.full((batch.num_rows, len(self.names)), np.nan, order="F")
         for position, name in enumerate(self.names):
             column = columns[name]
             if column is not None:
                 values[:, position] = column
-        return [(values, None, None, 0, 0)]
+        if (
+            self._is_keeping
+            and (first_row + len(values)) * values.shape[1] < MOST_CELLS_KEPT
+        ):
+            self._kept[first_row] = values
+        return values
+
+    def _changed(self, how: str) -> FileFormatError:
+        return FileFormatError(
+            f"{self.name} {how}: it changed while it was being read. Nothing was "
+            "written."
+        )
 
     def _cast(self, batch: pa.RecordBatch, first_row: int) -> dict[str, Floats | None]:
         """Cast the columns of the table, and the ones that may still be refused."""
@@ -209,6 +253,7 @@ class TableFile:
                 )
         # Pieces that had a text column in them were one column too wide.
         self._is_settled = not self._has_text
+        self._is_keeping &= not self._is_settled
         found = {name: seen for name, seen in self._counts.items() if seen.n_others}
         self.text_columns.update(found)
         self.names = tuple(name for name in self.names if name not in found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["TableFiles"]
 
 
+@dataclass(eq=False)
 class TableFiles:
     """One table in one file or several; columns are matched by name.
 
@@ -45,6 +46,8 @@ class TableFiles:
         What has the columns that ``options`` asks for, such as ``"the fit has"``.
     opened : optional
         The first file, if it was opened before.
+    are_read_twice : bool
+        Whether the files will be filled after the first pass.
 
     Attributes
     ----------
@@ -54,40 +57,38 @@ class TableFiles:
         No frame library is behind the rows.
     """
 
-    backend: None = None
-
-    def __init__(
-        self,
-        paths: Sequence[str],
-        options: TableOptions,
-        *,
-        whose: str | None = None,
-        opened: Batches | None = None,
-    ) -> None:
-        self.paths = list(paths)
-        self.options = options
-        self.counts: ColumnCounts | None = None
-        self._opened = opened or open_batches(self.paths[0], options)
-        self._whose = whose
-        self._later: list[TableFile] = []
+    paths: list[str]
+    options: TableOptions
+    _: KW_ONLY
+    whose: str | None = None
+    opened: Batches | None = None
+    are_read_twice: bool = False
+    counts: ColumnCounts | None = field(default=None, init=False)
+    _later: list[TableFile] = field(default_factory=list, init=False)
+    backend: ClassVar[None] = None
 
     @classmethod
     def find(
-        cls, paths: PathOrPaths, options: TableOptions, *, whose: str | None = None
+        cls, paths: PathOrPaths, options: TableOptions, *, are_read_twice: bool = False
     ) -> TableFiles:
-        """Find the files and open the first."""
-        return cls(find_files(paths), options, whose=whose)
+        """Find the files; the first is opened when it is asked about."""
+        return cls(find_files(paths), options, are_read_twice=are_read_twice)
 
     def choosing(self, *, whose: str | None = None, **columns: Any) -> TableFiles:
         """The same files with another choice of ``columns``, ``exclude`` or ``id``."""
         options = replace(self.options, **columns)
-        return TableFiles(self.paths, options, whose=whose, opened=self._opened)
+        return replace(self, options=options, whose=whose, opened=self._source)
 
     # ------------------------------------------------------------ what they hold
     @cached_property
+    def _source(self) -> Batches:
+        return self.opened or open_batches(self.paths[0], self.options)
+
+    @cached_property
     def first(self) -> TableFile:
         """The first file."""
-        return TableFile(self._opened, self.options, self._whose)
+        twice = self.are_read_twice
+        return TableFile(self._source, self.options, self.whose, is_read_twice=twice)
 
     @property
     def files(self) -> list[TableFile]:
@@ -97,13 +98,13 @@ class TableFiles:
     @property
     def name(self) -> str:
         """What messages call the table: its first file, and how many more."""
-        name, more = self._opened.origin.name, len(self.paths) - 1
+        name, more = self._source.origin.name, len(self.paths) - 1
         return f"{name} and {counted(more, 'more file')}" if more else name
 
     @property
     def all_names(self) -> list[str]:
         """Every column of the first file, part of the table or not."""
-        return list(self._opened.schema.names)
+        return list(self._source.schema.names)
 
     @property
     def has_doubtful_header(self) -> bool:
@@ -248,7 +249,7 @@ class TableFiles:
 
     def _check_columns(self, source: Batches) -> None:
         name, own = source.origin.name, set(source.schema.names)
-        first = self._opened.origin.name
+        first = self._source.origin.name
         remedy = (
             "Files of one table must have the same columns; pass "
             f"{hint('columns', ...)} with those that all have."

@@ -1,0 +1,243 @@
+"""Interruptions, full disks, pipes and standard input of the real executable."""
+
+import gzip
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.commands import A1GM, CSV
+from support.commands import run_executable as run
+
+# FAULTS 49: interruptions and full disks
+
+
+def _start_slow_run(tmp_path, **options):
+    """Start a run that reads a table long enough to be interrupted while it writes."""
+    source = tmp_path / "in.csv"
+    if not source.exists():
+        rows = "".join(
+            f"{k % 97 + 1},{k % 89 + 2},{k % 83 + 3}\n" for k in range(50_000)
+        )
+        source.write_text("x,y,z\n" + "1,,3\n" + rows * 30)
+    target = tmp_path / "out.csv"
+    target.write_text("old\n")
+    process = subprocess.Popen(
+        [A1GM, "impute", source, "-o", target, "--overwrite"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        if _parts(tmp_path):
+            return process, target
+        time.sleep(0.002)
+    pytest.fail(f"the run ended before it wrote: {process.communicate()}")
+
+
+def _parts(folder):
+    return [p for p in folder.iterdir() if p.name.endswith(".a1gm-part")]
+
+
+def test_kill_leaves_the_old_file_and_the_next_run_cleans_up(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGKILL
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path)
+    done = run("impute", CSV / "plain.csv", "-o", target, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert target.read_text().startswith("name,x,y,z\n")
+    assert _parts(tmp_path) == []
+
+
+def test_interrupt_leaves_the_old_file_and_nothing_else(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=10)
+    assert process.returncode == 130, words
+    assert "interrupted" in words
+    assert "Traceback" not in words
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path) == []
+
+
+def test_termination_leaves_the_old_file_and_nothing_else(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=10)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small tmpfs needs root")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="no mount command")
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.csv.gz"])
+def test_a_full_disk_is_told_in_words(small_disk, tmp_path, name):
+    source = tmp_path / "in.csv"
+    numbers = np.random.default_rng(0).random((20_000, 3))
+    np.savetxt(source, numbers, delimiter=",", header="x,y,z", comments="")
+    done = run("impute", source, "-o", small_disk / name)
+    assert done.returncode == 1
+    assert "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(small_disk.iterdir()) == []
+
+
+# FAULTS 51: pipes and files that change
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("x,y\n" + "1,2\n" * 400_000)
+    process = subprocess.Popen(
+        [A1GM, "impute", source, "-o", "-", "-q"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"x,y\n"
+    process.stdout.close()
+    words = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0
+    assert words == b""
+
+
+def test_standard_input_at_its_end():
+    done = run("impute", "-", "-o", "-", input="")
+    assert done.returncode == 1
+    assert "<stdin> is empty" in done.stderr
+    assert done.stdout == ""
+
+
+def test_streams(tmp_path):
+    text = (CSV / "plain.csv").read_text()
+    done = run("impute", "-", "-o", "-", input=text)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("name,x,y,z\nann,1,2,3\n")
+    zipped = run(
+        "impute", "-", "-o", "-", input=gzip.compress(text.encode()), text=False
+    )
+    assert zipped.stdout.decode() == done.stdout
+
+
+def test_a_file_that_changes_between_the_passes_is_refused(tmp_path):
+    process, target = _start_slow_run(tmp_path)
+    with (tmp_path / "in.csv").open("a") as file:
+        file.write("1,2,3\n")
+    _, words = process.communicate(timeout=30)
+    assert process.returncode == 1, words
+    assert "changed while" in words
+    assert target.read_text() == "old\n"
+    assert _parts(tmp_path) == []
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A folder of its own for temporary files."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("", 1), ("x,y\n1,2\n3\n", 1), ("x,y\n1,2\n3,\n", 0)]
+)
+def test_standard_input_leaves_no_temporary_file(scratch, text, code):
+    done = run("impute", "-", "-o", "-", input=text)
+    assert done.returncode == code, done.stderr
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("when", ["copying", "writing"])
+def test_standard_input_leaves_nothing_when_it_is_ended(scratch, tmp_path, how, when):
+    if how == signal.SIGKILL and not Path("/proc/self/fd").exists():
+        pytest.skip("only Linux opens nameless files a second time")
+    process = subprocess.Popen(
+        [A1GM, "impute", "-", "-o", "-", "-q"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"x,y\n" + b"1,2\n" * 400_000)
+    if when == "copying":
+        # More than the pipe holds is taken, then the reader waits for the rest.
+        process.stdin.flush()
+        time.sleep(0.3)
+    else:
+        process.stdin.close()
+        assert process.stdout.readline() == b"x,y\n"
+    process.send_signal(how)
+    process.wait(timeout=30)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
+    assert process.returncode == expected[how]
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_named_copy_of_standard_input_is_removed_on_errors(scratch):
+    """Where nameless files cannot be opened again."""
+    code = (
+        "import sys, pathlib\n"
+        "from a1gm._sources.files import origin\n"
+        "origin._OPEN_FILES = pathlib.Path('/nowhere')\n"
+        "sys.argv = ['a1gm', 'inspect', '-']\n"
+        "from a1gm.cli import main\n"
+        "main()\n"
+    )
+    for text, returned in (("", 1), ("x,y\n1,2\n3\n", 1), ("x,y\n1,2\n3,\n", 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            input=text,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == returned, done.stderr
+        assert list(scratch.iterdir()) == []
+
+
+def test_standard_input_that_is_closed():
+    done = subprocess.run(
+        f"{shlex.quote(str(A1GM))} inspect - <&-",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "a1gm: <stdin> cannot be read: it is closed.\n"
+
+
+def test_no_room_for_the_copy_of_standard_input(small_disk, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    done = run("inspect", "-", input="x,y\n" + "1,2\n" * 100_000)
+    assert done.returncode == 1
+    assert "Set TMPDIR" in done.stderr
+    assert list(small_disk.iterdir()) == []
