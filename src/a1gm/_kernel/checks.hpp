@@ -12,8 +12,8 @@
 namespace a1gm {
 
 constexpr int64_t kMostCells = int64_t{1} << 60;  // products of sizes stay in 64 bits
-constexpr int64_t kPiece = 1 << 12;  // cells that stay in the first-level cache
 constexpr int64_t kMostLines = INT32_MAX;         // lines have numbers of 32 bits
+constexpr int64_t kPiece = 1 << 12;  // pairs that stay in the first-level cache
 
 inline void require(bool holds, const char* sentence) {
   if (!holds) throw std::invalid_argument(sentence);
