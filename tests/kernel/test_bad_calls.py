@@ -6,8 +6,6 @@ too large lie in a few bytes: their strides are 0.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
@@ -22,13 +20,6 @@ ROW_SUMS, COL_SUMS = SUMS.sum(axis=1), SUMS.sum(axis=0)
 PTR = np.array([0, 2, 4, 6, 9])
 COLS = np.nonzero(OBSERVED)[1].astype(np.int32)
 ONE_COLUMN = np.ones((9, 1))
-
-
-@pytest.fixture(params=["reference", "_native"])
-def kernel(request):
-    if request.param == "_native":
-        return pytest.importorskip("a1gm._kernel._native")
-    return import_module("a1gm._kernel.reference")
 
 
 def part(values=CELLS, mask=None, validity=None, offset=0, group=0):
@@ -308,38 +299,3 @@ def test_numbers_that_lie_apart_are_read_all_the_same(kernel, name):
             np.testing.assert_array_equal(one, other)
     elif same[0] is not None:
         np.testing.assert_array_equal(same[0].core_row_sums, same[1].core_row_sums)
-
-
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i2"])
-def test_cells_at_odd_addresses_are_read(kernel, dtype):
-    values = np.arange(12).reshape(4, 3).astype(dtype)
-    memory = bytearray(b"." + values.tobytes())
-    odd = np.frombuffer(memory, dtype, offset=1).reshape(4, 3)
-    assert not odd.flags.aligned
-    for parts in ([part(odd)], [part(odd[:, k : k + 1]) for k in (0, 1, 2, 0)]):
-        sums, *_ = kernel.observe(parts, 1, 1, 1.0, 100, False)
-        expected = sum(p[0].sum(axis=1, dtype=float) for p in parts)
-        np.testing.assert_array_equal(sums[0], expected)
-
-
-def test_a_table_without_rows(kernel):
-    sums, is_wide, (ids, keys, counts, table), total, *_ = kernel.observe(
-        [part(np.ones((0, 70)))], 1, 2, 1.0, 100, False
-    )
-    assert sums.shape == (1, 0)
-    assert not is_wide
-    assert ids.shape == counts.shape == (0,)
-    assert keys.shape == (0, 2)
-    assert table.shape == (0, 70)
-    assert total == 0.0
-
-
-def test_a_core_without_lines(kernel):
-    reduced = kernel.reduce_pairs(
-        np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), None, 1
-    )
-    nothing = np.zeros(0)
-    assert reduced.core_shape == (0, 0)
-    assert reduced.scale(nothing, 1e-9, 5, 5)[2:] == (1, 0.0, True)
-    w, h, *_ = reduced.replay(nothing, nothing)
-    assert (w, h) == (1.0, 1.0)

@@ -1,4 +1,12 @@
-"""The kernel: compiled when it can be, NumPy otherwise; same functions either way."""
+"""The kernel: compiled when it can be, NumPy otherwise; same functions either way.
+
+read/      tables of any layout, as tiles of float64
+pass/      one pass over the rows: row sums, patterns, pattern sums, bad cells
+reduce/    twins and leaves, down to the core, and back
+scale/     from statistics or a core to factors
+bind.cpp   the Python face; checks.hpp says what it accepts
+reference/ all of it in NumPy, which defines the answers
+"""
 
 from __future__ import annotations
 

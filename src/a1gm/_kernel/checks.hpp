@@ -12,8 +12,8 @@
 namespace a1gm {
 
 constexpr int64_t kMostCells = int64_t{1} << 60;  // products of sizes stay in 64 bits
-constexpr int64_t kPiece = 1 << 16;
 constexpr int64_t kMostLines = INT32_MAX;         // lines have numbers of 32 bits
+constexpr int64_t kPiece = 1 << 12;  // pairs that stay in the first-level cache
 
 inline void require(bool holds, const char* sentence) {
   if (!holds) throw std::invalid_argument(sentence);
@@ -56,6 +56,10 @@ inline void check_bits(const BitMask& mask) {
 // The largest of some numbers, and their bits together, which tell if one is negative.
 struct IdRange {
   int64_t largest = -1, bits = 0;
+  void add(const IdRange& other) {
+    largest = std::max(largest, other.largest);
+    bits |= other.bits;
+  }
   bool is_below(int64_t n) const { return bits >= 0 && largest < n; }
 };
 
@@ -78,16 +82,17 @@ inline void check_pairs(const PairView& pairs, int64_t n_cells) {
   for (int64_t i = 0; i < pairs.n_rows; ++i) grows &= ptr[i] <= ptr[i + 1];
   require(grows, "ptr must never decrease");
   require(ptr[pairs.n_rows] == n_cells, "ptr must end with the number of pairs");
-  const IdRange range = range_of(col, n_cells);
-  require(range.is_below(pairs.n_cols), "cols must be 0 or more and below n_cols");
   // Where the columns do not ascend, a row must begin.
+  IdRange range;
   int64_t falls = 0;
-  for (int64_t from = 1; from < n_cells; from += kPiece) {
-    int32_t found = 0;  // as narrow as the columns: twice as many to a vector
-    for (int64_t k = from; k < std::min(n_cells, from + kPiece); ++k)
-      found += col[k] <= col[k - 1];
+  for (int64_t from = 0; from < n_cells; from += kPiece) {
+    const int64_t to = std::min(n_cells, from + kPiece);
+    range.add(range_of(col + from, to - from));
+    int32_t found = 0;  // as narrow as the columns: more of them to a vector
+    for (int64_t k = std::max<int64_t>(from, 1); k < to; ++k) found += col[k] <= col[k - 1];
     falls += found;
   }
+  require(range.is_below(pairs.n_cols), "cols must be 0 or more and below n_cols");
   for (int64_t i = 1; i < pairs.n_rows; ++i) {
     const int64_t k = ptr[i];
     if (k > ptr[i - 1] && k < n_cells) falls -= col[k] <= col[k - 1];

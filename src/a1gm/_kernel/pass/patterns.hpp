@@ -168,21 +168,23 @@ class IdBuffer {
   explicit IdBuffer(int64_t n) : n_(n), data_(new char[static_cast<size_t>(n)]) {}
   void store(int64_t at, const int32_t* ids, int64_t n, int64_t n_patterns) {
     if (id_width(n_patterns) > width_) widen(id_width(n_patterns));
-    with_id_type(width_, [&](auto id) { std::copy_n(ids, n, as(id) + at); });
+    with_id_type(width_, [=](auto id) { std::copy_n(ids, n, as(id) + at); });
   }
   void fill(int64_t at, int32_t number, int64_t n) {  // when `store` has made it fit
-    with_id_type(width_, [&](auto id) {
+    with_id_type(width_, [=](auto id) {
       std::fill_n(as(id) + at, n, static_cast<decltype(id)>(number));
     });
   }
   template <typename Out>
   void write(const std::vector<int32_t>& renamed, Out* out) const {
-    with_id_type(width_, [&](auto id) {
-      const auto* in = as(id);
-      if (renamed.empty())
-        for (int64_t i = 0; i < n_; ++i) out[i] = static_cast<Out>(in[i]);
+    const int32_t* const names = renamed.empty() ? nullptr : renamed.data();
+    with_id_type(width_, [this, names, out](auto id) {
+      const auto* const in = as(id);
+      const auto rename = [names](auto k) { return static_cast<Out>(names[k]); };
+      if (names == nullptr)
+        std::copy(in, in + n_, out);
       else
-        for (int64_t i = 0; i < n_; ++i) out[i] = static_cast<Out>(renamed[in[i]]);
+        std::transform(in, in + n_, out, rename);
     });
   }
   void release() { data_.reset(); }

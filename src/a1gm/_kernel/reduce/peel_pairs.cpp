@@ -337,10 +337,10 @@ Reduced peel_table(const BitMask& keys, const double* sums) {
   std::vector<int32_t> col;
   std::vector<double> sum;
   for (int64_t i = 0; i < keys.n; ++i) {
-    for (int64_t j = 0; j < keys.m; ++j)
-      if (keys.bits[i * keys.words + (j >> 6)] >> (j & 63) & 1) {
-        col.push_back(static_cast<int32_t>(j));
-        sum.push_back(sums[i * keys.m + j]);
+    for (int64_t w = 0; w < keys.words; ++w)
+      for (uint64_t word = keys.bits[i * keys.words + w]; word; word &= word - 1) {
+        col.push_back(static_cast<int32_t>(w * 64 + lowest_bit(word)));
+        sum.push_back(sums[i * keys.m + col.back()]);
       }
     ptr.push_back(static_cast<int64_t>(col.size()));
   }
