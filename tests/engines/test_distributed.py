@@ -47,31 +47,45 @@ def make_frame(n: int = 400) -> pd.DataFrame:
 @pytest.mark.parametrize("rows", [1, 7, 400])
 def test_arrays(rows: int) -> None:
     X = gamma_table()
-    fit, whole = a1gm.distributed.fit(da.from_array(X, chunks=(rows, 6))), a1gm.fit(X)
+    lazy = da.from_array(X, chunks=(rows, 6))
+    fit, whole = a1gm.distributed.fit(lazy), a1gm.fit(X)
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
     assert fit.certificate <= 1e-10
-    assert fit.n_rows == 400
+    assert fit.shape == (400, 6)
     assert (fit.n_blocks, fit.solver) == (1, whole.solver)
     assert fit.pattern.n_missing == whole.pattern.n_missing
-    factors, filled = fit.row_factor, fit.impute()
+    factors, filled = fit.row_factor, fit.impute(lazy)
     assert isinstance(factors, da.Array)
     assert factors.chunks == (filled.chunks[0],)
     np.testing.assert_allclose(factors.compute(), whole.row_factor, rtol=SAME)
     np.testing.assert_allclose(filled.compute(), whole.impute(X), rtol=SAME)
+    np.testing.assert_allclose(fit.transform(lazy).compute(), whole.row_factor)
+    assert fit.divergence_of(lazy) == pytest.approx(whole.divergence, rel=1e-10)
     assert "400 x 6" in repr(fit)
+
+
+def test_collections_of_other_columns_are_refused() -> None:
+    fit = a1gm.distributed.fit(dd.from_pandas(make_frame(), npartitions=2))
+    other = make_frame().rename(columns={"whole": "other"})
+    with pytest.raises(LabelError, match="'other' in X"):
+        fit.impute(dd.from_pandas(other, npartitions=2))
+    with pytest.raises(DimensionError, match="columns"):
+        fit.impute(da.ones((4, 2)))
 
 
 def test_single_floats_stay_single() -> None:
     X = gamma_table().astype(np.float32)
-    filled = a1gm.distributed.fit(da.from_array(X, chunks=(90, 6))).impute()
+    lazy = da.from_array(X, chunks=(90, 6))
+    filled = a1gm.distributed.fit(lazy).impute(lazy)
     assert filled.dtype == filled.compute().dtype == np.float32
 
 
 def test_integers_and_masks() -> None:
     X = np.arange(12).reshape(4, 3)
-    fit = a1gm.distributed.fit(da.from_array(X, chunks=(2, 3)))
+    lazy = da.from_array(X, chunks=(2, 3))
+    fit = a1gm.distributed.fit(lazy)
     np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor)
-    assert fit.impute().compute().dtype == X.dtype
+    assert fit.impute(lazy).compute().dtype == X.dtype
     Y = gamma_table()
     masked = da.ma.masked_invalid(da.from_array(Y, chunks=(90, 6)))
     fit = a1gm.distributed.fit(masked)
@@ -80,12 +94,12 @@ def test_integers_and_masks() -> None:
 
 def test_frames_keep_divisions_labels_and_types() -> None:
     frame = make_frame()
-    fit = a1gm.distributed.fit(dd.from_pandas(frame, npartitions=5))
-    whole = a1gm.fit(frame)
+    lazy = dd.from_pandas(frame, npartitions=5)
+    fit, whole = a1gm.distributed.fit(lazy), a1gm.fit(frame)
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
-    assert list(fit.local.col_labels) == list(frame.columns)
-    filled, want = fit.impute(), whole.impute(frame)
-    assert filled.divisions == dd.from_pandas(frame, npartitions=5).divisions
+    assert list(fit.col_labels) == list(frame.columns)
+    filled, want = fit.impute(lazy), whole.impute(frame)
+    assert filled.divisions == lazy.divisions
     pd.testing.assert_frame_equal(filled.compute(), want, rtol=1e-10)
     assert dict(filled.dtypes) == dict(want.dtypes)
     factors = fit.row_factor
@@ -98,7 +112,8 @@ def test_a_partition_without_holes_has_the_type_of_the_others() -> None:
     frame = pd.DataFrame(
         {"x": [1.0, 2.0, 3.0, 4.0], "n": pd.array([1, 2, None, 4], dtype="Int64")}
     )
-    filled = a1gm.distributed.fit(dd.from_pandas(frame, npartitions=2)).impute()
+    lazy = dd.from_pandas(frame, npartitions=2)
+    filled = a1gm.distributed.fit(lazy).impute(lazy)
     kinds = [part.compute().dtypes["n"] for part in filled.partitions]
     assert kinds == [pd.Float64Dtype(), pd.Float64Dtype()]
 
@@ -111,14 +126,14 @@ def test_tables_with_odd_corners() -> None:
         X[0, 0] = 1.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
-            fit = a1gm.distributed.fit(da.from_array(X, chunks=(7, 6)))
-            whole = a1gm.fit(X)
+            lazy = da.from_array(X, chunks=(7, 6))
+            fit, whole = a1gm.distributed.fit(lazy), a1gm.fit(X)
             want = whole.impute(X)
-        np.testing.assert_allclose(fit.impute().compute(), want, rtol=1e-9)
+        np.testing.assert_allclose(fit.impute(lazy).compute(), want, rtol=1e-9)
         np.testing.assert_allclose(
             fit.row_factor.compute(), whole.row_factor, rtol=1e-9
         )
-        assert fit.local.n_undetermined == whole.n_undetermined
+        assert fit.n_undetermined == whole.n_undetermined
 
 
 def test_negative_cells_where_they_are_allowed() -> None:
@@ -129,7 +144,7 @@ def test_negative_cells_where_they_are_allowed() -> None:
     fit = a1gm.distributed.fit(lazy, negatives="allow")
     whole = a1gm.fit(X, negatives="allow")
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=1e-9)
-    np.testing.assert_allclose(fit.impute().compute(), whole.impute(X), rtol=1e-9)
+    np.testing.assert_allclose(fit.impute(lazy).compute(), whole.impute(X), rtol=1e-9)
 
 
 def test_bad_cells_have_their_row_in_the_whole() -> None:
@@ -142,10 +157,11 @@ def test_bad_cells_have_their_row_in_the_whole() -> None:
 def test_unknown_cells_are_said() -> None:
     X = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, np.nan], [np.nan, np.nan, 3.0]])
     with pytest.warns(UndeterminedWarning, match="2 blocks"):
-        fit = a1gm.distributed.fit(da.from_array(X, chunks=(2, 3)))
-    assert np.isnan(fit.impute().compute()).sum() == 4
+        lazy = da.from_array(X, chunks=(2, 3))
+        fit = a1gm.distributed.fit(lazy)
+    assert np.isnan(fit.impute(lazy).compute()).sum() == 4
     X = np.array([[1.0, 2.0], [np.nan, np.nan]])
-    with pytest.warns(EmptyLineWarning, match="in 1 of the rows"):
+    with pytest.warns(EmptyLineWarning, match="in 1 row"):
         a1gm.distributed.fit(da.from_array(X, chunks=(1, 2)))
     with pytest.raises(NothingObservedError):
         a1gm.distributed.fit(da.from_array(X[1:], chunks=(1, 2)))
@@ -207,7 +223,7 @@ def test_separate_processes_give_the_same(client: Any) -> None:
     whole = a1gm.fit(X)
     fit = a1gm.distributed.fit(lazy)
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
-    np.testing.assert_allclose(fit.impute().compute(), whole.impute(X), rtol=SAME)
+    np.testing.assert_allclose(fit.impute(lazy).compute(), whole.impute(X), rtol=SAME)
     with dask.config.set(scheduler="threads"):
         here = a1gm.distributed.fit(lazy)
     assert np.array_equal(here.col_factor, fit.col_factor)
@@ -220,6 +236,7 @@ def test_errors_cross_the_wire(client: Any) -> None:
     with pytest.raises(NegativeValuesError, match=r"X\[150, 1\]"):
         a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
     frame = make_frame()
-    fit = a1gm.distributed.fit(dd.from_pandas(frame, npartitions=3))
+    lazy = dd.from_pandas(frame, npartitions=3)
     want = a1gm.fit(frame).impute(frame)
-    pd.testing.assert_frame_equal(fit.impute().compute(), want, rtol=1e-10)
+    filled = a1gm.distributed.fit(lazy).impute(lazy)
+    pd.testing.assert_frame_equal(filled.compute(), want, rtol=1e-10)

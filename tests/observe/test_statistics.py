@@ -8,7 +8,7 @@ from hypothesis import given
 from support.tables import tables
 
 from a1gm._base.bits import pack_bits
-from a1gm._observe import statistics as _statistics
+from a1gm._observe import statistics_base as _statistics
 from a1gm._observe.statistics import (
     MaskStatistics,
     PairStatistics,

@@ -7,6 +7,7 @@ import pytest
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
+from a1gm._base.words import named
 from a1gm._result import messages as _unknown
 from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
 
@@ -69,10 +70,11 @@ def test_cells_that_are_left(given, text):
 
 
 def test_lines_with_nothing_observed():
-    assert _unknown.named_lines("row", []) == ""
-    assert _unknown.named_lines("row", [4]) == "row 4"
-    assert _unknown.named_lines("column", [0, 1]) == "columns 0, 1"
-    assert _unknown.named_lines("row", [4, 5], total=9) == "rows 4, 5 and 7 more"
+    assert named("row", []) == ""
+    assert named("row", [4]) == "row 4"
+    assert named("column", [0, 1]) == "columns 0, 1"
+    assert named("row", [4, 5], total=9) == "rows 4, 5 and 7 more"
+    assert named("row", [], total=9) == "9 rows"
     assert _unknown.text_of_empty_lines("", "") == ""
     text = _unknown.text_of_empty_lines("row 4", "columns 0, 1")
     assert text.startswith("Nothing is observed in row 4 and columns 0, 1: the factors")
@@ -98,7 +100,7 @@ def test_one_cell_that_the_imputer_leaves():
 def test_fits_patterns_and_tables_of_one():
     assert "1 row pattern," in repr(a1gm.MissingPattern.of([[1.0, 2.0]]))
     table = a1gm.PatternTable().update([[1.0]])
-    assert repr(table) == "PatternTable(1 row x 1 column in 1 block, 1 pattern)"
+    assert repr(table) == "PatternTable(1 row x 1 column in 1 piece, 1 pattern)"
     with pytest.warns(UndeterminedWarning, match="of X is unbounded, at"):
         fit = a1gm.fit_nmmf([[0.0, 5.0], [5.0, nan]])
     assert fit.summary()["cannot be known"] == "1 missing cell"
@@ -107,5 +109,5 @@ def test_fits_patterns_and_tables_of_one():
 def test_empty_rows_of_a_stream_are_all_counted(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n1,2\n" + ",\n" * 9)
-    with pytest.warns(EmptyLineWarning, match="rows 1, 2, 3, 4, 5 and 4 more"):
+    with pytest.warns(EmptyLineWarning, match="lines 3, 4, 5, 6, 7 and 4 more"):
         a1gm.fit_file(path)

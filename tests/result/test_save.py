@@ -303,6 +303,7 @@ def test_a_model_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
     def refuse(*args, **options):
         raise PermissionError(13, "Permission denied")
 
+    (tmp_path / "fit.npz").touch()
     monkeypatch.setattr("zipfile.ZipFile.__init__", refuse)
     with pytest.raises(ModelFileError, match=r"cannot be read \(Permission denied\)"):
         a1gm.load(tmp_path / "fit.npz")

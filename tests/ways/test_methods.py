@@ -67,7 +67,7 @@ def public_names() -> list[str]:
 
 
 METHODS = {
-    n for n in public_names() if inspect.isroutine(getattr(a1gm.RankOneFit, n, None))
+    n for n in public_names() if inspect.isfunction(getattr(a1gm.RankOneFit, n, None))
 }
 
 

@@ -189,7 +189,7 @@ class MaskLog:
         return sums, bits, positive
 
     def pieces(self) -> Iterator[tuple[int, Floats, Words, Words]]:
-        """Yield (first row, sums, observed bits, positive bits), some rows at a time."""
+        """Yield (first row, sums, observed bits, positive bits), piece by piece."""
         step = max(1, ROWS_AT_ONCE * 64 // max(self.n_cols, 64))
         for start in range(0, self.n_rows, step):
             yield start, *self.read(start, min(start + step, self.n_rows))

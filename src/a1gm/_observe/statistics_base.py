@@ -116,7 +116,7 @@ class Statistics(ABC):
         return cells[place.ravel()]
 
     def pieces(self) -> Iterator[tuple[slice, Bools]]:
-        """Yield the observed cells of all lines, a bounded number of cells at a time."""
+        """Yield the observed cells of all lines, a bounded number at a time."""
         step = max(1, CELLS_AT_ONCE // self.n_cols)
         for start in range(0, self.n_lines, step):
             lines = slice(start, min(start + step, self.n_lines))

@@ -25,11 +25,15 @@ from a1gm._result.fates import UNBOUNDED, ZERO, Totals
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.messages import text_of_gap
-from a1gm._result.new_rows import NewRows
 from a1gm._result.rows import RowStore
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
-from a1gm._result.solved_table import SolvedTable
+from a1gm._result.solved_table import (
+    SolvedTable,
+    rule_of,
+    source_of,
+    what_was_told,
+)
 from a1gm._result.table import Table
 from a1gm._solve.dispatch import Solved
 from a1gm._sources.names import LabelNames
@@ -109,11 +113,8 @@ class RankOneFit(SolvedTable):
         """
         engine = self._table.engine_for(X, self.shape[1])
         if engine is not None:
-            return (
-                math.nan
-                if self._table.is_signed
-                else engine.divergence(X, self._new_rows)
-            )
+            is_signed = self._table.is_signed
+            return math.nan if is_signed else engine.divergence(X, self._new_rows)
         source, V = self._table.read(X, weights, self.shape[1])
         if self._table.is_signed:
             return math.nan
@@ -331,21 +332,6 @@ class RankOneFit(SolvedTable):
         for cached in ("_fates", "_new_rows", "pattern"):
             state.pop(cached, None)
         return state
-
-
-def rule_of(fit: RankOneFit) -> NewRows:
-    """The rule by which a fit places rows, without its rows and data."""
-    return fit._new_rows
-
-
-def source_of(fit: RankOneFit) -> Any:
-    """What reads the fitted table again; None when it cannot be read."""
-    return fit._table.source
-
-
-def what_was_told(fit: RankOneFit) -> OnUndetermined:
-    """What the fit was told to do about cells that the data do not determine."""
-    return fit._on_undetermined
 
 
 def fit_of_state(state: dict[str, Any]) -> RankOneFit:

@@ -34,7 +34,7 @@ from a1gm._solve.dispatch import Solved
 from a1gm._sources.labels import find_places
 from a1gm.exceptions import ParameterError
 
-__all__ = ["SolvedTable"]
+__all__ = ["SolvedTable", "rule_of", "source_of", "what_was_told"]
 
 
 class SolvedTable:
@@ -232,3 +232,18 @@ class SolvedTable:
         if self._is_plain:
             return 0
         return int(self._fates.totals.fates[UNBOUNDED:].sum())
+
+
+def rule_of(fit: SolvedTable) -> NewRows:
+    """The rule by which a fit places rows, without its rows and data."""
+    return fit._new_rows
+
+
+def source_of(fit: SolvedTable) -> Any:
+    """What reads the fitted table again; None when it cannot be read."""
+    return fit._table.source
+
+
+def what_was_told(fit: SolvedTable) -> OnUndetermined:
+    """What the fit was told to do about cells that the data do not determine."""
+    return fit._on_undetermined

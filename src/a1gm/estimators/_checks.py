@@ -27,8 +27,9 @@ __all__ = [
 ]
 
 
-class EstimatorConvergenceWarning(  # type: ignore[misc]
-    ConvergenceWarning, SklearnConvergenceWarning
+class EstimatorConvergenceWarning(
+    ConvergenceWarning,
+    SklearnConvergenceWarning,  # type: ignore[misc]
 ):
     """The iteration budget of an estimator ended before the certificate was reached."""
 
