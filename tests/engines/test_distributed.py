@@ -156,8 +156,8 @@ def test_bad_cells_have_their_row_in_the_whole() -> None:
 
 def test_unknown_cells_are_said() -> None:
     X = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, np.nan], [np.nan, np.nan, 3.0]])
+    lazy = da.from_array(X, chunks=(2, 3))
     with pytest.warns(UndeterminedWarning, match="2 blocks"):
-        lazy = da.from_array(X, chunks=(2, 3))
         fit = a1gm.distributed.fit(lazy)
     assert np.isnan(fit.impute(lazy).compute()).sum() == 4
     X = np.array([[1.0, 2.0], [np.nan, np.nan]])

@@ -36,7 +36,7 @@ QUESTIONS = {
     "fate": lambda fit: (fit.fate(0, 0), fit.fate(-1, -1)),
     "reconstruct": lambda fit: fit.reconstruct(),
     "impute": lambda fit: fit.impute(rows_for(fit)),
-    "impute again": lambda fit: fit.impute(np.full(fit.shape, np.nan)),
+    "impute nothing": lambda fit: fit.impute(np.full((2, fit.shape[1]), np.nan)),
     "transform": lambda fit: fit.transform(rows_for(fit)),
     "summary": lambda fit: (fit.summary(), repr(fit), fit._repr_html_()),
     "frames": lambda fit: fit.to_frames(backend="pandas"),
@@ -66,7 +66,7 @@ def ask_model(fit):
 
 def ask_table(table):
     """Ask everything of a pattern table."""
-    (repr(table), table.n_patterns, table.nbytes, table.blocks, table.n_columns)
+    (repr(table), table.n_patterns, table.nbytes, table.pieces, table.n_columns)
     data: list[bytes] = []
     read = a1gm.PatternTable.from_bytes
     steps = {

@@ -217,7 +217,7 @@ CHANGES: dict[str, Callable[[np.ndarray], Any]] = {
     "wider": lambda a: np.hstack([a, a]) if a.ndim > 1 else None,
     "deep": lambda a: a.reshape(a.shape + (1,) * 20),
     "reversed": lambda a: a[::-1].copy(),
-    "sorted down": lambda a: -np.sort(-a.astype(float)).astype(a.dtype),
+    "sorted down": lambda a: np.sort(a, axis=None)[::-1].reshape(a.shape).copy(),
     "all zero": np.zeros_like,
     "all one": np.ones_like,
     "all largest": largest,

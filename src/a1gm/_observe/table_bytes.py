@@ -69,12 +69,13 @@ def _parts_of(
     content: dict[str, Any], arrays: dict[str, AnyArray]
 ) -> tuple[dict[str, Any], set[Hashable], PatternSums | None, RowPieces]:
     n_columns, n_rows = content["n_columns"], content["n_rows"]
-    _need(n_columns is None or _is_count(n_columns, 1), "n_columns")
+    _need(n_columns is None or _is_count(n_columns, 1, 2**31), "n_columns")
     _need(_is_count(n_rows) and _is_count(content["n_negative"]), "n_rows")
     _need(isinstance(content["keep_rows"], bool), "keep_rows")
     _need(content["negatives"] in ("raise", "allow"), "negatives")
     _need(isinstance(content["pieces"], list), "pieces")
     pieces = {_key_from_json(key) for key in content["pieces"]}
+    _need(n_columns is not None or content["labels"] is None, "labels")
     content["labels"] = labels_from_json(content["labels"], n_columns or 0)
     if not arrays:
         _need(n_rows == 0, "n_rows")
@@ -115,6 +116,8 @@ def _rows_of(
     _need(row_sums.dtype == np.float64 and row_sums.shape == (n_rows,), "row_sums")
     _need(bool(np.isfinite(row_sums).all()), "row_sums")
     _need(lines.dtype == np.int32 and lines.shape == (n_rows,), "lines")
+    in_range = not n_rows or (lines.min() >= 0 and lines.max() < len(sums))
+    _need(bool(in_range), "lines")
     found = np.bincount(lines, minlength=len(sums))
     _need(np.array_equal(found, sums.counts), "lines")
     pieces: RowPieces = []
@@ -129,8 +132,8 @@ def _rows_of(
     return pieces
 
 
-def _is_count(value: Any, least: int = 0) -> bool:
-    return type(value) is int and least <= value < 2**62
+def _is_count(value: Any, least: int = 0, most: int = 2**62) -> bool:
+    return type(value) is int and least <= value < most
 
 
 def _need(holds: bool, what: str) -> None:

@@ -39,48 +39,55 @@ def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
 
 def table_frame(table: Floats, backend: str, row_labels: Any, col_labels: Any) -> Any:
     """Make a frame of a table, with its labels."""
-    import narwhals as nw
-
     names = range(table.shape[1]) if col_labels is None else list(col_labels)
     if backend == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame(table, index=row_labels, columns=names)
+        return _pandas().DataFrame(table, index=row_labels, columns=names)
     columns = {str(name): table[:, j] for j, name in enumerate(names)}
-    library: Any = backend
-    frame = nw.from_dict(columns, backend=library)
     gaps = [name for name, values in columns.items() if np.isnan(values).any()]
-    return (
-        frame.with_columns(nw.col(*gaps).fill_nan(None)).to_native()
-        if gaps
-        else (frame.to_native())
-    )
+    return _library_frame(columns, backend, gaps)
 
 
 def _frame(what: str, labels: Any, values: dict[str, AnyArray], backend: str) -> Any:
-    import narwhals as nw
-
     if backend == "pandas":
         return _pandas_frame(what, labels, values)
     n = len(next(iter(values.values())))
-    library: Any = backend
     named = {what: np.arange(n) if labels is None else _texts(labels), **values}
+    return _library_frame(named, backend)
+
+
+def _library_frame(columns: dict[str, Any], backend: str, gaps: Any = ()) -> Any:
+    """Make a frame of another library than pandas; NaN in ``gaps`` becomes null."""
+    import narwhals as nw
+
+    library: Any = backend
     try:
-        return nw.from_dict(named, backend=library).to_native()
+        frame = nw.from_dict(columns, backend=library)
     except (ImportError, ModuleNotFoundError) as error:
-        msg = f"to_frames(backend={backend!r}) needs {backend}, which is not installed."
-        raise MissingExtraError(msg) from error
+        raise _absent(backend) from error
     except ValueError as error:
         msg = f"backend must be one of {BACKENDS}, got {backend!r}."
         raise ParameterError(msg) from error
+    if gaps:
+        frame = frame.with_columns(nw.col(*gaps).fill_nan(None))
+    return frame.to_native()
 
 
-def _pandas_frame(what: str, labels: Any, values: dict[str, AnyArray]) -> Any:
+def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        msg = "to_frames(backend='pandas') needs pandas, which is not installed."
-        raise MissingExtraError(msg) from error
+        raise _absent("pandas") from error
+    return pd
+
+
+def _absent(backend: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"A frame of {backend} needs {backend}: it is not installed."
+    )
+
+
+def _pandas_frame(what: str, labels: Any, values: dict[str, AnyArray]) -> Any:
+    pd = _pandas()
     index = labels if labels is None else pd.Index(labels, name=_name(labels, what))
     return pd.DataFrame(values, index=index)
 

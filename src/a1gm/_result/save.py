@@ -42,6 +42,7 @@ STATISTICS: dict[str, type[Statistics]] = {
     "mask": MaskStatistics,
     "pairs": PairStatistics,
 }
+BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 FACTORS = ("line_factor", "line_scale", "col_factor")
 PLAIN = ("absent", "backend", "exponent", "is_signed", "is_weighted")
 
@@ -168,7 +169,7 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
     _need(how in ("warn", "raise", "ignore"), "on_undetermined")
     _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
     _need(table["absent"] in (None, "missing", "zero"), "absent")
-    _need(table["backend"] is None or isinstance(table["backend"], str), "backend")
+    _need(table["backend"] in BACKENDS, "backend")
     exponent = table["exponent"]
     _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
     for name in ("is_signed", "is_weighted"):
