@@ -81,7 +81,7 @@ def test_factors_show_the_largest(table):
 def test_fit_draws_observed_cells(table):
     fit = a1gm.fit(table)
     _, axes = plt.subplots()
-    assert plot.fit(table, fit, ax=axes) is axes
+    assert plot.observed_vs_fitted(table, fit, ax=axes) is axes
     points = np.asarray(axes.collections[0].get_offsets())
     assert len(points) == 10
     np.testing.assert_allclose(points[:, 0], points[:, 1], rtol=1e-6)
@@ -89,7 +89,7 @@ def test_fit_draws_observed_cells(table):
 
 def test_fit_draws_a_selection_of_many_cells():
     X = np.random.default_rng(0).lognormal(0, 3, (300, 100))
-    axes = plot.fit(X, a1gm.fit(X))
+    axes = plot.observed_vs_fitted(X, a1gm.fit(X))
     assert len(axes.collections[0].get_offsets()) == 4000
     assert axes.get_xscale() == "symlog"
 
@@ -110,7 +110,7 @@ def test_order_shows_grids_and_blocks():
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
 def test_a_zero_between_blocks_is_drawn_at_zero():
     X = np.array([[0.0, 5.0], [5.0, nan]])
-    points = plot.fit(X, a1gm.fit(X)).collections[0].get_offsets()
+    points = plot.observed_vs_fitted(X, a1gm.fit(X)).collections[0].get_offsets()
     assert sorted(map(tuple, points)) == [(0.0, 0.0), (5.0, 5.0), (5.0, 5.0)]
 
 
@@ -122,7 +122,7 @@ def test_labels_of_axes_do_not_overlap(scale):
     fit = a1gm.fit(X)
     for draw in (
         lambda axes: plot.bars(axes, fit.row_factor, None, most=5, title="rows"),
-        lambda axes: plot.fit(X, fit, ax=axes),
+        lambda axes: plot.observed_vs_fitted(X, fit, ax=axes),
     ):
         figure = Figure(figsize=(4.3, 3.6), layout="constrained", dpi=110)
         axes = figure.subplots()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from a1gm._result.fit import RankOneFit
 
-__all__ = ["factors", "fit", "pattern", "structure_order"]
+__all__ = ["factors", "observed_vs_fitted", "pattern", "structure_order"]
 
 _MISSING_COLOUR = "#d1495b"
 _BAR_COLOUR = "#2e6f95"
@@ -110,7 +110,7 @@ def factors(
     return left, right
 
 
-def fit(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
+def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
     """Draw the observed cells against their fitted values.
 
     Parameters

@@ -73,7 +73,7 @@ def factor_figures(findings: Findings, most: int = 15) -> tuple[str, str]:
 def fit_figure(findings: Findings) -> str:
     """Draw observed against fitted cells."""
     return _drawn(
-        lambda axes: plot.fit(findings.X, findings.fit, ax=axes),
+        lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
         "Observed cells against their fitted values; the line marks equality.",
         name="fit",
     )
