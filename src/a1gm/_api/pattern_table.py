@@ -386,13 +386,14 @@ class PatternTable:
         if self.keep_rows:
             need += 12 * (self.n_rows + n_rows)
         if need > self.max_bytes:
+            drop = ", or pass keep_rows=False" if self.keep_rows else ""
             raise TableTooLargeError(
                 f"The pattern table would need {need:,} bytes for "
                 f"{counted(n_patterns, 'pattern')} of {counted(n_cols, 'column')} in "
                 f"{counted(self.n_rows + n_rows, 'row')}, more than "
-                f"max_bytes={self.max_bytes:,}. Raise max_bytes, leave out "
-                "columns, or pass keep_rows=False; or use a1gm.fit (in memory) or "
-                "a1gm.fit_file (from files), which need no sum per pattern."
+                f"max_bytes={self.max_bytes:,}. Raise max_bytes, leave out columns"
+                f"{drop}; or use a1gm.fit (in memory) or a1gm.fit_file (from files), "
+                "which need no sum per pattern."
             )
         if self._sums is None:
             self._sums = PatternSums(n_cols)

@@ -85,5 +85,6 @@ def text_of_left(fates: Ints, n: int, where: str) -> str:
     """Say how many cells of a table stay missing, and the first of them."""
     kinds = fates[UNBOUNDED], fates[UNDETERMINED] + fates[EMPTY]
     # A table with other holes than the fitted one leaves other cells.
-    kinds_of_these = kinds if sum(kinds) == n else None
-    return text_of_left_cells(n, where, kinds_of_these) + " See fit.undetermined."
+    if sum(kinds) != n:
+        return text_of_left_cells(n, where)
+    return text_of_left_cells(n, where, kinds) + " See fit.undetermined."

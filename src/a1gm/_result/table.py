@@ -15,7 +15,7 @@ from a1gm.exceptions import DimensionError, ParameterError
 __all__ = ["Table"]
 
 
-@dataclass(slots=True)
+@dataclass
 class Table:
     """What a fit remembers of the table it was made from.
 

@@ -45,7 +45,7 @@ NO_MARGIN_FIT = (
 PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
 
 
-@dataclass(slots=True)
+@dataclass
 class Solved:
     """Factors, the statistics they fit, and how the table falls apart.
 

@@ -22,7 +22,7 @@ class CoreSolution:
     gap: float
 
 
-@dataclass(slots=True)
+@dataclass
 class Factors:
     """Factors of the lines (patterns) and columns, and the block of each.
 
