@@ -262,7 +262,7 @@ def against_algorithm1(report: Report) -> None:
     times = fastest(
         {"fit": lambda: a1gm.fit(X), "paper": lambda: paper.a1gm(X)}, BUDGET
     )
-    report.add("400 x 8", times["fit"], "Algorithm 1 in NumPy", times["paper"], 1.0)
+    report.add("400 x 8", times["fit"], "Algorithm 1 in NumPy", times["paper"], 0.5)
 
 
 def against_zeros(report: Report, n: int) -> None:
@@ -365,15 +365,15 @@ def main() -> int:
     warnings.simplefilter("ignore", UndeterminedWarning)
     print(machine())
     report = Report()
-    against_sum(report, "100,000 x 500, grid", with_grid(100_000 // small, 500), 1.5)
+    against_sum(report, "100,000 x 500, grid", with_grid(100_000 // small, 500), 1.15)
     against_sum(
         report,
         "5,000,000 x 10, 16 patterns",
         with_patterns(5_000_000 // small, 10),
-        3.0,
+        2.5,
     )
     against_sum(
-        report, "5,000 x 2,000, 5 % at random", at_random(5000, 2000 // small), 8.0
+        report, "5,000 x 2,000, 5 % at random", at_random(5000, 2000 // small), 4.0
     )
     the_bridge(report)
     against_wnmf(report)

@@ -16,6 +16,7 @@ from support.tables import KINDS, make_table
 import a1gm
 from a1gm import _kernel
 from a1gm._kernel import reference
+from a1gm.exceptions import ParameterError
 
 nan = np.nan
 ignore_words = [
@@ -220,3 +221,27 @@ def test_a_total_above_the_largest_float_whose_row_factors_are_below():
     fit = a1gm.fit(np.full((2, 2), 6e307))
     np.testing.assert_allclose(fit.row_factor, 1.2e308, rtol=1e-12)
     np.testing.assert_allclose(fit.col_factor, 0.5, rtol=1e-12)
+
+
+# ------------------------------------------------------------------------- rank 1
+@pytest.mark.parametrize("name", ["rank", "n_components"])
+def test_other_ranks_are_refused_with_a_lesson(name):
+    X = np.ones((3, 2))
+    assert a1gm.fit(X, **{name: 1}).converged
+    for other in (2, 0, True, "auto"):
+        with pytest.raises(ParameterError, match=f"{name}=.*rank 1 only"):
+            a1gm.fit(X, **{name: other})
+
+
+def test_an_unknown_option_is_a_type_error():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
+        a1gm.fit(np.ones((2, 2)), tolerance=1e-3)
+
+
+def test_impute_in_one_call():
+    X = np.array([[1.0, 2.0], [2.0, np.nan]])
+    np.testing.assert_allclose(a1gm.impute(X), [[1.0, 2.0], [2.0, 4.0]])
+    V = np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_allclose(a1gm.impute(X, weights=V), a1gm.impute(X))
+    with pytest.raises(ParameterError, match="tol"):
+        a1gm.impute(X, tol=0.0)

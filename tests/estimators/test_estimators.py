@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
+import sklearn.exceptions
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -180,10 +181,12 @@ def test_a_row_without_data_has_no_factor():
 
 def test_too_small_a_budget_warns():
     X = table(40, 8, 0.4)
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning) as said:
         model = RankOneNMF(max_iter=1).fit(X)
     assert not model.converged_
-    with pytest.warns(ConvergenceWarning):
+    assert f"certificate of {model.certificate_:.2g}," in str(said[0].message)
+    # The same warning for whoever filters by scikit-learn's class.
+    with pytest.warns(sklearn.exceptions.ConvergenceWarning):
         RankOneImputer(max_iter=1).fit(X)
 
 

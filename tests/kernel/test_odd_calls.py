@@ -66,8 +66,6 @@ def test_numbers_that_make_no_sense_do_no_harm(n, m, seed):
     native.solve_plain(bits, sums, 1e-9, 20)
     native.solve_wide(bits, *margins, 1e-9, 20, 2)
     native.solve_nested(bits, [part(sums)], margins[1], 0.5, 1)
-    starts = (wild(3, m), wild(3, m))
-    native.scale_together(bits, wild(n, 2), n // 2, wild(4, 3), *starts, 1e-9, 20, 1)
     for reduced in (
         native.reduce_table(bits, sums),
         native.reduce_mask(bits, *margins, bool(seed % 2), True),

@@ -32,7 +32,6 @@ __all__ = [
     "fit",
     "fit_gathered",
     "fit_observation",
-    "fit_source",
     "fit_statistics",
 ]
 
@@ -125,37 +124,27 @@ def fit(
     )
     if rank:
         check_rank(rank)
-    return fit_source(
-        read_input(X, absent=absent),
-        weights=weights,
-        negatives=negatives,
-        on_undetermined=on_undetermined,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
-
-
-def fit_source(
-    source: AnySource,
-    *,
-    weights: Any = None,
-    negatives: Negatives = "raise",
-    n_threads: int | None = None,
-    **options: Any,
-) -> RankOneFit:
-    """Observe and solve a table that was read; options as ``fit_observation``."""
+    source: AnySource = read_input(X, absent=absent)
     V = None
     if weights is None:
         seen = observe(source, n_threads=n_threads, negatives=negatives)
-        check_row_sums(seen, source.row_labels)
+        if seen.n_negative:
+            check_row_sums(seen, source.row_labels)
     elif negatives == "allow":
         msg = 'negatives="allow" and weights cannot be combined; leave one out.'
         raise ParameterError(msg)
     else:
         V = read_cell_weights(weights, source)
         seen = observe_weighted(source, V)
-    return fit_observation(seen, source, V, n_threads=n_threads, **options)
+    return fit_observation(
+        seen,
+        source,
+        V,
+        on_undetermined=on_undetermined,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+    )
 
 
 def fit_observation(

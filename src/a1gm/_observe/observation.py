@@ -14,7 +14,7 @@ TINY = 2.0**-900  # tables whose total is below are scaled up
 LIFT = 2.0**200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Observation:
     """What one pass finds.
 

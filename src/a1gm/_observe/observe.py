@@ -17,7 +17,14 @@ from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
 __all__ = ["check_row_sums", "observe"]
 
 
-def observe(source: AnySource, **options: Any) -> Observation:
+def observe(
+    source: AnySource,
+    *,
+    n_threads: int | None = None,
+    negatives: Negatives = "raise",
+    keep_table: bool = False,
+    row_offset: int = 0,
+) -> Observation:
     """Observe a table once, and raise for cells that cannot be fitted.
 
     Parameters
@@ -34,12 +41,15 @@ def observe(source: AnySource, **options: Any) -> Observation:
         Rows of the table before this piece, for messages.
     """
     if isinstance(source, SparseSource):
-        options.pop("n_threads", None)
-        options.pop("keep_table", None)
-        return observe_sparse(source, **options)
-    if source.cut is not None:
-        return _observe_pieces(source, **options)
-    return observe_parts(source, **options)
+        return observe_sparse(source, negatives=negatives, row_offset=row_offset)
+    look = observe_parts if source.cut is None else _observe_pieces
+    return look(
+        source,
+        n_threads=n_threads,
+        negatives=negatives,
+        keep_table=keep_table,
+        row_offset=row_offset,
+    )
 
 
 def _observe_pieces(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
-from a1gm._base.types import Negatives
+from a1gm._base.types import Floats, Negatives
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
@@ -49,15 +48,10 @@ def observe_parts(
     row_offset: int = 0,
 ) -> Observation:
     """Observe a table in one piece, and raise for cells that cannot be fitted."""
-    seen = _observe(
-        [source],
-        separate=False,
-        n_threads=n_threads,
-        keep_table=keep_table,
-        negatives=negatives,
-        row_offset=row_offset,
+    row_sums, *found = _observe(
+        [source], source.parts, 1, n_threads, keep_table, negatives, row_offset
     )
-    return replace(seen, row_sums=seen.row_sums[0])
+    return _observation(row_sums[0], row_sums[0], *found)
 
 
 def observe_side_by_side(
@@ -73,32 +67,30 @@ def observe_side_by_side(
     ``separate`` each table has row sums of its own; otherwise they count into one.
     Negative cells are refused: several tables have no option that allows them.
     """
-    return _observe(
-        sources,
-        separate=separate,
-        n_threads=n_threads,
-        keep_table=keep_table,
-        negatives=None,
-    )
-
-
-def _observe(
-    sources: Sequence[Columns],
-    *,
-    separate: bool,
-    n_threads: int | None,
-    keep_table: bool,
-    negatives: Negatives | None,
-    row_offset: int = 0,
-) -> Observation:
-    """Run the kernel's pass, again on another scale when the sums leave float64."""
-    say_if_slow()
     parts = [
         (*part[:4], k if separate else 0)
         for k, source in enumerate(sources)
         for part in source.parts
     ]
     n_groups = len(sources) if separate else 1
+    row_sums, *found = _observe(
+        sources, parts, n_groups, n_threads, keep_table, None, 0
+    )
+    total = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
+    return _observation(row_sums, total, *found)
+
+
+def _observe(
+    sources: Sequence[Columns],
+    parts: Any,
+    n_groups: int,
+    n_threads: int | None,
+    keep_table: bool,
+    negatives: Negatives | None,
+    row_offset: int,
+) -> tuple[Any, bool, Any, int, int]:
+    """Run the kernel's pass, again on another scale when the sums leave float64."""
+    say_if_slow()
     n_cells = sources[0].n_rows * sum(source.n_cols for source in sources)
     threads = threads_for(n_cells, n_threads)
     exponent = 0
@@ -111,22 +103,28 @@ def _observe(
             TABLE_CELLS,
             keep_table,
         )
-        _check_columns(sources, negative, infinite, negatives, row_offset)
+        if negative[0] or infinite[0]:
+            _check_columns(sources, negative, infinite, negatives, row_offset)
         # Sums that are finite still overflow when their total does: it divides them.
         if (overflow or not math.isfinite(total)) and exponent <= 0:
             exponent = 2 + int(math.log2(n_cells))
         elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))
         else:
-            break
+            return row_sums, wide, found, exponent, negative[0]
+
+
+def _observation(
+    row_sums: Floats, of_rows: Floats, wide: bool, found: Any, exponent: int, n: int
+) -> Observation:
+    """Statistics in the form that the pass has kept; n cells are negative."""
     if not wide:
         ids, keys, counts, sums = found
         table = PatternStatistics(keys, counts, sums)
-        return Observation(row_sums, ids, table, exponent, negative[0])
+        return Observation(row_sums, ids, table, exponent, n)
     bits, positive, col_sums, has_zero = found
-    of_rows = row_sums[0] if n_groups == 1 else row_sums.sum(axis=0)
     mask = MaskStatistics(bits, positive if has_zero else None, of_rows, col_sums)
-    return Observation(row_sums, None, mask, exponent, negative[0])
+    return Observation(row_sums, None, mask, exponent, n)
 
 
 def _check_columns(

@@ -21,11 +21,10 @@ from a1gm._result.announce import (
     text_of_unknown,
 )
 from a1gm._result.divergence import divergence_of_rows
-from a1gm._result.fates import UNBOUNDED, ZERO, Totals
+from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.messages import text_of_gap
-from a1gm._result.rows import RowStore
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import (
@@ -35,7 +34,6 @@ from a1gm._result.solved_table import (
     what_was_told,
 )
 from a1gm._result.table import Table
-from a1gm._solve.dispatch import Solved
 from a1gm._sources.names import LabelNames
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import EmptyLineWarning, ParameterError
@@ -66,23 +64,6 @@ class RankOneFit(SolvedTable):
     tol : float
         The certificate that was asked for.
     """
-
-    def __init__(
-        self,
-        solved: Solved,
-        rows: RowStore,
-        table: Table,
-        *,
-        tol: float,
-        on_undetermined: OnUndetermined,
-        totals: Totals | None = None,
-        voice: Voice | None = None,
-    ) -> None:
-        super().__init__(
-            solved, rows, table, tol=tol, on_undetermined=on_undetermined, totals=totals
-        )
-        if voice is not None:
-            self._announce(voice)
 
     # ------------------------------------------------------------------- divergence
     @cached_property

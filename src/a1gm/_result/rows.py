@@ -45,7 +45,7 @@ class RowStore(Protocol):
         """Rows of some lines, and how many of them sum to zero."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class HeldRows:
     """Rows in memory; ``line_of_row`` is None where every row is its own line."""
 

@@ -16,6 +16,7 @@ from a1gm._base.types import (
     SmallInts,
     Solver,
 )
+from a1gm._result.announce import Voice
 from a1gm._result.fates import (
     FATES,
     UNBOUNDED,
@@ -49,6 +50,7 @@ class SolvedTable:
         tol: float,
         on_undetermined: OnUndetermined,
         totals: Totals | None = None,
+        voice: Voice | None = None,
     ) -> None:
         self._solved = solved
         self._rows = rows
@@ -58,6 +60,12 @@ class SolvedTable:
         self.tol = tol
         self.col_factor: Floats = solved.factors.col_factor
         self.row_labels, self.col_labels = table.row_labels, table.col_labels
+        if voice is not None:
+            self._announce(voice)
+
+    def _announce(self, voice: Voice) -> None:
+        """Warn of what a user must know; the fit has the words."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------- the factors
     @property

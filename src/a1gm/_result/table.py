@@ -15,7 +15,7 @@ from a1gm.exceptions import DimensionError, ParameterError
 __all__ = ["Table"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Table:
     """What a fit remembers of the table it was made from.
 

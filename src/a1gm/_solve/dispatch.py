@@ -45,7 +45,7 @@ NO_MARGIN_FIT = (
 PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Solved:
     """Factors, the statistics they fit, and how the table falls apart.
 
@@ -69,6 +69,10 @@ def solve_observation(
     n_threads: int | None = None,
 ) -> Solved:
     """Solve what a pass has found; the source is read again only if it must be."""
+    if isinstance(seen.statistics, PatternStatistics) and not seen.n_negative:
+        plain = _solve_plain(seen.statistics, tol, max_iter, n_threads)
+        if plain is not None:
+            return Solved(plain, seen.statistics)
     dense = source if isinstance(source, Source) else None
     options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     if dense is not None:

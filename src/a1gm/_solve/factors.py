@@ -22,7 +22,7 @@ class CoreSolution:
     gap: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Factors:
     """Factors of the lines (patterns) and columns, and the block of each.
 
