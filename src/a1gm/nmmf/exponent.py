@@ -88,11 +88,11 @@ def _range(
     layout: Layout, seen: Observation, table: SharedTable
 ) -> tuple[float, float]:
     """Binary logarithms of the least weighted sum of a table, and above the largest."""
-    own, statistics = layout.columns_of(table), seen.statistics
+    own, statistics = table.columns, seen.statistics
     if isinstance(statistics, PatternStatistics):
         sums = statistics.sums[:, own]
     else:
-        k = layout.place_of(table) if len(seen.row_sums) > 1 else 0
+        k = layout.of_rows(table.row_set).index(table) if len(seen.row_sums) > 1 else 0
         sums = np.concatenate((statistics.col_sums[own], seen.row_sums[k]))
     positive = sums[sums > 0.0]
     if not len(positive):

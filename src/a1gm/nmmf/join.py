@@ -76,8 +76,8 @@ class JointTable:
         own, joint, weight = [], [], []
         for table in self.layout.of_rows(r):
             if not table.is_passive:
-                cols, place = self.layout.columns_of(table), self.columns[table.col_set]
-                own.append(np.arange(cols.start, cols.stop))
+                place = self.columns[table.col_set]
+                own.append(np.arange(table.columns.start, table.columns.stop))
                 joint.append(np.arange(place.start, place.stop))
                 weight.append(np.full(table.n_cols, self.weight_of(table)))
         return np.concatenate(own), np.concatenate(joint), np.concatenate(weight)
@@ -137,7 +137,7 @@ class JointTable:
         """
         whole = statistics_of(self.seen[table.row_set])
         bits = whole.keys if isinstance(whole, PatternStatistics) else whole.bits
-        own = self.layout.columns_of(table)
+        own = table.columns
         first = own.start // 64
         near = slice(own.start - 64 * first, own.stop - 64 * first)
         words = bits[:, first : -(-own.stop // 64)]

@@ -43,6 +43,7 @@ class SharedTable:
     col_set: int
     weight: float
     transposed: bool
+    columns: slice  # among the columns of all tables of its row set
 
     @property
     def is_passive(self) -> bool:
@@ -103,17 +104,6 @@ class Layout:
     def of_rows(self, r: int) -> list[SharedTable]:
         """Tables that share the rows of a row set."""
         return [self.tables[t] for t in self.row_sets[r].tables]
-
-    def place_of(self, table: SharedTable) -> int:
-        """Number of a table among those that share its rows."""
-        keys = [other.key for other in self.of_rows(table.row_set)]
-        return keys.index(table.key)
-
-    def columns_of(self, table: SharedTable) -> slice:
-        """Columns of a table among those of its row set."""
-        before = self.of_rows(table.row_set)[: self.place_of(table)]
-        start = sum(other.n_cols for other in before)
-        return slice(start, start + table.n_cols)
 
     def is_passive_set(self, entities: EntitySet) -> bool:
         """Whether no table of these entities steers."""
@@ -193,7 +183,7 @@ def lay_out(
     rows: dict[Hashable, list[int]] = {}  # numbers of the tables of each set
     cols: dict[Hashable, list[int]] = {}
     sizes: dict[Hashable, int] = {}
-    tables = []
+    tables: list[SharedTable] = []
     for k, (key, name, row, col, source, weight) in enumerate(entries):
         turned = side[row] == 1
         if turned:
@@ -202,7 +192,9 @@ def lay_out(
         rows.setdefault(row, []).append(k)
         cols.setdefault(col, []).append(k)
         r, c = list(rows).index(row), list(cols).index(col)
-        tables.append(SharedTable(key, name, source, r, c, weight, turned))
+        start = sum(table.n_cols for table in tables if table.row_set == r)
+        columns = slice(start, start + source.n_cols)
+        tables.append(SharedTable(key, name, source, r, c, weight, turned, columns))
     row_sets, col_sets = (
         tuple(EntitySet(name, sizes[name], tuple(of)) for name, of in sets.items())
         for sets in (rows, cols)

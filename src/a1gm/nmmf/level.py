@@ -194,5 +194,5 @@ def _at_most_one(factor: Floats) -> tuple[Floats, int]:
 
 def _column_sums(joint: JointTable, table: SharedTable) -> Floats:
     """Weighted sum of each column of one table."""
-    sums = joint.seen[table.row_set].statistics.col_sums[joint.layout.columns_of(table)]
+    sums = joint.seen[table.row_set].statistics.col_sums[table.columns]
     return np.asarray(sums * joint.weight_of(table))

@@ -172,7 +172,7 @@ def _column_sums(joint: JointTable, table: SharedTable, known: Bools) -> Floats:
     """Sum of each column over the rows whose factor is known, times 2**-exponent."""
     seen = joint.seen[table.row_set]
     if known.all():
-        return seen.statistics.col_sums[joint.layout.columns_of(table)]
+        return seen.statistics.col_sums[table.columns]
     unit = math.ldexp(1.0, -seen.exponent)
     total = np.zeros(table.n_cols)
     for rows, piece in table.source.blocks():

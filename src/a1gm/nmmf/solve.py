@@ -18,6 +18,7 @@ from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE, check_in_range, inside_blocks
 from a1gm.nmmf.join import JointTable
+from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.level import may_be_off_level, set_levels
 from a1gm.nmmf.observe import weighted_row_sums
 
@@ -75,7 +76,10 @@ def solve_joint(
     # A fit that has not reached tol says so itself, and closed forms have no gap.
     if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
         raw, level_gap = set_levels(joint, raw, statistics, tol)
-    shared = _share_out(joint, raw, statistics, tol)
+    shared = _share_out_one_block(joint, raw)
+    if shared is None:
+        check_digits(raw, statistics, tol)
+        shared = _share_out(joint, raw, statistics.row_sums)
     return Solution(joint, replace(solved, factors=raw), level_gap, *shared)
 
 
@@ -90,8 +94,47 @@ def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
         raise NotRepresentableError(OUT_OF_RANGE)
 
 
+def _share_out_one_block(
+    joint: JointTable, raw: Factors
+) -> tuple[Floats, Floats, Floats] | None:
+    """Do as ``_share_out`` for the usual tables; None for extremes and several blocks.
+
+    Small tables spend more time between the steps than in them.
+    """
+    if not (raw.all_inside and joint.exponent == 0):
+        return None
+    if not (_is_moderate(raw.line_factor) and _is_moderate(raw.col_factor)):
+        return None
+    first = joint.layout.steering[0]
+    left = raw.line_factor[joint.patterns[first.row_set]].sum()
+    right = raw.col_factor[joint.columns[first.col_set]].sum()
+    balance = math.sqrt(right / left) * _root_of_weights(joint, first)
+    pattern_factor, col_factor = raw.line_factor.copy(), raw.col_factor.copy()
+    pattern_scale = raw.line_scale.copy()
+    used = []
+    for r, place in joint.patterns.items():
+        used.append(balance / float(joint.row_weight[r]))
+        pattern_factor[place] *= used[-1]
+        pattern_scale[place] *= used[-1] * joint.largest_weight(r)
+    for c, place in joint.columns.items():
+        used.append(1.0 / balance / float(joint.col_weight[c]))
+        col_factor[place] *= used[-1]
+    if not (min(used) > 1.0 / MODERATE and max(used) < MODERATE):
+        return None
+    return pattern_factor, pattern_scale, col_factor
+
+
+def _is_moderate(values: Floats) -> bool:
+    return bool(values.min() > 1.0 / MODERATE and values.max() < MODERATE)
+
+
+def _root_of_weights(joint: JointTable, table: SharedTable) -> float:
+    row, col = joint.row_weight[table.row_set], joint.col_weight[table.col_set]
+    return math.sqrt(row) / math.sqrt(col)
+
+
 def _share_out(
-    joint: JointTable, raw: Factors, statistics: Statistics, tol: float
+    joint: JointTable, raw: Factors, sums: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Undo the weights and put every block on the scale of Theorem 1.
 
@@ -100,30 +143,10 @@ def _share_out(
     if raw.n_blocks == 0:  # zeros everywhere
         col_factor = np.where(np.isnan(raw.col_factor), np.nan, 0.0)
         return raw.line_factor, np.zeros(joint.n_patterns), col_factor
-    units, balance = _units(joint), _balance(joint, raw)
-    if raw.all_inside and joint.exponent == 0:
-        with np.errstate(over="ignore"):
-            by_pattern, by_col = balance[0] * units[0], units[1] / balance[0]
-        used = raw.line_factor, raw.col_factor, by_pattern, by_col
-        if all(map(_is_moderate, used)):
-            scale = raw.line_scale * (by_pattern * units[2])
-            return raw.line_factor * by_pattern, scale, raw.col_factor * by_col
-    check_digits(raw, statistics, tol)
-    return _share_out_extremes(raw, statistics.row_sums, units, balance, joint.exponent)
-
-
-def _share_out_extremes(
-    raw: Factors,
-    sums: Floats,
-    units: tuple[Floats, Floats, Floats],
-    balance: Floats,
-    exponent: int,
-) -> tuple[Floats, Floats, Floats]:
-    """Do the same for several blocks, and where products may leave the range."""
-    pattern_unit, col_unit, sum_unit = units
-    balance = np.append(balance, 1.0)  # last, for what belongs to no block
+    pattern_unit, col_unit, sum_unit = _units(joint)
+    balance = np.append(_balance(joint, raw), 1.0)
     by_pattern, by_col = balance[raw.line_block], 1.0 / balance[raw.col_block]
-    half = exponent // 2  # of the power of two to each side
+    half = joint.exponent // 2  # of the power of two to each side
     pattern_factor = product(raw.line_factor, by_pattern, pattern_unit, exponent=half)
     col_factor = product(raw.col_factor, by_col, col_unit, exponent=half)
     pattern_scale = product(
@@ -134,11 +157,6 @@ def _share_out_extremes(
     check_in_range(raw, pattern_factor, col_factor)
     check_in_range(raw, pattern_scale, col_factor)
     return pattern_factor, pattern_scale, col_factor
-
-
-def _is_moderate(values: Floats) -> bool:
-    """Whether products with weights cannot leave the range of float64."""
-    return bool(values.min() > 1.0 / MODERATE and values.max() < MODERATE)
 
 
 def _units(joint: JointTable) -> tuple[Floats, Floats, Floats]:
@@ -165,25 +183,21 @@ def _balance(joint: JointTable, raw: Factors) -> Floats:
     balance = np.full(raw.n_blocks, np.nan)
     for table in joint.layout.steering:
         rows, cols = joint.patterns[table.row_set], joint.columns[table.col_set]
-        left = _totals(raw, raw.line_block[rows], raw.line_factor[rows])
-        right = _totals(raw, raw.col_block[cols], raw.col_factor[cols])
+        left = _totals(raw.line_block[rows], raw.line_factor[rows], raw.n_blocks)
+        right = _totals(raw.col_block[cols], raw.col_factor[cols], raw.n_blocks)
         usable = np.isnan(balance) & (left > 0.0) & (right > 0.0)
         # Roots before quotients: these are in range wherever the sums are.
         root = np.sqrt(right[usable]) / np.sqrt(left[usable])
-        weights = joint.row_weight[table.row_set], joint.col_weight[table.col_set]
-        balance[usable] = root * math.sqrt(weights[0]) / math.sqrt(weights[1])
+        balance[usable] = root * _root_of_weights(joint, table)
         if not np.isnan(balance).any():
             break
     balance[np.isnan(balance)] = 1.0
     return balance
 
 
-def _totals(raw: Factors, block: SmallInts, factor: Floats) -> Floats:
-    """Sum of the factors of each block."""
-    if raw.all_inside:
-        return np.array([factor.sum()])
+def _totals(block: SmallInts, factor: Floats, n_blocks: int) -> Floats:
     known = block >= 0
-    return weighted_counts(block[known], factor[known], raw.n_blocks)
+    return weighted_counts(block[known], factor[known], n_blocks)
 
 
 def row_factors_of_sets(
