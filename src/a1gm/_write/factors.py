@@ -26,20 +26,10 @@ def write_factor(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a factor and the blocks of its rows or columns.
+    """Write a factor and the blocks of its rows or columns, beside their ``names``.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; its extension decides the format.
-    names : iterable of pyarrow.RecordBatch
-        Columns that name the rows or columns, in order.
-    title : str
-        The name of the column with the factor.
-    factor, block : array-like
-        What is written; slices of it are taken.
-    overwrite : bool
-        Whether a file that is already there may be replaced.
+    ``title`` is the name of the column with the factor. Slices are taken of ``factor``
+    and ``block``, which may be computed where they are looked at.
     """
     import pyarrow as pa
 

@@ -23,41 +23,20 @@ _MARK = "_filled"
 
 @dataclass
 class Filler:
-    """Turns pieces as read into batches to write.
+    """Turns pieces as read into batches to write, which have the columns ``schema``.
 
-    Parameters
-    ----------
-    file : TableFile
-        The file; its columns must be settled.
-    fill_rows : callable
-        Given some rows, gives them with their holes filled, NaN where nothing can be
-        known.
-    counts : ColumnCounts
-        The holes of its table.
-    mark : bool
-        Whether to add a column per filled column that says which cells were filled.
-    to_text : bool
-        Whether the batches go to a text file. Text that came from a text file is then
-        kept letter by letter.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns of the batches to write. A column with holes keeps its type if that
-        can hold a fraction; integers with holes become float64.
-    n_filled, n_left : int
-        Cells filled so far, and holes that stay because nothing can be known.
-    columns_filled : list of str
-        Columns in which cells were filled so far.
+    ``fill_rows`` gives rows with their holes filled, NaN where nothing can be known. A
+    column with holes keeps its type if that can hold a fraction; integers with holes
+    become float64. Text that goes from a text file to another is kept letter by letter.
     """
 
-    file: TableFile
+    file: TableFile  # its columns must be settled
     fill_rows: Callable[[Floats], Floats]
-    counts: ColumnCounts
-    mark: bool = False
+    counts: ColumnCounts  # of the whole table
+    mark: bool = False  # add a column per filled one: which cells were filled
     to_text: bool = True
-    n_filled: int = 0
-    n_left: int = 0
+    n_filled: int = 0  # so far
+    n_left: int = 0  # holes that stay because nothing can be known
     schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,10 +96,8 @@ class Filler:
             if self.to_text:
                 return column
             whole = self.counts.is_whole[self._position[name]]
-            return pa.field(
-                name,
-                pa.int64() if whole and not self._has_holes(name) else pa.float64(),
-            )
+            is_integer = whole and not self._has_holes(name)
+            return pa.field(name, pa.int64() if is_integer else pa.float64())
         keeps = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         if keeps or not self._has_holes(name):
             return column

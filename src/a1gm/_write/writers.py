@@ -34,13 +34,7 @@ class TableWriter(Protocol):
 
 
 def format_of(path: str | os.PathLike[str]) -> Format:
-    """Tell the format a file name asks for.
-
-    Raises
-    ------
-    ParameterError
-        The extension is none of the known ones.
-    """
+    """Tell the format a file name asks for; raise for an unknown extension."""
     kind = FORMATS.get(suffix_of(path))
     if kind is None or (kind != "csv" and Path(path).suffix.lower() == ".gz"):
         raise ParameterError(
@@ -79,22 +73,8 @@ def open_writer(
 ) -> Iterator[TableWriter]:
     """Write a table to a file that appears whole or not at all.
 
-    Parameters
-    ----------
-    path : path-like
-        The target; its extension decides the format. ``"-"`` is standard output.
-    schema : pyarrow.Schema
-        The columns.
-    kind : {"csv", "parquet", "feather", "arrow stream"}, optional
-        The format, for a target without an extension.
-    dialect : Dialect, optional
-        For text: delimiter, decimal mark, encoding and line ends.
-    overwrite : bool
-        Whether a file that is already there may be replaced.
-
-    Yields
-    ------
-    TableWriter
+    The extension of the path decides the format, unless ``kind`` is given; ``"-"`` is
+    standard output. ``dialect`` is for text.
     """
     kind = kind or format_of(path)
     if os.fspath(path) == "-":
@@ -159,10 +139,7 @@ class CsvWriter:
         self._check_types(schema)
         self._special = [mark.encode() for mark in (dialect.delimiter, '"', "\n", "\r")]
         self._special_regex = f'[{re.escape(dialect.delimiter)}"\r\n]'
-        header = pa.RecordBatch.from_arrays(
-            [pa.array([name]) for name in schema.names],
-            names=schema.names,
-        )
+        header = pa.RecordBatch.from_pydict({name: [name] for name in schema.names})
         # The codecs with a mark of their own write it once, in front of the header.
         codec = dialect.encoding.lower().replace("_", "-")
         if dialect.bom and codec in ("utf-8", "utf8"):
@@ -202,9 +179,8 @@ class CsvWriter:
         import pyarrow.compute as pc
 
         if not pa.types.is_string(column.type):
-            is_number = pa.types.is_floating(column.type) or pa.types.is_decimal(
-                column.type
-            )
+            kind = column.type
+            is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
             column = self._as_text(column, name)
             if is_number and self._dialect.decimal != ".":
                 column = pc.replace_substring(column, ".", self._dialect.decimal)
@@ -243,9 +219,8 @@ class CsvWriter:
         import pyarrow as pa
 
         for column in schema:
-            if pa.types.is_nested(column.type) and not pa.types.is_dictionary(
-                column.type
-            ):
+            kind = column.type
+            if pa.types.is_nested(kind) and not pa.types.is_dictionary(kind):
                 raise OutputError(
                     f"Column {column.name!r} holds {column.type}, which text cannot "
                     "hold. Write to .parquet, or leave the column out."

@@ -18,7 +18,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; the entry point of the executable ``a1gm``."""
     sys.meta_path.insert(0, _WithoutPandas())
-    # Being told to end is no reason to leave half a file behind.
+    # End like an error does, so that no half file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         try:
@@ -63,6 +63,6 @@ class _WithoutPandas:
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Say that pandas is not there; leave every other name to the others."""
+        """Say that pandas is not installed; leave other names to the other finders."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)

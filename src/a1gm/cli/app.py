@@ -6,8 +6,13 @@ from typing import Annotated
 
 import typer
 
-from a1gm.cli import demo, fit, impute, inspect, nmmf, report
 from a1gm.cli.common import unwrapped
+from a1gm.cli.demo import demo_command
+from a1gm.cli.fit import fit_command
+from a1gm.cli.impute import impute_command
+from a1gm.cli.inspect import inspect_command
+from a1gm.cli.nmmf import nmmf_command
+from a1gm.cli.report import report_command
 
 app = typer.Typer(
     name="a1gm",
@@ -28,7 +33,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def a1gm(
     version: Annotated[
         bool,
@@ -54,14 +58,13 @@ def a1gm(
     """
 
 
-def _unwrap_help(app: typer.Typer) -> None:
-    """Let the terminal wrap the paragraphs of the docstrings."""
-    for info in [app.registered_callback, *app.registered_commands]:
-        if info is not None and info.callback is not None:
-            info.help = unwrapped(info.callback.__doc__ or "")
-
-
-for command in (inspect, fit, impute, report, nmmf, demo):
-    command.register(app)
-
-_unwrap_help(app)
+app.callback(help=unwrapped(a1gm.__doc__ or ""))(a1gm)
+for name, command in (
+    ("inspect", inspect_command),
+    ("fit", fit_command),
+    ("impute", impute_command),
+    ("report", report_command),
+    ("nmmf", nmmf_command),
+    ("demo", demo_command),
+):
+    app.command(name, help=unwrapped(command.__doc__ or ""))(command)

@@ -37,7 +37,7 @@ TableArgument: TypeAlias = Annotated[
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """Make a check of an option that takes some words only."""
+    """Make the check of an option that allows only some words."""
 
     def check(value: str) -> str:
         if value not in allowed:
@@ -53,7 +53,7 @@ def _option(text: str, default: Any = None, *, short: str = "", **more: Any) -> 
 
 @dataclass(frozen=True)
 class Common:
-    """The options every command shares; each is called as its field is."""
+    """The options every command shares, each named like its field."""
 
     columns: list[str] | None = _option(  # noqa: RUF009 - a field()
         "The columns of the table, separated by commas; repeatable. Default: every "
@@ -197,12 +197,12 @@ def unwrapped(text: str) -> str:
 
 
 class UsageError(A1gmError):
-    """A command that cannot be meant."""
+    """A command line that cannot work, found before any data are read."""
 
 
 @contextlib.contextmanager
 def usage_errors() -> Iterator[None]:
-    """Take a place that cannot be written to for bad usage; no data were read."""
+    """Turn an OutputError into a UsageError: no data were read yet."""
     try:
         yield
     except OutputError as error:
@@ -210,7 +210,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def check_folder(out: str, names: Sequence[str], common: Common) -> None:
-    """Refuse a folder for results that cannot be written, before the data are read."""
+    """Raise if the folder cannot take the results, before the data are read."""
     from a1gm._base.atomic import check_target
 
     folder = Path(out)

@@ -18,7 +18,7 @@ _SHOW_AFTER_SECONDS = 1.0
 
 
 def say(words: str) -> None:
-    """Print a line, plainly."""
+    """Print a line."""
     sys.stderr.write(words + "\n")
     sys.stderr.flush()
 
@@ -34,7 +34,7 @@ def text_of_json(summary: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Give numbers, lists and tables of them as JSON knows them."""
+    """Turn numbers and arrays into what JSON can hold."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a1gm.cli.common import Common, UsageError, command
+from a1gm.cli.common import Common, check_folder, command
 from a1gm.cli.console import say
 
 if TYPE_CHECKING:
@@ -38,13 +38,12 @@ def demo_command(
     """
     from dataclasses import replace
 
-    from a1gm.cli.impute import impute_file
-    from a1gm.cli.inspect import inspect_file
-    from a1gm.cli.report import report_file
+    from a1gm.cli.impute import impute_command
+    from a1gm.cli.inspect import inspect_command
+    from a1gm.cli.report import report_command
 
+    check_folder(out, [], common)
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{out} is a file; name a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     # The folder is the demo's own: running it twice is no accident.
     shared = vars(replace(common, overwrite=True, id=["shop"]))
@@ -52,11 +51,11 @@ def demo_command(
     filled, page = str(folder / "filled.csv"), str(folder / "report.html")
     Path(table).write_text(demo_table(), encoding="utf-8")
     _show(f"a1gm inspect {table} --id shop", common)
-    inspect_file(file=table, **shared)
+    inspect_command(file=table, **shared)
     _show(f"a1gm impute {table} --id shop -o {filled}", common)
-    impute_file(file=table, out=filled, mark=False, model=None, **shared)
+    impute_command(file=table, out=filled, mark=False, model=None, **shared)
     _show(f"a1gm report {table} --id shop -o {page}", common)
-    report_file(file=table, out=page, title="Sales of forty shops", **shared)
+    report_command(file=table, out=page, title="Sales of forty shops", **shared)
     if not common.quiet:
         say(f"\nOpen {page} in a browser; compare {table} with {filled}.")
 
@@ -65,20 +64,18 @@ def demo_table() -> str:
     """Make the table: the same text every time."""
     import numpy as np
 
-    rng = np.random.default_rng(2022)
-    sales = _sales(rng)
     months = [f"{year}-{month:02d}" for year in (2023, 2024) for month in range(1, 13)]
     lines = [",".join(["shop", "city", *months])]
-    for i, row in enumerate(sales):
+    for i, row in enumerate(_sales()):
         cells = ["" if np.isnan(cell) else str(int(cell)) for cell in row]
         lines.append(",".join([f"S{i + 1:02d}", _CITIES[i % len(_CITIES)], *cells]))
     return "\n".join(lines) + "\n"
 
 
-def _sales(rng: object) -> Floats:
+def _sales() -> Floats:
     import numpy as np
 
-    assert isinstance(rng, np.random.Generator)
+    rng = np.random.default_rng(2022)
     size = rng.lognormal(6, 0.7, 40)
     season = 1 + 0.35 * np.cos((np.arange(24) - 11) * np.pi / 6) + np.arange(24) / 100
     sales = rng.poisson(np.outer(size, season)).astype(np.float64)
@@ -97,8 +94,3 @@ def _show(line: str, common: Common) -> None:
     if not common.quiet:
         sys.stdout.flush()
         say(f"\n$ {line}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("demo")(demo_command)

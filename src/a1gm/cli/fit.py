@@ -13,6 +13,7 @@ from a1gm.cli.console import counted, say, text_of_json
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import TableFiles
+    from a1gm.nmmf import NMMFFit
 
 
 @command
@@ -82,14 +83,15 @@ def summary_of(files: TableFiles, fit: RankOneFit) -> dict[str, Any]:
         "n_cols": files.n_cols,
         "columns": files.col_labels,
         "n_missing": files.counts.missing.sum(),
-        "divergence": fit.divergence,
-        "certificate": fit.certificate,
-        "converged": fit.converged,
-        "solver": fit.solver,
-        "n_iter": fit.n_iter,
-        "n_blocks": fit.n_blocks,
+        **quality_of(fit),
         "col_block": fit.col_block,
     }
+
+
+def quality_of(fit: RankOneFit | NMMFFit) -> dict[str, Any]:
+    """How good a fit is, for the summary of any command."""
+    keys = "divergence", "certificate", "converged", "solver", "n_iter", "n_blocks"
+    return {key: getattr(fit, key) for key in keys}
 
 
 def certificate_in_words(fit: RankOneFit) -> str:
@@ -103,8 +105,3 @@ def certificate_in_words(fit: RankOneFit) -> str:
         f"Solved {how}; certificate {fit.certificate:.1e}: the row and column sums of "
         "the fit differ from those of the data by at most this share."
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("fit")(fit_command)

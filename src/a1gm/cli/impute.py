@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @command
-def impute_file(
+def impute_command(
     file: TableArgument,
     out: Annotated[
         str,
@@ -112,8 +112,3 @@ def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) 
         cells = counted(done.n_left, "cell stays", "cells stay")
         tell = say if has_warned else warn
         tell(f"{cells} missing: the data determine no value.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("impute")(impute_file)

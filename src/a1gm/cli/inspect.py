@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from a1gm.cli.common import Common, TableArgument, command
 from a1gm.cli.console import counted, text_of_json
 
@@ -31,12 +29,11 @@ JSON_KEYS = (
     "n_undetermined",
 )
 
+_RATE = "(the paper's; 1 keeps every cell)"
+
 
 @command
-def inspect_file(
-    file: TableArgument,
-    common: Common,
-) -> None:
+def inspect_command(file: TableArgument, common: Common) -> None:
     r"""Say how large a table is, where its holes are, and what can be known.
 
     Holes are a complete table, a grid (some rows × some columns), a staircase (each
@@ -80,11 +77,9 @@ def describe(pattern: MissingPattern) -> list[tuple[str, str]]:
     """Put the pattern of holes in words."""
     n_cells = pattern.n_rows * pattern.n_cols
     share = pattern.n_missing / n_cells
+    rows, columns = counted(pattern.n_rows, "row"), counted(pattern.n_cols, "column")
     facts = [
-        (
-            "table",
-            f"{counted(pattern.n_rows, 'row')} × {counted(pattern.n_cols, 'column')}",
-        ),
+        ("table", f"{rows} × {columns}"),
         ("holes", f"{counted(pattern.n_missing, 'cell')} of {n_cells:,} ({share:.1%})"),
         (
             "patterns",
@@ -92,10 +87,7 @@ def describe(pattern: MissingPattern) -> list[tuple[str, str]]:
             f"{pattern.n_col_patterns:,} among the columns",
         ),
         ("shape", _shape_in_words(pattern)),
-        (
-            "increase rate",
-            f"{pattern.increase_rate:.4g} (the paper's; 1 keeps every cell)",
-        ),
+        ("increase rate", f"{pattern.increase_rate:.4g} {_RATE}"),
         ("blocks", _blocks_in_words(pattern)),
     ]
     if pattern.n_undetermined:
@@ -138,11 +130,8 @@ def _print_columns(console: Any, files: TableFiles) -> None:
     for j in order:
         if missing[j]:
             share = missing[j] / (files.n_rows or 1)
-            table.add_row(
-                Text(files.names[j]),
-                f"{missing[j]:,}",
-                f"{share:6.1%} {_bar(share)}",
-            )
+            bar = f"{share:6.1%} {_bar(share)}"
+            table.add_row(Text(files.names[j]), f"{missing[j]:,}", bar)
     console.print(table)
 
 
@@ -166,8 +155,3 @@ def _picture(files: TableFiles) -> Any:
         cells = (shades[round(share * 4)] * wide for share in line)
         text.append("│" + "".join(cells) + "│\n")
     return text
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("inspect")(inspect_file)

@@ -11,6 +11,7 @@ import typer
 
 from a1gm.cli.common import Common, UsageError, check_folder, command
 from a1gm.cli.console import counted, say, text_of_json, warn
+from a1gm.cli.fit import quality_of
 
 if TYPE_CHECKING:
     from a1gm._sources.files.whole import WholeTable
@@ -48,8 +49,6 @@ def nmmf_command(
       a1gm nmmf X.csv --y Y.csv --z Z.csv --alpha 0.5 --beta 2 -o results
     """
     from a1gm import fit_nmmf
-    from a1gm._base.atomic import atomic_folder, atomic_write
-    from a1gm._write.factors import one_batch, write_factor
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
@@ -62,34 +61,22 @@ def nmmf_command(
     y_table = None if y is None else _read(y, common, columns=x_table.columns, of=file)
     z_table = None if z is None else _rows_as(_read(z, common, columns=None), x_table)
     fit = fit_nmmf(
-        x_table.source,
-        None if y_table is None else y_table.source,
-        None if z_table is None else z_table.source,
+        *(t if t is None else t.source for t in (x_table, y_table, z_table)),
         alpha=alpha,
         beta=beta,
         n_threads=common.threads,
         on_undetermined="ignore",
         **common.budget,
     )
-    summary = text_of_json(_summary(fit, alpha, beta))
-    with atomic_folder(out, overwrite=common.overwrite) as place:
-        for name, title, names in (
-            ("w", "row", _row_names(x_table)),
-            ("h", "column", x_table.columns),
-            ("a", "row", None if y_table is None else _row_names(y_table)),
-            ("b", "column", None if z_table is None else z_table.columns),
-        ):
-            if names is not None:
-                write_factor(
-                    place(f"{name}.csv"),
-                    [one_batch(title, names)],
-                    "factor",
-                    getattr(fit, name),
-                    fit.blocks[name],
-                    overwrite=common.overwrite,
-                )
-        with atomic_write(place("fit.json"), overwrite=common.overwrite) as target:
-            target.write(summary.encode())
+    known = {"divergences": fit.divergences, "n_undetermined": fit.n_undetermined}
+    about = {"alpha": alpha, "beta": beta, **quality_of(fit), **known}
+    summary = text_of_json(about)
+    names = {"w": ("row", _row_names(x_table)), "h": ("column", x_table.columns)}
+    if y_table is not None:
+        names["a"] = "row", _row_names(y_table)
+    if z_table is not None:
+        names["b"] = "column", z_table.columns
+    _write(out, fit, names, summary, common)
     if common.json:
         sys.stdout.write(summary)
     if not common.quiet:
@@ -97,6 +84,27 @@ def nmmf_command(
             cells = counted(int(fit.n_undetermined), "missing cell")
             warn(f"{cells} cannot be known: the tables determine no value.")
         say(f"Certificate {fit.certificate:.1e}; wrote the factors to {out}.")
+
+
+def _write(
+    out: str,
+    fit: NMMFFit,
+    names: dict[str, tuple[str, Sequence[str]]],
+    summary: str,
+    common: Common,
+) -> None:
+    """Write the factors, by their letters, and the summary."""
+    from a1gm._base.atomic import atomic_folder, atomic_write
+    from a1gm._write.factors import one_batch, write_factor
+
+    replaces = common.overwrite
+    with atomic_folder(out, overwrite=replaces) as place:
+        for letter, (title, lines) in names.items():
+            factor, block = getattr(fit, letter), fit.blocks[letter]
+            path, batches = place(f"{letter}.csv"), [one_batch(title, lines)]
+            write_factor(path, batches, "factor", factor, block, overwrite=replaces)
+        with atomic_write(place("fit.json"), overwrite=replaces) as target:
+            target.write(summary.encode())
 
 
 def _row_names(table: WholeTable) -> list[str]:
@@ -141,23 +149,3 @@ def _rows_as(z: WholeTable, x: WholeTable) -> WholeTable:
         strange = min(set(place) ^ set(x.ids))
         raise UsageError(f"Row {strange!r} is in only one of {x.name} and {z.name}.")
     return replace(z, values=z.values[[place[name] for name in x.ids]], ids=x.ids)
-
-
-def _summary(fit: NMMFFit, alpha: float, beta: float) -> dict[str, object]:
-    return {
-        "alpha": alpha,
-        "beta": beta,
-        "divergence": fit.divergence,
-        "divergences": fit.divergences,
-        "certificate": fit.certificate,
-        "converged": fit.converged,
-        "solver": fit.solver,
-        "n_iter": fit.n_iter,
-        "n_blocks": fit.n_blocks,
-        "n_undetermined": fit.n_undetermined,
-    }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("nmmf")(nmmf_command)

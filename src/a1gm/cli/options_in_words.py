@@ -1,4 +1,4 @@
-"""Advice of the library, put the way a user of the command line writes it."""
+"""Advice of the library, written as options of the command line."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from a1gm.cli.console import say, text_of_json
 
 
 @command
-def report_file(
+def report_command(
     file: TableArgument,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Where the page goes, an .html file.")
@@ -61,8 +61,3 @@ def report_file(
         sys.stdout.write(text_of_json(summary))
     if not common.quiet:
         say(f"Wrote {out}.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("report")(report_file)

@@ -16,7 +16,7 @@ Axis = tuple[str, str, int, Any]
 
 
 def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
-    """Refuse another number of entities, or the same number under other names."""
+    """Raise if the two axes differ in their number of entities, or in their names."""
     name, side, size, labels = axis
     other_name, other_side, other_size, other_labels = other
     if size != other_size:

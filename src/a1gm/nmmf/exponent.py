@@ -13,15 +13,21 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
+from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.layout import Layout, SharedTable
 
-__all__ = ["OUT_OF_RANGE", "TOO_FAR_APART", "common_exponent"]
+__all__ = [
+    "OUT_OF_RANGE",
+    "TOO_FAR_APART",
+    "check_in_range",
+    "common_exponent",
+    "inside_blocks",
+]
 
 # Binary logarithms. Between the first two there is room for the solver's own quotients.
 LOW, HIGH = -900.0, 1000.0
 LEAST, MOST = -1022.0, 1020.0
-MODERATE = 2.0**800
 FURTHEST = 600  # with this and the weights, every sum of float64 is within range
 OUT_OF_RANGE = (
     "The shared factors of these tables are outside the range of float64 (about 1e-308 "
@@ -34,6 +40,20 @@ TOO_FAR_APART = (
 )
 
 
+def inside_blocks(raw: Factors, lines: Floats, cols: Floats) -> tuple[Floats, Floats]:
+    """Leave out the lines and columns without data of their own."""
+    if raw.all_inside:
+        return lines, cols
+    return lines[raw.line_block >= 0], cols[raw.col_block >= 0]
+
+
+def check_in_range(raw: Factors, lines: Floats, cols: Floats) -> None:
+    """Raise for a factor of a line or column with data that is 0 or not finite."""
+    for factor in inside_blocks(raw, lines, cols):
+        if not (factor.all() and np.isfinite(factor).all()):
+            raise NotRepresentableError(OUT_OF_RANGE)
+
+
 def common_exponent(
     layout: Layout, seen: list[Observation], row_sets: list[int]
 ) -> int:
@@ -44,29 +64,17 @@ def common_exponent(
     """
     usual = max(seen[r].exponent for r in row_sets)
     usual += usual % 2
-    steering = [
-        (r, k, table.weight)
-        for r in row_sets
-        for k, table in enumerate(layout.of_rows(r))
-        if not table.is_passive
-    ]
-    is_untouched = all(w == 1.0 and seen[r].exponent == usual for r, _, w in steering)
-    if is_untouched and sum(_total(seen[r]) for r in row_sets) < 2.0**HIGH:
+    steering = layout.steering
+    total = sum(float(seen[r].statistics.col_sums.sum()) for r in row_sets)
+    is_untouched = all(
+        table.weight == 1.0 and seen[table.row_set].exponent == usual
+        for table in steering
+    )
+    if is_untouched and total < 2.0**HIGH:
         return usual
-    if usual == 0 and all(_is_moderate(seen[r], w) for r, _, w in steering):
-        return usual
-    low, high = math.inf, -math.inf
-    for r, k, weight in steering:
-        sums = _sums_of_table(layout, seen[r], r, k)
-        positive = sums[sums > 0.0]
-        if len(positive):
-            unit = math.log2(weight) + seen[r].exponent
-            low = min(low, math.log2(positive.min()) + unit)
-            # A bound: the sum itself may be above the largest float64.
-            high = max(
-                high, math.log2(positive.max()) + math.log2(len(positive)) + unit
-            )
-    high += math.log2(len(steering))
+    ranges = [_range(layout, seen[table.row_set], table) for table in steering]
+    low = min(bits[0] for bits in ranges)
+    high = max(bits[1] for bits in ranges) + math.log2(len(steering))
     if low == math.inf or (low - usual >= LOW and high - usual <= HIGH):
         return usual
     exponent = 2 * round((low + high) / 4.0)  # both ends equally far from theirs
@@ -76,27 +84,20 @@ def common_exponent(
     return exponent
 
 
-def _is_moderate(seen: Observation, weight: float) -> bool:
-    """Whether all sums of a row set are well within range; False when in doubt."""
-    statistics = seen.statistics
-    if isinstance(statistics, PatternStatistics):  # 0 stands for what is missing, too
-        least = statistics.sums.min(where=statistics.sums > 0.0, initial=MODERATE)
-    else:
-        least = min(statistics.col_sums.min(), seen.row_sums.min())
-    is_low = seen.exponent != 0 or float(least) * weight < 1.0 / MODERATE
-    return not is_low and _total(seen) * weight < MODERATE
-
-
-def _total(seen: Observation) -> float:
-    return float(seen.statistics.col_sums.sum())
-
-
-def _sums_of_table(layout: Layout, seen: Observation, r: int, k: int) -> Floats:
-    """Every sum of one table that the weights will multiply."""
-    widths = [table.n_cols for table in layout.of_rows(r)]
-    own = slice(sum(widths[:k]), sum(widths[: k + 1]))
-    statistics = seen.statistics
+def _range(
+    layout: Layout, seen: Observation, table: SharedTable
+) -> tuple[float, float]:
+    """Binary logarithms of the least weighted sum of a table, and above the largest."""
+    own, statistics = table.columns, seen.statistics
     if isinstance(statistics, PatternStatistics):
-        return statistics.sums[:, own].ravel()
-    rows = seen.row_sums[k if len(seen.row_sums) > 1 else 0]
-    return np.concatenate((statistics.col_sums[own], rows))
+        sums = statistics.sums[:, own]
+    else:
+        k = layout.of_rows(table.row_set).index(table) if len(seen.row_sums) > 1 else 0
+        sums = np.concatenate((statistics.col_sums[own], seen.row_sums[k]))
+    positive = sums[sums > 0.0]
+    if not len(positive):
+        return math.inf, -math.inf
+    unit = math.log2(table.weight) + seen.exponent
+    # A bound: the sum itself may be above the largest float64.
+    largest = math.log2(positive.max()) + math.log2(len(positive))
+    return math.log2(positive.min()) + unit, largest + unit

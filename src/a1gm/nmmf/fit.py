@@ -128,7 +128,7 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
 
 
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:
-    """Refuse what is no usable weight; True and False are answers, not weights."""
+    """Raise for a weight that is negative, not finite or too far from 1, or a bool."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and 0.0 <= float(value) < math.inf):
         msg = f"{name} must be a finite number of at least 0, got {value!r}."
@@ -265,12 +265,12 @@ def fit_layout(
         msg = "All weights are zero: no table is left to steer the factors."
         raise WeightsError(msg)
     check_passive_sets(layout)
-    seen = observe_row_sets(layout, n_threads=n_threads)
+    seen = observe_row_sets(layout, n_threads)
     solution = solve_joint(
         join(layout, seen), tol=tol, max_iter=max_iter, n_threads=n_threads
     )
     rows = row_factors_of_sets(solution, n_threads)
-    shares = share_factors(layout, seen, solution, rows)
+    shares = share_factors(solution, rows)
     fit = kind(layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined)
     warn_of_unknown(fit, convergence)
     return fit

@@ -24,7 +24,7 @@ from a1gm._observe.statistics import (
 )
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
-from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 from a1gm.nmmf.observe import statistics_of
 
 __all__ = ["JointTable", "join"]
@@ -73,15 +73,13 @@ class JointTable:
 
     def own_columns(self, r: int) -> tuple[Ints, Ints, Floats]:
         """Columns of a row set that take part: own place, joint place and weight."""
-        own, joint, weight, start = [], [], [], 0
+        own, joint, weight = [], [], []
         for table in self.layout.of_rows(r):
-            stop = start + table.n_cols
             if not table.is_passive:
                 place = self.columns[table.col_set]
-                own.append(np.arange(start, stop))
+                own.append(np.arange(table.columns.start, table.columns.stop))
                 joint.append(np.arange(place.start, place.stop))
-                weight.append(np.full(stop - start, self.weight_of(table)))
-            start = stop
+                weight.append(np.full(table.n_cols, self.weight_of(table)))
         return np.concatenate(own), np.concatenate(joint), np.concatenate(weight)
 
     def _placed(self, r: int) -> PatternStatistics | MaskStatistics:
@@ -132,15 +130,6 @@ class JointTable:
         """Largest of the weights of a row set's tables in the sums of its rows."""
         return float(self.table_weights(r).max())
 
-    def columns_of(self, table: SharedTable) -> slice:
-        """Columns of a table among those of its row set."""
-        start = 0
-        for other in self.layout.of_rows(table.row_set):
-            if other is table:
-                break
-            start += other.n_cols
-        return slice(start, start + table.n_cols)
-
     def observed_cells(self, table: SharedTable) -> Iterator[tuple[slice, Bools]]:
         """Yield the patterns of a row set, and which cells of one table they observe.
 
@@ -148,7 +137,7 @@ class JointTable:
         """
         whole = statistics_of(self.seen[table.row_set])
         bits = whole.keys if isinstance(whole, PatternStatistics) else whole.bits
-        own = self.columns_of(table)
+        own = table.columns
         first = own.start // 64
         near = slice(own.start - 64 * first, own.stop - 64 * first)
         words = bits[:, first : -(-own.stop // 64)]
@@ -246,29 +235,31 @@ def _pairs_of(
 
 def join(layout: Layout, seen: list[Observation]) -> JointTable:
     """Lay the observed tables out as one, with their weights."""
-    patterns: dict[int, slice] = {}
-    columns: dict[int, slice] = {}
-    start = 0
-    for r, entities in enumerate(layout.row_sets):
-        if not layout.is_passive_set(entities):
-            n = seen[r].statistics.n_lines
-            patterns[r] = slice(start, start + n)
-            start += n
-    start = 0
-    for c, entities in enumerate(layout.col_sets):
-        if not layout.is_passive_set(entities):
-            columns[c] = slice(start, start + entities.size)
-            start += entities.size
+    n_patterns = [found.statistics.n_lines for found in seen]
+    sizes = [entities.size for entities in layout.col_sets]
     split = layout.split_weights()
     ones = np.ones(len(layout.row_sets)), np.ones(len(layout.col_sets))
     row_weight, col_weight = ones if split is None else split
+    patterns = _places(layout, layout.row_sets, n_patterns)
     return JointTable(
         layout,
         seen,
         patterns,
-        columns,
+        _places(layout, layout.col_sets, sizes),
         row_weight,
         col_weight,
         exponent=common_exponent(layout, seen, list(patterns)),
         is_plain=split is not None,
     )
+
+
+def _places(
+    layout: Layout, sets: tuple[EntitySet, ...], sizes: list[int]
+) -> dict[int, slice]:
+    """Where the sets that take part lie, one after the other."""
+    places, start = {}, 0
+    for k, entities in enumerate(sets):
+        if not layout.is_passive_set(entities):
+            places[k] = slice(start, start + sizes[k])
+            start += sizes[k]
+    return places

@@ -8,7 +8,7 @@ the sides (the graph is bipartite).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +43,7 @@ class SharedTable:
     col_set: int
     weight: float
     transposed: bool
+    columns: slice  # among the columns of all tables of its row set
 
     @property
     def is_passive(self) -> bool:
@@ -126,33 +127,45 @@ class Layout:
         return replace(self, tables=tuple(t.without_data() for t in self.tables))
 
     @property
-    def has_parallel_tables(self) -> bool:
-        """Whether two steering tables relate the same two sets."""
-        pairs = [(t.row_set, t.col_set) for t in self.tables if not t.is_passive]
-        return len(set(pairs)) < len(pairs)
+    def steering(self) -> list[SharedTable]:
+        """The tables that decide the factors they share."""
+        return [table for table in self.tables if not table.is_passive]
+
+    def spanning_order(self) -> Iterator[tuple[SharedTable, bool]]:
+        """Yield the steering tables, each after one that shares a set with it.
+
+        The second is True for tables that share no set with those before.
+        """
+        rows: set[int] = set()
+        cols: set[int] = set()
+        waiting = self.steering
+        while waiting:
+            joined = [t for t in waiting if t.row_set in rows or t.col_set in cols]
+            table = joined[0] if joined else waiting[0]
+            waiting.remove(table)
+            rows.add(table.row_set)
+            cols.add(table.col_set)
+            yield table, not joined
 
     def split_weights(self) -> tuple[Floats, Floats] | None:
-        """Find a, b with weight = a[row_set] * b[col_set]; None when there are none.
+        """Find a, b with weight = a[row_set] * b[col_set]; None if they do not exist.
 
         Then w' = a w and h' = b h turn the weighted problem into the plain one. The
         factors are read off a spanning forest, and the other tables checked.
         """
-        if self.has_parallel_tables:
+        pairs = [(table.row_set, table.col_set) for table in self.steering]
+        if len(set(pairs)) < len(pairs):  # two tables relate the same sets
             return None
         a, b = np.zeros(len(self.row_sets)), np.zeros(len(self.col_sets))
-        waiting = [t for t in self.tables if not t.is_passive]
-        while waiting:
-            table = next((t for t in waiting if a[t.row_set] or b[t.col_set]), None)
-            if table is None:  # a part of the forest of its own
-                table = waiting[0]
-                a[table.row_set] = 1.0
-            waiting.remove(table)
-            if not a[table.row_set]:
-                a[table.row_set] = table.weight / b[table.col_set]
-            elif not b[table.col_set]:
-                b[table.col_set] = table.weight / a[table.row_set]
-            product = a[table.row_set] * b[table.col_set]
-            if abs(product - table.weight) > PROPORTIONAL * table.weight:
+        for table, is_first in self.spanning_order():
+            r, c = table.row_set, table.col_set
+            if is_first:
+                a[r] = 1.0
+            if not a[r]:
+                a[r] = table.weight / b[c]
+            elif not b[c]:
+                b[c] = table.weight / a[r]
+            if abs(a[r] * b[c] - table.weight) > PROPORTIONAL * table.weight:
                 return None
         return a, b
 
@@ -165,33 +178,32 @@ def lay_out(
     ``declared`` yields (key, name, row entities, column entities, table, weight).
     """
     entries = list(declared)
-    _refuse_self_relations([(name, row, col) for _, name, row, col, _, _ in entries])
-    _check_shared_sets(entries)
+    _check_sets(entries)
     side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
-    numbers: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
+    rows: dict[Hashable, list[int]] = {}  # numbers of the tables of each set
+    cols: dict[Hashable, list[int]] = {}
     sizes: dict[Hashable, int] = {}
-    tables = []
-    for key, name, row, col, source, weight in entries:
+    tables: list[SharedTable] = []
+    for k, (key, name, row, col, source, weight) in enumerate(entries):
         turned = side[row] == 1
         if turned:
             row, col, source = col, row, transpose(source)  # noqa: PLW2901
         sizes[row], sizes[col] = source.n_rows, source.n_cols
-        r = numbers[0].setdefault(row, len(numbers[0]))
-        c = numbers[1].setdefault(col, len(numbers[1]))
-        tables.append(SharedTable(key, name, source, r, c, weight, turned))
-    row_sets = tuple(
-        EntitySet(n, sizes[n], tuple(k for k, t in enumerate(tables) if t.row_set == r))
-        for n, r in numbers[0].items()
-    )
-    col_sets = tuple(
-        EntitySet(n, sizes[n], tuple(k for k, t in enumerate(tables) if t.col_set == c))
-        for n, c in numbers[1].items()
+        rows.setdefault(row, []).append(k)
+        cols.setdefault(col, []).append(k)
+        r, c = list(rows).index(row), list(cols).index(col)
+        start = sum(table.n_cols for table in tables if table.row_set == r)
+        columns = slice(start, start + source.n_cols)
+        tables.append(SharedTable(key, name, source, r, c, weight, turned, columns))
+    row_sets, col_sets = (
+        tuple(EntitySet(name, sizes[name], tuple(of)) for name, of in sets.items())
+        for sets in (rows, cols)
     )
     return Layout(row_sets, col_sets, tuple(tables))
 
 
 def check_passive_sets(layout: Layout) -> None:
-    """Refuse entities that only tables of weight 0 know, and only from one another.
+    """Raise for entities whose tables, and those of their partners, all have weight 0.
 
     A table of weight 0 gives factors to its entities from those on its other side, so
     these must be in a table that steers.
@@ -225,8 +237,12 @@ def _refuse_passive_set(
     raise WeightsError(msg)
 
 
-def _refuse_self_relations(edges: list[tuple[str, Hashable, Hashable]]) -> None:
-    for name, row, col in edges:
+def _check_sets(
+    entries: list[tuple[Hashable, str, Hashable, Hashable, Source, float]],
+) -> None:
+    """Raise for a set that is related to itself, or differs between two tables."""
+    known: dict[Hashable, Axis] = {}
+    for _, name, row, col, source, _ in entries:
         if row == col:
             msg = (
                 f"Table {name} relates {row!r} to itself: entities are either row "
@@ -234,13 +250,6 @@ def _refuse_self_relations(edges: list[tuple[str, Hashable, Hashable]]) -> None:
                 "out, or give one of its two axes a name of its own."
             )
             raise ParameterError(msg)
-
-
-def _check_shared_sets(
-    entries: list[tuple[Hashable, str, Hashable, Hashable, Source, float]],
-) -> None:
-    known: dict[Hashable, Axis] = {}
-    for _, name, row, col, source, _ in entries:
         for entities, axis in (
             (row, (name, "rows", source.n_rows, source.row_labels)),
             (col, (name, "columns", source.n_cols, source.col_labels)),

@@ -19,7 +19,7 @@ from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.exponent import OUT_OF_RANGE, check_in_range
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
 
@@ -37,25 +37,12 @@ def may_be_off_level(joint: JointTable, gap: float, tol: float) -> bool:
 
     Only where each table is the only link between its sides can that be mended.
     """
-    tables = [t for t in joint.layout.tables if not t.is_passive]
-    totals = [_total(joint, t) for t in tables]
+    totals = [_column_sums(joint, t).sum() for t in joint.layout.steering]
     if gap * max(totals) <= WORTH * tol * min(totals):
         return False
     # As many sets as tables and one more for each part: no chain of tables is closed.
-    n_sets = len(joint.patterns) + len(joint.columns)
-    return len(tables) == n_sets - _n_parts(tables)
-
-
-def _n_parts(tables: list[SharedTable]) -> int:
-    """Groups of tables that share no set with each other."""
-    parts: list[set[tuple[str, int]]] = []
-    for table in tables:
-        part = {("row", table.row_set), ("col", table.col_set)}
-        for other in [p for p in parts if p & part]:
-            parts.remove(other)
-            part |= other
-        parts.append(part)
-    return len(parts)
+    n_parts = sum(is_first for _, is_first in joint.layout.spanning_order())
+    return len(totals) == len(joint.patterns) + len(joint.columns) - n_parts
 
 
 def set_levels(
@@ -78,7 +65,9 @@ def set_levels(
         with np.errstate(all="ignore"):
             raw = _swept(raw, statistics)
             raw = replace(raw, gap=margin_mismatch(raw, statistics))
-        _check_range(raw)
+        if not raw.gap < math.inf:
+            raise NotRepresentableError(OUT_OF_RANGE)
+        check_in_range(raw, raw.line_factor, raw.col_factor)
     else:
         still_off = furthest
     if before is None:
@@ -88,18 +77,8 @@ def set_levels(
     return replace(raw, line_scale=scale), still_off
 
 
-def _check_range(raw: Factors) -> None:
-    for factor, block in (
-        (raw.line_factor, raw.line_block),
-        (raw.col_factor, raw.col_block),
-    ):
-        inside = factor[block >= 0]
-        if not (inside.all() and np.isfinite(inside).all() and raw.gap < math.inf):
-            raise NotRepresentableError(OUT_OF_RANGE)
-
-
 def _extrapolated(off: Bits, before: Bits) -> Bits:
-    """The sum of all further steps, if each is to the last as that is to its last."""
+    """The sum of all further steps, if each shrinks by the same rate as the last."""
     steps = {}
     for key, bits in off.items():
         some = before[key] != 0.0
@@ -133,11 +112,7 @@ def _bits_of_sets(
     """Binary logarithm of what each row set and column set is scaled by, per block."""
     rows: dict[int, Floats] = {}
     cols: dict[int, Floats] = {}
-    waiting = [t for t in joint.layout.tables if not t.is_passive]
-    while waiting:
-        met = (t for t in waiting if t.row_set in rows or t.col_set in cols)
-        table = next(met, waiting[0])
-        waiting.remove(table)
+    for table, _ in joint.layout.spanning_order():
         step = steps[table.key]
         if table.col_set in cols:
             rows[table.row_set] = step - cols[table.col_set]
@@ -149,18 +124,16 @@ def _bits_of_sets(
 
 def _swept(raw: Factors, statistics: Statistics) -> Factors:
     """One sweep of alternating scaling over the joint table; may leave the range."""
-    w, h = raw.line_factor.copy(), np.nan_to_num(raw.col_factor)
-    sums, fitted = statistics.row_sums, np.zeros(len(h))
-    for patterns, observed in statistics.pieces():
-        inside = observed & (raw.line_block[patterns, None] == raw.col_block)
-        some = raw.line_block[patterns] >= 0
-        w[patterns] = np.where(some, sums[patterns] / (inside @ h), w[patterns])
-        fitted += np.where(some, w[patterns], 0.0) @ inside
-    cols = np.where(raw.col_block >= 0, statistics.col_sums / fitted, h)
+    w, h = np.nan_to_num(raw.line_factor), np.nan_to_num(raw.col_factor)
+    in_line, in_col = raw.line_block >= 0, raw.col_block >= 0
+    rows, _ = statistics.margins(w, h, raw.line_block, raw.col_block)
+    w = np.where(in_line, w * (statistics.row_sums / rows), 0.0)
+    _, cols = statistics.margins(w, h, raw.line_block, raw.col_block)
+    h *= statistics.col_sums / cols
     return replace(
         raw,
-        line_factor=w,
-        col_factor=np.where(np.isnan(raw.col_factor), np.nan, cols),
+        line_factor=np.where(in_line, w, raw.line_factor),
+        col_factor=np.where(in_col, h, raw.col_factor),
     )
 
 
@@ -177,9 +150,9 @@ def _raised(factor: Floats, bits: Floats) -> Floats:
 
 
 def _bits_missing(joint: JointTable, raw: Factors) -> Bits:
-    """What each table's level is off by; the last is for what belongs to no block."""
-    tables = [t for t in joint.layout.tables if not t.is_passive]
-    totals = [_total(joint, t) for t in tables]
+    """How far each table's level is off, per block; last, 0 for what is in no block."""
+    tables = joint.layout.steering
+    totals = [_column_sums(joint, table).sum() for table in tables]
     # With one block the margins have shown that the large tables are right.
     least = LARGE * max(totals) if raw.n_blocks == 1 else math.inf
     return {
@@ -219,11 +192,7 @@ def _at_most_one(factor: Floats) -> tuple[Floats, int]:
     return np.ldexp(known, -bits), bits
 
 
-def _total(joint: JointTable, table: SharedTable) -> float:
-    return float(_column_sums(joint, table).sum())
-
-
 def _column_sums(joint: JointTable, table: SharedTable) -> Floats:
     """Weighted sum of each column of one table."""
-    sums = joint.seen[table.row_set].statistics.col_sums[joint.columns_of(table)]
+    sums = joint.seen[table.row_set].statistics.col_sums[table.columns]
     return np.asarray(sums * joint.weight_of(table))

@@ -13,33 +13,25 @@ from a1gm.nmmf.layout import Layout, SharedTable
 
 __all__ = [
     "check_something_observed",
-    "observe_row_set",
     "observe_row_sets",
     "statistics_of",
     "weighted_row_sums",
 ]
 
 
-def observe_row_sets(
-    layout: Layout, *, n_threads: int | None = None
-) -> list[Observation]:
-    """Observe every table once, those that share rows together."""
-    return [
-        observe_row_set(layout.of_rows(r), n_threads=n_threads)
-        for r in range(len(layout.row_sets))
-    ]
-
-
-def observe_row_set(tables: list[SharedTable], *, n_threads: int | None) -> Observation:
-    """Observe tables with the same rows; refuse one in which nothing is observed.
+def observe_row_sets(layout: Layout, n_threads: int | None) -> list[Observation]:
+    """Observe every table once, those that share rows together.
 
     Tables of one weight count into one row sum: a second long array costs time.
     """
-    weights = {table.weight for table in tables}
-    separate = len(weights) > 1 or (len(tables) > 1 and tables[0].is_passive)
-    seen = observe_side_by_side(tables, separate=separate, n_threads=n_threads)
-    check_something_observed(tables, seen.statistics.has_observed()[1])
-    return seen
+    found = []
+    for tables in map(layout.of_rows, range(len(layout.row_sets))):
+        weights = {table.weight for table in tables}
+        separate = len(weights) > 1 or (len(tables) > 1 and tables[0].is_passive)
+        seen = observe_side_by_side(tables, separate=separate, n_threads=n_threads)
+        check_something_observed(tables, seen.statistics.has_observed()[1])
+        found.append(seen)
+    return found
 
 
 def check_something_observed(tables: list[SharedTable], has_data: Bools) -> None:
@@ -47,17 +39,13 @@ def check_something_observed(tables: list[SharedTable], has_data: Bools) -> None
     start = 0
     for table in tables:
         if not has_data[start : start + table.n_cols].any():
-            _refuse_empty_table(table)
+            give = "Give" if table.key == "X" else "Leave the table out, or give"
+            msg = (
+                f"Nothing is observed in {table.name}: all of its {table.shape_text} "
+                f"cells are missing. {give} it at least one number."
+            )
+            raise NothingObservedError(msg)
         start += table.n_cols
-
-
-def _refuse_empty_table(table: SharedTable) -> None:
-    give = "Give" if table.key == "X" else "Leave the table out, or give"
-    msg = (
-        f"Nothing is observed in {table.name}: all of its {table.shape_text} cells are "
-        f"missing. {give} it at least one number."
-    )
-    raise NothingObservedError(msg)
 
 
 def statistics_of(seen: Observation) -> PatternStatistics | MaskStatistics:

@@ -1,7 +1,7 @@
-"""Factors of the entities that only tables of weight 0 know.
+"""Factors of the entities that are in tables of weight 0 only.
 
 Such a table does not steer the factors it shares, but its own entities still get
-theirs: with the shared factors fixed, the best is a_n = sum_j Y_nj / sum_j h_j over the
+theirs. With the shared factors fixed, the best is a_n = sum_j Y_nj / sum_j h_j over the
 observed cells.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +18,15 @@ from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.components import Components
-from a1gm.exceptions import NotRepresentableError, WeightsError
+from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE
 from a1gm.nmmf.join import JointTable
-from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
+from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.solve import Solution
 
 __all__ = ["Shares", "joint_components", "share_factors"]
 
 TOP = np.iinfo(np.int32).max
-SEVERAL = -2  # for a row whose observed columns belong to several components
 
 
 @dataclass
@@ -43,11 +43,9 @@ class Shares:
     col_component: dict[int, SmallInts] = field(default_factory=dict)
 
 
-def share_factors(
-    layout: Layout, seen: list[Observation], solution: Solution, rows: dict[int, Floats]
-) -> Shares:
+def share_factors(solution: Solution, rows: dict[int, Floats]) -> Shares:
     """Give every entity set its factors, those of passive tables included."""
-    joint = solution.joint
+    joint, layout = solution.joint, solution.joint.layout
     components = joint_components(solution)
     shares = Shares(rows)
     for r, place in joint.patterns.items():
@@ -56,12 +54,15 @@ def share_factors(
         shares.col_factor[c] = solution.col_factor[place]
         shares.col_component[c] = components.col[place]
     steering_rows, steering_cols = set(joint.patterns), set(joint.columns)
-    for r, entities in enumerate(layout.row_sets):
+    for r in range(len(layout.row_sets)):
         if r not in steering_rows:
-            _passive_rows(layout, seen[r], r, entities, shares, steering_cols)
+            tables = [t for t in layout.of_rows(r) if t.col_set in steering_cols]
+            _passive_rows(joint, r, tables, shares)
     for c, entities in enumerate(layout.col_sets):
         if c not in steering_cols:
-            _passive_columns(layout, joint, c, entities, shares, steering_rows)
+            tables = [layout.tables[t] for t in entities.tables]
+            tables = [t for t in tables if t.row_set in steering_rows]
+            _passive_columns(joint, c, tables, shares)
     return shares
 
 
@@ -72,82 +73,75 @@ def joint_components(solution: Solution) -> Components:
     return Components(solution.raw.line_block, solution.raw.col_block)
 
 
-def _known_tables(
-    layout: Layout, entities: EntitySet, known: set[int], *, by_columns: bool
-) -> list[SharedTable]:
-    tables = [layout.tables[t] for t in entities.tables]
-    found = [t for t in tables if (t.col_set if by_columns else t.row_set) in known]
-    if not found:
-        names = " and ".join(t.name for t in tables)
-        msg = (
-            f"{names} has weight 0 and shares its entities with no table of positive "
-            "weight, so nothing determines its factors. Give it a positive weight, or "
-            "leave it out."
-        )
-        raise WeightsError(msg)
-    return found
+class _Entities:
+    """What the other sides of their tables tell of entities without a factor."""
+
+    def __init__(self, size: int) -> None:
+        self.divisors, self.observes = np.zeros(size), np.zeros(size, bool)
+        self.low, self.high = np.full(size, TOP), np.full(size, -1)
+
+    def add(
+        self, own: slice, observed: Bools, factor: Floats, known: Bools, label: Any
+    ) -> None:
+        """Add the cells of some entities: factors and components of the other side."""
+        with np.errstate(over="ignore"):  # `_quotient` refuses an infinite one
+            self.divisors[own] += observed @ factor
+        self.observes[own] |= (observed & known).any(axis=1)
+        positive = observed & (factor > 0.0)
+        low = np.where(positive, label, TOP).min(axis=1)
+        high = np.where(positive, label, -1).max(axis=1)
+        self.low[own] = np.minimum(self.low[own], low)
+        self.high[own] = np.maximum(self.high[own], high)
+
+    @property
+    def is_known(self) -> Bools:
+        """Which observe something, and not of several components."""
+        return self.observes & ~((self.low < self.high) & (self.high >= 0))
+
+    @property
+    def component(self) -> SmallInts:
+        """The component of each; -1 for none or several."""
+        return np.where(self.low == self.high, self.high, -1).astype(np.int32)
 
 
 def _passive_rows(
-    layout: Layout,
-    seen: Observation,
-    r: int,
-    entities: EntitySet,
-    shares: Shares,
-    steering: set[int],
+    joint: JointTable, r: int, tables: list[SharedTable], shares: Shares
 ) -> None:
-    tables = _known_tables(layout, entities, steering, by_columns=True)
-    sums, divisors = np.zeros(entities.size), np.zeros(entities.size)
-    some = np.zeros(entities.size, bool)
+    seen = joint.seen[r]
+    patterns, sums = _Entities(seen.statistics.n_lines), np.zeros(seen.n_rows)
     unit = math.ldexp(1.0, -seen.exponent)
     for table in tables:
-        h = shares.col_factor[table.col_set]
+        h, label = shares.col_factor[table.col_set], shares.col_component[table.col_set]
         known = ~np.isnan(h)
-        factor = np.where(known, h, 0.0)
+        for some, observed in joint.observed_cells(table):
+            patterns.add(some, observed, np.nan_to_num(h), known, label)
         for rows, piece in table.source.blocks():
-            observed = ~np.isnan(piece) & known
-            cells = np.where(observed, piece, 0.0)
-            sums[rows] += (cells * unit if seen.exponent else cells).sum(axis=1)
-            with np.errstate(over="ignore"):  # an infinite one is refused below
-                divisors[rows] += observed @ factor
-            some[rows] |= observed.any(axis=1)
-    label, positive = _own_columns(layout, entities, shares, steering)
-    component = np.full(seen.statistics.n_lines, -1, np.int32)
-    for patterns, observed in seen.statistics.pieces():
-        component[patterns] = _common_label(observed & positive, label)
-    line_of_row = seen.line_of_row
-    per_row = component if line_of_row is None else component[line_of_row]
-    shares.row_factor[r] = _quotient(
-        sums, divisors, some & (per_row != SEVERAL), seen.exponent
-    )
-    shares.pattern_component[r] = np.maximum(component, -1)
+            sums[rows] += np.nan_to_num(piece * unit).sum(axis=1, where=known)
+    line = slice(None) if seen.line_of_row is None else seen.line_of_row
+    divisors, is_known = patterns.divisors[line], patterns.is_known[line]
+    shares.row_factor[r] = _quotient(sums, divisors, is_known, seen.exponent)
+    shares.pattern_component[r] = patterns.component
 
 
-def _own_columns(
-    layout: Layout, entities: EntitySet, shares: Shares, steering: set[int]
-) -> tuple[SmallInts, Bools]:
-    """Component of a row set's columns, and which have a positive factor."""
-    components, positive = [], []
-    for table in (layout.tables[t] for t in entities.tables):
-        component, factor = np.full(table.n_cols, -1, np.int32), np.zeros(table.n_cols)
-        if table.col_set in steering:
-            component = shares.col_component[table.col_set]
-            factor = shares.col_factor[table.col_set]
-        components.append(component)
-        positive.append(np.nan_to_num(factor) > 0.0)
-    return np.concatenate(components), np.concatenate(positive)
-
-
-def _common_label(chosen: Bools, label: SmallInts) -> SmallInts:
-    """The one label among the chosen columns of each row; SEVERAL, or -1 for none."""
-    low = np.where(chosen, label, TOP).min(axis=1)
-    high = np.where(chosen, label, -1).max(axis=1)
-    common = np.where(low == high, high, SEVERAL)
-    return np.where(chosen.any(axis=1), common, -1).astype(np.int32)
+def _passive_columns(
+    joint: JointTable, c: int, tables: list[SharedTable], shares: Shares
+) -> None:
+    cols, sums = _Entities(tables[0].n_cols), np.zeros(tables[0].n_cols)
+    exponent = max(joint.seen[table.row_set].exponent for table in tables)
+    for table in tables:
+        w, seen = shares.row_factor[table.row_set], joint.seen[table.row_set]
+        label = shares.pattern_component[table.row_set]
+        has_known, total = _by_pattern(seen, w)
+        for some, observed in joint.observed_cells(table):
+            cols.add(slice(None), observed.T, total[some], has_known[some], label[some])
+        unit = math.ldexp(1.0, seen.exponent - exponent)
+        sums += _column_sums(joint, table, ~np.isnan(w)) * unit
+    shares.col_factor[c] = _quotient(sums, cols.divisors, cols.is_known, exponent)
+    shares.col_component[c] = cols.component
 
 
 def _quotient(sums: Floats, divisors: Floats, known: Bools, exponent: int) -> Floats:
-    """Divide where something is known; 0 of nothing is 0, more of nothing is NaN.
+    """Divide where something is known; 0 / 0 is 0, and more over 0 is NaN.
 
     ``sums`` are those of the data times 2**-exponent.
     """
@@ -164,38 +158,6 @@ def _quotient(sums: Floats, divisors: Floats, known: Bools, exponent: int) -> Fl
     return factor
 
 
-def _passive_columns(
-    layout: Layout,
-    joint: JointTable,
-    c: int,
-    entities: EntitySet,
-    shares: Shares,
-    steering: set[int],
-) -> None:
-    tables = _known_tables(layout, entities, steering, by_columns=False)
-    size = entities.size
-    sums, divisors, some = np.zeros(size), np.zeros(size), np.zeros(size, bool)
-    exponent = max(joint.seen[table.row_set].exponent for table in tables)
-    low, high = np.full(size, TOP), np.full(size, -1)
-    for table in tables:
-        r = table.row_set
-        w, seen = shares.row_factor[r], joint.seen[r]
-        has_known, total = _by_pattern(seen, w)
-        for patterns, observed in joint.observed_cells(table):
-            with np.errstate(over="ignore"):  # an infinite one is refused below
-                divisors += total[patterns] @ observed
-            some |= (observed & has_known[patterns, None]).any(axis=0)
-            positive = observed & (total[patterns, None] > 0.0)
-            label = shares.pattern_component[r][patterns, None]
-            low = np.minimum(low, np.where(positive, label, TOP).min(axis=0))
-            high = np.maximum(high, np.where(positive, label, -1).max(axis=0))
-        unit = math.ldexp(1.0, seen.exponent - exponent)
-        sums += _column_sums(joint, table, ~np.isnan(w)) * unit
-    several = (low < high) & (high >= 0)
-    shares.col_factor[c] = _quotient(sums, divisors, some & ~several, exponent)
-    shares.col_component[c] = np.where(low == high, high, -1).astype(np.int32)
-
-
 def _by_pattern(seen: Observation, w: Floats) -> tuple[Bools, Floats]:
     """Whether some row of each pattern has a known factor, and the sum of these."""
     known, filled = ~np.isnan(w), np.nan_to_num(w, nan=0.0)
@@ -210,7 +172,7 @@ def _column_sums(joint: JointTable, table: SharedTable, known: Bools) -> Floats:
     """Sum of each column over the rows whose factor is known, times 2**-exponent."""
     seen = joint.seen[table.row_set]
     if known.all():
-        return seen.statistics.col_sums[joint.columns_of(table)]
+        return seen.statistics.col_sums[table.columns]
     unit = math.ldexp(1.0, -seen.exponent)
     total = np.zeros(table.n_cols)
     for rows, piece in table.source.blocks():

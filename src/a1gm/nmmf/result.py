@@ -16,7 +16,7 @@ __all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
 
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
-    """Refuse anything but a mapping of pairs of entity sets."""
+    """Raise unless it is a mapping whose keys are pairs of entity sets."""
     if not isinstance(given, Mapping):
         msg = (
             f"{name} must be a mapping whose keys name the entities of the rows and of "
@@ -81,13 +81,8 @@ class NMMFFit(SharedFit):
         X, Y, Z : ndarray or None
             None for a table that was not given.
         """
-        x, y, z = (self._views.get(name) for name in ("X", "Y", "Z"))
-        assert x is not None
-        return (
-            x.reconstruct(),
-            None if y is None else y.reconstruct(),
-            None if z is None else z.reconstruct(),
-        )
+        fitted = {key: view.reconstruct() for key, view in self._views.items()}
+        return fitted["X"], fitted.get("Y"), fitted.get("Z")
 
     def impute(
         self,
@@ -112,18 +107,14 @@ class NMMFFit(SharedFit):
         X, Y, Z : table or None
             Filled copies of the same kind; None for a table that was not given.
         """
-        filled: list[Any] = []
+        filled: dict[str, Any] = {}
         for name, given in (("X", X), ("Y", Y), ("Z", Z)):
-            view = self._views.get(name)
-            if given is not None and view is None:
+            if given is not None and name not in self._views:
                 msg = f"{name} was not among the fitted tables, so it cannot be filled."
                 raise ParameterError(msg)
-            filled.append(
-                None
-                if given is None or view is None
-                else view.impute(given, on_undetermined)
-            )
-        return filled[0], filled[1], filled[2]
+            if given is not None:
+                filled[name] = self._views[name].impute(given, on_undetermined)
+        return filled.get("X"), filled.get("Y"), filled.get("Z")
 
 
 class RelationsFit(SharedFit):

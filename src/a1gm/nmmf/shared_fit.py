@@ -13,22 +13,15 @@ from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._observe.observation import Observation
+from a1gm._result.announce import tell_undetermined
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
-from a1gm._result.messages import (
-    text_of_gap,
-    text_of_unknown_cells,
-    text_of_zeros,
-)
+from a1gm._result.messages import text_of_gap, text_of_unknown_cells, text_of_zeros
 from a1gm._result.new_rows import Placed
 from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._sources import Source
 from a1gm._sources.labels import text_of_label
-from a1gm.exceptions import (
-    EmptyLineWarning,
-    UndeterminedError,
-    UndeterminedWarning,
-)
+from a1gm.exceptions import EmptyLineWarning
 from a1gm.nmmf.layout import Layout, SharedTable
 from a1gm.nmmf.new_rows import RowsOfTable, place_rows
 from a1gm.nmmf.passive import Shares, joint_components
@@ -208,11 +201,8 @@ def _block_of_component(solution: Solution) -> SmallInts:
     """Block of each component of the joint table; -1 for one without data, and last."""
     components, raw = joint_components(solution), solution.raw
     block_of = np.full(components.n + 1, -1, np.int32)
-    for component, block in (
-        (components.line, raw.line_block),
-        (components.col, raw.col_block),
-    ):
-        block_of[component[block >= 0]] = block[block >= 0]
+    block_of[components.line[raw.line_block >= 0]] = raw.line_block[raw.line_block >= 0]
+    block_of[components.col[raw.col_block >= 0]] = raw.col_block[raw.col_block >= 0]
     return block_of
 
 
@@ -266,10 +256,8 @@ def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
         return
     texts = [_describe_unknown(view) for view in fit._views.values()]
     text = " ".join(text for text in texts if text)
-    if text and fit._on_undetermined == "raise":
-        raise UndeterminedError(text)
-    if text and fit._on_undetermined == "warn":
-        warn_user(text, UndeterminedWarning)
+    if text:
+        tell_undetermined(text, fit._on_undetermined)
 
 
 def _warn_of_empty_entities(fit: SharedFit) -> None:

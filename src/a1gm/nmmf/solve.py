@@ -16,7 +16,7 @@ from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.dispatch import Solved, solve
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
-from a1gm.nmmf.exponent import OUT_OF_RANGE
+from a1gm.nmmf.exponent import OUT_OF_RANGE, check_in_range, inside_blocks
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.level import may_be_off_level, set_levels
@@ -84,21 +84,14 @@ def solve_joint(
 
 
 def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
-    """Refuse factors so small, or so large, that the margins cannot be had of them."""
-    factors = _inside(raw, raw.line_factor, raw.col_factor)
+    """Raise for factors so small or so large that their margins miss the data's."""
+    factors = inside_blocks(raw, raw.line_factor, raw.col_factor)
     if all(f.size == 0 or (f.min() >= LEAST and f.max() < LARGEST) for f in factors):
         return
     with np.errstate(all="ignore"):
         gap = margin_mismatch(raw, statistics)
     if not gap <= max(tol, 2.0 * raw.gap):  # nor is NaN
         raise NotRepresentableError(OUT_OF_RANGE)
-
-
-def _inside(raw: Factors, patterns: Floats, cols: Floats) -> tuple[Floats, Floats]:
-    """Leave out the patterns and columns without data of their own."""
-    if raw.all_inside:
-        return patterns, cols
-    return patterns[raw.line_block >= 0], cols[raw.col_block >= 0]
 
 
 def _share_out_one_block(
@@ -112,7 +105,7 @@ def _share_out_one_block(
         return None
     if not (_is_moderate(raw.line_factor) and _is_moderate(raw.col_factor)):
         return None
-    first = next(t for t in joint.layout.tables if not t.is_passive)
+    first = joint.layout.steering[0]
     left = raw.line_factor[joint.patterns[first.row_set]].sum()
     right = raw.col_factor[joint.columns[first.col_set]].sum()
     balance = math.sqrt(right / left) * _root_of_weights(joint, first)
@@ -120,14 +113,12 @@ def _share_out_one_block(
     pattern_scale = raw.line_scale.copy()
     used = []
     for r, place in joint.patterns.items():
-        unit = balance / float(joint.row_weight[r])
-        pattern_factor[place] *= unit
-        pattern_scale[place] *= unit * joint.largest_weight(r)
-        used.append(unit)
+        used.append(balance / float(joint.row_weight[r]))
+        pattern_factor[place] *= used[-1]
+        pattern_scale[place] *= used[-1] * joint.largest_weight(r)
     for c, place in joint.columns.items():
-        unit = 1.0 / balance / float(joint.col_weight[c])
-        col_factor[place] *= unit
-        used.append(unit)
+        used.append(1.0 / balance / float(joint.col_weight[c]))
+        col_factor[place] *= used[-1]
     if not (min(used) > 1.0 / MODERATE and max(used) < MODERATE):
         return None
     return pattern_factor, pattern_scale, col_factor
@@ -163,10 +154,8 @@ def _share_out(
         over=np.where(sums > 0.0, sums, np.inf),
         exponent=half,
     )
-    patterns, cols = _inside(raw, pattern_factor, col_factor)
-    for factor in (patterns, cols, _inside(raw, pattern_scale, col_factor)[0]):
-        if not (factor.all() and np.isfinite(factor).all()):
-            raise NotRepresentableError(OUT_OF_RANGE)
+    check_in_range(raw, pattern_factor, col_factor)
+    check_in_range(raw, pattern_scale, col_factor)
     return pattern_factor, pattern_scale, col_factor
 
 
@@ -192,9 +181,7 @@ def _balance(joint: JointTable, raw: Factors) -> Floats:
     both sides is balanced by the first table that has entities in it on both.
     """
     balance = np.full(raw.n_blocks, np.nan)
-    for table in joint.layout.tables:
-        if table.is_passive:
-            continue
+    for table in joint.layout.steering:
         rows, cols = joint.patterns[table.row_set], joint.columns[table.col_set]
         left = _totals(raw.line_block[rows], raw.line_factor[rows], raw.n_blocks)
         right = _totals(raw.col_block[cols], raw.col_factor[cols], raw.n_blocks)

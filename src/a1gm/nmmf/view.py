@@ -18,30 +18,23 @@ import numpy as np
 
 from a1gm._base.bits import pack_bits
 from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
-from a1gm._base.warn import warn_user
 from a1gm._observe.statistics import PatternStatistics, Statistics
+from a1gm._result.announce import tell_undetermined, text_of_left
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.fates import (
     EMPTY,
     FATES,
     UNBOUNDED,
-    UNDETERMINED,
     ZERO,
     Fates,
     Lines,
     UndeterminedCells,
 )
 from a1gm._result.fill import fill_table
-from a1gm._result.messages import text_of_left_cells
 from a1gm._result.rows import HeldRows
 from a1gm._sources import Source, same_cells
 from a1gm._sources.labels import check_same_labels
-from a1gm.exceptions import (
-    DimensionError,
-    ParameterError,
-    UndeterminedError,
-    UndeterminedWarning,
-)
+from a1gm.exceptions import DimensionError, ParameterError
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable, transpose
 from a1gm.nmmf.passive import Shares
@@ -73,7 +66,7 @@ def table_fates(
 def _lines_of(
     r: int, solution: Solution, shares: Shares, whole: Fates
 ) -> tuple[SmallInts, Callable[[int], Ints]]:
-    """Component of each pattern of a row set, and those that a pattern touching."""
+    """Component of each pattern of a row set, and those that a pattern touches."""
     place, lines, n = solution.joint.patterns.get(r), whole.lines, whole.graph.n
     if place is None or lines is None:
         # The factors of its columns stand: a row of zeros is 0 in all of them.
@@ -129,11 +122,7 @@ class TableView:
     def _fitted(self, rows: slice) -> Floats:
         """Fitted values of some rows; NaN where the data do not determine one."""
         fitted: Floats = self.row_factor[rows, None] * self.col_factor
-        if not self._all_finite:
-            fates = self._fates_of(rows)
-            fitted[fates == ZERO] = 0.0
-            fitted[fates >= UNBOUNDED] = np.nan
-        return fitted
+        return fitted if self._all_finite else _decided(fitted, self._fates_of(rows))
 
     def reconstruct(self) -> Floats:
         """Return the fitted table; NaN where the data do not determine a value."""
@@ -223,7 +212,9 @@ class TableView:
         if filled.first_left is not None:
             if how is None and not self._has_warned(filled.n_left, source):
                 how = self.on_undetermined
-            self._say_left(filled.n_left, source.where(*filled.first_left), how)
+            if how not in (None, "ignore"):  # counting the kinds takes time
+                where = source.where(*filled.first_left)
+                tell_undetermined(text_of_left(self.counts, filled.n_left, where), how)
         return filled.table
 
     def _values(self, i: Ints, j: Ints) -> Floats:
@@ -231,11 +222,9 @@ class TableView:
         if self.table.transposed:
             i, j = j, i
         values: Floats = self.row_factor[i] * self.col_factor[j]
-        if not self._all_finite:
-            fates = self.fates.of_cells(i, j)
-            values[fates == ZERO] = 0.0
-            values[fates >= UNBOUNDED] = np.nan
-        return values
+        if self._all_finite:
+            return values
+        return _decided(values, self.fates.of_cells(i, j))
 
     def _check_same_table(self, source: Source) -> None:
         own, name = self._own_source, self.table.name
@@ -265,14 +254,9 @@ class TableView:
         # The count first: an array may have got more holes since it was fitted.
         return n_left == self.n_undetermined and same_cells(source, self._own_source)
 
-    def _say_left(self, n: int, first: str, how: OnUndetermined | None) -> None:
-        if how in (None, "ignore"):
-            return
-        counts = self.counts
-        kinds = counts[UNBOUNDED], counts[UNDETERMINED] + counts[EMPTY]
-        # A table with other holes than the fitted one leaves other cells.
-        text = text_of_left_cells(n, first, kinds if sum(kinds) == n else None)
-        text += " See fit.undetermined."
-        if how == "raise":
-            raise UndeterminedError(text)
-        warn_user(text, UndeterminedWarning)
+
+def _decided(values: Floats, fates: SmallInts) -> Floats:
+    """Put 0 and NaN where the fates of the cells say so."""
+    values[fates == ZERO] = 0.0
+    values[fates >= UNBOUNDED] = np.nan
+    return values

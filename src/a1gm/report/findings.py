@@ -33,14 +33,7 @@ WHY = {
 class Findings:
     """A table, its fit, and what follows from both.
 
-    Attributes
-    ----------
-    X, filled : ndarray, shape (n_rows, n_cols)
-        The table as it is, and with its holes filled (NaN where nothing is known).
-    fit : RankOneFit
-        The fit.
-    row_names, col_names : sequence of str
-        Names to show.
+    ``filled`` has the holes of ``X`` filled, NaN where nothing is known.
     """
 
     X: Floats
@@ -91,6 +84,10 @@ class Findings:
         """Rows and columns of the first cells that stay missing."""
         return np.argwhere(np.isnan(self.filled))[:MOST_CELLS]
 
+    def names_of(self, row: int, column: int) -> tuple[str, str]:
+        """What the report calls the row and the column of a cell."""
+        return str(self.row_names[row]), str(self.col_names[column])
+
     def why_unknown(self, row: int, column: int) -> str:
         """Say in words why a cell has no value."""
         if np.isnan(self.X[row]).all():
@@ -110,9 +107,8 @@ class Findings:
         best: list[tuple[float, int, int]] = []
         for start in range(0, len(self.X), _ROWS_AT_ONCE):
             size = np.abs(self._residuals(start))
-            candidates = np.flatnonzero(
-                size > (best[-1][0] if len(best) == most else 0)
-            )
+            least = best[-1][0] if len(best) == most else 0
+            candidates = np.flatnonzero(size > least)
             if len(candidates) > most:
                 largest = np.argpartition(-size.ravel()[candidates], most)[:most]
                 candidates = candidates[largest]

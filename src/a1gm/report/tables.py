@@ -27,17 +27,7 @@ def number(value: float) -> str:
 def table(
     caption: str, heads: Sequence[str], lines: Iterable[Sequence[str | float]]
 ) -> str:
-    """Make a sortable table; text is escaped, numbers sort by value.
-
-    Parameters
-    ----------
-    caption : str
-        What the table shows.
-    heads : sequence of str
-        Names of the columns.
-    lines : iterable of sequences
-        Text or numbers.
-    """
+    """Make a sortable table; text is escaped, numbers sort by value."""
     head = "".join(
         f'<th scope="col" aria-sort="none"><button type="button">{html.escape(name)}'
         "</button></th>"
@@ -79,26 +69,19 @@ def factor_table(findings: Findings, kind: str) -> str:
         (str(names[k]), float(factor[k]), int(holes[k]), *[places[k]] * several)
         for k in order[:_MOST_LINES]
     ]
-    more = f" (the largest {_MOST_LINES} of {len(factor):,})" * (
-        len(factor) > _MOST_LINES
-    )
-    return table(
-        f"{kind.capitalize()} factor{more}",
-        (kind, "factor", "holes", *["block"] * several),
-        lines,
-    )
+    caption = f"{kind.capitalize()} factor{_more('largest', len(factor))}"
+    return table(caption, (kind, "factor", "holes", *["block"] * several), lines)
+
+
+def _more(which: str, n: int, most: int = _MOST_LINES) -> str:
+    """Say that a table is cut, if it is."""
+    return f" (the {which} {most} of {n:,})" if n > most else ""
 
 
 def residual_table(findings: Findings) -> str:
     """List the cells that are explained worst."""
     lines = [
-        (
-            str(findings.row_names[i]),
-            str(findings.col_names[j]),
-            observed,
-            fitted,
-            residual,
-        )
+        (*findings.names_of(i, j), observed, fitted, residual)
         for i, j, observed, fitted, residual in findings.largest_residuals()
     ]
     if not lines:
@@ -112,27 +95,18 @@ def filled_table(findings: Findings) -> str:
     if findings.n_filled == 0:
         return "<p>No cell was filled.</p>"
     lines = [
-        (str(findings.row_names[i]), str(findings.col_names[j]), float(value))
+        (*findings.names_of(i, j), float(findings.filled[i, j]))
         for i, j in findings.cells_filled()
-        for value in [findings.filled[i, j]]
     ]
-    more = f" (the first {MOST_CELLS} of {findings.n_filled:,})" * (
-        findings.n_filled > MOST_CELLS
-    )
+    more = _more("first", findings.n_filled, MOST_CELLS)
     return table(f"Filled cells{more}", ("row", "column", "filled with"), lines)
 
 
 def unknown_table(findings: Findings) -> str:
     """List the cells that stay missing, and why."""
     lines = [
-        (
-            str(findings.row_names[i]),
-            str(findings.col_names[j]),
-            findings.why_unknown(int(i), int(j)),
-        )
+        (*findings.names_of(i, j), findings.why_unknown(int(i), int(j)))
         for i, j in findings.cells_unknown()
     ]
-    more = f" (the first {MOST_CELLS} of {findings.n_unknown:,})" * (
-        findings.n_unknown > MOST_CELLS
-    )
+    more = _more("first", findings.n_unknown, MOST_CELLS)
     return table(f"Cells that cannot be known{more}", ("row", "column", "why"), lines)

@@ -19,6 +19,7 @@ __all__ = [
     "check_bits",
     "check_ids",
     "check_keys",
+    "check_length",
     "check_mask",
     "check_pairs",
     "check_sweeps",
@@ -36,13 +37,18 @@ CELLS = "fiub"  # kinds of numbers that a part may have
 
 
 def require(holds: bool, sentence: str) -> None:
-    """Refuse what does not hold."""
+    """Raise ValueError with the sentence if the condition does not hold."""
     if not holds:
         raise ValueError(sentence)
 
 
+def check_length(given: AnyArray, n: int, sentence: str) -> None:
+    """Raise ValueError unless there are so many entries."""
+    require(len(given) == n, sentence)
+
+
 def check_array(given: Any, name: str, ndim: int, dtype: npt.DTypeLike) -> None:
-    """Refuse any other kind of array."""
+    """Raise ValueError unless it is an array of this type and so many dimensions."""
     require(
         _is_array(given, ndim) and given.dtype == dtype,
         f"{name} must be a {DIMENSIONS[ndim]}-dimensional array of {np.dtype(dtype)}",
@@ -54,14 +60,14 @@ def _is_array(given: Any, ndim: int) -> bool:
 
 
 def check_sweeps(tol: float, max_sweeps: int, n_threads: int = 1) -> None:
-    """Refuse what would never end."""
+    """Raise ValueError for a tolerance, a budget or threads out of range."""
     require(tol >= 0.0, "tol must be 0 or more")
     require(max_sweeps >= 0, "max_sweeps must be 0 or more")
     require(n_threads >= 1, "n_threads must be at least 1")
 
 
 def check_lines(n: int, m: int) -> None:
-    """Refuse more lines than numbers of 32 bits can tell apart."""
+    """Raise ValueError for more rows and columns than 32 bits can number."""
     require(
         m >= 0 and n + m <= MOST_LINES,
         "rows and columns must be fewer than 2^31 together",
@@ -69,7 +75,7 @@ def check_lines(n: int, m: int) -> None:
 
 
 def check_bits(bits: Words, m: int) -> None:
-    """Refuse a row of bits that does not fit the columns."""
+    """Raise ValueError unless the bits are those of so many columns."""
     check_lines(len(bits), m)
     require(bits.shape[1] == -(-m // 64), "a row of bits must be a word per 64 columns")
     if m % 64 and len(bits):
@@ -83,7 +89,7 @@ def check_mask(bits: Words, row_sums: Floats, col_sums: Floats) -> None:
     check_array(row_sums, "row_sums", 1, np.float64)
     check_array(col_sums, "col_sums", 1, np.float64)
     check_bits(bits, len(col_sums))
-    require(len(row_sums) == len(bits), "row_sums must be one number per row")
+    check_length(row_sums, len(bits), "row_sums must be one number per row")
 
 
 def check_keys(keys: Words, sums: Floats) -> None:
@@ -91,23 +97,22 @@ def check_keys(keys: Words, sums: Floats) -> None:
     check_array(keys, "keys", 2, np.uint64)
     check_array(sums, "sums", 2, np.float64)
     check_bits(keys, sums.shape[1])
-    require(len(sums) == len(keys), "sums must be one row per key")
+    check_length(sums, len(keys), "sums must be one row per key")
 
 
 def check_pairs(
     ptr: Ints, cols: SmallInts, sums: Floats, weights: Floats | None, n_cols: int
 ) -> None:
-    """Check pairs: pointers that lead to the cells, columns that ascend in a row."""
+    """Check that the pointers lead to the pairs and the columns ascend in a row."""
     check_array(ptr, "ptr", 1, np.int64)
     check_array(cols, "cols", 1, np.int32)
     check_array(sums, "sums", 1, np.float64)
     if weights is not None:
         check_array(weights, "weights", 1, np.float64)
-        one_each = len(weights) == len(cols)
-        require(one_each, "weights must be one number per pair")
+        check_length(weights, len(cols), "weights must be one number per pair")
     require(len(ptr) >= 1, "ptr must begin with 0")
     check_lines(len(ptr) - 1, n_cols)
-    require(len(sums) == len(cols), "sums must be one number per pair")
+    check_length(sums, len(cols), "sums must be one number per pair")
     require(ptr[0] == 0, "ptr must begin with 0")
     require(bool((ptr[1:] >= ptr[:-1]).all()), "ptr must never decrease")
     require(ptr[-1] == len(cols), "ptr must end with the number of pairs")
@@ -138,8 +143,7 @@ def check_ids(
         is_flat and pattern_id.dtype in (np.uint8, np.uint16, np.int32),
         "pattern_id must be a contiguous array of uint8, uint16 or int32",
     )
-    one_each = len(pattern_id) == len(row_sums)
-    require(one_each, "pattern_id must be one number per row")
+    check_length(pattern_id, len(row_sums), "pattern_id must be one number per row")
     check_array(scale, "scale", 1, np.float64)
     require(n_threads >= 1, "n_threads must be at least 1")
     known = (pattern_id >= 0) & (pattern_id < len(scale))
@@ -152,7 +156,7 @@ def check_ids(
 def check_table(
     parts: list[Part], n_groups: int, scale: float, n_threads: int
 ) -> tuple[int, int]:
-    """Check the parts of a table; its rows and columns."""
+    """Check the parts of a table; return its numbers of rows and columns."""
     require(1 <= n_groups <= MOST_GROUPS, "n_groups must be 1 to 65,536")
     n_rows, n_cols = -1, 0
     for part in parts:

@@ -12,7 +12,7 @@ from a1gm._kernel.reference.checks import Part, check_ids, check_table, require
 
 __all__ = ["expand_rows", "observe", "read_rows"]
 
-BLOCK_CELLS = 1 << 18  # rows are read in blocks of about this many cells
+PIECE_CELLS = 1 << 18  # rows are read in pieces of about this many cells
 
 
 def observe(
@@ -27,7 +27,7 @@ def observe(
     n, m = check_table(parts, n_groups, scale, n_threads)
     require(table_cells >= 0, "table_cells must be 0 or more")
     seen = _Pass(n, m, n_groups)
-    step = max(1, BLOCK_CELLS // max(m, 1))
+    step = max(1, PIECE_CELLS // max(m, 1))
     for start in range(0, n, step):
         seen.add(read_rows(parts, start, min(start + step, n), scale), start, parts)
     wide = not keep_table and len(seen.counts) * m > table_cells
@@ -35,34 +35,27 @@ def observe(
     with np.errstate(over="ignore", invalid="ignore"):  # the flag tells of overflow
         form = seen.wide_form() if wide else seen.table_form()
         total = float(seen.row_sums.sum())
-    return (
-        seen.row_sums,
-        wide,
-        form,
-        total,
-        seen.overflow,
-        tuple(seen.negative),
-        tuple(seen.infinite),
-    )
+    faults = tuple(seen.negative), tuple(seen.infinite)
+    return seen.row_sums, wide, form, total, seen.overflow, *faults
 
 
 def read_rows(parts: list[Part], start: int, stop: int, scale: float) -> Floats:
     """Rows as float64, NaN for missing cells."""
     columns = []
     for values, mask, validity, bit_offset, _ in parts:
-        block = values[start:stop].astype(np.float64)
+        piece = values[start:stop].astype(np.float64)
         if mask is not None:
-            block[mask[start:stop].astype(bool)] = np.nan
+            piece[mask[start:stop].astype(bool)] = np.nan
         if validity is not None:
             valid = np.unpackbits(validity, bitorder="little")
-            block[valid[bit_offset + start : bit_offset + stop] == 0] = np.nan
-        columns.append(block)
-    block = columns[0] if len(columns) == 1 else np.hstack(columns)
-    return block * scale if scale != 1.0 else block
+            piece[valid[bit_offset + start : bit_offset + stop] == 0] = np.nan
+        columns.append(piece)
+    piece = columns[0] if len(columns) == 1 else np.hstack(columns)
+    return piece * scale if scale != 1.0 else piece
 
 
 class _Pass:
-    """Accumulates blocks of rows."""
+    """What the pass has found, piece by piece."""
 
     def __init__(self, n: int, m: int, n_groups: int) -> None:
         self.row_sums = np.zeros((n_groups, n))
@@ -77,13 +70,13 @@ class _Pass:
         self.negative: list[Any] = [0, -1, -1, 0.0]
         self.infinite: list[Any] = [0, -1, -1, 0.0]
 
-    def add(self, block: Floats, start: int, parts: list[Part]) -> None:
-        observed = ~np.isnan(block)
-        infinite = np.isinf(block)
-        _note(self.infinite, block, infinite, start)
-        _note(self.negative, block, (block < 0) & ~infinite, start)
-        rows = slice(start, start + len(block))
-        cells = np.where(observed, block, 0.0)
+    def add(self, piece: Floats, start: int, parts: list[Part]) -> None:
+        observed = ~np.isnan(piece)
+        infinite = np.isinf(piece)
+        _note(self.infinite, piece, infinite, start)
+        _note(self.negative, piece, (piece < 0) & ~infinite, start)
+        rows = slice(start, start + len(piece))
+        cells = np.where(observed, piece, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             at = 0
             for values, _, _, _, group in parts:
@@ -99,7 +92,7 @@ class _Pass:
                 self.sums[number] = self.sums[number] + cells[chosen].sum(axis=0)
                 self.counts[number] += int(chosen.sum())
                 self.ids[rows][chosen] = number
-        self.positive.append(pack_bits(block > 0))
+        self.positive.append(pack_bits(piece > 0))
         if not infinite.any():
             self.overflow |= not np.isfinite(self.row_sums[:, rows]).all()
 
@@ -125,11 +118,11 @@ class _Pass:
         return (bits, positive, col_sums, bool((bits != positive).any()))
 
 
-def _note(fault: list[Any], block: Floats, bad: Bools, start: int) -> None:
+def _note(fault: list[Any], piece: Floats, bad: Bools, start: int) -> None:
     count = int(bad.sum())
     if count and fault[0] == 0:
-        row, col = divmod(int(bad.argmax()), block.shape[1])
-        fault[1:] = [start + row, col, float(block[row, col])]
+        row, col = divmod(int(bad.argmax()), piece.shape[1])
+        fault[1:] = [start + row, col, float(piece[row, col])]
     fault[0] += count
 
 

@@ -15,18 +15,17 @@ __all__ = ["reduce_mask", "reduce_pairs", "reduce_table"]
 def reduce_mask(
     bits: Words, row_sums: Floats, col_sums: Floats, rows_distinct: bool, force: bool
 ) -> Reduced | None:
-    """Merge twins using margins only; None when a leaf asks for block sums."""
+    """Merge twins using margins only; None when a leaf needs the sums of cells."""
     del rows_distinct  # saves the compiled kernel a search
     check_mask(bits, row_sums, col_sums)
     observed = unpack_bits(bits, len(col_sums))
-    out = Reduced(*observed.shape)
-    rows, out.R = _merge_by_margins(observed, row_sums, "twin_row", out.log)
-    cols, out.C = _merge_by_margins(observed.T, col_sums, "twin_col", out.log)
+    log: list[LogEntry] = []
+    rows, R = _merge_by_margins(observed, row_sums, "twin_row", log)
+    cols, C = _merge_by_margins(observed.T, col_sums, "twin_col", log)
     core = observed[np.ix_(rows, cols)]
     if not force and ((core.sum(axis=1) == 1).any() or (core.sum(axis=0) == 1).any()):
         return None
-    out.core_rows, out.core_cols, out.P = rows, cols, core.astype(np.float64)
-    return out.label()
+    return Reduced(observed.shape, log, rows, cols, core.astype(np.float64), R, C)
 
 
 def _merge_by_margins(
@@ -79,16 +78,10 @@ class _Peeling:
             or self._merge_twins(is_row=False)
         ):
             pass
-        core = np.ix_(self.rows, self.cols)
-        out = Reduced(*self.P.shape)
-        out.log = self.log
-        out.core_rows, out.core_cols = (
-            np.array(self.rows, int),
-            np.array(self.cols, int),
-        )
-        out.P = self.P[core]
-        out.R, out.C = self.S[core].sum(axis=1), self.S[core].sum(axis=0)
-        return out.label()
+        rows, cols = np.array(self.rows, int), np.array(self.cols, int)
+        P, S = self.P[np.ix_(rows, cols)], self.S[np.ix_(rows, cols)]
+        margins = S.sum(axis=1), S.sum(axis=0)
+        return Reduced(self.P.shape, self.log, rows, cols, P, *margins)
 
     def _sides(self, *, is_row: bool) -> tuple[list[int], list[int], Floats, Floats]:
         if is_row:
@@ -127,16 +120,9 @@ class _Peeling:
             ratios = weights[positive] / P[kept, other][positive]
             if self.weighted and np.ptp(ratios) > 1e-14 * ratios[0]:
                 continue
-            self.log.append(
-                LogEntry(
-                    "twin_row" if is_row else "twin_col",
-                    line,
-                    kept,
-                    S[line, other].sum(),
-                    S[kept, other].sum(),
-                    ratios[0],
-                )
-            )
+            step = "twin_row" if is_row else "twin_col"
+            sums = S[line, other].sum(), S[kept, other].sum()
+            self.log.append(LogEntry(step, line, kept, *sums, ratios[0]))
             S[kept, other] += S[line, other]
             own.remove(line)
             found = True

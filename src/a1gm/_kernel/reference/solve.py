@@ -1,4 +1,4 @@
-"""From statistics to factors in one call, in NumPy, where that defines something."""
+"""The kernel's fast ways from statistics to factors, in NumPy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from a1gm._kernel.reference.checks import (
     check_array,
     check_bits,
     check_keys,
+    check_length,
     check_mask,
     check_sweeps,
     check_table,
-    require,
 )
 from a1gm._kernel.reference.observe import read_rows
 
@@ -22,7 +22,7 @@ __all__ = ["solve_nested", "solve_plain", "solve_wide"]
 
 
 def solve_plain(keys: Words, sums: Floats, tol: float, max_sweeps: int) -> None:
-    """Decline: the short cut is the compiled kernel's, the answer the general one's."""
+    """Return None: only the compiled kernel has this fast way to the same answer."""
     check_keys(keys, sums)
     check_sweeps(tol, max_sweeps)
 
@@ -35,7 +35,7 @@ def solve_wide(
     max_sweeps: int,
     n_threads: int,
 ) -> None:
-    """Decline, as ``solve_plain`` does."""
+    """Return None, as ``solve_plain`` does."""
     check_mask(bits, row_sums, col_sums)
     check_sweeps(tol, max_sweeps, n_threads)
 
@@ -53,9 +53,8 @@ def solve_nested(
     check_array(bits, "bits", 2, np.uint64)
     check_array(col_sums, "col_sums", 1, np.float64)
     check_bits(bits, len(col_sums))
-    require(len(bits) == n, "bits must be one row per row of the table")
-    enough = len(col_sums) == m
-    require(enough, "col_sums must be one number per column of the table")
+    check_length(bits, n, "bits must be one row per row of the table")
+    check_length(col_sums, m, "col_sums must be one number per column of the table")
     observed = unpack_bits(bits, len(col_sums))
     by_size = observed[np.argsort(observed.sum(axis=1), kind="stable")]
     if (by_size[:-1] & ~by_size[1:]).any() or not observed.any():

@@ -15,12 +15,8 @@ _MOST = 2.0**53  # whole numbers beyond are no exact float64
 class ColumnCounts:
     """What the writer of a filled file must know of each column beforehand.
 
-    Attributes
-    ----------
-    missing : ndarray of int64
-        Missing cells of each column.
-    is_whole : ndarray of bool
-        Whether all numbers of a column of text are whole.
+    ``missing`` counts its missing cells; ``is_whole`` tells whether all numbers of a
+    column of text are whole.
     """
 
     def __init__(self, n_cols: int) -> None:

@@ -1,4 +1,4 @@
-"""Text tables: CSV, TSV and their gzipped forms, read by pyarrow in blocks."""
+"""Text tables: CSV, TSV and their gzipped forms, read by pyarrow in pieces."""
 
 from __future__ import annotations
 
@@ -39,14 +39,8 @@ class Dialect:
 class CsvSource:
     """A text table; every cell is text until someone casts it.
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        One text column per header cell.
-    dialect : Dialect
-        How the file is written.
-    n_rows : int or None
-        Unknown before the end of a pass.
+    ``schema`` has one text column per header cell, ``dialect`` is how the file is
+    written, and ``n_rows`` is None before the end of a pass.
     """
 
     def __init__(self, origin: Origin, options: TableOptions) -> None:
@@ -67,11 +61,8 @@ class CsvSource:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the file from its start.
 
-        Raises
-        ------
-        FileFormatError
-            With the line, for rows of another length than the header, quotes that are
-            never closed, and bytes that are not text.
+        Raises FileFormatError, with the line, for rows of another length than the
+        header, quotes that are never closed, and bytes that are not text.
         """
         with self._reading() as (reader, raw):
             last = None
@@ -96,8 +87,8 @@ class CsvSource:
     def _read_dialect(self) -> Dialect:
         options = self.options
         try:
-            with self._open() as opened:
-                head = bytes(opened.stream.read(_LONGEST_HEADER))
+            with self._open() as (_, stream):
+                head = bytes(stream.read(_LONGEST_HEADER))
         except OSError as error:
             raise self._explained(error) from error
         first_line, _, _ = head.partition(b"\n")
@@ -117,13 +108,13 @@ class CsvSource:
 
         try:
             options = self._read_options(_HEADER_BYTES)
-            with self._open() as opened:
-                # pyarrow cannot skip a bad row that is no text either.
+            with self._open() as (_, stream):
+                # pyarrow cannot skip a bad row that is not text.
                 decoder = codecs.getincrementaldecoder(self.options.encoding)()
-                decoder.decode(bytes(opened.stream.read(options.block_size)))
-            with self._open() as opened:
+                decoder.decode(bytes(stream.read(options.block_size)))
+            with self._open() as (_, stream):
                 reader = csv.open_csv(
-                    opened.stream,
+                    stream,
                     read_options=options,
                     # A bad row must not stop the header from being read.
                     parse_options=self._parse_options(lambda _: "skip"),
@@ -150,9 +141,9 @@ class CsvSource:
 
         names = self.schema.names
         try:
-            with self._open() as opened:
+            with self._open() as (raw, stream):
                 reader = csv.open_csv(
-                    opened.stream,
+                    stream,
                     read_options=self._read_options(_BLOCK_BYTES),
                     parse_options=self._parse_options(None),
                     convert_options=csv.ConvertOptions(
@@ -161,7 +152,7 @@ class CsvSource:
                     ),
                 )
                 with reader:
-                    yield reader, opened.raw
+                    yield reader, raw
         except (UnicodeError, pa.ArrowInvalid, OSError) as error:
             if isinstance(error, FileFormatError):
                 raise
@@ -181,7 +172,8 @@ class CsvSource:
         )
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[_Opened]:
+    def _open(self) -> Iterator[tuple[Any, Any]]:
+        """Open the file on disk, and the text in it."""
         import pyarrow as pa
 
         # Files of pyarrow, not of Python: its threads read ahead, and a call into
@@ -189,20 +181,18 @@ class CsvSource:
         with pa.OSFile(str(self.origin.path), "rb") as raw:
             if self.origin.gzipped:
                 with pa.CompressedInputStream(raw, "gzip") as stream:
-                    yield _Opened(raw, stream)
+                    yield raw, stream
             else:
-                yield _Opened(raw, raw)
+                yield raw, raw
 
     def _explained(self, error: Exception) -> FileFormatError:
         text = str(error)
         if isinstance(error, UnicodeError) or "UTF8" in text or "\\x00" in text:
             return csv_faults.wrong_encoding(self._text)
         if "Expected" in text and "columns" in text:
-            if "\x00" in text and not self.options.encoding.lower().startswith(
-                "utf-16"
-            ):
-                return csv_faults.wrong_encoding(self._text)
-            if not hasattr(self, "schema"):  # bad rows of a header are skipped
+            is_utf16 = self.options.encoding.lower().startswith("utf-16")
+            # Bad rows of a header are skipped, so it is not their length.
+            if ("\x00" in text and not is_utf16) or not hasattr(self, "schema"):
                 return csv_faults.wrong_encoding(self._text)
             return csv_faults.ragged_rows(self._text, len(self.schema.names))
         if "Empty CSV" in text:
@@ -250,26 +240,18 @@ class CsvSource:
         return end.endswith(b'"' + text) and (bool(text) or cell != "")
 
     def _last_bytes(self, size: int) -> bytes:
-        with self._open() as opened:
+        with self._open() as (raw, stream):
             if not self.origin.gzipped:
-                opened.raw.seek(max(0, self.origin.size - size))
-                return bytes(opened.raw.read())
+                raw.seek(max(0, self.origin.size - size))
+                return bytes(raw.read())
             end = b""
-            while chunk := opened.stream.read(1 << 20):
-                end = (end + chunk)[-size:]
+            while some := stream.read(1 << 20):
+                end = (end + some)[-size:]
             return end
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """The file on disk, and the text in it."""
-
-    raw: Any
-    stream: Any
-
-
 def no_rows(name: str) -> FileFormatError:
-    """Refuse a table without rows."""
+    """The error for a table without rows."""
     return FileFormatError(f"{name} has a header but no rows; there is nothing to fit.")
 
 

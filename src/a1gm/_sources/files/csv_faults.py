@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
 import io
 import re
 import sys
@@ -43,8 +42,7 @@ def records(
     table: TextTable, *, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield every record that is not blank with the line it starts on."""
-    with _long_fields(), table.origin.open() as raw:
-        stream = gzip.GzipFile(fileobj=raw) if table.origin.gzipped else raw
+    with _long_fields(), table.origin.open_text() as stream:
         encoding = "utf-8-sig" if _is_utf8(table) else table.options.encoding
         text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
         reader = csv.reader(text, delimiter=table.delimiter, strict=strict)
@@ -94,13 +92,10 @@ def _ragged_remedy(table: TextTable, header: list[str], record: list[str]) -> st
     if len(header) == 1:
         for mark in _OTHER_DELIMITERS:
             if mark != table.delimiter and mark in header[0]:
-                decimal = (
-                    f" and {hint('decimal', ',')}" if table.delimiter == "," else ""
-                )
-                return (
-                    f"The header is split by {mark!r}: pass "
-                    f"{hint('delimiter', mark)}{decimal}."
-                )
+                pass_ = hint("delimiter", mark)
+                if table.delimiter == ",":
+                    pass_ += f" and {hint('decimal', ',')}"
+                return f"The header is split by {mark!r}: pass {pass_}."
     if len(record) > len(header) and table.delimiter == ",":
         return (
             "Put cells that contain a comma (decimal commas, thousands) in quotes, or "
@@ -129,10 +124,9 @@ def wrong_delimiter(
 
 
 def wrong_encoding(table: TextTable) -> FileFormatError:
-    """Locate the first bytes that are no text in the encoding asked for."""
+    """Explain the first bytes that are not text in the encoding asked for."""
     encoding = "utf-8" if _is_utf8(table) else table.options.encoding
-    with table.origin.open() as raw:
-        stream = gzip.GzipFile(fileobj=raw) if table.origin.gzipped else raw
+    with table.origin.open_text() as stream:
         head = stream.read(4)
         if encoding == "utf-8" and head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return FileFormatError(
@@ -168,7 +162,7 @@ def not_a_number(
     counts: tuple[int, int],
     options: TableOptions,
 ) -> FileFormatError:
-    """Refuse a column that is numeric but for a few cells."""
+    """The error for a column that is numeric except for a few cells."""
     token = tokens[0]
     n_numbers, n_others = counts
     remedy = marks_remedy(tokens, options)
@@ -192,11 +186,8 @@ def not_a_number(
 
 
 def _is_utf8(table: TextTable) -> bool:
-    return table.options.encoding.lower().replace("_", "-") in (
-        "utf-8",
-        "utf8",
-        "utf-8-sig",
-    )
+    codec = table.options.encoding.lower().replace("_", "-")
+    return codec in ("utf-8", "utf8", "utf-8-sig")
 
 
 def _shortened(text: str, limit: int = 40) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 
 from a1gm._sources.files.csv_faults import TextTable, records
@@ -15,14 +14,7 @@ def lines_of_rows(
 ) -> list[int]:
     """Lines on which some data rows (0-based) start, the header being line 1.
 
-    Parameters
-    ----------
-    table : TextTable
-        The file.
-    rows : sequence of int
-        The rows.
-    n_rows : int or None
-        Rows of the file, where known.
+    ``n_rows`` is how many rows the file has, where that is known.
     """
     if n_rows is not None and _has_a_line_per_row(table, n_rows):
         return [row + 2 for row in rows]
@@ -44,8 +36,7 @@ def _has_a_line_per_row(table: TextTable, n_rows: int) -> bool:
     if "16" in table.options.encoding or "32" in table.options.encoding:
         return False
     n_ends, last = 0, b""
-    with table.origin.open() as raw:
-        stream = gzip.GzipFile(fileobj=raw) if table.origin.gzipped else raw
+    with table.origin.open_text() as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             n_ends += chunk.count(b"\n")
             last = chunk[-1:]

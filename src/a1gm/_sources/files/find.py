@@ -17,18 +17,10 @@ PathOrPaths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str
 
 
 def find_files(paths: PathOrPaths) -> list[str]:
-    """List the files that are meant, in a fixed order.
+    """List the files that are meant, in a fixed order; raise if there is none.
 
-    Parameters
-    ----------
-    paths : path, glob, or sequence of them
-        A folder stands for the table files in it, sorted by name; hidden files and
-        those beginning with an underscore are left out.
-
-    Raises
-    ------
-    FileFormatError
-        No file matches.
+    A folder stands for the table files in it, sorted by name; hidden files and those
+    beginning with an underscore are left out.
     """
     if isinstance(paths, str | os.PathLike):
         return _expanded(os.fspath(paths))

@@ -1,4 +1,4 @@
-"""Which marks would make numbers of cells that are none as they are read."""
+"""Which decimal and thousands marks would turn text cells into numbers."""
 
 from __future__ import annotations
 
@@ -39,17 +39,8 @@ class _Reading:
 def marks_remedy(tokens: Sequence[str], options: TableOptions) -> str | None:
     """Say which marks the cells have and which options read them.
 
-    Parameters
-    ----------
-    tokens : sequence of str
-        Texts that are no numbers under the options; words among them do not matter.
-    options : TableOptions
-        How the file was read.
-
-    Returns
-    -------
-    str or None
-        A sentence, or None when the first text is no number in any notation.
+    ``tokens`` are texts that are no numbers under the options; words among them do not
+    matter. None when the first text is no number in any notation.
     """
     marks = "".join(tokens)
     ways = [
@@ -65,7 +56,7 @@ def marks_remedy(tokens: Sequence[str], options: TableOptions) -> str | None:
 
 
 def _readings(tokens: Sequence[str], options: TableOptions) -> list[_Reading]:
-    """List the simplest notations in which all cells are numbers that can be."""
+    """List the simplest notations that read every cell that can be a number."""
     decimals = (options.decimal, "," if options.decimal == "." else ".")
     all_readings = [
         _Reading(decimal, thousands)
@@ -75,11 +66,7 @@ def _readings(tokens: Sequence[str], options: TableOptions) -> list[_Reading]:
     ]
     if not any(reading.reads(tokens[0]) for reading in all_readings):
         return []
-    numbers = [
-        token
-        for token in tokens
-        if any(reading.reads(token) for reading in all_readings)
-    ]
+    numbers = [t for t in tokens if any(r.reads(t) for r in all_readings)]
     found = [r for r in all_readings if all(map(r.reads, numbers))]
     if not found:  # the cells do not agree: the first one decides
         found = [r for r in all_readings if r.reads(tokens[0])]
@@ -109,7 +96,7 @@ def _facts(reading: _Reading, marks: str, options: TableOptions) -> list[str]:
 
 
 def _changes(reading: _Reading, options: TableOptions) -> str:
-    """What to do to have the cells read so."""
+    """Say which options to pass or drop to have the cells read so."""
     passed, dropped = [], []
     if reading.decimal != options.decimal:
         if reading.decimal == ".":

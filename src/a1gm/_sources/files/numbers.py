@@ -1,4 +1,4 @@
-"""Text cells to numbers: which are numbers, which missing, which neither."""
+"""Text cells as numbers: which are numbers, which are missing, which are neither."""
 
 from __future__ import annotations
 
@@ -27,25 +27,13 @@ _NAN = r"^[+-]?(?i:nan)$"
 
 @dataclass
 class TextColumn:
-    """What the cells of a text column have shown so far.
-
-    Attributes
-    ----------
-    n_numbers, n_others : int
-        Cells that are numbers, and cells that are neither a number nor missing.
-    n_foreign : int
-        How many of the others would be numbers under other marks, such as ``1,5``.
-    first_other : int
-        Row of the first cell that is neither, -1 when there is none.
-    others : tuple of str
-        The first few distinct texts that are neither.
-    """
+    """What the cells of a text column have shown so far."""
 
     n_numbers: int = 0
-    n_others: int = 0
-    n_foreign: int = 0
-    first_other: int = -1
-    others: tuple[str, ...] = ()
+    n_others: int = 0  # neither a number nor missing
+    n_foreign: int = 0  # of these, numbers under other marks, such as 1,5
+    first_other: int = -1  # row of the first cell that is neither
+    others: tuple[str, ...] = ()  # the first few distinct texts that are neither
 
     def add(self, more: TextColumn, first_row: int) -> None:
         """Count the cells of a piece that begins at some row."""
@@ -67,21 +55,10 @@ class TextColumn:
 def cast_text(
     column: pa.Array, options: TableOptions
 ) -> tuple[Floats | None, TextColumn]:
-    """Read a column of text as numbers.
+    """Read a column of text, which has no nulls, as numbers; tell what its cells are.
 
-    Parameters
-    ----------
-    column : pyarrow.StringArray
-        Cells as they stand in the file, without nulls.
-    options : TableOptions
-        Missing tokens and the marks of the locale.
-
-    Returns
-    -------
-    ndarray of float64 or None
-        NaN where missing; None when some cell is neither a number nor missing.
-    TextColumn
-        What the cells are.
+    NaN is a missing cell; None stands for the numbers when some cell is neither a
+    number nor missing.
     """
     if options.decimal == "." and options.thousands is None:
         values = _cast_plain(column)
@@ -108,7 +85,7 @@ def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
 
 
 def is_numeric_type(kind: pa.DataType) -> bool:
-    """Tell whether a typed column belongs to the table unless told otherwise.
+    """Whether a column of this type belongs to the table by default.
 
     Booleans, dates, durations and categories do not: a filled 0.37 has no meaning
     there.
@@ -116,12 +93,8 @@ def is_numeric_type(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-    )
+    checks = types.is_integer, types.is_floating, types.is_decimal, types.is_null
+    return any(is_kind(kind) for is_kind in checks)
 
 
 def _cast_plain(column: pa.Array) -> Floats | None:
@@ -191,33 +164,24 @@ def _without_marks(text: pa.Array, options: TableOptions) -> tuple[pa.Array, pa.
     import pyarrow.compute as pc
 
     allowed = pa.array(np.ones(len(text), dtype=bool))
+    plain = text
     if options.thousands is not None:
-        mark = re.escape(options.thousands)
+        plain = pc.replace_substring(text, options.thousands, "")
+        mark, point = re.escape(options.thousands), re.escape(options.decimal)
         grouped = rf"^[+-]?([0-9]+|[0-9]{{1,3}}({mark}[0-9]{{3}})+)([^0-9{mark}]|$)"
         has_mark = pc.match_substring(text, options.thousands)
         allowed = pc.or_(
             pc.invert(has_mark),
             pc.and_(
                 pc.match_substring_regex(text, grouped),
-                pc.invert(_marks_after_decimal(text, options)),
+                pc.invert(pc.match_substring_regex(text, f"{point}.*{mark}")),
             ),
         )
     if options.decimal == ",":
         if options.thousands != ".":
             allowed = pc.and_not(allowed, pc.match_substring(text, "."))
-        if options.thousands is not None:
-            text = pc.replace_substring(text, options.thousands, "")
-        return pc.replace_substring(text, ",", "."), allowed
-    if options.thousands is not None:
-        text = pc.replace_substring(text, options.thousands, "")
-    return text, allowed
-
-
-def _marks_after_decimal(text: pa.Array, options: TableOptions) -> pa.Array:
-    import pyarrow.compute as pc
-
-    mark, point = re.escape(options.thousands or ""), re.escape(options.decimal)
-    return pc.match_substring_regex(text, f"{point}.*{mark}")
+        plain = pc.replace_substring(plain, ",", ".")
+    return plain, allowed
 
 
 def _drop_missing_numbers(values: Floats, options: TableOptions) -> None:

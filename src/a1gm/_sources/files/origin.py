@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import gzip
 import os
 import shutil
 import sys
 import tempfile
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -27,27 +30,13 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class Origin:
-    """A readable file, what it holds, and a stamp that tells when it changes.
+    """A readable file, what it holds, and a stamp that tells when it changes."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it: the path as given, or ``<stdin>``.
-    path : Path
-        Where the bytes are; a nameless temporary copy for a stream.
-    format : str
-        ``"csv"``, ``"parquet"``, ``"feather"`` or ``"arrow stream"``.
-    gzipped : bool
-        Whether the bytes are compressed with gzip.
-    suffix : str
-        The last extension without ``.gz``, lower case.
-    """
-
-    name: str
-    path: Path
+    name: str  # what messages call it: the path as given, or <stdin>
+    path: Path  # where the bytes are; a nameless temporary copy for a stream
     format: Format
     gzipped: bool
-    suffix: str
+    suffix: str  # the last extension without .gz, lower case
     stamp: tuple[int, int, int]
     _keep: Any = field(default=None, repr=False, compare=False)
 
@@ -60,8 +49,14 @@ class Origin:
         """Open the bytes as they are on disk."""
         return _open(self.path, self.name)
 
+    @contextlib.contextmanager
+    def open_text(self) -> Iterator[IO[bytes]]:
+        """Open the bytes of a text table, which may be gzipped."""
+        with self.open() as raw:
+            yield gzip.GzipFile(fileobj=raw) if self.gzipped else raw  # type: ignore[misc]
+
     def check_unchanged(self) -> None:
-        """Refuse to go on when the file is not the one opened first."""
+        """Raise FileFormatError if the file has changed since it was opened."""
         if _stamp(self.path, self.name) != self.stamp:
             raise FileFormatError(
                 f"{self.name} changed while it was being read. "
@@ -75,23 +70,20 @@ def find_origin(path: str | os.PathLike[str]) -> Origin:
     A stream (standard input, a pipe) is copied to a temporary file, because the table
     is read twice: once to fit it and once to fill it.
 
-    Raises
-    ------
-    FileFormatError
-        The file is absent, a folder, empty, or not what its name says.
+    Raises FileFormatError when it is absent, a folder, empty, or not what its name
+    says.
     """
     if os.fspath(path) == "-":
         if sys.stdin is None:
             raise FileFormatError("<stdin> cannot be read: it is closed.")
         spool = _spool(sys.stdin.buffer, "<stdin>")
         return _describe("<stdin>", spool.path, suffix="", keep=spool)
-    place = Path(path)
-    keep = None
+    place, keep = Path(path), None
     if is_special(place):
         with _open(place, str(path)) as stream:
             keep = _spool(stream, str(path))
-    path_of_bytes = place if keep is None else keep.path
-    return _describe(str(path), path_of_bytes, suffix=suffix_of(place), keep=keep)
+    found = place if keep is None else keep.path
+    return _describe(str(path), found, suffix=suffix_of(place), keep=keep)
 
 
 def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:

@@ -26,26 +26,13 @@ __all__ = ["Piece", "part_of_column"]
 class Piece:
     """Some consecutive rows of a file.
 
-    Attributes
-    ----------
-    first_row : int
-        Number of the first row in the file, 0-based.
-    batch : pyarrow.RecordBatch
-        Columns as they stand in the file.
-    names : tuple of str
-        The columns of the table.
-    parts : list of Part
-        Their numbers where they lie, as the kernel reads them.
-    is_text : bool
-        Whether the numbers were read from text; they lie in one array then.
-    options : TableOptions
-        How the file is read.
-    place_of : callable
-        Given a row of the file and a column, names the cell.
+    ``parts`` are the numbers of the columns ``names``, where they lie; those that were
+    read from text lie in one array. ``place_of`` names a cell, given its row in the
+    file and its column.
     """
 
-    first_row: int
-    batch: pa.RecordBatch
+    first_row: int  # its number in the file, from 0
+    batch: pa.RecordBatch  # the columns as they stand in the file
     names: tuple[str, ...]
     parts: list[Part]
     is_text: bool
@@ -126,7 +113,7 @@ class Piece:
 
 
 def sum_below_zero(what: str, remedy: str) -> DataError:
-    """Refuse a row or column of which negative cells have the upper hand."""
+    """The error for a row or column whose sum is negative."""
     return DataError(
         f"{what} sums to less than zero. With {hint('negatives', 'allow')} every row "
         f"and column sum must be positive. {remedy}, or mark its negative cells as "
@@ -135,7 +122,7 @@ def sum_below_zero(what: str, remedy: str) -> DataError:
 
 
 def part_of_column(column: pa.Array, options: TableOptions) -> Part:
-    """Wrap the buffers of a numeric column, or a float64 copy where none will do."""
+    """Wrap the buffers of a numeric column, or a float64 copy if they do not serve."""
     import pyarrow as pa
 
     kind = column.type

@@ -44,24 +44,10 @@ class TableFile:
     and refused, with the cell and the option that settles it, when it is numeric but
     for a few cells.
 
-    Parameters
-    ----------
-    source : CsvSource, ParquetSource or ArrowSource
-        The file, its schema, and how far it has been read.
-    options : TableOptions
-        Which columns form the table and how text becomes numbers.
-    whose : str, optional
-        What has the columns that are asked for, such as ``"the fit has"``.
-    is_read_twice : bool
-        Whether the first pass keeps numbers for the second, so that less text is cast
-        twice.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns of the table, of a text file final after one pass.
-    text_columns : dict of str to TextColumn
-        What was seen of the columns that proved to be text.
+    ``names`` are these columns, of a text file final after one pass;
+    ``text_columns`` is what was seen of those that proved to be text. ``whose`` tells
+    what has the columns that are asked for, such as ``"the fit has"``. With
+    ``is_read_twice`` the first pass keeps numbers for the second.
 
     Examples
     --------
@@ -126,20 +112,12 @@ class TableFile:
         column that looked numeric turns out to be text, the pass starts over: a piece
         with ``first_row == 0`` comes again, and what came before is to be forgotten.
 
-        Parameters
-        ----------
-        all_columns : bool
-            Whether ``batch`` has the columns that are not part of the table as well.
-            Those of text are always there.
-        progress : callable, optional
-            Called after each piece with the rows done so far and the fraction of the
-            file read.
+        With ``all_columns``, ``batch`` has the columns that are not part of the table
+        as well; those of text are always there. ``progress`` is called after each piece
+        with the rows done so far and the fraction of the file read.
 
-        Raises
-        ------
-        FileFormatError
-            The file is damaged, changes while it is read, or has a column that is
-            numeric but for a few cells.
+        Raises FileFormatError when the file is damaged, changes while it is read, or
+        has a column that is numeric but for a few cells.
         """
         while True:
             with closing(read_ahead(self._one_pass(all_columns=all_columns))) as pieces:
@@ -191,15 +169,8 @@ class TableFile:
             parts = [(self._numbers(batch, first_row), None, None, 0, 0)]
         else:
             parts = [part_of_column(batch.column(n), self.options) for n in self.names]
-        return Piece(
-            first_row,
-            batch,
-            self.names,
-            parts,
-            self.is_text,
-            self.options,
-            self.place_of,
-        )
+        how = self.is_text, self.options, self.place_of
+        return Piece(first_row, batch, self.names, parts, *how)
 
     def _numbers(self, batch: pa.RecordBatch, first_row: int) -> Floats:
         """Cast the text of a batch, or take what the pass before has kept of it."""
@@ -218,10 +189,8 @@ class TableFile:
             column = columns[name]
             if column is not None:
                 values[:, position] = column
-        if (
-            self._is_keeping
-            and (first_row + len(values)) * values.shape[1] < MOST_CELLS_KEPT
-        ):
+        n_cells = (first_row + len(values)) * values.shape[1]
+        if self._is_keeping and n_cells < MOST_CELLS_KEPT:
             self._kept[first_row] = values
         return values
 
@@ -240,7 +209,7 @@ class TableFile:
         return columns
 
     def _settle(self) -> None:
-        """Keep the numeric columns of text; refuse the ones that nearly are."""
+        """Keep the numeric columns of text; raise for those that are almost numeric."""
         for name, seen in self._counts.items():
             asked_for = self.options.columns is not None and seen.n_others > 0
             if seen.is_numeric_but_for_a_few or asked_for:
@@ -304,14 +273,9 @@ def _check_type(file: str, name: str, kind: Any) -> None:
 def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches:
     """Open a file, or standard input for ``"-"``, as batches of rows.
 
-    The bytes decide the format, the extension only the delimiter.
-
-    Raises
-    ------
-    FileFormatError
-        The file cannot be read as a table.
-    MissingExtraError
-        pyarrow is not installed.
+    The bytes decide the format, the extension only the delimiter. Raises
+    FileFormatError when the file cannot be read as a table, and MissingExtraError
+    without pyarrow.
     """
     require_pyarrow()
     origin = find_origin(path)

@@ -15,12 +15,7 @@ from a1gm._sources.files.csv import CsvSource, are_numbers
 from a1gm._sources.files.find import PathOrPaths, find_files
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
-from a1gm._sources.files.table_file import (
-    Batches,
-    Progress,
-    TableFile,
-    open_batches,
-)
+from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
 from a1gm.exceptions import LabelError
 
 if TYPE_CHECKING:
@@ -34,38 +29,19 @@ class TableFiles:
     """One table in one file or several; columns are matched by name.
 
     The first file decides which columns form the table; the others are opened when the
-    first pass comes to them.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        The files, as :func:`find_files` lists them; ``"-"`` is standard input.
-    options : TableOptions
-        How they are to be read.
-    whose : str, optional
-        What has the columns that ``options`` asks for, such as ``"the fit has"``.
-    opened : optional
-        The first file, if it was opened before.
-    are_read_twice : bool
-        Whether the files will be filled after the first pass.
-
-    Attributes
-    ----------
-    counts : ColumnCounts or None
-        Holes of each column; None before a pass has ended.
-    backend : None
-        No frame library is behind the rows.
+    first pass comes to them. ``whose`` tells what has the columns that ``options`` asks
+    for, such as ``"the fit has"``; ``counts`` is None before a pass has ended.
     """
 
-    paths: list[str]
+    paths: list[str]  # as `find_files` lists them; "-" is standard input
     options: TableOptions
     _: KW_ONLY
     whose: str | None = None
-    opened: Batches | None = None
-    are_read_twice: bool = False
+    opened: Batches | None = None  # the first file, if it was opened before
+    are_read_twice: bool = False  # filled after the first pass
     counts: ColumnCounts | None = field(default=None, init=False)
     _later: list[TableFile] = field(default_factory=list, init=False)
-    backend: ClassVar[None] = None
+    backend: ClassVar[None] = None  # no frame library is behind the rows
 
     @classmethod
     def find(
@@ -108,7 +84,7 @@ class TableFiles:
 
     @property
     def has_doubtful_header(self) -> bool:
-        """Whether line 1 of a text file may be data: numbers that count nothing."""
+        """Whether line 1 of a text file may be data: numbers that do not count up."""
         if not (self.first.is_text and are_numbers(self.all_names)):
             return False
         numbers = [float(name) for name in self.all_names]
@@ -198,7 +174,7 @@ class TableFiles:
             yield from file.id_batches()
 
     def check_unchanged(self) -> None:
-        """Refuse to go on when a file is not the one that was read."""
+        """Raise FileFormatError if a file has changed since it was read."""
         for file in self.files:
             file.source.origin.check_unchanged()
 

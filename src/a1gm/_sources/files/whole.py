@@ -17,26 +17,12 @@ __all__ = ["WholeTable", "read_whole"]
 
 @dataclass(frozen=True)
 class WholeTable:
-    """A table in memory.
+    """A table in memory; NaN is a missing cell."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    values : ndarray of float64
-        The cells, NaN where missing.
-    ids : list of str or None
-        Names of the rows from the columns ``id``, if there are these.
-    places : list of str
-        Names of the rows by their place in the file: ``"line 2"`` or ``"row 0"``.
-    columns : tuple of str
-        Names of the columns.
-    """
-
-    name: str
+    name: str  # what messages call it
     values: Floats
-    ids: list[str] | None
-    places: list[str]
+    ids: list[str] | None  # names of the rows, from the columns ``id``
+    places: list[str]  # without ids: "line 2" or "row 0"
     columns: tuple[str, ...]
 
     @property
@@ -48,10 +34,7 @@ class WholeTable:
 
 
 def read_whole(
-    files: TableFiles,
-    *,
-    negatives: Negatives = "raise",
-    progress: Progress | None = None,
+    files: TableFiles, negatives: Negatives = "raise", progress: Progress | None = None
 ) -> WholeTable:
     """Read a table into memory; bad cells are refused with their place in the file."""
     arrays: list[Floats] = []
