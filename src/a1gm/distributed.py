@@ -71,7 +71,7 @@ def fit(
            [2., 4.],
            [3., 6.]])
     """
-    check_options(
+    options = check_options(
         tol=tol,
         max_iter=max_iter,
         n_threads=None,
@@ -79,11 +79,5 @@ def fit(
         on_undetermined=on_undetermined,
     )
     return fit_collection(
-        collection,
-        negatives=negatives,
-        max_bytes=max_bytes,
-        worker_timeout=worker_timeout,
-        tol=tol,
-        max_iter=max_iter,
-        on_undetermined=on_undetermined,
+        collection, max_bytes=max_bytes, worker_timeout=worker_timeout, **options
     )

@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.options import (
-    DEFAULT_MAX_ITER,
-    DEFAULT_TOL,
-    check_options,
-    check_rank,
-)
+from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, check_rank
 from a1gm._base.float_range import raise_rows
 from a1gm._base.types import Absent, Floats, Negatives, OnUndetermined
 from a1gm._kernel import kernel, threads_for
@@ -116,7 +111,7 @@ def fit(
     array([[1., 2., 3.],
            [2., 4., 6.]])
     """
-    check_options(
+    options = check_options(
         tol=tol,
         max_iter=max_iter,
         n_threads=n_threads,
@@ -125,15 +120,7 @@ def fit(
     )
     if rank:
         check_rank(rank)
-    return fit_source(
-        read_input(X, absent=absent),
-        weights=weights,
-        negatives=negatives,
-        on_undetermined=on_undetermined,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
+    return fit_source(read_input(X, absent=absent), weights=weights, **options)
 
 
 def fit_source(
@@ -150,8 +137,9 @@ def fit_source(
         seen = observe(source, n_threads=n_threads, negatives=negatives)
         check_row_sums(seen, source.row_labels)
     elif negatives == "allow":
-        msg = 'negatives="allow" and weights cannot be combined; leave one out.'
-        raise ParameterError(msg)
+        raise ParameterError(
+            'negatives="allow" and weights cannot be combined; leave one out.'
+        )
     else:
         V = read_cell_weights(weights, source)
         seen = observe_weighted(source, V)
@@ -164,21 +152,13 @@ def fit_observation(
     V: Any = None,
     *,
     col_labels: Any = None,
-    on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
-    max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
-    voice: Voice | None = VOICE,
+    **options: Any,
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
 
-    ``voice`` says what is warned of, and how; None warns of nothing.
+    Options as ``_solved_fit``.
     """
-    solved = solve_observation(
-        seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
-    )
-    factor = _row_factor(seen, solved, n_threads)
-    rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
     table = Table(
         source=source,
         weights=V,
@@ -190,13 +170,28 @@ def fit_observation(
         is_signed=seen.n_negative > 0,
         is_weighted=V is not None,
     )
-    return RankOneFit(
-        solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
-    )
+
+    def held(solved: Solved) -> RowStore:
+        factor = _row_factor(seen, solved, n_threads)
+        return HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
+
+    return _solved_fit(seen, table, held, n_threads=n_threads, **options)
 
 
 def fit_statistics(
     statistics: Statistics,
+    table: Table,
+    make_rows: Callable[[Solved], RowStore],
+    **options: Any,
+) -> RankOneFit:
+    """Solve a table whose rows are not in memory; options as ``_solved_fit``."""
+    n_negative = int(table.is_signed)
+    seen = Observation(np.zeros(0), None, statistics, table.exponent, n_negative)
+    return _solved_fit(seen, table, make_rows, **options)
+
+
+def _solved_fit(
+    seen: Observation,
     table: Table,
     make_rows: Callable[[Solved], RowStore],
     *,
@@ -206,10 +201,13 @@ def fit_statistics(
     n_threads: int | None = None,
     voice: Voice | None = VOICE,
 ) -> RankOneFit:
-    """Solve a table whose rows are not in memory; ``make_rows`` says where they are."""
-    n_negative = int(table.is_signed)
-    seen = Observation(np.zeros(0), None, statistics, table.exponent, n_negative)
-    solved = solve_observation(seen, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    """Solve what a pass has found; ``make_rows`` says where the rows are.
+
+    ``voice`` says what is warned of, and how; None warns of nothing.
+    """
+    solved = solve_observation(
+        seen, table.source, tol=tol, max_iter=max_iter, n_threads=n_threads
+    )
     rows = make_rows(solved)
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
@@ -224,7 +222,7 @@ def fit_gathered(
     source: Any = None,
     **options: Any,
 ) -> RankOneFit:
-    """Fit the rows that were gathered; options as ``fit_statistics``.
+    """Fit the rows that were gathered; options as ``_solved_fit``.
 
     ``source`` reads them again.
     """

@@ -41,21 +41,11 @@ class Columns(Protocol):
 
 
 def observe_parts(
-    source: Source,
-    *,
-    n_threads: int | None = None,
-    negatives: Negatives = "raise",
-    keep_table: bool = False,
-    row_offset: int = 0,
+    source: Source, *, negatives: Negatives = "raise", **options: Any
 ) -> Observation:
-    """Observe a table in one piece, and raise for cells that cannot be fitted."""
-    seen = _observe(
-        [source],
-        separate=False,
-        n_threads=n_threads,
-        keep_table=keep_table,
-        negatives=negatives,
-        row_offset=row_offset,
+    """Observe a table in one piece; options as ``observe_side_by_side``."""
+    seen = observe_side_by_side(
+        [source], separate=False, negatives=negatives, **options
     )
     return replace(seen, row_sums=seen.row_sums[0])
 
@@ -66,32 +56,17 @@ def observe_side_by_side(
     separate: bool,
     n_threads: int | None = None,
     keep_table: bool = False,
+    negatives: Negatives | None = None,
+    row_offset: int = 0,
 ) -> Observation:
     """Observe tables with the same rows in one pass, as if they were one table.
 
     The statistics have the columns of all tables, one table after the other. With
     ``separate`` each table has row sums of its own; otherwise they count into one.
-    Negative cells are refused: several tables have no option that allows them.
+    Cells that cannot be fitted are refused; ``negatives`` is None where the caller has
+    no option that allows negative ones. The pass runs again on another scale when the
+    sums leave float64.
     """
-    return _observe(
-        sources,
-        separate=separate,
-        n_threads=n_threads,
-        keep_table=keep_table,
-        negatives=None,
-    )
-
-
-def _observe(
-    sources: Sequence[Columns],
-    *,
-    separate: bool,
-    n_threads: int | None,
-    keep_table: bool,
-    negatives: Negatives | None,
-    row_offset: int = 0,
-) -> Observation:
-    """Run the kernel's pass, again on another scale when the sums leave float64."""
     say_if_slow()
     parts = [
         (*part[:4], k if separate else 0)
@@ -112,7 +87,7 @@ def _observe(
             keep_table,
         )
         _check_columns(sources, negative, infinite, negatives, row_offset)
-        # Sums that are finite still overflow when their total does: it divides them.
+        # Finite sums are not enough: they are divided by their total.
         if (overflow or not math.isfinite(total)) and exponent <= 0:
             exponent = 2 + int(math.log2(n_cells))
         elif exponent == 0 and 0.0 < total < TINY:
