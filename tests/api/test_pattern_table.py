@@ -73,7 +73,7 @@ def test_tables_that_overlap_in_part_are_refused() -> None:
     one, two = PatternTable(), PatternTable()
     one.update(X[:9], key=0).update(X[9:20], key=1)
     two.update(X[9:20], key=1).update(X[20:], key=2)
-    with pytest.raises(DataError, match="share some of their blocks"):
+    with pytest.raises(DataError, match="share some of their pieces"):
         one.merge(two)
     assert one.n_rows == 20
 
