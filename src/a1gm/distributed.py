@@ -58,7 +58,7 @@ def fit(
     TableTooLargeError
         The rows have too many patterns of holes for ``max_bytes``.
     DimensionError, NotNumericError, LabelError
-        The collection is no table of numbers; the message has the call that helps.
+        The collection is not a table of numbers; the message has the remedy.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """One codec for model files and for the bytes that travel between workers.
 
 An archive is a plain, uncompressed zip of ``header.json`` and ``.npy`` arrays. Nothing
-in it is executed; every size is checked against the header and the bytes there are
-before memory is taken, so a hostile archive is refused, not obeyed. What the arrays
-mean is checked by whoever puts them together, before the kernel sees them.
+in it is executed, and every size is checked against the header and the length of the
+file before memory is taken. The callers check what the arrays mean, before the kernel
+sees them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from a1gm.exceptions import TableTooLargeError
 
 __all__ = ["Gatherer"]
 
-TABLE_BYTES = 1 << 26  # larger tables of patterns give way to masks in a file
+TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns
 SIGNED_BYTES = 1 << 32  # masks do not know signs: patterns are kept up to this
 _ALL = b"all rows"
 

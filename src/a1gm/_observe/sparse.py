@@ -21,7 +21,7 @@ from a1gm.exceptions import TableTooLargeError
 
 __all__ = ["observe_sparse"]
 
-TABLE_CELLS = 1 << 22  # a table of sums up to this size is kept whatever is stored
+TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
 CELLS_AT_ONCE = 1 << 22
 

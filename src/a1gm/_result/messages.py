@@ -1,4 +1,4 @@
-"""What a user is told of a fit and of cells that cannot be known, in sentences."""
+"""The sentences that tell a user of a fit, and of cells that cannot be known."""
 
 from __future__ import annotations
 
@@ -125,8 +125,9 @@ def _kinds(n_unbounded: SupportsInt, n_open: SupportsInt) -> list[tuple[int, str
 class Voice:
     """What a fit says when it is made.
 
-    ``names`` is what warnings call rows and columns, by default their labels; without
-    ``tells_of_cells`` only a poor certificate is spoken of, as ``convergence``.
+    ``names`` is what warnings call rows and columns, by default their labels. Without
+    ``tells_of_cells`` there is a warning of a poor certificate only; ``convergence`` is
+    its class.
     """
 
     names: Names | None = None

@@ -60,7 +60,7 @@ def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -
     side : {"row", "column"}
         What the names are of.
     labels, others : sequence or None
-        The names that were given, and the ones they must equal; None is no names.
+        The names that were given, and the ones they must equal; None without names.
     name, of : str
         What the message calls the owners of the two.
     """
@@ -84,7 +84,7 @@ def first_difference(labels: Any, others: Any) -> int | None:
     if _only_count(some, rest) or _only_count(rest, some):
         return None
     for at, (label, other) in enumerate(zip(some, rest, strict=True)):
-        # A saved fit keeps the text of a name that is no number.
+        # A saved fit keeps names other than numbers as text.
         if label is other or str(label) == str(other):
             continue
         both_numbers = isinstance(label, Number) and isinstance(other, Number)
@@ -111,7 +111,7 @@ def find_places(side: str, given: Any, labels: Any, n: int) -> Ints:
     given : int, name, or array of these
         Whole numbers are places, from the end when negative; anything else is a name.
     labels : sequence or None
-        The names; None is no names.
+        The names; None if there are none.
     n : int
         How many rows or columns there are.
 
@@ -157,7 +157,7 @@ def _find_place(side: str, given: Any, labels: Any, n: int) -> int:
             f"There is no {side} {name}: the {side}s of this fit have no names. Give a "
             f"whole number from 0 to {n - 1}."
         )
-    # A saved fit keeps the text of a name that is no number.
+    # A saved fit keeps names other than numbers as text.
     found = [k for k, label in enumerate(labels) if str(label) == str(given)]
     if len(found) != 1:
         what = f"{len(found):,} {side}s are" if found else f"No {side} is"

@@ -33,7 +33,7 @@ def check_collection(collection: Any) -> None:
         _check_frame(collection)
     else:
         raise DimensionError(
-            f"A Dask {type(collection).__name__} is no table; pass an array of two "
+            f"A Dask {type(collection).__name__} is not a table; pass an array of two "
             "dimensions or a frame (bag.to_dataframe())."
         )
 

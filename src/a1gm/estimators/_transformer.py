@@ -1,4 +1,4 @@
-"""What the estimators have in common that give row factors."""
+"""What estimators that give row factors have in common."""
 
 from __future__ import annotations
 
