@@ -58,7 +58,7 @@ def fit(
     TableTooLargeError
         The rows have too many patterns of holes for ``max_bytes``.
     DimensionError, NotNumericError, LabelError
-        The collection is no table of numbers; the message has the call that helps.
+        The collection is not a table of numbers; the message has the remedy.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def fit(
            [2., 4.],
            [3., 6.]])
     """
-    check_options(
+    options = check_options(
         tol=tol,
         max_iter=max_iter,
         n_threads=None,
@@ -79,11 +79,5 @@ def fit(
         on_undetermined=on_undetermined,
     )
     return fit_collection(
-        collection,
-        negatives=negatives,
-        max_bytes=max_bytes,
-        worker_timeout=worker_timeout,
-        tol=tol,
-        max_iter=max_iter,
-        on_undetermined=on_undetermined,
+        collection, max_bytes=max_bytes, worker_timeout=worker_timeout, **options
     )

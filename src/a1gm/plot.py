@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from a1gm._base.optional import require
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._base.words import counted
 from a1gm._sources import read_input
-from a1gm.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,14 +277,7 @@ def _transparent_to(colour: str) -> Any:
 @contextmanager
 def _drawing(*given: Axes | None) -> Iterator[tuple[Axes, ...]]:
     """Give axes to draw on, new ones where none were given."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError(
-            "Pictures need matplotlib, which is not installed. "
-            "Install it with: pip install 'a1gm[plot]'",
-            name="matplotlib",
-        ) from error
+    pyplot = require("matplotlib.pyplot", "plot", "A picture")
     if all(axes is not None for axes in given):
         yield tuple(axes for axes in given if axes is not None)
         return

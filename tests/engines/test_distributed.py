@@ -174,7 +174,7 @@ def test_what_is_no_table_is_refused() -> None:
         a1gm.distributed.fit(da.ones(3))
     with pytest.raises(NotNumericError, match="astype"):
         a1gm.distributed.fit(da.from_array(np.array([["a", "b"]])))
-    with pytest.raises(DimensionError, match="no table"):
+    with pytest.raises(DimensionError, match="not a table"):
         a1gm.distributed.fit(dask.delayed(np.ones)((2, 2)))
     frame = pd.DataFrame({"x": [1.0], "when": pd.to_datetime(["2020-01-01"])})
     with pytest.raises(NotNumericError, match=r"ddf\.drop\(columns=\['when'\]\)"):

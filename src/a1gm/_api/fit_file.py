@@ -24,6 +24,7 @@ from a1gm._result.fit import RankOneFit, Voice, source_of
 from a1gm._sources.files import PathOrPaths, TableFiles
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.piece import sum_below_zero
+from a1gm._sources.labels import Names
 from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
 
 __all__ = ["files_of", "fit_file", "fit_files"]
@@ -116,22 +117,21 @@ def fit_files(
             max_iter=options.max_iter,
             n_threads=options.n_threads,
             on_undetermined=on_undetermined,
-            voice=Voice(FileNames(files, see)),
+            voice=Voice(FileNames(files=files, see=see)),
         )
 
 
 def files_of(fit: RankOneFit) -> TableFiles | None:
-    """The files that a fit was made from, if it was and they are known."""
+    """The files that a fit was made from; None for any other fit."""
     source = source_of(fit)
     return source if isinstance(source, TableFiles) else None
 
 
-@dataclass(frozen=True)
-class FileNames:
+@dataclass(frozen=True, kw_only=True)
+class FileNames(Names):
     """What messages call rows and columns: as the owner of the files finds them."""
 
     files: TableFiles
-    see: str
 
     def rows(self, places: Sequence[int], total: int) -> str:
         """Name the first of some rows; the files are read again for it."""

@@ -35,13 +35,7 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-__all__ = [
-    "FillFiles",
-    "check_place",
-    "files_for",
-    "impute_file",
-    "read_new_rows",
-]
+__all__ = ["FillFiles", "check_place", "files_for", "impute_file", "read_new_rows"]
 
 
 @takes_file_options
@@ -119,7 +113,7 @@ def impute_file(
         is_own = files is files_of(fit)
         if not is_own:
             read_new_rows(files, fitting)
-        # Of its own files the fit has told already what it was asked to tell.
+        # The fit has already warned of its own files.
         said = what_was_told(fit)
         how = how or ("ignore" if is_own and said == "warn" else said)
     FillFiles(
@@ -137,7 +131,7 @@ def impute_file(
 def check_place(
     paths: Sequence[str], dst: str | os.PathLike[str], *, overwrite: bool
 ) -> None:
-    """Refuse a target that cannot be written, before reading anything."""
+    """Raise for a target that cannot be written, before reading anything."""
     if os.fspath(dst) == "-" and len(paths) == 1:
         return
     if len(paths) == 1 and not Path(dst).is_dir():

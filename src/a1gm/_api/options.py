@@ -12,7 +12,7 @@ __all__ = ["DEFAULT_MAX_ITER", "DEFAULT_TOL", "check_options", "check_rank"]
 
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
-# The usual types first: asking an abstract one takes longer.
+# The usual types first: a test for an abstract one takes longer.
 REAL: tuple[type, ...] = (float, int, Real)
 INTEGRAL: tuple[type, ...] = (int, Integral)
 
@@ -24,43 +24,48 @@ def check_options(
     n_threads: int | None,
     negatives: str,
     on_undetermined: str = "warn",
-) -> None:
-    """Raise for options outside their allowed values."""
+) -> dict[str, Any]:
+    """Raise for options outside their allowed values; return all of them."""
     if not (_is_number(tol, REAL) and 0.0 < tol < math.inf):
-        msg = f"tol must be a positive number, got {tol!r}."
-        raise ParameterError(msg)
+        raise ParameterError(f"tol must be a positive number, got {tol!r}.")
     if not (_is_number(max_iter, INTEGRAL) and max_iter >= 1):
-        msg = f"max_iter must be an integer of at least 1, got {max_iter!r}."
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"max_iter must be an integer of at least 1, got {max_iter!r}."
+        )
     if n_threads is not None and not (
         _is_number(n_threads, INTEGRAL) and n_threads >= 1
     ):
-        msg = f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
+        )
     for name, value, allowed in (
         ("negatives", negatives, ("raise", "allow")),
         ("on_undetermined", on_undetermined, ("warn", "raise", "ignore")),
     ):
         if value not in allowed:
-            msg = f"{name} must be one of {allowed}, got {value!r}."
-            raise ParameterError(msg)
+            raise ParameterError(f"{name} must be one of {allowed}, got {value!r}.")
+    return {
+        "tol": tol,
+        "max_iter": max_iter,
+        "n_threads": n_threads,
+        "negatives": negatives,
+        "on_undetermined": on_undetermined,
+    }
 
 
 def check_rank(options: dict[str, Any]) -> None:
-    """Take ``rank=1`` and ``n_components=1``; teach for any other rank."""
+    """Accept ``rank=1`` and ``n_components=1``; any other rank raises and explains."""
     for name, value in options.items():
         if name not in ("rank", "n_components"):
-            msg = f"fit() got an unexpected keyword argument {name!r}"
-            raise TypeError(msg)
+            raise TypeError(f"fit() got an unexpected keyword argument {name!r}")
         if not (_is_number(value, INTEGRAL) and value == 1):
-            msg = (
+            raise ParameterError(
                 f"{name}={value!r}: a1gm fits rank 1 only, one factor per row and one "
                 "per column. The exact optimum that it certifies exists for rank 1; "
                 "with more components the problem has many local optima. For those use "
                 "sklearn.decomposition.NMF(solver='mu', beta_loss='kullback-leibler') "
                 "on a table without holes, or a1gm.paper.kl_wnmf(X, rank=...)."
             )
-            raise ParameterError(msg)
 
 
 def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:

@@ -204,12 +204,11 @@ class PatternTable:
             self._become(other)
             return self
         if self._pieces & other._pieces:
-            msg = (
+            raise DataError(
                 "The two tables share some of their pieces but neither holds all of "
                 "the other's, so the shared ones cannot be counted once. Merge tables "
                 "of separate pieces, or whole unions of them."
             )
-            raise DataError(msg)
         keep = self.keep_rows and other.keep_rows
         sums = self._grown_for(
             other._sums.keys, other._sums.n_cols, other.n_rows if keep else 0
@@ -283,8 +282,9 @@ class PatternTable:
         ``engine`` fills rows that lie elsewhere.
         """
         if self._sums is None:
-            msg = "The table has no rows yet: call update(piece) before solve()."
-            raise ParameterError(msg)
+            raise ParameterError(
+                "The table has no rows yet: call update(piece) before solve()."
+            )
         sums, options = self._sums, {"n_threads": self.n_threads, **options}
         statistics = sums.statistics()
         if self.keep_rows:
@@ -369,11 +369,10 @@ class PatternTable:
     # ---------------------------------------------------------------------- checks
     def _check_columns(self, n_cols: int, labels: Any) -> None:
         if self._n_columns is not None and n_cols != self._n_columns:
-            msg = (
+            raise DimensionError(
                 f"This piece has {counted(n_cols, 'column')}, the table has "
                 f"{self._n_columns}. Every piece must have the same columns."
             )
-            raise DimensionError(msg)
         if self._n_columns is not None:
             of = "the table"
             check_same_labels("column", labels, self._col_labels, "this piece", of)

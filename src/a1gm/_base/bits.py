@@ -6,7 +6,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Words
 
-__all__ = ["has_bits_beyond", "pack_bits", "unpack_bits"]
+__all__ = ["has_bits_beyond", "pack_bits", "union", "unpack_bits"]
 
 
 def pack_bits(observed: Bools) -> Words:
@@ -24,8 +24,14 @@ def unpack_bits(bits: Words, n_cols: int) -> Bools:
     return np.unpackbits(as_bytes, axis=1, bitorder="little", count=n_cols).astype(bool)
 
 
+def union(bits: Words) -> Words:
+    """Bits that are set in some row."""
+    found: Words = np.bitwise_or.reduce(bits, axis=0)
+    return found
+
+
 def has_bits_beyond(bits: Words, n_cols: int) -> bool:
-    """Tell whether a bit is set that belongs to no column."""
+    """Whether a bit beyond the last column is set."""
     if n_cols % 64 == 0:
         return False
     beyond = ~np.uint64((1 << n_cols % 64) - 1)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, SmallInts
+from a1gm._base.types import Floats
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["LEAST", "product", "raise_rows", "row_sums"]
+__all__ = ["LEAST", "product", "raise_rows"]
 
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
 FURTHEST = 1 << 14  # no sum of a few exponents of float64 is further from 0
@@ -35,18 +35,6 @@ def product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Floats:
     return numbers
 
 
-def row_sums(cells: Floats) -> tuple[Floats, SmallInts]:
-    """Sum of each row times 2**-exponent, and the exponents: 0 unless it overflows."""
-    with np.errstate(over="ignore"):
-        sums: Floats = cells.sum(axis=1)
-    exponents = np.zeros(len(sums), np.int32)
-    above = np.isinf(sums)
-    if above.any():
-        exponents[above] = cells.shape[1].bit_length()
-        sums[above] = np.ldexp(cells[above], -exponents[above, None]).sum(axis=1)
-    return sums, exponents
-
-
 def raise_rows(row_factor: Floats, exponent: int) -> Floats:
     """Undo the power of two that an observation was scaled by."""
     if not exponent:
@@ -54,9 +42,8 @@ def raise_rows(row_factor: Floats, exponent: int) -> Floats:
     with np.errstate(over="ignore"):
         raised: Floats = np.ldexp(row_factor, exponent)
     if np.isinf(raised).any():
-        msg = (
+        raise NotRepresentableError(
             "The total of a row of the fitted table is above the largest float64 "
             "(1.8e308). Divide the data by a power of ten first."
         )
-        raise NotRepresentableError(msg)
     return raised

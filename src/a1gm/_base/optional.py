@@ -1,4 +1,4 @@
-"""Optional packages of the file layer."""
+"""Optional packages, imported where they are needed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """One codec for model files and for the bytes that travel between workers.
 
 An archive is a plain, uncompressed zip of ``header.json`` and ``.npy`` arrays. Nothing
-in it is executed; every size is checked against the header and the bytes there are
-before memory is taken, so a hostile archive is refused, not obeyed. What the arrays
-mean is checked by whoever puts them together, before the kernel sees them.
+in it is executed, and every size is checked against the header and the length of the
+file before memory is taken. The callers check what the arrays mean, before the kernel
+sees them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from a1gm.exceptions import FileFormatError
 
 __all__ = [
     "FORMAT_VERSION",
+    "is_count",
     "labels_from_json",
     "labels_to_json",
+    "need",
     "put_together",
     "read_archive",
     "take_apart",
@@ -94,13 +96,11 @@ def read_archive(
     Raises
     ------
     FileFormatError
-        With the reason alone, for the caller to say what was read.
+        Its message is the reason alone; the caller adds what was read.
     """
     try:
         with zipfile.ZipFile(file) as archive:
-            header = _read_header(archive, size)
-            if header["kind"] != kind:
-                raise _refused(f"it holds a {header['kind']!r}, not a {kind!r}")
+            header = _read_header(archive, size, kind)
             arrays = {
                 str(name): _read_array(archive, str(name), entry, size)
                 for name, entry in header["arrays"].items()
@@ -108,8 +108,7 @@ def read_archive(
     except FileFormatError:
         raise
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
-        msg = f"it is damaged or not of a1gm ({error})"
-        raise FileFormatError(msg) from error
+        raise FileFormatError(f"it is damaged or not of a1gm ({error})") from error
     except (
         KeyError,
         TypeError,
@@ -121,46 +120,51 @@ def read_archive(
         RuntimeError,
         MemoryError,
     ) as error:
-        msg = f"its content is not that of an archive ({type(error).__name__}: {error})"
-        raise FileFormatError(msg) from error
+        raise FileFormatError(
+            f"its content is not that of an archive ({type(error).__name__}: {error})"
+        ) from error
     if not isinstance(header["content"], dict):
-        raise _refused("its content is not that of an archive")
+        raise FileFormatError("its content is not that of an archive")
     return header["content"], arrays
 
 
-def _read_header(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+def _read_header(archive: zipfile.ZipFile, size: int, kind: str) -> dict[str, Any]:
     entries = archive.infolist()
     if len(entries) > MAX_ARRAYS + 1:
-        raise _refused(f"it has {len(entries)} entries")
+        raise FileFormatError(f"it has {len(entries)} entries")
     for entry in entries:
         # Stored entries cannot be larger than the file: no bomb to unpack.
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
-            raise _refused(f"its entry {entry.filename!r} is packed or too large")
+            raise FileFormatError(
+                f"its entry {entry.filename!r} is packed or too large"
+            )
     if HEADER not in archive.namelist():
-        raise _refused(f"it has no {HEADER}")
+        raise FileFormatError(f"it has no {HEADER}")
     if archive.getinfo(HEADER).file_size > MAX_HEADER_BYTES:
-        raise _refused("its header is too large")
+        raise FileFormatError("its header is too large")
     header = json.loads(archive.read(HEADER))
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _refused("its header is not that of a1gm")
+        raise FileFormatError("its header is not that of a1gm")
     _check_version(header)
     expected = {HEADER, *(f"{name}.npy" for name in header["arrays"])}
     if sorted(expected) != sorted(archive.namelist()):
-        raise _refused("its entries are not those that its header names")
+        raise FileFormatError("its entries are not those that its header names")
+    if header["kind"] != kind:
+        raise FileFormatError(f"it holds a {header['kind']!r}, not a {kind!r}")
     return header
 
 
 def _check_version(header: dict[str, Any]) -> None:
     version = header.get("format_version")
     if type(version) is not int or version < 1:
-        raise _refused(f"its format version is {version!r}")
+        raise FileFormatError(f"its format version is {version!r}")
     if version > FORMAT_VERSION:
-        raise _refused(
+        raise FileFormatError(
             f"it was written by a1gm {header.get('package_version')} in format "
             f"{version}, and this release reads format {FORMAT_VERSION}: upgrade a1gm"
         )
     if version < FORMAT_VERSION:
-        raise _refused(
+        raise FileFormatError(
             f"it was written before the first release, in format {version}; this "
             f"release reads format {FORMAT_VERSION}: fit again and save"
         )
@@ -173,22 +177,18 @@ def _read_array(
     if dtype.kind not in ALLOWED_KINDS or not all(
         type(n) is int and 0 <= n <= size + SPARE_ROWS for n in shape
     ):
-        raise _refused(f"its array {name!r} is not one of numbers")
+        raise FileFormatError(f"its array {name!r} is not one of numbers")
     n_bytes = dtype.itemsize
     for n in shape:
         n_bytes *= n
     stored = archive.getinfo(f"{name}.npy").file_size
     if not 0 <= stored - n_bytes <= 4096:
-        raise _refused(f"its array {name!r} has another size than it says")
+        raise FileFormatError(f"its array {name!r} has another size than it says")
     data = io.BytesIO(archive.read(f"{name}.npy"))
     array: AnyArray = np.lib.format.read_array(data, allow_pickle=False)
     if array.dtype != dtype or array.shape != shape:
-        raise _refused(f"its array {name!r} has another shape than it says")
+        raise FileFormatError(f"its array {name!r} has another shape than it says")
     return np.ascontiguousarray(array)
-
-
-def _refused(why: str) -> FileFormatError:
-    return FileFormatError(why)
 
 
 # ------------------------------------------------------------- objects and arrays
@@ -207,9 +207,9 @@ def take_apart(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, 
 def put_together(
     part: str, kind: type[Made], content: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> Made:
-    """Make the dataclass again that ``take_apart`` has taken apart.
+    """Rebuild the dataclass that ``take_apart`` took apart.
 
-    The caller checks it: the values are those of a file.
+    The caller must check the values: they come from a file.
     """
     values = dict(content[part])
     for field in fields(kind):  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def put_together(
 
 
 def labels_to_json(labels: Any) -> list[Any] | None:
-    """Labels as JSON keeps them: numbers and texts; anything else by its text."""
+    """Labels for JSON: numbers and texts stay, anything else becomes text."""
     if labels is None:
         return None
     plain = (x.item() if isinstance(x, np.generic) else x for x in labels)
@@ -233,6 +233,17 @@ def labels_from_json(labels: Any, n: int) -> list[Any] | None:
         return None
     is_list = isinstance(labels, list) and len(labels) == n
     if not is_list or not all(isinstance(x, str | int | float) for x in labels):
-        msg = "its labels are not those of its table"
-        raise ValueError(msg)
+        raise ValueError("its labels are not those of its table")
     return list(labels)
+
+
+# ------------------------------------------------------------ what callers check
+def need(owner: str, holds: bool, what: str) -> None:
+    """Raise ValueError unless a value is one that its owner can have."""
+    if not holds:
+        raise ValueError(f"{what} is not what {owner} has")
+
+
+def is_count(value: Any, least: int = 0, most: int = 2**62) -> bool:
+    """Whether a value is a whole number from ``least`` up, below ``most``."""
+    return type(value) is int and least <= value < most

@@ -1,4 +1,4 @@
-"""Statistics whose mask lies in a file: nothing as long as the rows is held."""
+"""Statistics whose mask lies in a file: memory does not grow with the rows."""
 
 from __future__ import annotations
 
@@ -86,4 +86,4 @@ class DiskStatistics(Statistics):
         return as_mask(self).reduce(force=force)
 
     def check(self) -> None:
-        """Return: what was written here needs no check."""
+        """Do nothing: this process has written the file itself."""

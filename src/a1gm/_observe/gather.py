@@ -12,7 +12,7 @@ import tempfile
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.bits import pack_bits, union, unpack_bits
 from a1gm._base.types import Floats, Ints, Negatives, Words
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.observation import Observation
@@ -25,7 +25,7 @@ from a1gm.exceptions import TableTooLargeError
 
 __all__ = ["Gatherer"]
 
-TABLE_BYTES = 1 << 26  # larger tables of patterns give way to masks in a file
+TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns
 SIGNED_BYTES = 1 << 32  # masks do not know signs: patterns are kept up to this
 _ALL = b"all rows"
 
@@ -134,7 +134,7 @@ class Gatherer:
             bits = statistics.keys[seen.line_of_row]
             positive = _positive_rows(bits, above, seen.row_sums)
         self._add_col_sums(statistics.col_sums[None], len(bits), seen.exponent)
-        self._seen_words |= np.bitwise_or.reduce(bits, axis=0)
+        self._seen_words |= union(bits)
         masks.append(seen.row_sums, bits, positive, seen.exponent)
 
     def _change_to_masks(self) -> None:
@@ -147,7 +147,7 @@ class Gatherer:
             bits = keys[lines]
             positive = _positive_rows(bits, above[lines], sums)
             self._masks.append(sums, bits, positive, exponent)
-        self._seen_words |= np.bitwise_or.reduce(keys, axis=0)
+        self._seen_words |= union(keys)
         total = (patterns.hi + patterns.lo).sum(axis=0, keepdims=True)
         self._add_col_sums(total, self._masks.n_rows, patterns.exponent)
         self._lines, self._patterns = LineLog(), PatternSums(self.n_cols)

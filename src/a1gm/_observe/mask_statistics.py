@@ -47,11 +47,6 @@ class MaskStatistics(Statistics):
         return len(self.bits)
 
     @property
-    def row_sums(self) -> Floats:
-        """Sum of each row."""
-        return self.sums
-
-    @property
     def has_zeros(self) -> bool:
         """Whether some observed cell is not positive."""
         return self.positive is not None
@@ -106,14 +101,12 @@ class MaskStatistics(Statistics):
         if self.positive is not None:
             check_array("positive", self.positive, "u8", 2)
             if self.positive.shape != self.bits.shape:
-                msg = "positive and bits have different shapes"
-                raise ValueError(msg)
+                raise ValueError("positive and bits have different shapes")
             if (self.positive & ~self.bits).any():
-                msg = "a positive cell is not observed"
-                raise ValueError(msg)
+                raise ValueError("a positive cell is not observed")
 
 
 def as_mask(statistics: Statistics) -> MaskStatistics:
-    """Keep margins and mask only, in memory."""
+    """Keep the margins and the mask, in memory; drop all other sums."""
     words = statistics.mask_words()
     return MaskStatistics(*words, statistics.row_sums, statistics.col_sums)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from a1gm._base.types import AnyArray, Floats
 from a1gm._observe.statistics import Statistics
 
-__all__ = ["LIFT", "TABLE_CELLS", "TINY", "Observation", "is_waste"]
+__all__ = ["LIFT", "TABLE_CELLS", "TINY", "Observation"]
 
 TABLE_CELLS = 1 << 16  # a pattern table smaller than this is always kept
 TINY = 2.0**-900  # tables whose total is below are scaled up
@@ -34,8 +34,3 @@ class Observation:
     def n_rows(self) -> int:
         """Rows of the table."""
         return int(self.row_sums.shape[-1])
-
-
-def is_waste(n_patterns: int, n_cols: int, n_rows: int) -> bool:
-    """Tell whether there are so many patterns that a bit mask is smaller."""
-    return n_patterns * n_cols > TABLE_CELLS and n_patterns * 4 > n_rows

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from a1gm._base.types import Negatives
-from a1gm._observe.observation import Observation
+import numpy as np
+
+from a1gm._base.types import Floats, Negatives, SmallInts
+from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.one_pass import observe_parts
-from a1gm._observe.pieces import PieceSums
 from a1gm._observe.sparse import observe_sparse
+from a1gm._observe.statistics import PatternStatistics
+from a1gm._observe.sums import PatternSums
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
@@ -55,23 +59,66 @@ def observe(
 def _observe_pieces(
     source: Source, *, row_offset: int = 0, keep_table: bool = False, **options: Any
 ) -> Observation:
-    """Add up the pattern tables of the pieces, and join the pieces only if need be.
+    """Add up the pattern tables of the pieces; join the pieces only where they must.
 
-    A table with nearly as many patterns as rows is observed as a mask, which has no
-    sum over pieces; a bad cell is looked for in the whole, to count them all.
+    A table with nearly as many patterns as rows needs a mask, and masks of pieces do
+    not add up. After a bad cell the whole table is read, to count all bad cells.
     """
-    pieces = PieceSums(source.n_rows, source.n_cols)
+    found = _Pieces(source)
     try:
         for first, piece in source.pieces():
             seen = observe_parts(piece, keep_table=keep_table, **options)
-            if not pieces.add(first, seen) or (not keep_table and pieces.is_waste):
+            if not found.add(first, seen) or (not keep_table and found.has_many):
                 break
         else:
-            return pieces.observation()
+            return found.observation()
     except (InfiniteValuesError, NegativeValuesError):
         pass
     whole = source.in_one_piece()
     return observe_parts(whole, row_offset=row_offset, keep_table=keep_table, **options)
+
+
+class _Pieces:
+    """Sums per pattern so far, and the sum and pattern of every row, in memory."""
+
+    def __init__(self, source: Source) -> None:
+        self.sums = PatternSums(source.n_cols)
+        self.row_sums: Floats = np.empty(source.n_rows)
+        self.line_of_row: SmallInts = np.empty(source.n_rows, np.int32)
+        self.scales: list[tuple[slice, int]] = []
+        self.n_negative = 0
+
+    def add(self, first: int, seen: Observation) -> bool:
+        """Add a piece; False when it has no table of patterns."""
+        if not isinstance(seen.statistics, PatternStatistics):
+            return False
+        rows = slice(first, first + seen.n_rows)
+        self.line_of_row[rows] = self.sums.add_observation(seen)
+        self.row_sums[rows] = seen.row_sums
+        self.scales.append((rows, seen.exponent))
+        self.n_negative += seen.n_negative
+        return True
+
+    @property
+    def has_many(self) -> bool:
+        """Whether there are so many patterns that a bit mask is smaller."""
+        n = len(self.sums)
+        is_large = n * self.sums.n_cols > TABLE_CELLS
+        return is_large and n * 4 > self.scales[-1][0].stop
+
+    def observation(self) -> Observation:
+        """All pieces as one observation."""
+        exponent = self.sums.exponent
+        for rows, own in self.scales:
+            if own != exponent:
+                self.row_sums[rows] *= math.ldexp(1.0, own - exponent)
+        return Observation(
+            self.row_sums,
+            self.line_of_row,
+            self.sums.statistics(),
+            exponent,
+            self.n_negative,
+        )
 
 
 def check_row_sums(seen: Observation, labels: Any = None, row_offset: int = 0) -> None:
@@ -81,14 +128,8 @@ def check_row_sums(seen: Observation, labels: Any = None, row_offset: int = 0) -
     row = int((seen.row_sums < 0.0).argmax())
     name = row + row_offset if labels is None else repr(labels[row])
     value = float(seen.row_sums[row]) * 2.0**seen.exponent
-    msg = (
+    raise DataError(
         'With negatives="allow" every row and column sum must be positive, but the sum '
         f"of row {name} is {value:g}. Drop that row or mark its negative cells as "
         "missing."
     )
-    raise DataError(msg)
-
-
-def negatives_of(*, has_negatives: bool) -> Negatives:
-    """Take new cells as the fitted ones were taken."""
-    return "allow" if has_negatives else "raise"

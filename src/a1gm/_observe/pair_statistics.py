@@ -49,11 +49,6 @@ class PairStatistics(Statistics):
         return np.repeat(np.arange(self.n_lines), np.diff(self.ptr))
 
     @property
-    def row_sums(self) -> Floats:
-        """Sum of each line."""
-        return self.line_sums(slice(0, self.n_lines))
-
-    @property
     def col_sums(self) -> Floats:
         """Sum of each column."""
         sums = np.zeros(self.n_cols)
@@ -106,7 +101,7 @@ class PairStatistics(Statistics):
 
     def pair_pieces(self) -> Iterator[slice]:
         """Yield stretches of the pairs, a bounded number at a time."""
-        # No fewer than columns: sums per column are added up stretch by stretch.
+        # Each stretch costs as much as there are columns, so it has as many pairs.
         return pieces_of(len(self.cols), self.n_cols)
 
     def cells(self) -> Iterator[tuple[Ints, Ints, Bools]]:
@@ -181,23 +176,19 @@ class PairStatistics(Statistics):
         check_array("sums", self.sums, "f8", 1)
         check_length("sums", self.sums, len(self.cols))
         if type(self.n_columns) is not int or not 0 < self.n_columns < 2**31:
-            msg = "the number of columns is out of range"
-            raise ValueError(msg)
+            raise ValueError("the number of columns is out of range")
         ptr = self.ptr
         if len(ptr) < 2 or ptr[0] != 0 or ptr[-1] != len(self.cols):
-            msg = "ptr does not cover the pairs"
-            raise ValueError(msg)
+            raise ValueError("ptr does not cover the pairs")
         if (np.diff(ptr) < 0).any():
-            msg = "ptr decreases"
-            raise ValueError(msg)
+            raise ValueError("ptr decreases")
         check_sums("sums", self.sums)
         _check_columns_of_pairs(self)
         if self.weights is not None:
             check_array("weights", self.weights, "f8", 1)
             check_length("weights", self.weights, len(self.cols))
             if not ((self.weights > 0.0) & np.isfinite(self.weights)).all():
-                msg = "a weight is not a positive number"
-                raise ValueError(msg)
+                raise ValueError("a weight is not a positive number")
 
 
 def pointers(lines: Ints, n_lines: int) -> Ints:
@@ -209,10 +200,8 @@ def pointers(lines: Ints, n_lines: int) -> Ints:
 def _check_columns_of_pairs(pairs: PairStatistics) -> None:
     cols = pairs.cols
     if len(cols) and (cols.min() < 0 or cols.max() >= pairs.n_cols):
-        msg = "a column of a pair does not exist"
-        raise ValueError(msg)
+        raise ValueError("a column of a pair does not exist")
     starts = np.zeros(len(cols), bool)
     starts[pairs.ptr[:-1][np.diff(pairs.ptr) > 0]] = True
     if len(cols) and ((np.diff(cols) <= 0) & ~starts[1:]).any():
-        msg = "the columns of a line do not ascend"
-        raise ValueError(msg)
+        raise ValueError("the columns of a line do not ascend")

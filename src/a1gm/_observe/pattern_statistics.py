@@ -42,12 +42,6 @@ class PatternStatistics(Statistics):
         return len(self.keys)
 
     @property
-    def row_sums(self) -> Floats:
-        """Sum of each pattern."""
-        total: Floats = self.sums.sum(axis=1)
-        return total
-
-    @property
     def col_sums(self) -> Floats:
         """Sum of each column."""
         total: Floats = self.sums.sum(axis=0)
@@ -108,12 +102,9 @@ class PatternStatistics(Statistics):
         check_bits("keys", self.keys, self.n_cols)
         check_sums("sums", self.sums)
         if (self.counts < 0).any():
-            msg = "counts are below zero"
-            raise ValueError(msg)
+            raise ValueError("counts are below zero")
         names = {key.tobytes() for key in self.keys}
         if len(names) != self.n_lines:
-            msg = "two patterns have the same key"
-            raise ValueError(msg)
+            raise ValueError("two patterns have the same key")
         if self.sums[~self.observed_lines(slice(0, self.n_lines))].any():
-            msg = "a missing cell has a sum"
-            raise ValueError(msg)
+            raise ValueError("a missing cell has a sum")

@@ -73,83 +73,73 @@ class RecordFile:
         self.append(state["records"])
 
 
-@dataclass
-class _Sums:
-    """Sums of rows, each piece at its own power of two."""
+class _Log:
+    """The sum of each row, with more fields; each piece at its own power of two."""
 
-    exponents: list[tuple[int, int]] = field(default_factory=list)
-
-    def note(self, row: int, exponent: int) -> None:
-        if not self.exponents or self.exponents[-1][1] != exponent:
-            self.exponents.append((row, exponent))
-
-    def aligned(self, sums: Floats, start: int, exponent: int) -> Floats:
-        """Bring the sums of rows from ``start`` on to one power of two."""
-        if len(self.exponents) == 1 and self.exponents[0][1] == exponent:
-            return sums
-        firsts = np.array([first for first, _ in self.exponents])
-        own = np.array([e for _, e in self.exponents])
-        rows = np.arange(start, start + len(sums))
-        place = np.searchsorted(firsts, rows, side="right") - 1
-        scaled: Floats = np.ldexp(sums, own[place] - exponent)
-        return scaled
-
-
-class LineLog:
-    """For each row its sum and the number of its pattern: 12 bytes."""
-
-    def __init__(self) -> None:
-        self._records = RecordFile(np.dtype([("sum", "<f8"), ("line", "<i4")]))
-        self._scale = _Sums()
+    def __init__(self, *fields: tuple[Any, ...]) -> None:
+        self._records = RecordFile(np.dtype([("sum", "<f8"), *fields]))
+        self._exponents: list[tuple[int, int]] = []  # each from its first row on
 
     @property
     def n_rows(self) -> int:
         """Rows so far."""
         return self._records.n
 
+    def _append(self, exponent: int, **fields: AnyArray) -> None:
+        if not self._exponents or self._exponents[-1][1] != exponent:
+            self._exponents.append((self.n_rows, exponent))
+        records = np.empty(len(fields["sum"]), self._records.dtype)
+        for name, values in fields.items():
+            records[name] = values
+        self._records.append(records)
+
+    def _read(self, start: int, stop: int, exponent: int) -> tuple[Floats, AnyArray]:
+        """Sums of a range of rows on one power of two, and their records."""
+        records = self._records.read(start, stop)
+        sums: Floats = records["sum"].copy()
+        if any(own != exponent for _, own in self._exponents):
+            firsts, own = np.array(self._exponents).T
+            place = np.searchsorted(firsts, np.arange(start, stop), side="right") - 1
+            sums = np.ldexp(sums, own[place] - exponent)
+        return sums, records
+
+
+class LineLog(_Log):
+    """For each row its sum and the number of its pattern: 12 bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(("line", "<i4"))
+
     def append(self, row_sums: Floats, lines: SmallInts, exponent: int) -> None:
         """Add some rows."""
-        self._scale.note(self.n_rows, exponent)
-        records = np.empty(len(row_sums), self._records.dtype)
-        records["sum"], records["line"] = row_sums, lines
-        self._records.append(records)
+        self._append(exponent, sum=row_sums, line=lines)
 
     def read(self, start: int, stop: int, exponent: int) -> tuple[Floats, SmallInts]:
         """Sums (times 2**-exponent) and pattern numbers of a range of rows."""
-        records = self._records.read(start, stop)
-        sums = self._scale.aligned(records["sum"].copy(), start, exponent)
+        sums, records = self._read(start, stop, exponent)
         return sums, records["line"].copy()
 
     def pieces(self) -> Iterator[tuple[int, Floats, SmallInts, int]]:
         """Yield (first row, sums, pattern numbers, exponent), some rows at a time."""
-        ends = [first for first, _ in self._scale.exponents[1:]] + [self.n_rows]
-        for (first, exponent), end in zip(self._scale.exponents, ends, strict=True):
+        ends = [first for first, _ in self._exponents[1:]] + [self.n_rows]
+        for (first, exponent), end in zip(self._exponents, ends, strict=True):
             for start in range(first, end, ROWS_AT_ONCE):
                 stop = min(start + ROWS_AT_ONCE, end)
                 yield start, *self.read(start, stop, exponent), exponent
 
 
-class MaskLog:
+class MaskLog(_Log):
     """For each row its sum and its observed cells, one bit each.
 
     Which observed cells are positive is kept from the first row on that has a zero.
     """
 
     def __init__(self, n_cols: int) -> None:
+        super().__init__(("bits", "<u8", (-(-n_cols // 64),)))
         self.n_cols = n_cols
-        words = -(-n_cols // 64)
-        self._records = RecordFile(
-            np.dtype([("sum", "<f8"), ("bits", "<u8", (words,))])
-        )
         self._positive: RecordFile | None = None
         self._first_positive = 0
-        self._scale = _Sums()
         self.exponent = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Rows so far."""
-        return self._records.n
 
     @property
     def has_zeros(self) -> bool:
@@ -160,7 +150,6 @@ class MaskLog:
         self, row_sums: Floats, bits: Words, positive: Words | None, exponent: int
     ) -> None:
         """Add some rows; ``positive`` is None when no observed cell is zero."""
-        self._scale.note(self.n_rows, exponent)
         if positive is not None and self._positive is None:
             self._positive = RecordFile(np.dtype([("bits", "<u8", bits.shape[1:])]))
             self._first_positive = self.n_rows
@@ -168,15 +157,12 @@ class MaskLog:
             marks = np.empty(len(bits), self._positive.dtype)
             marks["bits"] = bits if positive is None else positive
             self._positive.append(marks)
-        records = np.empty(len(row_sums), self._records.dtype)
-        records["sum"], records["bits"] = row_sums, bits
-        self._records.append(records)
-        self.exponent = max(e for _, e in self._scale.exponents)
+        self._append(exponent, sum=row_sums, bits=bits)
+        self.exponent = max(e for _, e in self._exponents)
 
     def read(self, start: int, stop: int) -> tuple[Floats, Words, Words]:
         """Sums, observed bits and positive bits of a range of rows."""
-        records = self._records.read(start, stop)
-        sums = self._scale.aligned(records["sum"].copy(), start, self.exponent)
+        sums, records = self._read(start, stop, self.exponent)
         bits = np.ascontiguousarray(records["bits"])
         if self._positive is None or stop <= self._first_positive:
             return sums, bits, bits

@@ -21,7 +21,7 @@ from a1gm.exceptions import TableTooLargeError
 
 __all__ = ["observe_sparse"]
 
-TABLE_CELLS = 1 << 22  # a table of sums up to this size is kept whatever is stored
+TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
 CELLS_AT_ONCE = 1 << 22
 
@@ -67,7 +67,7 @@ def _observe_missing(
 
 # -------------------------------------------------------- absent cells are zero
 def _observe_zero(source: SparseSource, exponent: int, n_negative: int) -> Observation:
-    """Rows by their pattern of stored NaN: nearly all are complete, and one line."""
+    """Group rows by their stored NaN: nearly all rows have none and are one line."""
     missing = source.missing
     lines = source.lines
     line_of_row, holes, hole_line = _group_rows(source, lines[missing], missing)
@@ -140,9 +140,8 @@ def _positive_bits(n_lines: int, m: int, cells: Ints) -> Words:
 def _check_mask_size(n_lines: int, m: int) -> None:
     need = n_lines * m // 4
     if need > MAX_MASK_BYTES:
-        msg = (
+        raise TableTooLargeError(
             f"The stored NaN of this sparse table make {n_lines:,} different patterns "
             f"of rows; their masks over {m:,} columns would need {need:,} bytes. Drop "
             'the rows or columns with most NaN, or use absent="missing".'
         )
-        raise TableTooLargeError(msg)

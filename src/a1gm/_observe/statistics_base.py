@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.bits import has_bits_beyond, pack_bits, unpack_bits
+from a1gm._base.bits import has_bits_beyond, pack_bits, union, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 
 __all__ = [
@@ -181,8 +181,7 @@ def weighted_counts(places: Ints | SmallInts, values: Floats, n: int) -> Floats:
 def lines_and_columns(bits: Words, n_cols: int) -> tuple[Bools, Bools]:
     """Lines and columns that have a bit."""
     lines: Bools = np.asarray(bits.any(axis=1))
-    union: Words = np.bitwise_or.reduce(bits, axis=0)
-    return lines, unpack_bits(union[None], n_cols)[0]
+    return lines, unpack_bits(union(bits)[None], n_cols)[0]
 
 
 def pieces_of(n: int, least: int) -> Iterator[slice]:
@@ -196,32 +195,26 @@ def pieces_of(n: int, least: int) -> Iterator[slice]:
 def check_array(name: str, array: Any, dtype: str, ndim: int) -> None:
     """Raise ValueError unless it is an array of this type and so many dimensions."""
     if not isinstance(array, np.ndarray) or array.dtype != np.dtype(dtype):
-        msg = f"{name} is not an array of {np.dtype(dtype)}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} is not an array of {np.dtype(dtype)}")
     if array.ndim != ndim:
-        msg = f"{name} has {array.ndim} dimensions, not {ndim}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} has {array.ndim} dimensions, not {ndim}")
 
 
 def check_length(name: str, array: Any, n: int) -> None:
     """Raise ValueError unless the array has n entries."""
     if len(array) != n:
-        msg = f"{name} has {len(array)} entries, not {n}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} has {len(array)} entries, not {n}")
 
 
 def check_bits(name: str, bits: Words, n_cols: int) -> None:
     """Raise ValueError unless the bits are those of so many columns."""
     if not len(bits) or n_cols < 1 or bits.shape[1] != -(-n_cols // 64):
-        msg = f"{name} do not belong to {n_cols} columns"
-        raise ValueError(msg)
+        raise ValueError(f"{name} do not belong to {n_cols} columns")
     if has_bits_beyond(bits, n_cols):
-        msg = f"{name} have bits beyond the columns"
-        raise ValueError(msg)
+        raise ValueError(f"{name} have bits beyond the columns")
 
 
 def check_sums(name: str, sums: Floats) -> None:
     """Raise ValueError for sums that are not finite."""
     if not np.isfinite(sums).all():
-        msg = f"{name} are not finite"
-        raise ValueError(msg)
+        raise ValueError(f"{name} are not finite")

@@ -86,8 +86,9 @@ class PatternSums:
         """Add what a pass over a piece found; returns the pattern of each row."""
         table = seen.statistics
         if not isinstance(table, PatternStatistics) or seen.line_of_row is None:
-            msg = "Patterns are added from observations made with keep_table=True."
-            raise TypeError(msg)
+            raise TypeError(
+                "Patterns are added from observations made with keep_table=True."
+            )
         places = self.places([key.tobytes() for key in table.keys])
         factor = self.align(seen.exponent)
         is_zero = seen.row_sums == 0.0
@@ -118,7 +119,7 @@ class PatternSums:
         return places
 
     def align(self, exponent: int) -> float:
-        """Use the larger of the two scales; returns the factor for the newcomer."""
+        """Use the larger of the two exponents; return the factor for the new sums."""
         if not self.counts.any():
             self.exponent = exponent
         elif exponent > self.exponent:
@@ -129,7 +130,7 @@ class PatternSums:
         return math.ldexp(1.0, exponent - self.exponent)
 
     def _reserve(self, n: int) -> None:
-        # By half as much again: tables grow a few patterns at a time.
+        # Grow by half: patterns come a few at a time.
         if n > len(self._counts):
             grow = max(n, len(self._counts) * 3 // 2) - len(self._counts)
             more = np.zeros((grow, self.n_cols))

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Hashable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._base.version import __version__
-from a1gm._observe.codec import labels_from_json, read_archive, write_archive
+from a1gm._observe.codec import (
+    is_count,
+    labels_from_json,
+    need,
+    read_archive,
+    write_archive,
+)
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
 from a1gm.exceptions import FileFormatError, ParameterError
@@ -18,6 +25,7 @@ from a1gm.exceptions import FileFormatError, ParameterError
 __all__ = ["RowPieces", "read_table", "write_table"]
 
 KIND = "PatternTable"
+_need = partial(need, "a pattern table")
 SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")
 
 #: Sums, patterns and exponent of the rows of each piece.
@@ -58,19 +66,18 @@ def read_table(
         why = str(error)
     except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
         why = f"its parts do not fit together ({error})"
-    msg = (
+    raise FileFormatError(
         f"These bytes are refused: they are not those of a pattern table, or {why}. "
         "Write them again with to_bytes."
     )
-    raise FileFormatError(msg)
 
 
 def _parts_of(
     content: dict[str, Any], arrays: dict[str, AnyArray]
 ) -> tuple[dict[str, Any], set[Hashable], PatternSums | None, RowPieces]:
     n_columns, n_rows = content["n_columns"], content["n_rows"]
-    _need(n_columns is None or _is_count(n_columns, 1, 2**31), "n_columns")
-    _need(_is_count(n_rows) and _is_count(content["n_negative"]), "n_rows")
+    _need(n_columns is None or is_count(n_columns, 1, 2**31), "n_columns")
+    _need(is_count(n_rows) and is_count(content["n_negative"]), "n_rows")
     _need(isinstance(content["keep_rows"], bool), "keep_rows")
     _need(content["negatives"] in ("raise", "allow"), "negatives")
     _need(isinstance(content["pieces"], list), "pieces")
@@ -123,23 +130,13 @@ def _rows_of(
     pieces: RowPieces = []
     at = 0
     for length, exponent in layout:
-        _need(_is_count(length) and type(exponent) is int, "row_pieces")
+        _need(is_count(length) and type(exponent) is int, "row_pieces")
         _need(abs(exponent) < 2048, "row_pieces")
         some = slice(at, at + length)
         pieces.append((row_sums[some], lines[some], exponent))
         at += length
     _need(at == n_rows, "row_pieces")
     return pieces
-
-
-def _is_count(value: Any, least: int = 0, most: int = 2**62) -> bool:
-    return type(value) is int and least <= value < most
-
-
-def _need(holds: bool, what: str) -> None:
-    if not holds:
-        msg = f"{what} is not what a pattern table has"
-        raise ValueError(msg)
 
 
 def _key_to_json(key: Hashable) -> Any:

@@ -22,7 +22,7 @@ from a1gm._sources.labels import check_same_labels
 from a1gm._sources.read import is_sparse
 from a1gm.exceptions import ParameterError, WeightsError
 
-__all__ = ["observe_weighted", "read_cell_weights"]
+__all__ = ["check_weights", "observe_weighted", "read_cell_weights"]
 
 SAFE_BITS = 900  # powers of two within which no sum or product leaves the floats
 DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
@@ -42,8 +42,9 @@ def read_cell_weights(weights: Any, source: AnySource) -> Any:
     if isinstance(source, SparseSource):
         return read_stored_weights(weights, source)
     if is_sparse(weights):
-        msg = "weights are sparse, but X is dense. Pass weights.toarray()."
-        raise WeightsError(msg)
+        raise WeightsError(
+            "weights are sparse, but X is dense. Pass weights.toarray()."
+        )
     return read_weights(weights, source)
 
 
@@ -61,11 +62,10 @@ def read_weights(weights: Any, source: AnySource) -> Floats:
 def read_stored_weights(weights: Any, source: SparseSource) -> SparseSource:
     """Weights of the cells that a sparse table stores; each must have one."""
     if source.absent == "zero":
-        msg = (
+        raise ParameterError(
             'weights with absent="zero" would be needed for the absent cells as well. '
             'Pass X.toarray() and an array of weights, or say absent="missing".'
         )
-        raise ParameterError(msg)
     if not is_sparse(weights):
         V = read_weights(weights, source)
         return source.with_values(V[source.lines, source.cols])
@@ -76,40 +76,44 @@ def read_stored_weights(weights: Any, source: SparseSource) -> SparseSource:
     without = np.isnan(stored) & ~source.missing
     if without.any():
         row, col = source.place(int(without.argmax()))
-        msg = (
+        raise WeightsError(
             f"X[{row}, {col}] is stored, but weights[{row}, {col}] is absent "
             f"({int(without.sum())} in all). Store a weight for every stored cell of "
             "X; use 0 for a cell to be ignored."
         )
-        raise WeightsError(msg)
     return source.with_values(stored)
 
 
 def _check_shape(given: AnySource, source: AnySource) -> None:
     if (given.n_rows, given.n_cols) != (source.n_rows, source.n_cols):
-        msg = (
+        raise WeightsError(
             f"weights have shape ({given.n_rows}, {given.n_cols}), but X has shape "
             f"({source.n_rows}, {source.n_cols}). Give one weight per cell."
         )
-        raise WeightsError(msg)
 
 
 def _check_values(V: Floats, place: Callable[[int], tuple[int, int]]) -> None:
-    """Raise for NaN, infinite or negative weights; ``place`` names the cell."""
+    """Raise for weights that cannot be used; ``place`` finds the cell of a weight."""
+
+    def name_of(at: int) -> str:
+        row, col = place(at)
+        return f"weights[{row}, {col}]"
+
+    check_weights(V, name_of, "use 0 for a cell to be ignored")
+    if not V.any():
+        raise WeightsError("All weights are zero: nothing is left to fit.")
+
+
+def check_weights(V: Floats, name_of: Callable[[int], str], zero: str) -> None:
+    """Raise for NaN, infinite or negative weights; ``zero`` tells what 0 is for."""
     faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
     for what, bad in faults.items():
         if bad.any():
             at = int(bad.argmax())
-            row, col = place(at)
-            msg = (
-                f"weights[{row}, {col}] = {V.flat[at]} is {what} "
-                f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
-                "for a cell to be ignored."
+            raise WeightsError(
+                f"{name_of(at)} = {V.flat[at]} is {what} ({int(bad.sum())} in all). "
+                f"Weights must be finite and >= 0; {zero}."
             )
-            raise WeightsError(msg)
-    if not V.any():
-        msg = "All weights are zero: nothing is left to fit."
-        raise WeightsError(msg)
 
 
 def _observe_stored(source: SparseSource, weights: SparseSource) -> Observation:

@@ -18,6 +18,7 @@ from a1gm._base.types import AnyArray, Bools, Fate, Ints, SmallInts
 from a1gm._observe.statistics import Statistics
 from a1gm._result.rows import RowStore
 from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import number_by_rows
 from a1gm._solve.dispatch import Solved
 
 __all__ = [
@@ -111,6 +112,11 @@ class Totals:
     n_given_up: int
     fates: Ints
 
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells that cannot be known (unbounded and undetermined)."""
+        return int(self.fates[UNBOUNDED:].sum())
+
 
 def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
     """Fate of a row's missing cells by component of the column; last: empty column.
@@ -122,7 +128,7 @@ def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
     ahead = graph.ahead(np.concatenate([own, touched]))
     behind = graph.behind(own)
     fates[:-1][behind & ~ahead] = UNBOUNDED
-    # Between two components of one row both ways are open: nothing decides.
+    # What lies between two components of one row is reached both ways: undecided.
     fates[:-1][ahead & ~behind] = ZERO
     fates[touched] = ZERO
     fates[own] = FINITE
@@ -317,7 +323,7 @@ class Fates:
         """Cells of each fate in rows with data, were all of them missing."""
         counts = np.zeros(len(FATES), np.int64)
         cols, total = self._cols_of, int(n_rows.sum())
-        if not len(self.graph.edges):  # components that know nothing of one another
+        if not len(self.graph.edges):  # no edges between components
             counts[FINITE] = n_rows @ cols[:-1]
             counts[EMPTY] = total * cols[-1]
             counts[UNDETERMINED] = total * cols.sum() - counts.sum()
@@ -393,27 +399,11 @@ class Fates:
         rows = np.concatenate(found)
         zeros = rows == ZEROS
         rows = np.where(zeros, n + np.cumsum(zeros) - 1, rows)
-        return _number_by_rows(rows, self.graph.label, n + int(zeros.sum()))
-
-
-def _number_by_rows(
-    rows: SmallInts, cols: SmallInts, n: int
-) -> tuple[SmallInts, SmallInts]:
-    """Number components in the order of their first rows; -1 stays as it is."""
-    labels, first = np.unique(rows[rows >= 0], return_index=True)
-    rename = np.full(n + 1, -1, np.int32)
-    rename[labels[np.argsort(first)]] = np.arange(len(labels))
-    # Then those of the columns alone, in their order; numbers that nobody has are
-    # passed over.
-    alone, first = np.unique(cols[cols >= 0], return_index=True)
-    alone = alone[np.argsort(first)]
-    alone = alone[rename[alone] < 0]
-    rename[alone] = len(labels) + np.arange(len(alone))
-    return rename[rows], rename[cols]
+        return number_by_rows(rows, self.graph.label, n + int(zeros.sum()))
 
 
 def graph_of(solved: Solved) -> ColumnGraph:
-    """Say which columns of a solved table share a scale."""
+    """Return which columns of a solved table share a scale."""
     if solved.graph is not None:
         return solved.graph
     statistics, factors = solved.statistics, solved.factors
@@ -424,7 +414,7 @@ def graph_of(solved: Solved) -> ColumnGraph:
 
 
 def fates_of(solved: Solved, rows: RowStore, *, is_signed: bool = False) -> Fates:
-    """Say what is known of each cell of a solved table.
+    """Return what is known of each cell of a solved table.
 
     ``is_signed`` is for tables with negative cells: only margins count there, and no
     observed zero is given up.

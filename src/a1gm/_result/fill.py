@@ -50,7 +50,7 @@ def fill_table(
     in_place: bool = False,
     as_array: bool = False,
 ) -> Filled:
-    """Fill the missing cells of X, of which ``source`` is the reading.
+    """Fill the missing cells of X, which ``source`` reads.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def _fill_array(
         return array if in_place else array.copy()
     out = array if in_place and _is_writeable(array) else _float_copy(array, source)
     left = np.zeros(out.shape, bool) if is_masked else None
-    for rows, block in source.blocks():
-        i, j = np.nonzero(np.isnan(block))
+    for rows, piece in source.blocks():
+        i, j = np.nonzero(np.isnan(piece))
         if len(i):
             found = values(i + rows.start, j)
             out[i + rows.start, j] = found
@@ -123,12 +123,11 @@ def _fill_sparse(
     X: Any, source: SparseSource, values: Values, *, in_place: bool
 ) -> Any:
     if source.absent == "missing":
-        msg = (
+        raise ParameterError(
             'With absent="missing" every absent cell would be filled, and the table '
             "would no longer be sparse. For chosen cells multiply fit.row_factor[rows] "
             "and fit.col_factor[cols]; for the whole table use fit.reconstruct()."
         )
-        raise ParameterError(msg)
     holes = np.flatnonzero(source.missing)
     if not len(holes) and X.dtype.kind in "iub":
         return X if in_place else X.copy()

@@ -34,12 +34,12 @@ def _filled_columns(source: Source, values: Values) -> dict[int, Floats]:
     """The columns that have holes, as float64, NaN where a cell stays missing."""
     chosen = np.flatnonzero(_columns_with_holes(source))
     columns = {int(j): np.empty(source.n_rows) for j in chosen}
-    for rows, block in source.blocks():
-        i, j = np.nonzero(np.isnan(block))
+    for rows, piece in source.blocks():
+        i, j = np.nonzero(np.isnan(piece))
         if len(i):
-            block[i, j] = values(i + rows.start, j)
+            piece[i, j] = values(i + rows.start, j)
         for column, out in columns.items():
-            out[rows] = block[:, column]
+            out[rows] = piece[:, column]
     return columns
 
 
@@ -113,6 +113,6 @@ def filled_dtype(dtype: Any) -> Any:
 def _columns_with_holes(source: Source) -> Bools:
     """Which columns have a missing cell."""
     found = np.zeros(source.n_cols, bool)
-    for _, block in source.blocks():
-        found |= np.isnan(block).any(axis=0)
+    for _, piece in source.blocks():
+        found |= np.isnan(piece).any(axis=0)
     return found

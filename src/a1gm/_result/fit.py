@@ -13,28 +13,15 @@ import numpy as np
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._result.announce import (
-    Voice,
-    tell_undetermined,
-    text_of_empty,
-    text_of_left,
-    text_of_unknown,
-)
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
-from a1gm._result.messages import text_of_gap
+from a1gm._result.messages import Voice, tell_undetermined, text_of_left
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
-from a1gm._result.solved_table import (
-    SolvedTable,
-    rule_of,
-    source_of,
-    what_was_told,
-)
+from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._result.table import Table
-from a1gm._sources.names import LabelNames
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
@@ -152,11 +139,10 @@ class RankOneFit(SolvedTable):
             A copy of X, of the same kind, with its missing cells filled.
         """
         if on_undetermined not in (None, "warn", "raise", "ignore"):
-            msg = (
+            raise ParameterError(
                 'on_undetermined must be None, "warn", "raise" or "ignore", got '
                 f"{on_undetermined!r}."
             )
-            raise ParameterError(msg)
         engine = self._table.engine_for(X, self.shape[1])
         if engine is not None:
             return engine.fill(X, self._new_rows)
@@ -242,39 +228,6 @@ class RankOneFit(SolvedTable):
             "totals": self._fates.totals,
         }
 
-    @classmethod
-    def _of_state(cls, state: dict[str, Any]) -> RankOneFit:
-        """Make the fit again whose state was written to a file."""
-        labels = {name: state[name] for name in ("row_labels", "col_labels")}
-        fit = cls(
-            state["solved"],
-            state["rows"],
-            Table(**state["table"], **labels),
-            tol=state["tol"],
-            on_undetermined=state["on_undetermined"],
-            totals=state["totals"],
-        )
-        if state["totals"] is not None:  # its rows were left behind
-            fit.__dict__["certificate"] = state["certificate"]
-        fit.__dict__["divergence"] = state["divergence"]
-        return fit
-
-    # -------------------------------------------------------------------- warnings
-    def _announce(self, voice: Voice) -> None:
-        """Warn of a poor certificate, empty rows and columns, and unknown cells."""
-        if self._solved.factors.gap > self.tol and not self.converged:
-            text = text_of_gap(self.n_iter, self.certificate, self.tol)
-            warn_user(text, voice.convergence)
-        if self._is_plain or not voice.tells_of_cells:
-            return
-        names = voice.names or LabelNames(self.row_labels, self.col_labels)
-        empty = text_of_empty(self._fates, self.col_factor, names)
-        if empty:
-            warn_user(empty, EmptyLineWarning)
-        text = text_of_unknown(self._fates, self.n_blocks, names)
-        if text:
-            tell_undetermined(text, self._on_undetermined)
-
     def _has_warned(self, n_left: int, source: AnySource) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
         if self._on_undetermined != "warn":
@@ -305,7 +258,7 @@ class RankOneFit(SolvedTable):
         return html_table("RankOneFit", self.summary())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data behind: only their divergence travels."""
+        """Pickle the fit without the data, but with their divergence."""
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self.divergence
@@ -317,4 +270,16 @@ class RankOneFit(SolvedTable):
 
 def fit_of_state(state: dict[str, Any]) -> RankOneFit:
     """Make the fit again whose state was written to a file."""
-    return RankOneFit._of_state(state)
+    labels = {name: state[name] for name in ("row_labels", "col_labels")}
+    fit = RankOneFit(
+        state["solved"],
+        state["rows"],
+        Table(**state["table"], **labels),
+        tol=state["tol"],
+        on_undetermined=state["on_undetermined"],
+        totals=state["totals"],
+    )
+    if state["totals"] is not None:  # its rows were left behind
+        fit.__dict__["certificate"] = state["certificate"]
+    fit.__dict__["divergence"] = state["divergence"]
+    return fit

@@ -24,11 +24,10 @@ class FactorFrames(NamedTuple):
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
     """Make a frame of each factor, with its labels and blocks."""
     if backend is None:
-        msg = (
+        raise ParameterError(
             "The fitted table was not a frame, so name the library: "
             f"fit.to_frames(backend=...) with one of {BACKENDS}."
         )
-        raise ParameterError(msg)
     rows = {"row_factor": np.asarray(fit.row_factor), "row_block": fit.row_block}
     columns = {"col_factor": fit.col_factor, "col_block": fit.col_block}
     return FactorFrames(
@@ -65,8 +64,9 @@ def _library_frame(columns: dict[str, Any], backend: str, gaps: Any = ()) -> Any
     except (ImportError, ModuleNotFoundError) as error:
         raise _absent(backend) from error
     except ValueError as error:
-        msg = f"backend must be one of {BACKENDS}, got {backend!r}."
-        raise ParameterError(msg) from error
+        raise ParameterError(
+            f"backend must be one of {BACKENDS}, got {backend!r}."
+        ) from error
     if gaps:
         frame = frame.with_columns(nw.col(*gaps).fill_nan(None))
     return frame.to_native()

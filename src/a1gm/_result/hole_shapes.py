@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,44 +16,10 @@ from a1gm._base.types import Bools, Ints, SmallInts, Words
 from a1gm._kernel import kernel
 from a1gm._observe.statistics import PairStatistics, PatternStatistics, Statistics
 
-__all__ = ["HoleShape", "shape_of"]
+__all__ = ["shape_of"]
 
 
-class HoleShape(Protocol):
-    """What can be said of holes without the data."""
-
-    n_cols: int
-
-    @property
-    def n_observed(self) -> int:
-        """Observed (line, column) pairs."""
-
-    @property
-    def missing_per_col(self) -> Ints:
-        """Missing cells in each column."""
-
-    @property
-    def n_rows_with_missing(self) -> int:
-        """Rows with at least one missing cell."""
-
-    @property
-    def n_row_patterns(self) -> int:
-        """Distinct patterns of the rows."""
-
-    @property
-    def n_col_patterns(self) -> int:
-        """Distinct patterns of the columns."""
-
-    @property
-    def is_nested(self) -> bool:
-        """Whether the row patterns contain one another."""
-
-    @property
-    def reduced(self) -> Any:
-        """The peeling of the pattern alone, as if every observed cell were 1."""
-
-
-def shape_of(statistics: Statistics, rows_per_line: Ints) -> HoleShape:
+def shape_of(statistics: Statistics, rows_per_line: Ints) -> _HoleShape:
     """Describe the holes, by the observed cells alone where those are listed."""
     if isinstance(statistics, PairStatistics):
         return _ListedShape(
@@ -67,7 +33,7 @@ def shape_of(statistics: Statistics, rows_per_line: Ints) -> HoleShape:
 
 
 class _MaskShape:
-    """Holes of lines whose cells are all at hand."""
+    """Holes of lines that are given as bits."""
 
     def __init__(
         self, bits: Words, n_cols: int, rows_per_line: Ints, *, is_distinct: bool
@@ -132,7 +98,7 @@ class _MaskShape:
 
 
 class _ListedShape:
-    """Holes of lines whose observed cells are listed."""
+    """The same questions, of lines whose observed cells are listed."""
 
     def __init__(
         self, ptr: Ints, cols: SmallInts, n_cols: int, rows_per_line: Ints
@@ -150,29 +116,24 @@ class _ListedShape:
 
     @property
     def n_observed(self) -> int:
-        """Observed (line, column) pairs."""
         return len(self._cols)
 
     @cached_property
     def missing_per_col(self) -> Ints:
-        """Missing cells in each column."""
         rows = np.repeat(self._rows_per_line, self._degrees)
         observed = np.bincount(self._cols, rows, minlength=self.n_cols)
         return int(self._rows_per_line.sum()) - observed.astype(np.int64)
 
     @cached_property
     def n_rows_with_missing(self) -> int:
-        """Rows with at least one missing cell."""
         return int(self._rows_per_line[self._degrees < self.n_cols].sum())
 
     @cached_property
     def n_row_patterns(self) -> int:
-        """Distinct patterns of the rows."""
         return _count_distinct(self._ptr, self._cols)
 
     @cached_property
     def n_col_patterns(self) -> int:
-        """Distinct patterns of the columns."""
         order = np.argsort(self._cols, kind="stable")
         lines = np.repeat(np.arange(len(self._ptr) - 1, dtype=np.int32), self._degrees)
         ptr = np.concatenate(([0], np.cumsum(self._col_counts)))
@@ -180,7 +141,6 @@ class _ListedShape:
 
     @cached_property
     def is_nested(self) -> bool:
-        """Whether the row patterns contain one another: a staircase."""
         # Nested rows observe the first so many columns, fullest columns first.
         rank = np.empty(self.n_cols, np.int64)
         rank[np.argsort(-self._col_counts, kind="stable")] = np.arange(self.n_cols)
@@ -192,9 +152,11 @@ class _ListedShape:
 
     @property
     def reduced(self) -> Any:
-        """The peeling of the pattern alone, as if every observed cell were 1."""
         ones = np.ones(len(self._cols))
         return kernel.reduce_pairs(self._ptr, self._cols, ones, None, self.n_cols)
+
+
+_HoleShape: TypeAlias = _MaskShape | _ListedShape
 
 
 def _count_distinct(ptr: Ints, members: SmallInts) -> int:

@@ -54,37 +54,29 @@ class LazyRows:
     def __getitem__(self, at: slice | list[int] | npt.NDArray[Any]) -> Floats: ...
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return self._slice(at)
+            rows = range(self._n)[at]
+            if rows.step != 1:
+                return self._take(np.arange(rows.start, rows.stop, rows.step))
+            return np.concatenate([np.zeros(0), *self._pieces(rows)])
         if isinstance(at, int | np.integer):
             row = int(at) + self._n if at < 0 else int(at)
             if not 0 <= row < self._n:
-                msg = f"Row {int(at)} is outside the {counted(self._n, 'row')}."
-                raise IndexError(msg)
+                there = counted(self._n, "row")
+                raise IndexError(f"Row {int(at)} is outside the {there}.")
             return float(self._compute(row, row + 1)[0])
         places = np.asarray(at)
         if places.dtype == bool:
             places = np.flatnonzero(places)
         return self._take(np.where(places < 0, places + self._n, places))
 
-    def _slice(self, at: slice) -> Floats:
-        start, stop, step = at.indices(self._n)
-        if step != 1:
-            return self._take(np.arange(start, stop, step))
-        if stop <= start:
-            return np.zeros(0)
-        pieces = [
-            self._compute(first, min(first + ROWS_AT_ONCE, stop))
-            for first in range(start, stop, ROWS_AT_ONCE)
-        ]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
     def _take(self, places: Ints) -> Floats:
         out = np.empty(places.shape)
         if places.size == 0:
             return out
         if places.min() < 0 or places.max() >= self._n:
-            msg = f"Rows outside the {counted(self._n, 'row')} were asked for."
-            raise IndexError(msg)
+            raise IndexError(
+                f"Rows outside the {counted(self._n, 'row')} were asked for."
+            )
         piece = places // ROWS_AT_ONCE
         for k in np.unique(piece):
             chosen = piece == k
@@ -92,22 +84,22 @@ class LazyRows:
             out[chosen] = self._compute(first, last + 1)[places[chosen] - first]
         return out
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield all rows, a bounded number at a time."""
-        for start in range(0, self._n, ROWS_AT_ONCE):
-            rows = slice(start, min(start + ROWS_AT_ONCE, self._n))
-            yield rows, self._compute(rows.start, rows.stop)
+    def _pieces(self, rows: range) -> Iterator[Floats]:
+        """Yield the numbers of some rows, a bounded number at a time."""
+        for start in range(rows.start, rows.stop, ROWS_AT_ONCE):
+            yield self._compute(start, min(start + ROWS_AT_ONCE, rows.stop))
 
     def __iter__(self) -> Iterator[float]:
-        for _, block in self.blocks():
-            yield from block.tolist()
+        for piece in self._pieces(range(self._n)):
+            yield from piece.tolist()
 
     def __array__(
         self, dtype: Any = None, copy: bool | None = None
     ) -> npt.NDArray[Any]:
         if copy is False:
-            msg = "The rows are computed when looked at, so a copy cannot be avoided."
-            raise ValueError(msg)
+            raise ValueError(
+                "The rows are computed when looked at, so a copy cannot be avoided."
+            )
         return self[:].astype(np.float64 if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:

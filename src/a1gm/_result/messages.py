@@ -1,16 +1,29 @@
-"""What a user is told of cells that cannot be known, sentence by sentence."""
+"""The sentences that tell a user of a fit, and of cells that cannot be known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import SupportsInt
 
-from a1gm._base.words import counted, first_place
+import numpy as np
+
+from a1gm._base.types import Floats, Ints, OnUndetermined
+from a1gm._base.warn import warn_user
+from a1gm._base.words import MOST_NAMED, counted, first_place
+from a1gm._result.fates import EMPTY, UNBOUNDED, UNDETERMINED, Fates
+from a1gm._sources.labels import Names
+from a1gm.exceptions import ConvergenceWarning, UndeterminedError, UndeterminedWarning
 
 __all__ = [
+    "Voice",
+    "tell_undetermined",
+    "text_of_empty",
     "text_of_empty_lines",
     "text_of_gap",
+    "text_of_left",
     "text_of_left_cells",
+    "text_of_unknown",
     "text_of_unknown_cells",
     "text_of_unplaced_rows",
     "text_of_zeros",
@@ -56,9 +69,7 @@ def text_of_unknown_cells(
 
 
 def text_of_left_cells(
-    n: int,
-    first: object = None,
-    kinds: tuple[SupportsInt, SupportsInt] | None = None,
+    n: int, first: object = None, kinds: tuple[SupportsInt, SupportsInt] | None = None
 ) -> str:
     """Say which missing cells were not filled, and why: unbounded or undetermined."""
     cells = counted(n, "missing cell stays", "missing cells stay")
@@ -107,3 +118,66 @@ def _of(name: str) -> str:
 def _kinds(n_unbounded: SupportsInt, n_open: SupportsInt) -> list[tuple[int, str]]:
     kinds = [(int(n_unbounded), "unbounded"), (int(n_open), "undetermined")]
     return [(n, kind) for n, kind in kinds if n]
+
+
+# ------------------------------------------------------------ what one fit says
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What a fit says when it is made.
+
+    ``names`` is what warnings call rows and columns, by default their labels. Without
+    ``tells_of_cells`` there is a warning of a poor certificate only; ``convergence`` is
+    its class.
+    """
+
+    names: Names | None = None
+    tells_of_cells: bool = True
+    convergence: type[Warning] = ConvergenceWarning
+
+
+def tell_undetermined(text: str, how: OnUndetermined) -> None:
+    """Warn, raise or do nothing, as the user chose."""
+    if how == "raise":
+        raise UndeterminedError(text)
+    if how == "warn":
+        warn_user(text, UndeterminedWarning)
+
+
+def text_of_empty(fates: Fates, col_factor: Floats, names: Names) -> str:
+    """Say in which rows and columns nothing is observed; empty for none."""
+    rows, n_rows = fates.empty_rows(MOST_NAMED)
+    columns = np.flatnonzero(np.isnan(col_factor)).tolist()
+    return text_of_empty_lines(
+        names.rows(rows, n_rows), names.columns(columns, len(columns))
+    )
+
+
+def text_of_unknown(fates: Fates, n_blocks: int, names: Names) -> str:
+    """Say which cells cannot be known and which zeros are given up; empty for none."""
+    totals = fates.totals
+    n_unbounded, n_open = totals.fates[UNBOUNDED], totals.fates[UNDETERMINED]
+    if not (n_unbounded or n_open or totals.n_given_up):
+        return ""
+    parts = []
+
+    def named(place: tuple[int, int] | None) -> str | None:
+        return None if place is None else names.cell(*place)
+
+    if n_blocks > 1:
+        parts.append(f"The table falls into {n_blocks:,} blocks.")
+    if totals.n_given_up:
+        first = named(fates.first_given_up())
+        parts.append(text_of_zeros(totals.n_given_up, first))
+    if n_unbounded or n_open:
+        first = named(fates.first_unknown())
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, see=names.see))
+    return " ".join(parts)
+
+
+def text_of_left(fates: Ints, n: int, where: str) -> str:
+    """Say how many cells of a table stay missing, and the first of them."""
+    kinds = fates[UNBOUNDED], fates[UNDETERMINED] + fates[EMPTY]
+    # A table with other holes than the fitted one leaves other cells.
+    if sum(kinds) != n:
+        return text_of_left_cells(n, where)
+    return text_of_left_cells(n, where, kinds) + " See fit.undetermined."

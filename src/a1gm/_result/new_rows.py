@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,20 +31,6 @@ from a1gm.exceptions import NotRepresentableError
 __all__ = ["NewRows", "Placed"]
 
 SPARE_BITS = 60  # cells whose sum overflows are divided by so many powers of two
-
-
-class Placed(Protocol):
-    """Rows that have their place: their factors, and the values of their holes."""
-
-    @property
-    def factors(self) -> Floats:
-        """Factor of each row; NaN where it has none, or several."""
-
-    def values(self, i: Ints, j: Ints) -> Floats:
-        """Values of missing cells; NaN where the data determine none."""
-
-    def unplaced(self) -> str:
-        """Say which rows have no factor, and why; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +81,7 @@ class NewRows:
 # ---------------------------------------------------------------------- one block
 @dataclass(frozen=True)
 class _OneBlockRows:
-    """Rows of a table in which every column has data and all hang together."""
+    """Rows of a table in which every column has data and all share a scale."""
 
     factors: Floats
     col_factor: Floats
@@ -130,11 +116,10 @@ def _row_factors(rule: NewRows, source: AnySource, V: Any) -> Floats:
 def _check_range(factors: Floats, has_data: Bools) -> None:
     bad = has_data & ~(np.isfinite(factors) & (factors != 0.0))
     if bad.any():
-        msg = (
+        raise NotRepresentableError(
             f"The factor of row {int(bad.argmax())} is outside the range of float64 "
             "(about 1e-308 to 1e308). Multiply the rows by a power of ten first."
         )
-        raise NotRepresentableError(msg)
 
 
 # ----------------------------------------------------------------- several blocks
@@ -243,10 +228,13 @@ class _SeveralBlocksRows:
         return self._fates[name]
 
 
+#: Rows that have their place: their factors, and the values of their holes.
+Placed: TypeAlias = _OneBlockRows | _SeveralBlocksRows
+
+
 # ------------------------------------------------------------- grouping the cells
-_Cells: TypeAlias = tuple[
-    Ints, Ints, Floats, Floats | None
-]  # row, column, value, weight
+# Row, column, value and weight of some cells.
+_Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
 
 
 def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
@@ -265,7 +253,7 @@ def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
 
 
 def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:
-    """Yield the observed cells, some rows at a time; bad ones are refused."""
+    """Yield the observed cells, some rows at a time; raise for bad ones."""
     if isinstance(source, SparseSource):
         check_stored_cells(source, rule.negatives)
         seen = ~source.missing
@@ -313,7 +301,7 @@ def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> 
     at = np.searchsorted(key, hole_key)
     n_holes = np.bincount(at, minlength=len(key))
     reach = all_reach[component] - weighted_counts(at, h[hole_cols], len(key))
-    # Nearly all of a sum taken away would cancel: there the cells are read.
+    # Where nearly all of a sum is taken away, digits cancel: the cells are read.
     for k in np.flatnonzero(reach < 0.25 * all_reach[component]):
         row = int(key[k] // graph.n)
         seen = ~np.isnan(source.rows(slice(row, row + 1))[0])

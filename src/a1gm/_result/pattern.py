@@ -12,7 +12,7 @@ from a1gm._base.types import Absent, Ints
 from a1gm._base.words import counted
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import Statistics
-from a1gm._result.fates import UNBOUNDED, Fates, fates_of
+from a1gm._result.fates import fates_of
 from a1gm._result.hole_shapes import shape_of
 from a1gm._result.rows import HeldRows
 from a1gm._solve.dispatch import solve_observation
@@ -50,19 +50,7 @@ class MissingPattern:
 
     @classmethod
     def of(cls, X: Any, *, absent: Absent | None = None) -> MissingPattern:
-        """Observe a table and describe its holes.
-
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_cols)
-            Anything ``a1gm.fit`` accepts; negative cells do not matter here.
-        absent : {"missing", "zero"}, optional
-            For SciPy sparse tables, what an absent cell is.
-
-        Returns
-        -------
-        MissingPattern
-        """
+        """Describe the holes of a table: the same as ``MissingPattern(X)``."""
         return cls(X, absent=absent)
 
     @classmethod
@@ -200,7 +188,7 @@ class MissingPattern:
         return f"core of {rows} x {cols}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data behind: what a fit says of them travels."""
+        """Pickle the pattern without the data, but with the number of blocks."""
         return {
             "_shape": self._shape,
             "_rows_per_line": self._rows_per_line,
@@ -227,9 +215,4 @@ def _fates_of_table(source: AnySource) -> tuple[int, int]:
     # One sweep is enough: the blocks do not depend on the factors.
     solved = solve_observation(seen, source, tol=1.0, max_iter=2)
     rows = HeldRows(seen.row_sums, seen.line_of_row, seen.statistics.n_lines)
-    return solved.factors.n_blocks, n_undetermined(fates_of(solved, rows))
-
-
-def n_undetermined(fates: Fates) -> int:
-    """Missing cells that cannot be known (unbounded and undetermined)."""
-    return int(fates.totals.fates[UNBOUNDED:].sum())
+    return solved.factors.n_blocks, fates_of(solved, rows).totals.n_undetermined

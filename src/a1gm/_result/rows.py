@@ -1,13 +1,13 @@
 """The rows of a fit: held in memory, logged on disk, or gone.
 
-Every store answers how many rows there are, the line of the statistics that each row
-belongs to, and the row factors.
+Every store answers how many rows there are, whether single rows can be asked about, the
+line of the statistics that each row belongs to, and the row factors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
@@ -21,28 +21,6 @@ from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
 
 __all__ = ["DiskRows", "GoneRows", "HeldRows", "LoggedRows", "RowStore"]
-
-
-class RowStore(Protocol):
-    """Rows that were fitted."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether single rows can be asked about."""
-
-    @property
-    def factor(self) -> Any:
-        """Row factors: an array, or one that is computed where it is looked at."""
-
-    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
-        """Line of each of some rows, and which of them sum to zero."""
-
-    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
-        """Rows of some lines, and how many of them sum to zero."""
 
 
 @dataclass
@@ -158,7 +136,7 @@ class DiskRows:
 
 @dataclass(frozen=True)
 class GoneRows:
-    """Rows that were not kept: only how many there are of each pattern, if that."""
+    """Rows that were not kept; ``counts`` are those of each pattern, if known."""
 
     n_rows: int
     counts: Ints | None = None
@@ -181,10 +159,12 @@ class GoneRows:
         return self.counts[lines], self.zero_counts[lines]
 
     def _refuse(self) -> NoReturn:
-        msg = (
+        raise ParameterError(
             "This fit was made or saved without its rows, so single rows cannot be "
             "asked about. fit.transform(rows) gives the row factors of any rows and "
             "fit.impute(rows) fills them; or fit the table again and keep its rows "
             "(PatternTable has keep_rows=True)."
         )
-        raise ParameterError(msg)
+
+
+RowStore: TypeAlias = HeldRows | LoggedRows | DiskRows | GoneRows

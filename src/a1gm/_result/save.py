@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from a1gm._base.atomic import atomic_write
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._observe.codec import (
+    is_count,
     labels_from_json,
     labels_to_json,
+    need,
     put_together,
     read_archive,
     take_apart,
@@ -37,6 +40,7 @@ from a1gm.exceptions import FileFormatError, MissingFileError, ModelFileError
 __all__ = ["read_fit", "save_fit"]
 
 KIND = "RankOneFit"
+_need = partial(need, "a fit")
 STATISTICS: dict[str, type[Statistics]] = {
     "patterns": PatternStatistics,
     "mask": MaskStatistics,
@@ -70,11 +74,10 @@ def save_fit(
         arrays["row_factor"] = rows.factor
         if rows.line_of_row is not None:
             arrays["line_of_row"] = rows.line_of_row
-    kind = {made: name for name, made in STATISTICS.items()}.get(
-        type(solved.statistics)
-    )
+    kinds = {made: name for name, made in STATISTICS.items()}
+    kind = kinds.get(type(solved.statistics))
     if kind is None or (isinstance(rows, GoneRows) and rows.counts is None):
-        # As many patterns as rows: of the mask only what the columns know is kept.
+        # As many patterns as rows: keep the graph of the columns, drop the mask.
         parts |= {"graph": state["graph"], "totals": state["totals"]}
     else:
         content["statistics_kind"] = kind
@@ -110,8 +113,9 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
         content, arrays = read_archive(place, place.stat().st_size, KIND)
         return _state_of(content, arrays)
     except FileNotFoundError:
-        msg = f"{place} does not exist. Check the path; save() of a fit writes a model."
-        raise MissingFileError(msg) from None
+        raise MissingFileError(
+            f"{place} does not exist. Check the path; save() of a fit writes a model."
+        ) from None
     except IsADirectoryError:
         raise _refusal(place, "it is a folder", "Name a file in it.") from None
     except FileFormatError as error:
@@ -134,7 +138,7 @@ def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str,
     state = _plain_state(content)
     factors = put_together("factors", Factors, content, arrays)
     n_rows = content["n_rows"]
-    _need(type(n_rows) is int and 0 < n_rows < 2**62, "the number of rows")
+    _need(is_count(n_rows, 1), "the number of rows")
     n_cols = len(factors.col_factor)
     if "statistics_kind" in content:
         statistics = _statistics_of(content, arrays, signed=state["table"]["is_signed"])
@@ -150,12 +154,8 @@ def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str,
         _need(len(graph.label) == n_cols, "the graph of the columns")
         totals = put_together("totals", Totals, content, arrays)
         _check_totals(totals)
-        none = MaskStatistics(
-            np.zeros((0, -(-n_cols // 64)), np.uint64),
-            None,
-            np.zeros(0),
-            np.zeros(n_cols),
-        )
+        no_bits = np.zeros((0, -(-n_cols // 64)), np.uint64)
+        none = MaskStatistics(no_bits, None, np.zeros(0), np.zeros(n_cols))
         solved, rows = Solved(factors, none, None, graph), GoneRows(n_rows)
     state |= {"solved": solved, "rows": rows, "totals": totals}
     state["row_labels"] = labels_from_json(content["row_labels"], n_rows)
@@ -202,11 +202,11 @@ def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
         _need(not (np.isinf(found).any() or (found < 0.0).any()), name)
     _need(n_cols > 0, "the number of columns")
     n = factors.n_blocks
-    _need(type(n) is int and 0 <= n <= n_cols, "n_blocks")
+    _need(is_count(n, 0, n_cols + 1), "n_blocks")
     _need_labels(factors.line_block, n_lines, n, "line_block")
     _need_labels(factors.col_block, n_cols, n, "col_block")
     _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
-    _need(type(factors.n_iter) is int and factors.n_iter >= 0, "n_iter")
+    _need(is_count(factors.n_iter), "n_iter")
     _need(type(factors.gap) is float and factors.gap >= 0.0, "gap")
     _need(isinstance(factors.all_inside, bool), "all_inside")
     if factors.all_inside and n_lines:
@@ -250,8 +250,7 @@ def _rows_of(arrays: dict[str, AnyArray], n_lines: int, n_rows: int) -> RowStore
 
 def _check_totals(totals: Totals) -> None:
     _need_array(totals.fates, "i8", len(FATES), "totals.fates")
-    numbers = (totals.n_empty_rows, totals.n_given_up)
-    _need(all(type(n) is int and n >= 0 for n in numbers), "totals")
+    _need(is_count(totals.n_empty_rows) and is_count(totals.n_given_up), "totals")
 
 
 def _need_array(array: Any, dtype: str, n: int, name: str) -> None:
@@ -262,9 +261,3 @@ def _need_array(array: Any, dtype: str, n: int, name: str) -> None:
 def _need_labels(labels: Any, n: int, most: int, name: str) -> None:
     _need_array(labels, "i4", n, name)
     _need(not n or bool(labels.min() >= -1 and labels.max() < most), name)
-
-
-def _need(holds: bool, what: str) -> None:
-    if not holds:
-        msg = f"{what} is not what a fit has"
-        raise ValueError(msg)

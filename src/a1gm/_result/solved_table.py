@@ -8,22 +8,15 @@ from typing import Any, overload
 
 import numpy as np
 
-from a1gm._base.types import (
-    AnyArray,
-    Fate,
-    Floats,
-    OnUndetermined,
-    SmallInts,
-    Solver,
-)
-from a1gm._result.announce import Voice
-from a1gm._result.fates import (
-    FATES,
-    UNBOUNDED,
-    Fates,
-    Totals,
-    UndeterminedCells,
-    fates_of,
+from a1gm._base.types import AnyArray, Fate, Floats, OnUndetermined, SmallInts, Solver
+from a1gm._base.warn import warn_user
+from a1gm._result.fates import FATES, Fates, Totals, UndeterminedCells, fates_of
+from a1gm._result.messages import (
+    Voice,
+    tell_undetermined,
+    text_of_empty,
+    text_of_gap,
+    text_of_unknown,
 )
 from a1gm._result.new_rows import NewRows
 from a1gm._result.pattern import MissingPattern
@@ -32,14 +25,18 @@ from a1gm._result.table import Table
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
-from a1gm._sources.labels import find_places
-from a1gm.exceptions import ParameterError
+from a1gm._sources.labels import Names, find_places
+from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 __all__ = ["SolvedTable", "rule_of", "source_of", "what_was_told"]
 
 
 class SolvedTable:
-    """What ``RankOneFit`` knows of its table; it adds what can be done with it."""
+    """What ``RankOneFit`` knows of its table; it adds what can be done with it.
+
+    ``totals`` are those of a fit whose rows were left behind. ``voice`` says what is
+    warned of now, and how; None warns of nothing.
+    """
 
     def __init__(
         self,
@@ -64,8 +61,20 @@ class SolvedTable:
             self._announce(voice)
 
     def _announce(self, voice: Voice) -> None:
-        """Warn of what a user must know; the fit has the words."""
-        raise NotImplementedError
+        """Warn of a poor certificate, empty rows and columns, and unknown cells."""
+        if self._solved.factors.gap > self.tol and not self.converged:
+            text = text_of_gap(self.n_iter, self.certificate, self.tol)
+            warn_user(text, voice.convergence)
+        if self._is_plain or not voice.tells_of_cells:
+            return
+        labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
+        names = voice.names or Names(**labels)
+        empty = text_of_empty(self._fates, self.col_factor, names)
+        if empty:
+            warn_user(empty, EmptyLineWarning)
+        text = text_of_unknown(self._fates, self.n_blocks, names)
+        if text:
+            tell_undetermined(text, self._on_undetermined)
 
     # ------------------------------------------------------------- the factors
     @property
@@ -151,11 +160,10 @@ class SolvedTable:
     def pattern(self) -> MissingPattern:
         """The shape of the holes."""
         if self._totals is not None:
-            msg = (
+            raise ParameterError(
                 "This fit was saved without the patterns of its rows, so their shape "
                 "is not known. Use a1gm.MissingPattern(X) to describe a table."
             )
-            raise ParameterError(msg)
         statistics = self._solved.statistics
         n_rows, _ = self._rows.line_counts(slice(0, statistics.n_lines))
         return MissingPattern.of_statistics(
@@ -218,11 +226,10 @@ class SolvedTable:
         try:
             rows, cols = np.broadcast_arrays(rows, cols)
         except ValueError as error:
-            msg = (
+            raise ParameterError(
                 f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not "
                 "pair up. Give as many of one as of the other, or one of them."
-            )
-            raise ParameterError(msg) from error
+            ) from error
         codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
         return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
 
@@ -237,9 +244,7 @@ class SolvedTable:
     @property
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known (unbounded and undetermined)."""
-        if self._is_plain:
-            return 0
-        return int(self._fates.totals.fates[UNBOUNDED:].sum())
+        return 0 if self._is_plain else self._fates.totals.n_undetermined
 
 
 def rule_of(fit: SolvedTable) -> NewRows:

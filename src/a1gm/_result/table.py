@@ -59,25 +59,24 @@ class Table:
 
     def _check_columns(self, n_found: int, labels: Any, n_cols: int) -> None:
         if n_found != n_cols:
-            msg = (
+            raise DimensionError(
                 f"X has {counted(n_found, 'column')}, but the fit has {n_cols:,}. Pass "
                 "rows with the columns of the fit."
             )
-            raise DimensionError(msg)
         check_same_labels("column", labels, self.col_labels, "X", "the fit")
 
     def _weights_of(self, source: AnySource, weights: Any) -> Any:
         if weights is not None:
             if self.is_signed:
-                msg = 'negatives="allow" and weights cannot be combined; drop weights.'
-                raise ParameterError(msg)
+                raise ParameterError(
+                    'negatives="allow" and weights cannot be combined; drop weights.'
+                )
             return read_cell_weights(weights, source)
         if not self.is_weighted:
             return None
         if self.is_same(source):
             return self.weights
-        msg = (
+        raise ParameterError(
             "This fit had weights, and these rows are not known to be the table that "
             "was fitted. Pass weights= with a weight for every cell of these rows."
         )
-        raise ParameterError(msg)

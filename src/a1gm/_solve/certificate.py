@@ -18,8 +18,8 @@ def margin_mismatch(
 ) -> float:
     """Largest relative mismatch of a row or column sum, over the observed cells.
 
-    Cells between components count as fitted by 0. The rows of a mask in a file, which
-    needs its ``graph``, are fitted exactly where they are asked for.
+    Cells between components count as fitted by 0. For a mask in a file, which needs its
+    ``graph``, only columns are compared: its rows are fitted exactly.
     """
     h = np.nan_to_num(factors.col_factor, nan=0.0)
     if graph is not None and isinstance(statistics, DiskStatistics):

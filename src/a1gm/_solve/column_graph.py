@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits, unpack_bits
-from a1gm._base.types import Bools, SmallInts, Words
+from a1gm._base.bits import pack_bits, union, unpack_bits
+from a1gm._base.types import Bools, SmallInts
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.row_log import MaskLog
 from a1gm._observe.statistics import Statistics
@@ -47,7 +47,7 @@ class ColumnGraph:
 
     @classmethod
     def of_blocks(cls, col_block: SmallInts, n: int) -> ColumnGraph:
-        """Return components that know nothing of one another."""
+        """Return components without edges between them."""
         return cls(col_block, _no_edges(), n)
 
     @classmethod
@@ -85,7 +85,7 @@ class ColumnGraph:
     def _of_one_component(
         cls, observed: Bools, positive: Bools, led: Bools
     ) -> ColumnGraph:
-        """Columns of zeros beside one component, which leads to the ``led`` ones."""
+        """Return one component and columns of zeros; it leads to the ``led`` ones."""
         label = np.where(observed, 0, -1).astype(np.int32)
         zeros = observed & ~positive
         label[zeros] = 1 + np.arange(int(zeros.sum()))
@@ -109,7 +109,7 @@ class ColumnGraph:
 
     @property
     def is_single(self) -> bool:
-        """Whether all columns have data and hang together: every hole has a value."""
+        """Whether all columns have data and share a scale: every hole has a value."""
         return self.n == 1 and bool((self.label == 0).all())
 
     def ahead(self, start: Iterable[int]) -> Bools:
@@ -148,8 +148,7 @@ class ColumnGraph:
                 not values.size or (values.min() >= least and values.max() < self.n)
             )
         if not is_right:
-            msg = "the graph of the columns does not fit together"
-            raise ValueError(msg)
+            raise ValueError("the graph of the columns does not fit together")
 
 
 def _no_edges() -> SmallInts:
@@ -167,14 +166,9 @@ def _spread_in_file(log: MaskLog, pivot: int, *, backward: bool) -> Bools:
         for _, _, bits, positive in log.pieces():
             start, end = (bits, positive) if backward else (positive, bits)
             # Rows of zeros lead to columns, but nothing leads to them.
-            words = words | _union(end[(start & words).any(axis=1)])
+            words = words | union(end[(start & words).any(axis=1)])
         reached = unpack_bits(words[None], log.n_cols)[0]
     return reached
-
-
-def _union(bits: Words) -> Words:
-    union: Words = np.bitwise_or.reduce(bits, axis=0)
-    return union
 
 
 def _column_edges(log: MaskLog) -> Bools:

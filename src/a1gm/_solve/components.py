@@ -11,16 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._base.bits import unpack_bits
+from a1gm._base.bits import union, unpack_bits
 from a1gm._base.types import Bools, Ints, SmallInts, Words
 from a1gm._observe.statistics import Statistics
 
-__all__ = [
-    "Components",
-    "find_components",
-    "number_by_rows",
-    "separate_zero_lines",
-]
+__all__ = ["Components", "find_components", "number_by_rows", "separate_zero_lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ def find_components(statistics: Statistics) -> Components | None:
 
 
 def separate_zero_lines(statistics: Statistics) -> Components | None:
-    """Set lines and columns of zero sum apart, whatever the cells inside.
+    """Make every line and column of zero sum a component of its own.
 
     For ``negatives="allow"``, where cells of either sign make the sums.
     """
@@ -91,7 +86,12 @@ def number_by_rows(
     labels, first = np.unique(rows[rows >= 0], return_index=True)
     rename = np.full(n + 1, -1, np.int32)
     rename[labels[np.argsort(first)]] = np.arange(len(labels))
-    rename[:n][rename[:n] < 0] = len(labels) + np.arange((rename[:n] < 0).sum())
+    # Then those of the columns alone, in their order; numbers that no row and no
+    # column has are passed over.
+    alone, first = np.unique(cols[cols >= 0], return_index=True)
+    alone = alone[np.argsort(first)]
+    alone = alone[rename[alone] < 0]
+    rename[alone] = len(labels) + np.arange(len(alone))
     return rename[rows], rename[cols]
 
 
@@ -124,7 +124,7 @@ def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
     taken out first: most remainders consist of them.
     """
     found = _Labels(np.full(len(bits), -1, np.int32), np.full(m, -1, np.int32))
-    open_sets = [(np.flatnonzero(bits.any(axis=1)), _union(bits))]
+    open_sets = [(np.flatnonzero(bits.any(axis=1)), union(bits))]
     while open_sets:
         lines, cols = found.trim(*open_sets.pop(), positive)
         if len(lines) == 0:
@@ -144,7 +144,7 @@ def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
 
 @dataclass
 class _Labels:
-    """Components given so far."""
+    """Components found so far."""
 
     line: SmallInts
     col: SmallInts
@@ -160,7 +160,7 @@ class _Labels:
         """Take out the lines and columns without a positive cell in this set."""
         while True:
             joined = (positive[lines] & cols).any(axis=1)
-            kept_cols = _union(positive[lines[joined]]) & cols
+            kept_cols = union(positive[lines[joined]]) & cols
             self._separate(self.line, lines[~joined])
             dropped = unpack_bits((cols & ~kept_cols)[None], len(self.col))[0]
             self._separate(self.col, np.flatnonzero(dropped))
@@ -173,11 +173,6 @@ class _Labels:
         self.n += len(places)
 
 
-def _union(bits: Words) -> Words:
-    union: Words = np.bitwise_or.reduce(bits, axis=0)
-    return union
-
-
 def _reach(lines: Ints, cols: Words, out: Words, back: Words) -> tuple[Bools, Words]:
     """Lines and columns reached from lines[0], over ``out`` and then ``back``."""
     reached = np.zeros(len(lines), bool)
@@ -185,7 +180,7 @@ def _reach(lines: Ints, cols: Words, out: Words, back: Words) -> tuple[Bools, Wo
     fresh = reached.copy()
     reached_cols = np.zeros_like(cols)
     while fresh.any():
-        reached_cols |= _union(out[lines[fresh]]) & cols
+        reached_cols |= union(out[lines[fresh]]) & cols
         touched = np.zeros(len(lines), bool)
         waiting = np.flatnonzero(~reached)
         touched[waiting] = (back[lines[waiting]] & reached_cols).any(axis=1)

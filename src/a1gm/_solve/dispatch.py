@@ -2,7 +2,7 @@
 
     statistics ──► components ──► reduce ──► core ──► expand ──► factors
 
-Three fast ways take the whole road in one call of the kernel where they can.
+Three fast ways do all of this in one call of the kernel where they can.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ NO_MARGIN_FIT = (
     "negative cells outweigh the others in some part of the pattern. Mark some "
     "negative cells as missing."
 )
-PLAIN_SWEEPS = 60  # what needs more is worth choosing a method for
+PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
 
 
 @dataclass
 class Solved:
-    """Factors, the statistics they fit, and how the table falls apart.
+    """Factors, the statistics they fit, and the components of the table.
 
     ``components`` is None when no observed cell is zero: the blocks of the factors are
     the components then. ``graph`` is there for masks in a file only, whose rows are not
@@ -127,11 +127,10 @@ def _reduce(statistics: Statistics, *, force: bool) -> tuple[Components | None, 
 
 def _check_something_observed(statistics: Statistics) -> None:
     if not statistics.has_observed()[1].any():
-        msg = (
+        raise NothingObservedError(
             "Nothing is observed: every cell of X is missing. At least one cell must "
             "hold a number."
         )
-        raise NothingObservedError(msg)
 
 
 # ------------------------------------------------------------------ negative cells
@@ -176,12 +175,11 @@ def _check_col_sums(statistics: Statistics, exponent: int) -> None:
     below = np.flatnonzero(statistics.col_sums < 0.0)
     if len(below):
         value = math.ldexp(float(statistics.col_sums[below[0]]), exponent)
-        msg = (
+        raise DataError(
             'With negatives="allow" every row and column sum must be positive, but the '
             f"sum of column {below[0]} is {value:g}. Drop that column or mark its "
             "negative cells as missing."
         )
-        raise DataError(msg)
 
 
 # ----------------------------------------------------------------- masks in a file

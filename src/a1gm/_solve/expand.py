@@ -9,6 +9,7 @@ import numpy as np
 from a1gm._base.types import Floats, SmallInts
 from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
@@ -33,9 +34,7 @@ def expand_factors(
             h /= total
             w *= total
         else:
-            line_block, col_block = _order_by_first_line(
-                line_block, col_block, n_blocks
-            )
+            line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
             _share_out(w, h, line_block, col_block, row_sums, n_blocks)
         scale = w / row_sums
     _check_range(w[line_block >= 0], h[col_block >= 0])
@@ -58,25 +57,14 @@ def expand_factors(
 
 
 def _check_range(w: Floats, h: Floats) -> None:
-    """Refuse factors of lines with data that are 0 or infinite in float64."""
+    """Raise if a factor of a line with data is 0 or infinite in float64."""
     for factor in (w, h):
         if not np.isfinite(factor).all() or not factor.all():
-            msg = (
+            raise NotRepresentableError(
                 "The optimal factors of this table are outside the range of float64 "
                 "(about 1e-308 to 1e308). Rescale rows or columns, or drop extreme "
                 "ones."
             )
-            raise NotRepresentableError(msg)
-
-
-def _order_by_first_line(
-    line_block: SmallInts, col_block: SmallInts, n_blocks: int
-) -> tuple[SmallInts, SmallInts]:
-    labels, first = np.unique(line_block, return_index=True)
-    labels, first = labels[labels >= 0], first[labels >= 0]
-    rename = np.full(n_blocks + 1, -1, np.int32)
-    rename[labels[np.argsort(first)]] = np.arange(n_blocks)
-    return rename[line_block], rename[col_block]
 
 
 def _share_out(
@@ -87,7 +75,7 @@ def _share_out(
     row_sums: Floats,
     n_blocks: int,
 ) -> None:
-    """Let the column factors of each block sum to its share of the observed total."""
+    """Scale the column factors of each block to sum to its share of the total."""
     lines, cols = line_block >= 0, col_block >= 0
     totals = np.bincount(line_block[lines], row_sums[lines], minlength=n_blocks)
     share = totals / max(totals.sum(), np.finfo(float).tiny)
@@ -104,12 +92,12 @@ def _fill_zero_lines(
     observed_col: Any,
     n_blocks: int,
 ) -> None:
-    """Lines and columns with data but no positive cell have factor 0."""
+    """Set the factors of lines and columns without a positive cell to 0."""
     w[line_block < 0] = 0.0
     zero = col_block < 0
     if zero.any():
         zero &= observed_col()
-    # In a table of zeros the rows carry the zero, and the columns are all alike.
+    # In a table of zeros the row factors are 0, and all columns are alike.
     h[zero] = 0.0 if n_blocks else 1.0 / max(int(zero.sum()), 1)
 
 
@@ -128,7 +116,7 @@ def expand_disk_factors(
         share = totals / totals.sum()
         h[on] = core.h[on] / sums[label] * share[label]
         col_block[on] = np.searchsorted(labels, label)
-    else:  # a table of zeros: the rows carry the zero
+    else:  # a table of zeros: the row factors are 0
         known = graph.label >= 0
         h[known] = 1.0 / int(known.sum())
     none, nowhere = np.zeros(0), np.zeros(0, np.int32)

@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from a1gm._base.bits import pack_bits, unpack_bits
-from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
+from a1gm._base.types import Bools, Floats, Ints, Words
 from a1gm._observe.disk import DiskStatistics
 from a1gm._solve.column_graph import ColumnGraph
 
-__all__ = ["CoreMask", "DiskMask", "Mask", "ReducedProblem", "Sweep"]
+if TYPE_CHECKING:  # the compiled kernel's class answers the same
+    from a1gm._kernel.reference.reduced import Reduced
+
+__all__ = ["CoreMask", "DiskMask", "Mask", "Sweep"]
 
 DENSE_SIDE = 1500  # Hessians up to this side are dense
 DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this size
@@ -31,28 +34,6 @@ DISK_SIDE = 4000  # the Hessian of so many columns has 128 MB
 _BITS = (np.arange(256) >> np.arange(8)[:, None] & 1).astype(np.float64)
 
 
-class ReducedProblem(Protocol):
-    """What both kernels call a reduced problem."""
-
-    core_shape: tuple[int, int]
-    n_listed: int
-    core_row_sums: Floats
-    core_col_sums: Floats
-    core_row_block: Any
-    core_col_block: Any
-    core_mask: tuple[Any, Any, bool, Floats | None]
-
-    def scale(
-        self,
-        h: Floats,
-        tol: float,
-        max_sweeps: int,
-        patience: int,
-        n_threads: int = 1,
-    ) -> tuple[Floats, Floats, int, float, bool]:
-        """Run alternating scaling."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """Column factors, the column margins they give, and the cost of the rows."""
@@ -62,22 +43,6 @@ class Sweep:
     row_cost: float
 
 
-class Mask(Protocol):
-    """A mask with the sums of its rows; columns without data have factor 0."""
-
-    col_sums: Floats
-    block: SmallInts  # component of each column; -1 where it has no data
-
-    def sweep(self, h: Floats) -> Sweep:
-        """Fit the rows exactly and return the margins of the columns."""
-
-    def laplacian(self, h: Floats) -> Any:
-        """Off-diagonal part of the Hessian in log h; None where it is too large."""
-
-    def laplacian_times(self, h: Floats, d: Floats) -> Floats:
-        """Product of the Hessian, without its diagonal of fitted margins, with d."""
-
-
 class CoreMask:
     """The core in memory: dense, listed by its observed cells, or by its holes.
 
@@ -85,7 +50,7 @@ class CoreMask:
     side.
     """
 
-    def __init__(self, reduced: ReducedProblem) -> None:
+    def __init__(self, reduced: Reduced) -> None:
         self.swapped = reduced.core_shape[0] < reduced.core_shape[1]
         P = _operator(reduced)
         R, C = reduced.core_row_sums, reduced.core_col_sums
@@ -147,7 +112,7 @@ def _listed_laplacian(P: Any, scale: Floats, h: Floats, *, is_dense: bool) -> An
 
 
 class _Complement:
-    """The mask of which only the holes are listed: P x = sum(x) - holes x."""
+    """A mask that is given by its holes: P x = sum(x) - holes x."""
 
     def __init__(self, holes: Any) -> None:
         self.holes = holes
@@ -161,7 +126,7 @@ class _Complement:
         return product
 
 
-def _operator(reduced: ReducedProblem) -> Any:
+def _operator(reduced: Reduced) -> Any:
     """The core's mask as something that multiplies vectors."""
     from scipy.sparse import csr_array
 
@@ -264,3 +229,7 @@ def _times_octets(w: Floats, octets: Any, n_cols: int) -> Floats:
         by_value[k] = np.bincount(octets[:, k], w, minlength=256)
     sums: Floats = (by_value @ _BITS.T).ravel()[:n_cols]
     return sums
+
+
+#: Columns without data have factor 0 and are in no block (-1).
+Mask: TypeAlias = CoreMask | DiskMask

@@ -53,14 +53,14 @@ class _Search:
         while gap > tol and steps < max_steps and stuck < PATIENCE:
             previous = gap
             state, cheaper = self._step(state)
-            # One scaling after each step: it mends every column with its own margin.
+            # One scaling after each step corrects every column with its own margin.
             state = self.mask.sweep(self._rescaled(state))
             gap = self._gap(state)
             steps += 1
             if not np.isfinite(gap):
                 break
             # Far from the optimum the cost falls while the gap still jumps about; in
-            # very flat directions the gap falls while the cost can no longer tell.
+            # very flat directions the gap falls while the cost no longer changes.
             stuck = 0 if cheaper or gap < 0.7 * previous else stuck + 1
             if gap < best[0]:
                 best = (gap, state.h)
@@ -83,7 +83,7 @@ class _Search:
         direction = self._direction(state, gradient)
         slope, cost = float(gradient @ direction), self._cost(state)
         # The allowance is the rounding of the cost itself: near the optimum the full
-        # step is right although the cost can no longer tell.
+        # step is right although the cost no longer falls.
         allowance = 1e-14 * (abs(cost) + float(self.C.sum()))
         length = min(1.0, LONGEST / max(float(np.abs(direction).max()), 1e-300))
         for _ in range(40):
@@ -97,8 +97,8 @@ class _Search:
     def _direction(self, state: Sweep, gradient: Floats) -> Floats:
         """Newton's direction, damped towards a scaling sweep where it is too long.
 
-        Where one cell has all of a row's weight the cost is all but flat, and the
-        direction along it would leave the others no room to move.
+        Where one cell has all of a row's weight the cost is nearly flat, and the
+        direction along it is so long that the others could not move.
         """
         off = self.mask.laplacian(state.h)
         direction = np.zeros_like(state.h)

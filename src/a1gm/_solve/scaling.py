@@ -5,13 +5,18 @@ Both stop on the certificate, the largest relative mismatch of the margins.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._kernel import threads_for
 from a1gm._solve.factors import CoreSolution, relative_gap
-from a1gm._solve.mask import DENSE_SIDE, CoreMask, DiskMask, ReducedProblem
+from a1gm._solve.mask import DENSE_SIDE, CoreMask, DiskMask
 from a1gm._solve.newton import newton
+
+if TYPE_CHECKING:  # the compiled kernel's class answers the same
+    from a1gm._kernel.reference.reduced import Reduced
 
 __all__ = ["solve_core", "solve_disk_mask"]
 
@@ -28,14 +33,14 @@ _NOTHING = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0)
 
 
 def solve_core(
-    reduced: ReducedProblem, *, tol: float, max_iter: int, n_threads: int | None = None
+    reduced: Reduced, *, tol: float, max_iter: int, n_threads: int | None = None
 ) -> CoreSolution:
     """Find the factors of the core to within ``tol`` of its margins."""
     if reduced.core_shape[0] == 0:
         return _NOTHING
     C = reduced.core_col_sums
     start = np.maximum(C / C.max(), SMALLEST_START)
-    # Half of the budget at most: Newton must have its turn.
+    # At most half of the budget: the rest is for Newton.
     budget = max(1, max_iter // 2)
     patience = min(budget, _patience(reduced))
     threads = threads_for(reduced.n_listed, n_threads)
@@ -46,7 +51,7 @@ def solve_core(
     left = max_iter - found.n_iter
     if found.gap <= tol or left <= 0:
         return found
-    # Newton met the limits of rounding: sweeps mend each row with its own margin.
+    # Rounding has stopped Newton: sweeps correct each row with its own margin.
     w, h, sweeps, gap, _ = reduced.scale(found.h, tol, left, left)
     if not gap < found.gap:
         return found
@@ -54,7 +59,7 @@ def solve_core(
 
 
 def _newton(
-    reduced: ReducedProblem,
+    reduced: Reduced,
     w: Floats,
     h: Floats,
     gap: float,
@@ -72,7 +77,7 @@ def _newton(
     return CoreSolution(w, h, "newton", sweeps + steps, min(reached, gap))
 
 
-def _patience(reduced: ReducedProblem) -> int:
+def _patience(reduced: Reduced) -> int:
     """How many sweeps cost as much as Newton would."""
     small, large = sorted(reduced.core_shape)
     sweep = SECONDS_PER_LISTED_CELL * (2 * reduced.n_listed + 4 * (small + large))
@@ -104,6 +109,6 @@ def solve_disk_mask(mask: DiskMask, *, tol: float, max_iter: int) -> CoreSolutio
 
 
 def _is_slow(gap: float, rate: float, tol: float, n: int) -> bool:
-    """Whether scaling needs more sweeps than Newton is worth waiting for."""
+    """Whether scaling needs so many more sweeps that Newton is faster."""
     left = np.log(tol / gap) / np.log(rate) if rate < 1.0 else np.inf
     return bool(n + left > DISK_PATIENCE)

@@ -1,4 +1,4 @@
-"""The friendly layer: any table a user may hold becomes a checked `Source`.
+"""Any table that a user may have becomes a checked `Source`.
 
 anything ──► read_input ──► Source (arrays, frames)  ──► the kernel
                             SparseSource (SciPy)     ──► the kernel

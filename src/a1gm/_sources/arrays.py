@@ -42,10 +42,9 @@ def read_array(X: Any, name: str) -> Source:
 
 def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
     if isinstance(X, np.matrix):
-        msg = (
+        raise NotNumericError(
             f"{name} is an np.matrix, which is not supported; pass np.asarray({name})."
         )
-        raise NotNumericError(msg)
     if isinstance(X, np.ma.MaskedArray):
         mask = np.ma.getmask(X)
         return np.asarray(X.data), None if mask is np.ma.nomask else np.asarray(mask)
@@ -54,12 +53,13 @@ def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
     try:
         return np.asarray(X), None
     except ValueError as error:
-        msg = f"{name} cannot be read as a table: its rows have different lengths."
-        raise DimensionError(msg) from error
+        raise DimensionError(
+            f"{name} cannot be read as a table: its rows have different lengths."
+        ) from error
 
 
 def check_shape(X: AnyArray, name: str) -> None:
-    """Refuse what is not a table with at least one row and one column."""
+    """Raise unless X is a table with at least one row and one column."""
     if X.ndim == 0:
         kind = type(X.item()).__name__ if X.dtype.kind in "OUS" else str(X.dtype)
         msg = (
@@ -70,19 +70,17 @@ def check_shape(X: AnyArray, name: str) -> None:
             msg += " To fit a file use a1gm.fit_file(path)."
         raise DimensionError(msg)
     if X.ndim != 2:
-        msg = (
+        raise DimensionError(
             f"Expected 2D array, got {X.ndim}D array instead: {name} has shape "
             f"{X.shape}. Reshape your data using array.reshape(-1, 1) if it is a "
             "single column or array.reshape(1, -1) if it is a single row."
         )
-        raise DimensionError(msg)
     for axis, kind in enumerate(("sample", "feature")):
         if X.shape[axis] == 0:
-            msg = (
+            raise DimensionError(
                 f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum of 1 "
                 f"is required: {name} needs at least one row and one column."
             )
-            raise DimensionError(msg)
 
 
 def as_kernel_array(X: AnyArray, name: str) -> AnyArray:
@@ -138,9 +136,8 @@ def _float_of(
             why = f" ({error})"
     row, col = place
     column = col if col_names is None else repr(col_names[col])
-    msg = (
+    raise NotNumericError(
         f"{name}[{row}, {column}] = {value!r} is a {type(value).__name__}, not a "
         f"number{why}. Mark unknown cells as NaN or None, and convert the others to "
         "numbers."
     )
-    raise NotNumericError(msg)

@@ -1,4 +1,4 @@
-"""Bad cells and their words."""
+"""Bad cells, and the errors that name them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,18 @@ def check_faults(
     count, row, col, value = infinite
     if count:
         where = source.where(row, col, row_offset)
-        msg = (
+        raise InfiniteValuesError(
             f"Input {source.name} contains infinity: {where} = {value} ({count} in "
             "all). Entries must be finite; mark unknown ones as NaN."
         )
-        raise InfiniteValuesError(msg)
     count, row, col, value = negative
     if count and negatives != "allow":
         where = source.where(row, col, row_offset)
         advice = "" if negatives is None else ADVICE
-        msg = (
+        raise NegativeValuesError(
             f"Negative values in data: {where} = {value:g} ({count} in all). Entries "
             f"must be >= 0; mark unknown ones as NaN{advice}."
         )
-        raise NegativeValuesError(msg)
 
 
 def check_piece(

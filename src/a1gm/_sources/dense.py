@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
+from a1gm._sources.labels import text_of_label
 
 __all__ = ["Part", "Source", "name_cell"]
 
@@ -16,7 +17,7 @@ __all__ = ["Part", "Source", "name_cell"]
 # offset of its first bit, and the row sum that the columns count into.
 Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
 
-BLOCK_CELLS = 1 << 17  # cells per block of rows when the table is read again
+BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Source:
             yield start, self._with(parts, stop - start, names)
 
     def in_one_piece(self) -> Source:
-        """The same table with its pieces joined, at the price of a copy."""
+        """The same table with its pieces joined, which takes a copy."""
         if self.cut is None:
             return self
         return self._with(self.cut(0, self.n_rows), self.n_rows, self.row_labels)
@@ -63,13 +64,13 @@ class Source:
         )
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield the rows in blocks of float64 with NaN for the missing cells."""
+        """Yield the rows in pieces of float64, NaN for the missing cells."""
         step = max(1, BLOCK_CELLS // self.n_cols)
         for first, piece in self.pieces():
             for start in range(0, piece.n_rows, step):
                 stop = min(start + step, piece.n_rows)
-                block = read_parts(piece.parts, start, stop)
-                yield slice(first + start, first + stop), block
+                rows = slice(first + start, first + stop)
+                yield rows, read_parts(piece.parts, start, stop)
 
     def rows(self, rows: slice) -> Floats:
         """Read some rows as float64 with NaN for the missing cells."""
@@ -98,13 +99,9 @@ def name_cell(
     name: str = "X",
 ) -> str:
     """Name a cell by its labels, or by its place in the whole table."""
-    i = row + row_offset if row_labels is None else _text(row_labels[row])
-    j = col if col_labels is None else _text(col_labels[col])
+    i = row + row_offset if row_labels is None else text_of_label(row_labels[row])
+    j = col if col_labels is None else text_of_label(col_labels[col])
     return f"{name}[{i}, {j}]"
-
-
-def _text(label: Any) -> str:
-    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def read_parts(parts: list[Part], start: int, stop: int) -> Floats:

@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._sources.arrays import KERNEL_DTYPES, check_shape, objects_to_floats
+from a1gm._sources.arrays import (
+    KERNEL_DTYPES,
+    check_shape,
+    objects_to_floats,
+    read_array,
+)
 from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
 from a1gm._sources.dense import Part, Source
 from a1gm.exceptions import LabelError, NotNumericError
@@ -25,8 +30,6 @@ def read_frame(X: Any, name: str) -> Source:
     """Read a frame, or what its library holds instead of one."""
     frame = open_frame(X, name)
     if frame is None:
-        from a1gm._sources.arrays import read_array
-
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
     check_columns(frame, name)
@@ -48,12 +51,11 @@ def open_frame(X: Any, name: str) -> Any:
         check_names(X, name)
         raise
     if isinstance(frame, nw.LazyFrame):
-        msg = (
+        raise NotNumericError(
             f"{name} is a lazy frame ({type(X).__module__}.{type(X).__name__}), which "
             f"is not loaded into memory silently. Pass {name}.collect(), or fit the "
             "file behind it with a1gm.fit_file, or a Dask frame with a1gm.distributed."
         )
-        raise NotNumericError(msg)
     if not isinstance(frame, nw.DataFrame):
         return None
     check_names(X, name)
@@ -61,7 +63,7 @@ def open_frame(X: Any, name: str) -> Any:
 
 
 def check_names(X: Any, name: str) -> None:
-    """Refuse repeated column names, and text mixed with other types."""
+    """Raise for repeated column names, and for text mixed with other types."""
     columns = getattr(X, "column_names", None)  # pyarrow
     if columns is None:
         columns = getattr(X, "columns", None)
@@ -72,21 +74,21 @@ def check_names(X: Any, name: str) -> None:
     repeated = [n for n in names if n in seen or seen.add(n)]  # type: ignore[func-returns-value]
     if repeated:
         shown = ", ".join(repr(n) for n in dict.fromkeys(repeated))
-        msg = f"{name} has repeated column names: {shown}. Give every column its own."
-        raise LabelError(msg)
+        raise LabelError(
+            f"{name} has repeated column names: {shown}. Give every column its own."
+        )
     kinds = sorted({type(n).__qualname__ for n in names})
     if len(kinds) > 1 and "str" in kinds:
         odd = [n for n in names if not isinstance(n, str)]
-        msg = (
+        raise LabelError(
             f"{name} has column names of mixed types {kinds}; not text: {odd[:10]}. "
             "Feature names are only supported if all input features have string names: "
             "convert them all, for example with X.columns = X.columns.astype(str)."
         )
-        raise LabelError(msg)
 
 
 def check_columns(frame: Any, name: str) -> None:
-    """Refuse columns that do not hold numbers, by name."""
+    """Raise for columns that do not hold numbers, and name them."""
     bad = [
         f"{column!r} ({dtype})"
         for column, dtype in frame.schema.items()
@@ -94,22 +96,21 @@ def check_columns(frame: Any, name: str) -> None:
     ]
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-        msg = (
+        raise NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
             "Convert or drop them; categories are not numbers, even when they look so."
         )
-        raise NotNumericError(msg)
 
 
 def _is_number(dtype: Any) -> bool:
     import narwhals as nw
 
-    # Object columns are read one by one, and refused cell by cell.
+    # Object columns are read cell by cell, and bad cells raise then.
     return bool(dtype.is_numeric() or dtype in (nw.Boolean, nw.Object))
 
 
 def _is_empty(series: Any, dtype: Any) -> bool:
-    """Tell a column of nulls without a type, which is for the fit to speak of."""
+    """Whether a column has only nulls and no type: the fit warns of it."""
     import narwhals as nw
 
     return bool(dtype == nw.Unknown and series.null_count() == len(series))

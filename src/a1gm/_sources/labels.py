@@ -2,38 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Ints
-from a1gm._base.words import counted, listed
+from a1gm._base.words import MOST_NAMED, counted, listed, named
 from a1gm.exceptions import LabelError, NoSuchCellError
 
-__all__ = ["check_same_labels", "find_places", "first_difference", "text_of_label"]
+__all__ = [
+    "Names",
+    "check_same_labels",
+    "find_places",
+    "first_difference",
+    "text_of_label",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What messages call rows, columns and cells: by labels, or by places from 0.
+
+    ``see`` tells where the cells are listed that cannot be known.
+    """
+
+    row_labels: Any = None
+    col_labels: Any = None
+    see: str = "see fit.undetermined"
+
+    def rows(self, places: Sequence[int], total: int) -> str:
+        """Name the first of some rows, with their noun; empty for none."""
+        names = [_name(self.row_labels, place) for place in places[:MOST_NAMED]]
+        return named("row", names, total)
+
+    def columns(self, places: Sequence[int], total: int) -> str:
+        """Name the first of some columns, with their noun; empty for none."""
+        names = [_name(self.col_labels, place) for place in places[:MOST_NAMED]]
+        return named("column", names, total)
+
+    def cell(self, row: int, col: int) -> str:
+        """Name a cell."""
+        return f"({_name(self.row_labels, row)}, {_name(self.col_labels, col)})"
+
+
+def _name(labels: Any, place: int) -> str:
+    return str(place) if labels is None else text_of_label(labels[place])
 
 
 def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -> None:
-    """Refuse names that are not those of the other table, place by place.
+    """Raise unless names are those of the other table, place by place.
 
     Parameters
     ----------
     side : {"row", "column"}
         What the names are of.
     labels, others : sequence or None
-        The names that were given, and the ones they must equal; None is no names.
+        The names that were given, and the ones they must equal; None without names.
     name, of : str
         What the message calls the owners of the two.
     """
     at = first_difference(labels, others)
     if at is not None:
-        msg = (
+        raise LabelError(
             f"The {side}s of {name} are not those of {of}: {side} {at} is "
             f"{text_of_label(labels[at])} in {name} and {text_of_label(others[at])} in "
             f"{of}. Put them in the same order, or pass an array without names."
         )
-        raise LabelError(msg)
 
 
 def first_difference(labels: Any, others: Any) -> int | None:
@@ -47,7 +84,7 @@ def first_difference(labels: Any, others: Any) -> int | None:
     if _only_count(some, rest) or _only_count(rest, some):
         return None
     for at, (label, other) in enumerate(zip(some, rest, strict=True)):
-        # A saved fit keeps the text of a name that is no number.
+        # A saved fit keeps names other than numbers as text.
         if label is other or str(label) == str(other):
             continue
         both_numbers = isinstance(label, Number) and isinstance(other, Number)
@@ -74,7 +111,7 @@ def find_places(side: str, given: Any, labels: Any, n: int) -> Ints:
     given : int, name, or array of these
         Whole numbers are places, from the end when negative; anything else is a name.
     labels : sequence or None
-        The names; None is no names.
+        The names; None if there are none.
     n : int
         How many rows or columns there are.
 
@@ -116,21 +153,19 @@ def _find_place(side: str, given: Any, labels: Any, n: int) -> int:
         return int(given) % n
     name = text_of_label(given)
     if labels is None:
-        msg = (
+        raise NoSuchCellError(
             f"There is no {side} {name}: the {side}s of this fit have no names. Give a "
             f"whole number from 0 to {n - 1}."
         )
-        raise NoSuchCellError(msg)
-    # A saved fit keeps the text of a name that is no number.
+    # A saved fit keeps names other than numbers as text.
     found = [k for k, label in enumerate(labels) if str(label) == str(given)]
     if len(found) != 1:
         what = f"{len(found):,} {side}s are" if found else f"No {side} is"
         which = f" ({listed(found)})" if found else ""
-        msg = (
+        raise NoSuchCellError(
             f"{what} called {name}{which}. Give a name that fit.{_ATTRIBUTE[side]} has "
             f"once, or a whole number from 0 to {n - 1}."
         )
-        raise NoSuchCellError(msg)
     return found[0]
 
 
@@ -138,11 +173,10 @@ _ATTRIBUTE = {"row": "row_labels", "column": "col_labels"}
 
 
 def _refuse_number(side: str, number: Any, n: int) -> None:
-    msg = (
+    raise NoSuchCellError(
         f"There is no {side} {int(number)}: the fit has {counted(n, side)}. Give a "
         f"whole number from 0 to {n - 1}, or from {-n} to -1 to count from the end."
     )
-    raise NoSuchCellError(msg)
 
 
 def text_of_label(label: Any) -> str:

@@ -1,4 +1,4 @@
-"""The one door: which kind of table was given."""
+"""Which kind of table was given: the one place that decides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FRAME_MODULES = frozenset(
 
 
 def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
-    """Turn what the user gave into a source, or say why it cannot be one.
+    """Turn what the user gave into a source; raise if it cannot be one.
 
     Parameters
     ----------
@@ -54,11 +54,10 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
         return read_sparse(X, absent, name)
     if absent is not None:
         check_absent(absent)
-        msg = (
+        raise ParameterError(
             f"absent={absent!r} is for SciPy sparse tables; {name} is dense. "
             "Leave it out."
         )
-        raise ParameterError(msg)
     if isinstance(X, np.ndarray | list | tuple):
         return read_array(X, name)
     module = type(X).__module__.partition(".")[0]
@@ -72,7 +71,7 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell a SciPy sparse table, without loading SciPy for it."""
+    """Whether X is a SciPy sparse table; SciPy is not loaded for this."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
 
@@ -88,23 +87,23 @@ def same_cells(one: AnySource, other: AnySource) -> bool:
         )
     if isinstance(one, Source) and isinstance(other, Source):
         return all(
-            np.array_equal(block, other.rows(rows), equal_nan=True)
-            for rows, block in one.blocks()
+            np.array_equal(piece, other.rows(rows), equal_nan=True)
+            for rows, piece in one.blocks()
         )
     return False
 
 
 def check_absent(absent: str | None) -> None:
-    """Refuse an option that does not say what an absent cell is."""
+    """Raise unless the option says what an absent cell is."""
     if absent not in (None, "missing", "zero"):
-        msg = f"absent must be one of ('missing', 'zero'), got {absent!r}."
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"absent must be one of ('missing', 'zero'), got {absent!r}."
+        )
 
 
 def _refuse_dask(X: Any, name: str) -> None:
-    msg = (
+    raise NotNumericError(
         f"{name} is a Dask {type(X).__name__}, which is not loaded into memory "
         "silently. Use a1gm.distributed to fit it where it is, or pass "
         f"{name}.compute() if it fits in memory."
     )
-    raise NotNumericError(msg)

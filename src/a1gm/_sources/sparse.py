@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from a1gm._sources.dense import name_cell
 from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
 
 __all__ = ["SparseSource", "lines_of_pairs", "read_sparse"]
+
+CELLS_AT_ONCE = 1 << 20  # of a sparse table that is read as a dense one
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,6 @@ class SparseSource:
         row = int(np.searchsorted(self.ptr, cell, side="right")) - 1
         return row, int(self.cols[cell])
 
-    def rows_of_cells(self, cells: slice) -> Ints:
-        """Row of some of the stored cells."""
-        return lines_of_pairs(self.ptr, cells)
-
     @property
     def missing(self) -> Bools:
         """Which stored cells are NaN."""
@@ -60,21 +59,19 @@ class SparseSource:
     def with_cells(self, chosen: Bools) -> SparseSource:
         """Some of the stored cells."""
         counts = np.bincount(self.lines[chosen], minlength=self.n_rows)
-        return self._with(
-            np.concatenate(([0], np.cumsum(counts))),
-            self.cols[chosen],
-            self.values[chosen],
+        ptr = np.concatenate(([0], np.cumsum(counts)))
+        return replace(
+            self, ptr=ptr, cols=self.cols[chosen], values=self.values[chosen]
         )
 
     def with_values(self, values: Floats) -> SparseSource:
         """The same stored cells with other values."""
-        return self._with(self.ptr, self.cols, values)
+        return replace(self, values=values)
 
     def values_at(self, other: SparseSource) -> Floats:
         """Values of the cells that another table stores; NaN where this has none."""
-        if np.array_equal(self.ptr, other.ptr) and np.array_equal(
-            self.cols, other.cols
-        ):
+        same_rows = np.array_equal(self.ptr, other.ptr)
+        if same_rows and np.array_equal(self.cols, other.cols):
             return self.values
         mine, theirs = (t.lines * t.n_cols + t.cols for t in (self, other))
         place = np.searchsorted(mine, theirs)
@@ -95,6 +92,13 @@ class SparseSource:
         out[within, self.cols[cells]] = self.values[cells]
         return out
 
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield the rows as dense tables, a bounded number of cells at a time."""
+        step = max(1, CELLS_AT_ONCE // self.n_cols)
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, min(start + step, self.n_rows))
+            yield rows, self.rows(rows)
+
     def scaled_rows(self, scale: Floats) -> SparseSource:
         """The table with each row multiplied by a number; rows times 0 are left out."""
         kept = np.flatnonzero(scale > 0.0)
@@ -107,16 +111,12 @@ class SparseSource:
         )
 
     def observed_as_ones(self) -> SparseSource:
-        """The same holes, with 1 in every stored cell that is not one."""
-        ones = np.where(self.missing, np.nan, 1.0)
-        return self.with_values(ones)
+        """The same holes, with 1 in every other stored cell."""
+        return self.with_values(np.where(self.missing, np.nan, 1.0))
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
         return name_cell(None, self.col_labels, row, col, row_offset, name=self.name)
-
-    def _with(self, ptr: Ints, cols: SmallInts, values: Floats) -> SparseSource:
-        return SparseSource(ptr, cols, values, self.n_rows, self.n_cols, self.absent)
 
 
 def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:
@@ -129,11 +129,10 @@ def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:
 def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseSource:
     """Read a sparse array or matrix; the input is never modified."""
     if absent not in ("missing", "zero"):
-        msg = (
+        raise ParameterError(
             f"{name} is sparse: say what its absent cells are, with absent='missing' "
             f"or absent='zero' (got absent={absent!r})."
         )
-        raise ParameterError(msg)
     _check_sparse(X, name)
     table = X.tocsr()
     if not table.has_canonical_format:
@@ -153,21 +152,20 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseSource:
 
 def _check_sparse(X: Any, name: str) -> None:
     if X.ndim != 2 or 0 in X.shape:
-        msg = (
+        raise DimensionError(
             f"Expected a 2D sparse table with at least one row and one column, but "
             f"{name} has shape {X.shape}: a minimum of 1 is required."
         )
-        raise DimensionError(msg)
     if X.shape[1] >= 2**31:
-        msg = f"{name} has {X.shape[1]} columns; at most 2**31 - 1 are supported."
-        raise DimensionError(msg)
+        raise DimensionError(
+            f"{name} has {X.shape[1]} columns; at most 2**31 - 1 are supported."
+        )
     if X.dtype.kind not in "fiub":
         hint = " Complex data not supported." if X.dtype.kind == "c" else ""
-        msg = (
+        raise NotNumericError(
             f"{name} is a sparse table of dtype {X.dtype}; real numbers are needed."
             f"{hint}"
         )
-        raise NotNumericError(msg)
 
 
 def _as_floats(data: AnyArray) -> AnyArray:

@@ -70,18 +70,16 @@ def _compute_on(client: Any, task: Any, worker_timeout: float) -> Any:
                     _give_up(future, worker_timeout)
         return future.result()
     except KilledWorker as error:
-        msg = (
+        raise ClusterError(
             f"The cluster gave up on a partition: {error} A worker that dies again and "
             "again usually runs out of memory; use smaller partitions "
             "(x.rechunk, ddf.repartition) or workers with more memory."
-        )
-        raise ClusterError(msg) from error
+        ) from error
     except (FutureCancelledError, OSError) as error:
-        msg = (
+        raise ClusterError(
             f"The connection to the cluster was lost during the fit ({error}). Nothing "
             "was changed; run it again when the cluster is back."
-        )
-        raise ClusterError(msg) from error
+        ) from error
     finally:
         future.release()
 
@@ -92,9 +90,8 @@ def _n_workers(client: Any) -> int:
 
 def _give_up(future: Any, worker_timeout: float) -> None:
     future.cancel()
-    msg = (
+    raise ClusterError(
         f"All workers of the cluster are gone, and none came back within "
         f"{worker_timeout:g} seconds. Start workers and run the fit again; raise "
         "worker_timeout if they need longer to start."
     )
-    raise ClusterError(msg)

@@ -8,64 +8,55 @@ import numpy as np
 
 from a1gm._base.optional import require
 from a1gm._base.words import counted
-from a1gm.exceptions import (
-    DimensionError,
-    LabelError,
-    NotNumericError,
-    ParameterError,
-)
+from a1gm.exceptions import DimensionError, LabelError, NotNumericError, ParameterError
 
 __all__ = ["check_collection", "is_array"]
 
 
 def is_array(collection: Any) -> bool:
-    """Tell an array from a frame."""
+    """Whether a collection is an array, not a frame."""
     # Asked of the class: a Delayed object has every attribute.
     return hasattr(type(collection), "chunks")
 
 
 def check_collection(collection: Any) -> None:
-    """Refuse what is no table of numbers, with the call that helps."""
+    """Raise unless it is a table of numbers; the message has the remedy."""
     dask = require("dask", "dask", "a1gm.distributed")
     if not dask.is_dask_collection(collection):
-        msg = (
+        raise ParameterError(
             f"a1gm.distributed.fit takes Dask arrays and frames, got "
             f"{type(collection).__name__}. Use a1gm.fit for a table in memory."
         )
-        raise ParameterError(msg)
     if is_array(collection):
         _check_array(collection)
     elif hasattr(type(collection), "columns") and collection.ndim == 2:
         _check_frame(collection)
     else:
-        msg = (
-            f"A Dask {type(collection).__name__} is no table; pass an array of two "
+        raise DimensionError(
+            f"A Dask {type(collection).__name__} is not a table; pass an array of two "
             "dimensions or a frame (bag.to_dataframe())."
         )
-        raise DimensionError(msg)
 
 
 def _check_array(x: Any) -> None:
     if x.ndim != 2:
-        msg = f"Expected 2D array, got {x.ndim}D array instead: shape {x.shape}."
-        raise DimensionError(msg)
+        raise DimensionError(
+            f"Expected 2D array, got {x.ndim}D array instead: shape {x.shape}."
+        )
     if x.dtype.kind not in "fiubO":
-        msg = (
+        raise NotNumericError(
             f"The array holds {x.dtype}, not numbers. Convert it with x.astype(float)."
         )
-        raise NotNumericError(msg)
     if x.numblocks[1] > 1:
-        msg = (
+        raise DimensionError(
             f"The array is cut into {x.numblocks[1]} pieces along its columns; a row "
             "must lie in one piece. Call x = x.rechunk({1: -1}) first."
         )
-        raise DimensionError(msg)
     if np.isnan(x.shape[1]) or x.shape[1] == 0:
-        msg = (
+        raise DimensionError(
             "The number of columns of the array is unknown or zero. Call "
             "x.compute_chunk_sizes() first."
         )
-        raise DimensionError(msg)
 
 
 def _check_frame(frame: Any) -> None:
@@ -74,8 +65,7 @@ def _check_frame(frame: Any) -> None:
     names = list(frame.columns)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
-        msg = f"Several columns are called {twice[0]!r}. Rename them first."
-        raise LabelError(msg)
+        raise LabelError(f"Several columns are called {twice[0]!r}. Rename them first.")
     bad = [
         (name, dtype)
         for name, dtype in zip(names, frame.dtypes, strict=True)
@@ -84,12 +74,10 @@ def _check_frame(frame: Any) -> None:
     if bad:
         name, dtype = bad[0]
         listed = [name for name, _ in bad]
-        msg = (
+        raise NotNumericError(
             f"Column {name!r} holds {dtype}, not numbers "
             f"({counted(len(bad), 'such column')}). Leave out such columns with "
             f"ddf.drop(columns={listed!r}), or convert them."
         )
-        raise NotNumericError(msg)
     if not names:
-        msg = "The frame has no columns."
-        raise DimensionError(msg)
+        raise DimensionError("The frame has no columns.")

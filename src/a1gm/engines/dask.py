@@ -45,11 +45,10 @@ def fit_collection(
     root = _merged(_counted(collection, negatives, max_bytes), max_bytes)
     table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
     if table.n_rows == 0:
-        msg = (
+        raise DimensionError(
             "Found a collection with 0 rows while a minimum of 1 is required: every "
             "partition is empty."
         )
-        raise DimensionError(msg)
 
     engine = DaskEngine(collection)
 
@@ -58,13 +57,7 @@ def fit_collection(
         engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
         signed = negatives == "allow"
         rule = NewRows(solved.factors.col_factor, graph_of(solved), signed)
-        return CollectionRows(
-            gone.n_rows,
-            gone.counts,
-            gone.zero_counts,
-            collection=collection,
-            rule=rule,
-        )
+        return CollectionRows(**vars(gone), collection=collection, rule=rule)
 
     return table.solve_as(rows, engine=engine, **options)
 
@@ -108,12 +101,9 @@ class DaskEngine:
     def factors(self, collection: Any, rule: Any) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index."""
         if is_array(collection):
+            meta = np.zeros(0)
             return collection.map_blocks(
-                partition_factors,
-                rule,
-                drop_axis=1,
-                dtype=np.float64,
-                meta=np.zeros(0),
+                partition_factors, rule, drop_axis=1, dtype=meta.dtype, meta=meta
             )
         return collection.map_partitions(
             series_of_factors, rule, meta=("row_factor", "f8")

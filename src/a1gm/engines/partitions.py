@@ -27,11 +27,7 @@ __all__ = [
 
 
 def count_partition(
-    piece: Any,
-    number: int,
-    first_row: int | None,
-    negatives: Negatives,
-    max_bytes: int,
+    piece: Any, number: int, first_row: int | None, negatives: Negatives, max_bytes: int
 ) -> bytes:
     """Count a partition under its number, so that a second count changes nothing.
 

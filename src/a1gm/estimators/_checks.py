@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from a1gm._base.types import Absent, Floats
+from a1gm._observe.weights import check_weights
 from a1gm._result.fit import Voice
 from a1gm._sources.read import AnySource, is_sparse, read_input
 from a1gm._sources.sparse import SparseSource
@@ -71,7 +72,7 @@ def read_features(
 
 
 def check_same_features(estimator: BaseEstimator, X: Any) -> None:
-    """Refuse other columns than those of ``fit``, in scikit-learn's words."""
+    """Raise for other columns than those of ``fit``, in scikit-learn's words."""
     validate_data(estimator, X, reset=False, skip_check_array=True)
 
 
@@ -85,34 +86,27 @@ def output_dtype(X: Any, source: AnySource) -> Any:
     return np.float32 if is_single else np.float64
 
 
-def read_sample_weight(sample_weight: Any, n_rows: int) -> Floats:
-    """Check that there is one non-negative finite weight per row."""
+def read_sample_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Check that there is one non-negative finite weight per row; None for none."""
+    if sample_weight is None:
+        return None
     try:
         s = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        msg = f"sample_weight cannot be read as numbers: {error}."
-        raise WeightsError(msg) from error
+        raise WeightsError(
+            f"sample_weight cannot be read as numbers: {error}."
+        ) from error
     if s.ndim == 0:
         s = np.full(n_rows, float(s))
     if s.ndim != 1:
-        msg = f"Sample weights must be 1D array or scalar, got shape {s.shape}."
-        raise WeightsError(msg)
+        raise WeightsError(
+            f"Sample weights must be 1D array or scalar, got shape {s.shape}."
+        )
     if len(s) != n_rows:
-        msg = f"sample_weight has {len(s)} entries, but X has {n_rows} rows."
-        raise WeightsError(msg)
-    for what, bad in (
-        ("NaN", np.isnan(s)),
-        ("infinite", np.isinf(s)),
-        ("negative", s < 0.0),
-    ):
-        if bad.any():
-            at = int(bad.argmax())
-            msg = (
-                f"sample_weight[{at}] = {s[at]} is {what} ({int(bad.sum())} in all). "
-                "Weights must be finite and >= 0; 0 leaves a row out."
-            )
-            raise WeightsError(msg)
+        raise WeightsError(
+            f"sample_weight has {len(s)} entries, but X has {n_rows} rows."
+        )
+    check_weights(s, lambda at: f"sample_weight[{at}]", "0 leaves a row out")
     if not s.any():
-        msg = "All sample weights are zero: no row is left to fit."
-        raise WeightsError(msg)
+        raise WeightsError("All sample weights are zero: no row is left to fit.")
     return s

@@ -17,16 +17,15 @@ __all__ = ["check_fallback", "fallback_values"]
 
 
 def check_fallback(fallback: Any) -> None:
-    """Refuse anything but None, "column" and numbers that a table may hold."""
+    """Raise for all but None, "column" and numbers that a table may hold."""
     if fallback is None or (isinstance(fallback, str) and fallback == "column"):
         return
     is_number = isinstance(fallback, Real) and not isinstance(fallback, bool | np.bool)
     if not is_number or not 0.0 <= float(fallback) < math.inf:
-        msg = (
+        raise ParameterError(
             'fallback must be None, "column" or a finite number >= 0, got '
             f"{fallback!r}."
         )
-        raise ParameterError(msg)
 
 
 def fallback_values(

@@ -156,7 +156,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source, features = read_features(self, X, "zero")
         source = mark_missing(source, self.missing_values)
         seen = observe(source)
-        # Rows without any cell, and blocks, are for transform to speak of.
+        # transform warns of rows without any cell, and of blocks.
         fit = fit_observation(
             seen,
             source,
@@ -275,12 +275,11 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if not self.add_indicator:
-            msg = (
+            raise ParameterError(
                 "'inverse_transform' works only when RankOneImputer is instantiated "
                 f"with 'add_indicator=True'. Got 'add_indicator={self.add_indicator}' "
                 "instead."
             )
-            raise ParameterError(msg)
         X = np.asarray(X)
         n_filled = int(self._kept.sum())
         out: AnyArray = np.zeros((len(X), self.n_features_in_), X.dtype)
@@ -334,8 +333,8 @@ def _holes(source: AnySource) -> Any:
         cells = (np.ones(len(at), bool), (line, source.cols[at]))
         return coo_array(cells, shape=shape).tocsc()
     holes = np.zeros(shape, bool)
-    for rows, block in source.blocks():
-        holes[rows] = np.isnan(block)
+    for rows, piece in source.blocks():
+        holes[rows] = np.isnan(piece)
     return holes
 
 
@@ -343,7 +342,7 @@ def _holes_of(source: AnySource, chosen: Bools) -> int:
     """Missing cells in some columns."""
     if isinstance(source, SparseSource):
         return int(chosen[source.cols[source.missing]].sum())
-    return sum(int(np.isnan(block[:, chosen]).sum()) for _, block in source.blocks())
+    return sum(int(np.isnan(piece[:, chosen]).sum()) for _, piece in source.blocks())
 
 
 def _beside(filled: Any, mask: Any) -> Any:

@@ -23,21 +23,19 @@ def is_nan_like(marker: Any) -> bool:
 
 
 def check_marker(marker: Any, X: Any) -> None:
-    """Refuse markers that are not numbers, and 0 where zeros are not stored."""
+    """Raise for markers that are not numbers, and 0 where zeros are not stored."""
     if is_nan_like(marker):
         return
     if isinstance(marker, str | bytes) or not np.isscalar(marker):
-        msg = (
+        raise ParameterError(
             f"missing_values={marker!r} is not a number, and the table holds numbers "
             "only. Use NaN, None, pd.NA or a number."
         )
-        raise ParameterError(msg)
     if is_sparse(X) and marker == 0:
-        msg = (
+        raise ParameterError(
             "Imputation not possible when missing_values == 0 and input is sparse. "
             "Provide a dense array instead."
         )
-        raise ParameterError(msg)
 
 
 def mark_missing(source: AnySource, marker: Any) -> AnySource:
@@ -49,8 +47,8 @@ def mark_missing(source: AnySource, marker: Any) -> AnySource:
         _refuse_nan(bool(source.missing.any()), marker)
         values = np.where(source.values == value, np.nan, source.values)
         return replace(source, values=values)
-    for _, block in source.blocks():
-        _refuse_nan(bool(np.isnan(block).any()), marker)
+    for _, piece in source.blocks():
+        _refuse_nan(bool(np.isnan(piece).any()), marker)
     if source.cut is None:
         return replace(source, parts=[_masked(part, value) for part in source.parts])
     cut = source.cut
@@ -67,8 +65,7 @@ def _masked(part: Part, value: float) -> Part:
 
 def _refuse_nan(has_nan: bool, marker: Any) -> None:
     if has_nan:
-        msg = (
+        raise DataError(
             f"Input X contains NaN, but missing_values={marker!r}. Use NaN as the "
             f"marker, after replacing {marker!r} by it."
         )
-        raise DataError(msg)

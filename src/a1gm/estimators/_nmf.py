@@ -6,18 +6,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
-from a1gm._base.types import Absent, AnyArray, Floats, Negatives, Solver
-from a1gm._base.warn import warn_user
+from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._observe.observe import check_row_sums, observe
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fit import RankOneFit, rule_of
@@ -26,18 +20,18 @@ from a1gm._sources.sparse import SparseSource
 from a1gm.estimators._checks import (
     VOICE,
     check_same_features,
-    output_dtype,
     read_features,
     read_sample_weight,
     read_table,
 )
+from a1gm.estimators._transformer import RowFactors
 from a1gm.estimators._weighted import collect_rows, weighted_rows
-from a1gm.exceptions import DimensionError, EmptyLineWarning
+from a1gm.exceptions import DimensionError
 
 __all__ = ["RankOneNMF"]
 
 
-class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RankOneNMF(RowFactors):
     """Rank-1 non-negative matrix factorisation of a table with missing cells.
 
     Finds the global optimum of the Kullback-Leibler divergence on the observed cells,
@@ -145,14 +139,11 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         self._validate_params()
         source, features = read_features(self, X, self.absent)
-        s = None
-        if sample_weight is not None:
-            s = read_sample_weight(sample_weight, source.n_rows)
+        s = read_sample_weight(sample_weight, source.n_rows)
         fit = self._fit_rows(source, s)
         # State is set only now: a fit that failed has changed nothing.
         self._fit, self._table, self._seen = fit, None, (source, s)
         self._error = None
-        self._n_features_out = 1
         features.set_on(self)
         return self
 
@@ -197,9 +188,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         else:
             check_same_features(self, X)
             source, features = read_table(X, self.absent), None
-        s = None
-        if sample_weight is not None:
-            s = read_sample_weight(sample_weight, source.n_rows)
+        s = read_sample_weight(sample_weight, source.n_rows)
         fresh = collect_rows(
             source,
             s,
@@ -210,7 +199,6 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         self._table = fresh if table is None else table.merge(fresh)
         self._fit, self._seen, self._error = None, None, None
-        self._n_features_out = 1
         if features is not None:
             features.set_on(self)
         return self
@@ -232,11 +220,7 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         source = read_table(X, self.absent)
         check_same_features(self, X)
-        placed = rule_of(self._solution()).place(source)
-        text = placed.unplaced()
-        if text:
-            warn_user(text, EmptyLineWarning)
-        return placed.factors.astype(output_dtype(X, source), copy=False)[:, None]
+        return self._factors_of(rule_of(self._solution()).place(source), X, source)
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Rank-1 table of given row factors.
@@ -255,8 +239,9 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X, ensure_all_finite="allow-nan", dtype=[np.float64, np.float32]
         )
         if X.shape[1] != 1:
-            msg = f"X has {X.shape[1]} columns; row factors are a single column."
-            raise DimensionError(msg)
+            raise DimensionError(
+                f"X has {X.shape[1]} columns; row factors are a single column."
+            )
         table: AnyArray = X * self.components_.astype(X.dtype)
         return table
 
@@ -276,31 +261,6 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._solution().col_factor
 
     @property
-    def components_(self) -> Floats:
-        """Column factors, as scikit-learn keeps them."""
-        return self._solution().col_factor[None, :]
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations, at least 1."""
-        return max(1, self._solution().n_iter)
-
-    @property
-    def certificate_(self) -> float:
-        """Largest relative mismatch of the margins."""
-        return self._solution().certificate
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the certificate is within ``tol``."""
-        return self._solution().converged
-
-    @property
-    def solver_(self) -> Solver:
-        """How it was solved."""
-        return self._solution().solver
-
-    @property
     def reconstruction_err_(self) -> float:
         """Divergence on the observed cells, each row times its weight."""
         fit = self._solution()
@@ -318,19 +278,13 @@ class RankOneNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return divergence_of_rows(rule_of(fit), source, V)
 
     # ------------------------------------------------------------- scikit-learn's hooks
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = True  # margins must be, whatever the cells
         tags.input_tags.sparse = self.absent is not None
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data behind: only the divergence travels."""
+        """Pickle the estimator without the data, but with their divergence."""
         state: dict[str, Any] = dict(super().__getstate__())
         if state.get("_seen") is not None:
             state["_error"] = self.reconstruction_err_

@@ -6,25 +6,19 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from a1gm._base.types import AnyArray, Floats, Solver
-from a1gm._base.warn import warn_user
+from a1gm._base.types import AnyArray, Floats
 from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
 from a1gm.estimators._checks import (
     EstimatorConvergenceWarning,
     Features,
     check_same_features,
-    output_dtype,
 )
-from a1gm.exceptions import DimensionError, EmptyLineWarning, ParameterError
+from a1gm.estimators._transformer import RowFactors
+from a1gm.exceptions import DimensionError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
 from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit
@@ -33,7 +27,7 @@ from a1gm.nmmf.shared_fit import fitted_table, place_new_rows
 __all__ = ["RankOneNMMF"]
 
 
-class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RankOneNMMF(RowFactors):
     """Rank-1 factorisation of a table together with tables that share its factors.
 
     ``X ≈ w⊗h``, ``Y ≈ a⊗h`` and ``Z ≈ w⊗b``, the global optimum of the weighted
@@ -208,10 +202,7 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         source = read_table(X, "X")
         check_same_features(self, X)
         placed = place_new_rows(self._fit, source, self._read_z(Z, source))
-        text = placed.unplaced()
-        if text:
-            warn_user(text, EmptyLineWarning)
-        return placed.factors.astype(output_dtype(X, source), copy=False)[:, None]
+        return self._factors_of(placed, X, source)
 
     def _read_z(self, Z: Any, x: Source) -> Source | None:
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
@@ -221,15 +212,15 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if fitted is None:
             if source is None:  # no columns here, and none in fit
                 return None
-            msg = "Z was not given to fit: its columns have no factors. Leave it out."
-            raise ParameterError(msg)
+            raise ParameterError(
+                "Z was not given to fit: its columns have no factors. Leave it out."
+            )
         n_cols, expected = 0 if source is None else source.n_cols, len(self._fit.b)
         if source is None or n_cols != expected:
-            msg = (
+            raise DimensionError(
                 f"Z has {n_cols} columns, but {expected} are expected: those that it "
                 "had in fit, in the same order."
             )
-            raise DimensionError(msg)
         names, known = source.col_labels, fitted.source.col_labels
         check_same_labels("column", names, known, "Z", "the fit")
         check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
@@ -251,11 +242,6 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._solution().h
 
     @property
-    def components_(self) -> Floats:
-        """Column factors, as scikit-learn keeps them."""
-        return self._solution().h[None, :]
-
-    @property
     def a_(self) -> Floats:
         """Factors of the rows of Y."""
         return self._solution().a
@@ -270,44 +256,9 @@ class RankOneNMMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The weighted divergence on the observed cells of all tables."""
         return self._solution().divergence
 
-    @property
-    def certificate_(self) -> float:
-        """Largest relative mismatch of the margins."""
-        return self._solution().certificate
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the certificate is within ``tol``."""
-        return self._solution().converged
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations, at least 1."""
-        return max(1, self._solution().n_iter)
-
-    @property
-    def solver_(self) -> Solver:
-        """How it was solved."""
-        return self._solution().solver
-
-    # ------------------------------------------------------------- scikit-learn's hooks
-    @property
-    def _n_features_out(self) -> int:
-        return 1
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 def _refuse_table_as_target(y: Any, X: Any) -> None:
-    """Refuse a table in the place of y, where it would be ignored without a word.
+    """Raise for a table in the place of y, where it would be ignored silently.
 
     A pipeline may hand over targets of several columns: these have the rows of X.
     """
@@ -316,16 +267,15 @@ def _refuse_table_as_target(y: Any, X: Any) -> None:
         return
     has_columns_of_x = shape[1] == of_x[1] > 1
     if shape[0] != of_x[0] or has_columns_of_x:
-        msg = (
+        raise ParameterError(
             f"y is a table of shape {shape}, but the second argument of fit is the "
             "place of a target, which is ignored. Pass tables that share factors with "
             "X by name, as in fit(X, Y=...) or fit(X, Z=...)."
         )
-        raise ParameterError(msg)
 
 
 def _shape_of(table: Any) -> tuple[int, int] | None:
-    """Rows and columns; None for what is no table."""
+    """Rows and columns; None if it is not a table."""
     shape = getattr(table, "shape", None)
     if isinstance(table, list | tuple):
         try:

@@ -6,10 +6,7 @@ column factors as if each row were multiplied by its weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Floats, Negatives
@@ -19,8 +16,6 @@ from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 
 __all__ = ["collect_rows", "weighted_rows"]
-
-BLOCK_CELLS = 1 << 20
 
 
 def collect_rows(
@@ -41,7 +36,7 @@ def collect_rows(
     )
     if sample_weight is None and not isinstance(source, SparseSource):
         return table.add_source(source, (call, 0), row_offset)
-    for k, (rows, piece) in enumerate(_row_pieces(source)):
+    for k, (rows, piece) in enumerate(source.blocks()):
         check_piece(source, piece, rows.start, negatives, row_offset)
         kept = piece
         if sample_weight is not None:
@@ -62,13 +57,3 @@ def weighted_rows(
     assert isinstance(source, SparseSource)
     check_stored_cells(source, negatives)  # it names the cells as they are
     return source.scaled_rows(sample_weight)
-
-
-def _row_pieces(source: AnySource) -> Iterator[tuple[slice, Floats]]:
-    if not isinstance(source, SparseSource):
-        yield from source.blocks()
-        return
-    step = max(1, BLOCK_CELLS // source.n_cols)
-    for start in range(0, source.n_rows, step):
-        rows = slice(start, min(start + step, source.n_rows))
-        yield rows, np.asarray(source.rows(rows))

@@ -13,9 +13,13 @@ from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._observe.observation import Observation
-from a1gm._result.announce import tell_undetermined
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
-from a1gm._result.messages import text_of_gap, text_of_unknown_cells, text_of_zeros
+from a1gm._result.messages import (
+    tell_undetermined,
+    text_of_gap,
+    text_of_unknown_cells,
+    text_of_zeros,
+)
 from a1gm._result.new_rows import Placed
 from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words

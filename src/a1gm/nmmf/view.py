@@ -19,7 +19,6 @@ import numpy as np
 from a1gm._base.bits import pack_bits
 from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
 from a1gm._observe.statistics import PatternStatistics, Statistics
-from a1gm._result.announce import tell_undetermined, text_of_left
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.fates import (
     EMPTY,
@@ -31,6 +30,7 @@ from a1gm._result.fates import (
     UndeterminedCells,
 )
 from a1gm._result.fill import fill_table
+from a1gm._result.messages import tell_undetermined, text_of_left
 from a1gm._result.rows import HeldRows
 from a1gm._sources import Source, same_cells
 from a1gm._sources.labels import check_same_labels
