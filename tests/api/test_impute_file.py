@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -143,8 +144,9 @@ def test_unknown_cells_stay_missing_and_are_counted(tmp_path: Path, way: str) ->
     with pytest.warns(UndeterminedWarning, match="2 blocks"):
         fit = a1gm.fit_file(path)
     assert fit.fate(0, 2) == "undetermined"
-    with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
+    with pytest.warns(UndeterminedWarning, match="2 blocks.*4 missing cells") as said:
         a1gm.impute_file(path, tmp_path / "o.parquet")
+    assert len(said) == 1
     assert read_table(tmp_path / "o.parquet")["c2"].null_count == 2
     a1gm.impute_file(path, tmp_path / "q.parquet", fit=fit)  # the fit has warned of it
     with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
@@ -152,7 +154,7 @@ def test_unknown_cells_stay_missing_and_are_counted(tmp_path: Path, way: str) ->
     other = write(X, tmp_path / "other.parquet")
     with pytest.warns(UndeterminedWarning, match="4 missing cells stay missing"):
         a1gm.impute_file(other, tmp_path / "s.parquet", fit=fit)
-    with pytest.raises(UndeterminedError, match="4 missing"):
+    with pytest.raises(UndeterminedError, match="2 blocks.*4 missing"):
         a1gm.impute_file(path, tmp_path / "p.parquet", on_undetermined="raise")
     assert not (tmp_path / "p.parquet").exists()
 
@@ -280,3 +282,28 @@ def test_numbers_kept_between_the_passes_change_nothing(
     assert filled["note"].to_pylist()[-1] == "late"
     got = np.column_stack([filled[f"c{j}"].to_numpy() for j in range(4)])
     np.testing.assert_allclose(got, a1gm.fit(X).impute(X), rtol=1e-9)
+
+
+def test_nullable_integers_of_parquet_come_back_to_pandas(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [2, 1, 5], "b": [4, None, 7]}, dtype="Int64")
+    frame.to_parquet(tmp_path / "t.parquet")
+    a1gm.impute_file(tmp_path / "t.parquet", tmp_path / "o.parquet")
+    found = pd.read_parquet(tmp_path / "o.parquet")
+    np.testing.assert_allclose(found["b"], a1gm.impute(frame)["b"].astype(float))
+    assert found["a"].dtype == "Int64"
+
+
+def test_a_signed_fit_fills_files_with_negative_cells(tmp_path: Path) -> None:
+    X = np.array([[100.0, 50.0, 8.0], [110.0, -4.0, np.nan], [120.0, np.nan, np.nan]])
+    fit = a1gm.fit(pd.DataFrame(X, columns=list("abc")), negatives="allow")
+    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
+    a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", fit=fit)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "o.csv"), fit.impute(X))
+
+
+def test_rows_of_files_have_the_names_that_id_gives(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("shop,a,b\nx,0,5\ny,5,\n")
+    fit = a1gm.fit_file(tmp_path / "t.csv", id=["shop"], on_undetermined="ignore")
+    assert fit.row_labels == ["x", "y"]
+    assert fit.fate("y", "b") == "unbounded"
+    assert list(fit.to_frames("pandas").rows.index) == ["x", "y"]

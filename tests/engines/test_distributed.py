@@ -64,6 +64,17 @@ def test_arrays(rows: int) -> None:
     assert "400 x 6" in repr(fit)
 
 
+def test_what_cannot_be_told_of_a_lazy_collection() -> None:
+    X = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    lazy = da.from_array(X, chunks=(1, 2))
+    with pytest.warns(UndeterminedWarning, match="rows were not kept") as said:
+        fit = a1gm.distributed.fit(lazy)
+    assert "fit.undetermined" not in str(said[0].message)
+    with pytest.raises(ParameterError, match=r"fit\.n_undetermined"):
+        fit.impute(lazy, on_undetermined="raise")
+    assert fit.col_block.tolist() == [0, 1]
+
+
 def test_collections_of_other_columns_are_refused() -> None:
     fit = a1gm.distributed.fit(dd.from_pandas(make_frame(), npartitions=2))
     other = make_frame().rename(columns={"whole": "other"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import assume, given
 from support.tables import tables
 
@@ -176,3 +177,17 @@ def test_negative_cells_tie_rows_to_columns(X):
     fit = a1gm.fit(X, negatives="allow")
     filled, hole = rule_of(fit).filled(X), np.isnan(X)
     np.testing.assert_allclose(filled[hole], fit.reconstruct()[hole])
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_a_stored_row_of_nothing_has_no_factor():
+    # With absent zeros every row observes all but its stored holes; this one nothing.
+    S = sp.csr_array(np.array([[1.0, 0.0], [nan, nan]]))
+    fit = a1gm.fit(S, absent="zero")
+    np.testing.assert_array_equal(fit.row_factor, [1.0, nan])
+    np.testing.assert_array_equal(fit.transform(S), [1.0, nan])
+
+
+def test_a_fit_that_may_see_negatives_takes_them_in_new_rows():
+    fit = a1gm.fit(np.ones((2, 2)), negatives="allow")
+    np.testing.assert_allclose(fit.impute([[-1.0, 4.0]]), [[-1.0, 4.0]])

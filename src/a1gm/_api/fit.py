@@ -140,6 +140,7 @@ def fit(
         seen,
         source,
         V,
+        takes_negatives=negatives == "allow",
         on_undetermined=on_undetermined,
         tol=tol,
         max_iter=max_iter,
@@ -153,6 +154,7 @@ def fit_observation(
     V: Any = None,
     *,
     col_labels: Any = None,
+    takes_negatives: bool = False,
     on_undetermined: OnUndetermined = "warn",
     tol: float = DEFAULT_TOL,
     max_iter: int = DEFAULT_MAX_ITER,
@@ -177,6 +179,7 @@ def fit_observation(
         backend=getattr(source, "backend", None),
         exponent=seen.exponent,
         is_signed=seen.n_negative > 0,
+        takes_negatives=takes_negatives,
         is_weighted=V is not None,
     )
     return RankOneFit(
@@ -223,6 +226,7 @@ def fit_gathered(
         col_labels=col_labels,
         exponent=gathered.exponent,
         is_signed=gathered.n_negative > 0,
+        takes_negatives=gathered.negatives == "allow",
     )
     patterns = gathered.patterns()
     if patterns is None:

@@ -107,12 +107,14 @@ def impute_file(
     how = on_undetermined
     if fit is None:
         files = TableFiles(paths, reading, are_read_twice=True)
-        fit = fit_files(files, fitting, on_undetermined="ignore")
+        how = how or "warn"
+        fit = fit_files(files, fitting, on_undetermined=how)
+        how = "raise" if how == "raise" else "ignore"  # the fit has warned
     else:
         files = _open_for(fit, paths, reading)
         is_own = files is files_of(fit)
         if not is_own:
-            read_new_rows(files, fitting)
+            read_new_rows(files, fitting, rule_of(fit))
         # The fit has already warned of its own files.
         said = what_was_told(fit)
         how = how or ("ignore" if is_own and said == "warn" else said)
@@ -121,7 +123,7 @@ def impute_file(
         fit,
         mark,
         overwrite,
-        how or "warn",
+        how,
         fitting.progress,
         takes_negatives=fitting.negatives == "allow",
     ).write(dst)
@@ -183,11 +185,11 @@ def files_for(
     return files.choosing(whose=whose, columns=columns, exclude=())
 
 
-def read_new_rows(files: TableFiles, options: FitOptions) -> None:
+def read_new_rows(files: TableFiles, options: FitOptions, rule: NewRows) -> None:
     """Check the cells of rows that were not fitted, and count their holes."""
     with closing(files.pieces(progress=options.progress)) as pieces:
         for _, piece in pieces:
-            piece.check_cells(options.negatives)
+            piece.check_cells("allow" if rule.has_negatives else options.negatives)
 
 
 @dataclass

@@ -295,7 +295,10 @@ class PatternTable:
             seen = Observation(
                 row_sums, lines, statistics, sums.exponent, self._n_negative
             )
-            return fit_observation(seen, col_labels=self._col_labels, **options)
+            takes = self.negatives == "allow"
+            return fit_observation(
+                seen, col_labels=self._col_labels, takes_negatives=takes, **options
+            )
         gone = GoneRows(self.n_rows, statistics.counts, sums.zero_counts.copy())
 
         def rows(solved: Solved) -> RowStore:
@@ -305,6 +308,7 @@ class PatternTable:
             col_labels=self._col_labels,
             exponent=sums.exponent,
             is_signed=self._n_negative > 0,
+            takes_negatives=self.negatives == "allow",
             engine=engine,
         )
         return fit_statistics(statistics, table, rows, **options)

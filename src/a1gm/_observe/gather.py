@@ -54,7 +54,7 @@ class Gatherer:
         self.n_cols = n_cols
         self.n_negative = 0
         self.n_threads = n_threads
-        self._negatives: Negatives = negatives
+        self.negatives: Negatives = negatives
         self._patterns = PatternSums(n_cols)
         self._lines = LineLog()
         self._masks: MaskLog | None = None
@@ -71,7 +71,7 @@ class Gatherer:
         seen = observe(
             source,
             n_threads=self.n_threads,
-            negatives=self._negatives,
+            negatives=self.negatives,
             keep_table=self._masks is None,
         )
         check_row_sums(seen, source.row_labels, self.n_rows)
@@ -113,7 +113,7 @@ class Gatherer:
         assert isinstance(table, PatternStatistics)
         fresh = self._patterns.count_new([key.tobytes() for key in table.keys])
         need = bytes_needed(len(self._patterns) + fresh, self.n_cols)
-        if self._negatives == "raise":
+        if self.negatives == "raise":
             return need <= TABLE_BYTES
         if need > SIGNED_BYTES:
             raise TableTooLargeError(

@@ -388,6 +388,15 @@ class Fates:
                     break
         return found[:most], n_empty
 
+    def col_blocks(self) -> SmallInts:
+        """Component of each column, numbered by lines where the rows are gone."""
+        label = self.graph.label
+        if self.lines is None:
+            return label
+        n_lines = self.lines.statistics.n_lines
+        component = self.lines.component(slice(0, n_lines))
+        return number_by_rows(np.maximum(component, -1), label, self.graph.n)[1]
+
     def row_blocks(self) -> tuple[SmallInts, SmallInts]:
         """Component of each row and column, rows of zeros each their own; -1 empty."""
         found, n = [], self.graph.n

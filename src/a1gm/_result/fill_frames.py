@@ -9,6 +9,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._sources import Source
+from a1gm._sources.arrow import with_floats
 from a1gm._sources.frames import open_frame
 
 __all__ = ["Values", "fill_frame", "filled_dtype"]
@@ -65,11 +66,15 @@ def _arrow_values(values: Floats, kind: Any) -> Any:
 
 
 def _fill_arrow(table: Any, filled: dict[int, Floats]) -> Any:
+    changed = []
     for j, values in filled.items():
         field = table.schema.field(j)
         array = _arrow_values(values, field.type)
         table = table.set_column(j, field.with_type(array.type), array)
-    return table
+        if array.type != field.type:
+            changed.append(field.name)
+    metadata = with_floats(table.schema.metadata, changed)
+    return table.replace_schema_metadata(metadata)
 
 
 def _fill_batch(batch: Any, filled: dict[int, Floats]) -> Any:

@@ -145,6 +145,11 @@ class RankOneFit(SolvedTable):
             )
         engine = self._table.engine_for(X, self.shape[1])
         if engine is not None:
+            if on_undetermined == "raise":
+                raise ParameterError(
+                    "A lazy collection is filled when it is computed, so it cannot be "
+                    'told now with on_undetermined="raise". Look at fit.n_undetermined.'
+                )
             return engine.fill(X, self._new_rows)
         source, V = self._table.read(X, weights, self.shape[1])
         filled = fill_table(X, source, self._new_rows.place(source, V).values)
@@ -222,7 +227,7 @@ class RankOneFit(SolvedTable):
             "on_undetermined": self._on_undetermined,
             "certificate": self.certificate,
             "divergence": self.divergence if self._is_held else math.nan,
-            "row_labels": self.row_labels,
+            "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,
             "totals": self._fates.totals,

@@ -170,7 +170,8 @@ def text_of_unknown(fates: Fates, n_blocks: int, names: Names) -> str:
         parts.append(text_of_zeros(totals.n_given_up, first))
     if n_unbounded or n_open:
         first = named(fates.first_unknown())
-        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, see=names.see))
+        see = names.see if fates.rows.is_kept else "their rows were not kept"
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, see=see))
     return " ".join(parts)
 
 

@@ -160,10 +160,13 @@ class _SeveralBlocksRows:
     @cached_property
     def factors(self) -> Floats:
         """Factor of each row; NaN where it has none, or several."""
-        g, rows = self._groups, self._row_of_key
+        g, rows, label = self._groups, self._row_of_key, self._rule.graph.label
         has_data = np.bincount(rows, g.sums != 0.0, minlength=self._n_rows) > 0
         touched = np.bincount(rows, g.is_touched, minlength=self._n_rows) > 0
-        known = ~has_data & (touched | g.else_zeros)
+        if g.else_zeros:  # then a row touches every component but those it misses
+            n_missed = np.bincount(rows, ~g.is_touched, minlength=self._n_rows)
+            touched = n_missed < len(np.unique(label[label >= 0]))
+        known = ~has_data & touched
         factors = np.where(known, 0.0, np.nan)
         own = np.flatnonzero(g.is_positive & (self._n_positive[rows] == 1))
         found = product(g.sums[own], over=g.reach[own], exponent=g.exponent)

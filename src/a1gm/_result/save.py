@@ -48,7 +48,10 @@ STATISTICS: dict[str, type[Statistics]] = {
 }
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 FACTORS = ("line_factor", "line_scale", "col_factor")
-PLAIN = ("absent", "backend", "exponent", "is_signed", "is_weighted")
+PLAIN = (
+    *("absent", "backend", "exponent"),
+    *("is_signed", "takes_negatives", "is_weighted"),
+)
 
 
 # ------------------------------------------------------------------------- writing
@@ -172,7 +175,7 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
     _need(table["backend"] in BACKENDS, "backend")
     exponent = table["exponent"]
     _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
-    for name in ("is_signed", "is_weighted"):
+    for name in ("is_signed", "takes_negatives", "is_weighted"):
         _need(isinstance(table[name], bool), name)
     state = {"tol": tol, "on_undetermined": how, "table": table}
     for name in ("certificate", "divergence"):

@@ -56,7 +56,7 @@ class SolvedTable:
         self._totals = totals
         self.tol = tol
         self.col_factor: Floats = solved.factors.col_factor
-        self.row_labels, self.col_labels = table.row_labels, table.col_labels
+        self.col_labels = table.col_labels
         if voice is not None:
             self._announce(voice)
 
@@ -75,6 +75,14 @@ class SolvedTable:
         text = text_of_unknown(self._fates, self.n_blocks, names)
         if text:
             tell_undetermined(text, self._on_undetermined)
+
+    @property
+    def row_labels(self) -> Any:
+        """The table's own row names, or None; those of files are read when asked."""
+        own = self._table.row_labels
+        if own is None:
+            own = getattr(self._table.source, "row_labels", None)
+        return own
 
     # ------------------------------------------------------------- the factors
     @property
@@ -154,7 +162,9 @@ class SolvedTable:
             graph = ColumnGraph.single(len(self.col_factor))
         else:
             graph = self._fates.graph
-        return NewRows(self.col_factor, graph, self._table.is_signed)
+        table = self._table
+        takes_negatives = table.is_signed or table.takes_negatives
+        return NewRows(self.col_factor, graph, takes_negatives)
 
     @cached_property
     def pattern(self) -> MissingPattern:
@@ -179,7 +189,7 @@ class SolvedTable:
     def col_block(self) -> SmallInts:
         """Component of each column, numbered as those of the rows."""
         if not self._rows.is_kept:
-            return self._fates.graph.label
+            return self._fates.col_blocks()
         return self._blocks[1]
 
     @cached_property

@@ -32,6 +32,7 @@ class Table:
     backend: str | None = None
     exponent: int = 0
     is_signed: bool = False  # it has negative cells
+    takes_negatives: bool = False
     is_weighted: bool = False
     engine: Any = None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray
 from a1gm._sources.dense import Part
 
-__all__ = ["arrow_part", "join_neighbours", "piece_steps"]
+__all__ = ["arrow_part", "join_neighbours", "piece_steps", "with_floats"]
 
 MANY_COLUMNS = 2  # joining pays when this many columns lie side by side
 
@@ -106,3 +108,17 @@ def _matrix(first: AnyArray, n_cols: int, stride: int) -> Part:
         first, shape, (first.strides[0], stride), writeable=False
     )
     return (values, None, None, 0, 0)
+
+
+def with_floats(metadata: Any, names: Collection[str]) -> Any:
+    """Metadata of an Arrow table some of whose columns have become float64.
+
+    pandas notes its own types there and would cast the columns back to them.
+    """
+    if not metadata or b"pandas" not in metadata or not names:
+        return metadata
+    noted = json.loads(metadata[b"pandas"])
+    for column in noted.get("columns", ()):
+        if column.get("field_name") in names:
+            column["pandas_type"] = column["numpy_type"] = "float64"
+    return {**metadata, b"pandas": json.dumps(noted).encode()}

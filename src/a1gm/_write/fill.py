@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from a1gm._base.types import Bools, Floats
+from a1gm._sources.arrow import with_floats
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.piece import Piece
@@ -56,7 +57,11 @@ class Filler:
                 )
             kind = pa.string() if self.to_text else pa.bool_()
             fields.append(pa.field(name + _MARK, kind))
-        self.schema = pa.schema(fields, metadata=self.file.source.schema.metadata)
+        before = self.file.source.schema
+        pairs = zip(before, fields, strict=False)
+        changed = [old.name for old, new in pairs if old.type != new.type]
+        metadata = with_floats(before.metadata, changed)
+        self.schema = pa.schema(fields, metadata=metadata)
 
     @property
     def columns_filled(self) -> list[str]:

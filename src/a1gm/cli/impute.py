@@ -77,6 +77,7 @@ def _fitted(
     """Fit the table, or take a saved fit and read the table once."""
     from a1gm import load
     from a1gm._api.impute_file import files_for, read_new_rows
+    from a1gm._result.fit import rule_of
     from a1gm.cli.files import fit_options, fit_with_words, open_files, say_table
 
     files = open_files(file, common, are_read_twice=True)
@@ -85,7 +86,7 @@ def _fitted(
     fit = load(model)
     files = files_for(fit, files, whose=f"the model {model} has")
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
-        read_new_rows(files, fit_options(common, progress))
+        read_new_rows(files, fit_options(common, progress), rule_of(fit))
     say_table(files, common)
     return files, fit
 
