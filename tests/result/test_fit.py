@@ -414,3 +414,11 @@ def test_a_streamed_fit_without_rows_knows_whether_a_minimiser_exists():
         warnings.simplefilter("ignore")
         fit = table.solve()
     assert not fit.attained
+
+
+@pytest.mark.parametrize("X", [[[1.0, 2.0], [nan, nan]], [[1.0, nan], [2.0, nan]]])
+def test_rows_and_columns_of_nothing_are_raised_for_when_asked(X):
+    with pytest.raises(UndeterminedError, match="Nothing is observed in"):
+        a1gm.fit(np.array(X), on_undetermined="raise")
+    with pytest.raises(UndeterminedError, match="Nothing is observed in"):
+        a1gm.impute(np.array(X), on_undetermined="raise")

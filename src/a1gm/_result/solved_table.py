@@ -70,9 +70,11 @@ class SolvedTable:
         labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
         names = voice.names or Names(**labels)
         empty = text_of_empty(self._fates, self.col_factor, names)
-        if empty:
-            warn_user(empty, EmptyLineWarning)
         text = text_of_unknown(self._fates, self.n_blocks, names)
+        if empty and self._on_undetermined == "raise":
+            text = f"{empty} {text}".rstrip()
+        elif empty:
+            warn_user(empty, EmptyLineWarning)
         if text:
             tell_undetermined(text, self._on_undetermined)
 
