@@ -157,7 +157,7 @@ def at(where: Callable[[int], int], value: float) -> Callable[[np.ndarray], Any]
         try:
             with np.errstate(all="ignore"):
                 out.flat[where(a.size)] = value
-        except (OverflowError, ValueError):
+        except (OverflowError, ValueError, RuntimeError):  # RuntimeError: 33 dimensions
             return None
         return out
 
@@ -305,7 +305,7 @@ class Change(NamedTuple):
             return True
         try:
             changed = CHANGES[self.how](arrays[name])
-        except (IndexError, TypeError, ValueError):  # no change of such an array
+        except (IndexError, TypeError, ValueError, RuntimeError):  # no such change
             return False
         if changed is None:
             return False

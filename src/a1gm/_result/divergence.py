@@ -19,7 +19,7 @@ def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
     """Return x log(x / fitted) - x + fitted of each cell."""
     from scipy.special import kl_div
 
-    cells: Floats = kl_div(x, fitted)
+    cells: Floats = np.maximum(kl_div(x, fitted), 0.0)  # below by rounding only
     return cells
 
 
