@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
@@ -13,7 +14,7 @@ from a1gm._result.fit import rule_of
 from a1gm._result.new_rows import NewRows
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources import read_input
-from a1gm.exceptions import NotRepresentableError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 nan = np.nan
 BLOCKS = np.array([[1.0, 2, nan], [2, nan, nan], [nan, nan, 3], [nan, nan, nan]])
@@ -191,3 +192,72 @@ def test_a_stored_row_of_nothing_has_no_factor():
 def test_a_fit_that_may_see_negatives_takes_them_in_new_rows():
     fit = a1gm.fit(np.ones((2, 2)), negatives="allow")
     np.testing.assert_allclose(fit.impute([[-1.0, 4.0]]), [[-1.0, 4.0]])
+
+
+# ------------------------------------------------------------- seen by an attacker
+TWO = np.array(
+    [[1, 2, nan, nan], [2, nan, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, nan]]
+)
+TWO_FILLED = np.array(
+    [[1, 2, nan, nan], [2, 4, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, 2]]
+)
+quiet = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+
+
+@quiet
+def test_a_column_that_sums_to_zero_counts_in_the_sums_of_signed_rows():
+    X = np.array([[5, -1, 1], [2, 1, nan], [2, nan, 3]])
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
+    hole = np.isnan(X)
+    np.testing.assert_allclose(fit.impute(X)[hole], fit.reconstruct()[hole])
+
+
+@quiet
+def test_a_signed_row_that_sums_to_zero_has_factor_zero():
+    X = np.array(
+        [
+            *([5, -1, nan, nan], [2, 4, nan, nan], [-2, 2, nan, nan]),
+            *([nan, nan, 3, 1], [nan, nan, 1, nan]),
+        ]
+    )
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("scale", "weight"), [(1e200, 1e200), (1e-200, 1e-200), (1, 1e-320)]
+)
+def test_weights_of_any_size_place_rows(scale, weight):
+    V = np.full(TWO.shape, weight)
+    fit = a1gm.fit(TWO * scale, weights=V)
+    filled = fit.impute(TWO * scale) / scale
+    np.testing.assert_allclose(filled, TWO_FILLED, rtol=1e-12)
+    assert fit.divergence == pytest.approx(0.0, abs=1e-12 * scale)
+
+
+def test_only_ratios_of_the_weights_of_a_row_count():
+    fit = a1gm.fit(np.array([[1.0, 2, 3], [2, 4, 6]]), weights=np.full((2, 3), 2.0))
+    rows, V = [[1, nan, 1], [2, nan, 2]], [[1e-200] * 3, [1e200] * 3]
+    np.testing.assert_allclose(fit.transform(rows, weights=V), [3.0, 6.0])
+
+
+@quiet
+def test_huge_rows_beside_tiny_ones():
+    fit = a1gm.fit(TWO)
+    rows = np.array([[1e-300, nan, nan, nan], [1.7e308, 1.7e308, 1.7e308, nan]])
+    filled = fit.impute(rows)
+    assert filled[0, 1] == pytest.approx(2e-300, rel=1e-14)
+    assert filled[1, 3] == pytest.approx(1.7e308 / 3, rel=1e-14)
+    with pytest.raises(NotRepresentableError, match="above the largest float64"):
+        fit.impute([[1.5e308, nan, nan, nan]])
+
+
+def test_files_are_not_filled_without_the_weights_of_their_rows(tmp_path):
+    frame = pd.DataFrame([[1.0, 2.0], [2.0, nan]], columns=list("ab"))
+    fit = a1gm.fit(frame, weights=np.ones((2, 2)))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ParameterError, match="weighted cells"):
+        a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", fit=fit)
+    assert not (tmp_path / "o.csv").exists()

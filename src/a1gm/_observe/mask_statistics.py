@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.bits import bits_times, pack_bits, unpack_bits
 from a1gm._base.types import Bools, Floats, SmallInts, Words
 from a1gm._kernel import kernel
 from a1gm._observe.statistics_base import (
@@ -84,6 +84,10 @@ class MaskStatistics(Statistics):
     def reduce(self, *, force: bool) -> Any:
         """Merge twins and drop leaves; None when leaves need the sums of cells."""
         return kernel.reduce_mask(self.bits, self.sums, self.column_sums, False, force)
+
+    def reach(self, h: Floats) -> Floats:
+        """Sum of the column factors over the observed cells of each row."""
+        return bits_times(self.bits, h)
 
     def mask_words(self) -> tuple[Words, Words | None]:
         """Observed and positive bits of all rows; None if all are positive."""

@@ -79,7 +79,7 @@ class RankOneFit(SolvedTable):
         -------
         float
         """
-        engine = self._table.engine_for(X, self.shape[1])
+        engine = self._table.engine_for(X, self.shape[1], weights)
         if engine is not None:
             is_signed = self._table.is_signed
             return math.nan if is_signed else engine.divergence(X, self._new_rows)
@@ -143,7 +143,7 @@ class RankOneFit(SolvedTable):
                 'on_undetermined must be None, "warn", "raise" or "ignore", got '
                 f"{on_undetermined!r}."
             )
-        engine = self._table.engine_for(X, self.shape[1])
+        engine = self._table.engine_for(X, self.shape[1], weights)
         if engine is not None:
             if on_undetermined == "raise":
                 raise ParameterError(
@@ -178,7 +178,7 @@ class RankOneFit(SolvedTable):
             NaN for a row with nothing to place it by, and for one with positive cells
             in several blocks, which share no scale; a warning says which.
         """
-        engine = self._table.engine_for(X, self.shape[1])
+        engine = self._table.engine_for(X, self.shape[1], weights)
         if engine is not None:
             return engine.factors(X, self._new_rows)
         source, V = self._table.read(X, weights, self.shape[1])

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.float_range import product
-from a1gm._base.types import Bools, Floats, Ints, Negatives
+from a1gm._base.float_range import LEAST, product
+from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import weighted_counts
-from a1gm._observe.weights import observe_weighted
 from a1gm._result.fates import ZERO, fates_of_row
 from a1gm._result.messages import text_of_unplaced_rows
 from a1gm._solve.column_graph import ColumnGraph
@@ -26,11 +25,11 @@ from a1gm._sources.cells import check_piece, check_stored_cells
 from a1gm._sources.dense import Part, Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import NotRepresentableError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 __all__ = ["NewRows", "Placed"]
 
-SPARE_BITS = 60  # cells whose sum overflows are divided by so many powers of two
+HUGE = 2.0**900  # sums of larger cells may overflow
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,14 @@ class NewRows:
         Which columns share a scale.
     has_negatives : bool
         Whether cells below zero are taken.
+    needs_weights : bool
+        Whether the fit had weights, so that rows cannot be placed without theirs.
     """
 
     col_factor: Floats
     graph: ColumnGraph
     has_negatives: bool = False
+    needs_weights: bool = False
 
     @property
     def negatives(self) -> Negatives:
@@ -58,8 +60,13 @@ class NewRows:
 
     def place(self, source: AnySource, V: Any = None) -> Placed:
         """Place the rows of a table; ``V`` are the weights of its cells, as read."""
-        if self.graph.is_single:
-            return _OneBlockRows(_row_factors(self, source, V), self.col_factor)
+        if self.needs_weights and V is None:
+            raise ParameterError(
+                "The fit had weights, so rows are placed by their weighted cells. Pass "
+                "them in memory, with fit.impute(rows, weights=...)."
+            )
+        if self.graph.is_single and V is None:
+            return _OneBlockRows(_row_factors(self, source), self.col_factor)
         groups = _grouped(self, source, V)
         return _SeveralBlocksRows(self, groups, source.n_rows)
 
@@ -98,23 +105,29 @@ class _OneBlockRows:
         )
 
 
-def _row_factors(rule: NewRows, source: AnySource, V: Any) -> Floats:
+def _row_factors(rule: NewRows, source: AnySource) -> Floats:
     """Row sums over the sums of the observed columns' factors, pattern by pattern."""
-    if V is None:
-        seen = observe(source, negatives=rule.negatives)
-    else:
-        seen = observe_weighted(source, V)
+    seen = observe(source, negatives=rule.negatives)
     line = slice(None) if seen.line_of_row is None else seen.line_of_row
     reach = seen.statistics.reach(rule.col_factor)[line]
-    factors = product(seen.row_sums, over=reach, exponent=seen.exponent)
-    has_data = seen.row_sums != 0.0
-    factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
+    sums, has_data = seen.row_sums, seen.row_sums != 0.0
+    with np.errstate(all="ignore"):
+        factors: Floats = sums / reach
+    if seen.exponent or not _in_range(factors)[has_data].all():
+        factors = product(sums, over=reach, exponent=seen.exponent)
+    if not has_data.all():
+        factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
     _check_range(factors, has_data)
     return factors
 
 
+def _in_range(factors: Floats) -> Bools:
+    inside: Bools = np.isfinite(factors) & (np.abs(factors) >= LEAST)
+    return inside
+
+
 def _check_range(factors: Floats, has_data: Bools) -> None:
-    bad = has_data & ~(np.isfinite(factors) & (factors != 0.0))
+    bad = has_data & (~np.isfinite(factors) | (factors == 0.0))
     if bad.any():
         raise NotRepresentableError(
             f"The factor of row {int(bad.argmax())} is outside the range of float64 "
@@ -135,8 +148,8 @@ class _Groups:
     sums: Floats
     reach: Floats  # sum of the observed columns' factors
     is_positive: Bools
+    exponent: SmallInts  # of the power of two by which the sums are divided
     is_touched: Bools  # something is observed
-    exponent: int = 0
     else_zeros: bool = False
 
 
@@ -169,10 +182,11 @@ class _SeveralBlocksRows:
         known = ~has_data & touched
         factors = np.where(known, 0.0, np.nan)
         own = np.flatnonzero(g.is_positive & (self._n_positive[rows] == 1))
-        found = product(g.sums[own], over=g.reach[own], exponent=g.exponent)
-        factors[rows[own]] = found
+        factors[rows[own]] = product(
+            g.sums[own], over=g.reach[own], exponent=g.exponent[own]
+        )
         is_own = np.zeros(self._n_rows, bool)
-        is_own[rows[own]] = True
+        is_own[rows[own]] = g.sums[own] != 0.0
         _check_range(factors, is_own)
         return factors
 
@@ -201,7 +215,14 @@ class _SeveralBlocksRows:
         own = np.flatnonzero(is_there)
         own = own[g.is_positive[at[own]]]
         h, place = self._rule.col_factor[j[own]], at[own]
-        out[own] = product(g.sums[place], h, over=g.reach[place], exponent=g.exponent)
+        out[own] = product(
+            g.sums[place], h, over=g.reach[place], exponent=g.exponent[place]
+        )
+        if np.isinf(out[own]).any():
+            raise NotRepresentableError(
+                "The value of a missing cell is above the largest float64 (1.8e308). "
+                "Divide the rows by a power of ten first."
+            )
         rest = np.flatnonzero(~touched & (component >= 0))
         out[rest] = self._unreached(i[rest], component[rest])
         return out
@@ -209,11 +230,35 @@ class _SeveralBlocksRows:
     def _unreached(self, i: Ints, component: Ints) -> Floats:
         """0 or NaN for cells of components in which their row observes nothing."""
         out = np.full(len(i), np.nan)
-        for row in np.unique(i):
-            chosen = i == row
-            fates = self._fates_of(int(row))[component[chosen]]
-            out[chosen] = np.where(fates == ZERO, 0.0, np.nan)
+        order = np.argsort(i, kind="stable")
+        rows, first = np.unique(i[order], return_index=True)
+        ends = np.append(first[1:], len(i))
+        names = self._class_of(rows)
+        # Rows that touch the same components share their fates.
+        for name in np.unique(names):
+            chosen = np.flatnonzero(names == name)
+            fates = self._fates_of(int(rows[chosen[0]]))
+            lengths = ends[chosen] - first[chosen]
+            within = np.arange(lengths.sum()) - np.repeat(
+                np.cumsum(lengths) - lengths, lengths
+            )
+            cells = order[np.repeat(first[chosen], lengths) + within]
+            out[cells] = np.where(fates[component[cells]] == ZERO, 0.0, np.nan)
         return out
+
+    def _class_of(self, rows: Ints) -> Ints:
+        """Number of the class of each row: rows of one class observe alike."""
+        g, n = self._groups, self._rule.graph.n
+        state = g.key % n * 4 + g.is_positive * 2 + g.is_touched
+        start, stop = np.searchsorted(g.key, (rows * n, (rows + 1) * n))
+        is_one = stop - start == 1
+        names = np.full(len(rows), -1)
+        names[is_one] = state[start[is_one]]
+        known: dict[bytes, int] = {}
+        for k in np.flatnonzero(stop - start > 1).tolist():
+            name = state[start[k] : stop[k]].tobytes()
+            names[k] = 4 * n + known.setdefault(name, len(known))
+        return names
 
     def _fates_of(self, row: int) -> Any:
         g, n = self._groups, self._rule.graph.n
@@ -242,17 +287,32 @@ _Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
 
 def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
     """Group the observed cells by row and component of the column."""
-    for exponent in (0, SPARE_BITS):  # again, if a sum overflows
-        found = [_group(rule, c, exponent) for c in _observed_cells(rule, source, V)]
-        key, sums, reach, positive = (
-            np.concatenate(part) for part in zip(*found, strict=True)
-        )
-        if np.isfinite(sums).all():
-            break
-    groups = _Groups(key, sums, reach, positive, np.ones(len(key), bool), exponent)
+    found = [_group(rule, cells) for cells in _observed_cells(rule, source, V)]
+    key, sums, reach, positive, exponent = (
+        np.concatenate(part) for part in zip(*found, strict=True)
+    )
+    if rule.has_negatives:
+        sums = _with_zero_columns(sums, exponent, positive, key // rule.graph.n)
+    groups = _Groups(key, sums, reach, positive, exponent, np.ones(len(key), bool))
     if isinstance(source, SparseSource) and source.absent == "zero":
         return _with_absent_zeros(rule, source, groups)
     return groups
+
+
+def _with_zero_columns(
+    sums: Floats, exponent: SmallInts, positive: Bools, rows: Ints
+) -> Floats:
+    """Count all cells of a row for its one component, as margins of signed cells do.
+
+    Cells of columns that sum to zero have factor 0, but belong to the row's sum.
+    """
+    n_positive = np.bincount(rows, positive)
+    own = positive & (n_positive[rows] == 1)
+    first = np.zeros(len(n_positive), np.int32)
+    first[rows[own]] = exponent[own]
+    with np.errstate(over="ignore"):
+        total = np.bincount(rows, np.ldexp(sums, exponent - first[rows]))
+    return np.where(own, total[rows], sums)
 
 
 def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:
@@ -271,22 +331,51 @@ def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells
 
 
 def _group(
-    rule: NewRows, cells: _Cells, exponent: int
-) -> tuple[Ints, Floats, Floats, Bools]:
+    rule: NewRows, cells: _Cells
+) -> tuple[Ints, Floats, Floats, Bools, SmallInts]:
+    """Sums of the cells of each group, at a power of two where they are in range."""
     rows, cols, x, v = cells
     label = rule.graph.label[cols]
     used = label >= 0 if v is None else (label >= 0) & (v > 0.0)
-    rows, cols, x, label = rows[used], cols[used], x[used], label[used]
+    if not used.all():
+        rows, cols, x, label = rows[used], cols[used], x[used], label[used]
+        v = None if v is None else v[used]
     share = np.nan_to_num(rule.col_factor[cols])
-    x = np.ldexp(x, -exponent) if exponent else x
     is_tied = (x != 0.0) & (share > 0.0)
-    if v is not None:
-        x, share = x * v[used], share * v[used]
-    key, place = np.unique(rows * rule.graph.n + label, return_inverse=True)
+    key, place = _numbered(rows * rule.graph.n + label)
     size = len(key)
+    exponent = np.zeros(size, np.int32)
+    if v is not None:  # only ratios of the weights of a group count
+        v, _ = _at_most_one(v, place, size)
+        share = share * v
+    if len(x) and (np.abs(x).max() > HUGE or v is not None):
+        x, exponent = _at_most_one(x, place, size)
+    x = x if v is None else x * v
     positive = np.bincount(place[is_tied], minlength=size) > 0
     reach = weighted_counts(place, share, size)
-    return key, weighted_counts(place, x, size), reach, positive
+    return key, weighted_counts(place, x, size), reach, positive, exponent
+
+
+def _numbered(keys: Ints) -> tuple[Ints, Ints]:
+    """Different keys, ascending, and the place of each key among them."""
+    if not len(keys):
+        return keys, keys
+    low = int(keys.min())
+    span = int(keys.max()) - low + 1
+    if span > 4 * len(keys) + 1024:
+        found, place = np.unique(keys, return_inverse=True)
+        return found, place.ravel()
+    is_there = np.zeros(span, bool)  # without sorting
+    is_there[keys - low] = True
+    return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[keys - low]
+
+
+def _at_most_one(x: Floats, place: Ints, size: int) -> tuple[Floats, SmallInts]:
+    """Divide each group by a power of two: none of its numbers is above 1."""
+    of_cell = np.frexp(x)[1]
+    exponent = np.full(size, np.iinfo(np.int16).min, np.int32)
+    np.maximum.at(exponent, place, of_cell)
+    return np.ldexp(x, -exponent[place]), exponent
 
 
 def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> _Groups:
@@ -311,8 +400,8 @@ def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> 
         reach[k] = h[seen & (label == component[k])].sum()
     sums, is_positive = np.zeros(len(key)), np.zeros(len(key), bool)
     place = np.searchsorted(key, stored.key)
+    exponent = np.zeros(len(key), np.int32)
     sums[place], is_positive[place] = stored.sums, stored.is_positive
+    exponent[place] = stored.exponent
     touched = n_holes < all_cols[component]
-    return _Groups(
-        key, sums, reach, is_positive, touched, stored.exponent, else_zeros=True
-    )
+    return _Groups(key, sums, reach, is_positive, exponent, touched, else_zeros=True)

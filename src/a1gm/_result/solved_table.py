@@ -166,7 +166,7 @@ class SolvedTable:
             graph = self._fates.graph
         table = self._table
         takes_negatives = table.is_signed or table.takes_negatives
-        return NewRows(self.col_factor, graph, takes_negatives)
+        return NewRows(self.col_factor, graph, takes_negatives, table.is_weighted)
 
     @cached_property
     def pattern(self) -> MissingPattern:

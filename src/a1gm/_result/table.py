@@ -43,10 +43,12 @@ class Table:
         self._check_columns(source.n_cols, source.col_labels, n_cols)
         return source, self._weights_of(source, weights)
 
-    def engine_for(self, X: Any, n_cols: int) -> Any:
+    def engine_for(self, X: Any, n_cols: int, weights: Any = None) -> Any:
         """What fills rows that lie elsewhere; None for tables in memory."""
         if self.engine is None or not self.engine.takes(X):
             return None
+        if weights is not None:
+            raise ParameterError("Fits of collections have no weights; leave them out.")
         found, labels = self.engine.columns(X)
         self._check_columns(found, labels, n_cols)
         return self.engine

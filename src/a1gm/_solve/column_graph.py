@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from a1gm._observe.statistics import Statistics
 from a1gm._solve.components import Components
 
 __all__ = ["ColumnGraph"]
+
+DENSE_GRAPH = 2048  # components up to which a table says which leads to which
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,17 @@ class ColumnGraph:
         """Whether all columns have data and share a scale: every hole has a value."""
         return self.n == 1 and bool((self.label == 0).all())
 
+    @cached_property
+    def _closure(self) -> Bools:
+        """Which component leads to which, in any number of steps, none included."""
+        reach = np.eye(self.n, dtype=bool)
+        reach[self.edges[:, 0], self.edges[:, 1]] = True
+        n_found = 0
+        while n_found < (n_found := int(reach.sum())):
+            step = reach.astype(np.float32)
+            reach = step @ step > 0.0
+        return reach
+
     def ahead(self, start: Iterable[int]) -> Bools:
         """Components to which some components lead, themselves among them."""
         return self._spread(start, 0)
@@ -121,6 +135,9 @@ class ColumnGraph:
         return self._spread(start, 1)
 
     def _spread(self, start: Iterable[int], side: int) -> Bools:
+        if len(self.edges) and self.n <= DENSE_GRAPH:
+            reach = self._closure if side == 0 else self._closure.T
+            return np.asarray(reach[list(start)].any(axis=0))
         reached = np.zeros(self.n, bool)
         reached[list(start)] = True
         if not len(self.edges):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits, unpack_bits
+from a1gm._base.bits import BITS_OF_BYTES, bits_times, pack_bits, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, Words
 from a1gm._observe.disk import DiskStatistics
 from a1gm._solve.column_graph import ColumnGraph
@@ -29,9 +29,6 @@ DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this
 MAX_PAIRS = 20_000_000  # sparse Hessians are assembled up to this many products
 SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhead
 DISK_SIDE = 4000  # the Hessian of so many columns has 128 MB
-
-# _BITS[k, b]: bit k of the byte b.
-_BITS = (np.arange(256) >> np.arange(8)[:, None] & 1).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +185,7 @@ class DiskMask:
         margins, cost = np.zeros_like(h), 0.0
         for row_sums, bits in self._pieces():
             octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
-            t = _octets_times(octets, h)
+            t = bits_times(bits, h)
             margins += _times_octets(row_sums / t, octets, len(h))
             cost += float(row_sums @ np.log(t))
         return Sweep(h, h * margins, cost)
@@ -211,23 +208,13 @@ class DiskMask:
         raise NotImplementedError  # the Hessian is an array, or Newton is not tried
 
 
-def _octets_times(octets: Any, h: Floats) -> Floats:
-    """Sum the h_j of the observed cells of each row."""
-    padded = np.zeros(-(-len(h) // 8) * 8)
-    padded[: len(h)] = h
-    sums = np.zeros(len(octets))
-    for k, table in enumerate(padded.reshape(-1, 8) @ _BITS):
-        sums += table[octets[:, k]]
-    return sums
-
-
 def _times_octets(w: Floats, octets: Any, n_cols: int) -> Floats:
     """Sum the w_i of the observed cells of each column."""
     n_octets = -(-n_cols // 8)
     by_value = np.empty((n_octets, 256))
     for k in range(n_octets):
         by_value[k] = np.bincount(octets[:, k], w, minlength=256)
-    sums: Floats = (by_value @ _BITS.T).ravel()[:n_cols]
+    sums: Floats = (by_value @ BITS_OF_BYTES.T).ravel()[:n_cols]
     return sums
 
 
