@@ -316,14 +316,21 @@ def _with_zero_columns(
 
 
 def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:
-    """Yield the observed cells, some rows at a time; raise for bad ones."""
+    """Yield the observed cells, some rows at a time; raise for bad ones.
+
+    Cells of weight 0 are as good as missing, whatever stands in them.
+    """
     if isinstance(source, SparseSource):
+        if V is not None:
+            used = np.where(V.values > 0.0, source.values, np.nan)
+            source = source.with_values(used)
         check_stored_cells(source, rule.negatives)
         seen = ~source.missing
         rows, cols = source.lines[seen], source.cols[seen].astype(np.int64)
         yield rows, cols, source.values[seen], None if V is None else V.values[seen]
         return
-    for some, piece in source.blocks():
+    for some, cells in source.blocks():
+        piece = cells if V is None else np.where(V[some] > 0.0, cells, np.nan)
         check_piece(source, piece, some.start, rule.negatives)
         i, j = np.nonzero(~np.isnan(piece))
         v = None if V is None else V[some][i, j]
@@ -336,7 +343,7 @@ def _group(
     """Sums of the cells of each group, at a power of two where they are in range."""
     rows, cols, x, v = cells
     label = rule.graph.label[cols]
-    used = label >= 0 if v is None else (label >= 0) & (v > 0.0)
+    used = label >= 0
     if not used.all():
         rows, cols, x, label = rows[used], cols[used], x[used], label[used]
         v = None if v is None else v[used]
