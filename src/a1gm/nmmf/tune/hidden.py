@@ -41,6 +41,8 @@ class HiddenCells:
 
     def only(self, chosen: Bools) -> HiddenCells:
         """Keep the chosen cells, and drop the rows that are left without any."""
+        if chosen.all():
+            return self
         cells = np.where(chosen, self.cells, np.nan)
         some = ~np.isnan(cells).all(axis=1)
         return HiddenCells(self.rows[some], cells[some])
@@ -60,7 +62,7 @@ class HiddenCells:
         score = (positive * (np.log(positive) - 1.0)).sum() - _times(x.sum(axis=0), h)
         for some in small_pieces(len(x), h.size):
             rows = w[some] / unit
-            score += (rows * (known_cells[some] @ h)).sum(axis=0)
+            score += np.einsum("ik,ik->k", rows, known_cells[some] @ h)
             score -= _times(x[some].sum(axis=1), rows)
         least: Floats = np.maximum(score, 0.0)  # it is below by rounding only
         return least * unit
@@ -68,7 +70,7 @@ class HiddenCells:
 
 def _times(x: Floats, factors: Floats) -> Floats:
     """Sum of x_i log f_i for every column of factors."""
-    total: Floats = (x[:, None] * np.log(factors)).sum(axis=0)
+    total: Floats = x @ np.log(factors)
     return total
 
 
