@@ -15,6 +15,8 @@ DEFAULT_MAX_ITER = 1000
 # The usual types first: a test for an abstract one takes longer.
 REAL: tuple[type, ...] = (float, int, Real)
 INTEGRAL: tuple[type, ...] = (int, Integral)
+NEGATIVES = ("raise", "allow")
+ON_UNDETERMINED = ("warn", "raise", "ignore")
 
 
 def check_options(
@@ -38,12 +40,15 @@ def check_options(
         raise ParameterError(
             f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
         )
-    for name, value, allowed in (
-        ("negatives", negatives, ("raise", "allow")),
-        ("on_undetermined", on_undetermined, ("warn", "raise", "ignore")),
-    ):
-        if value not in allowed:
-            raise ParameterError(f"{name} must be one of {allowed}, got {value!r}.")
+    if negatives not in NEGATIVES:
+        raise ParameterError(
+            f"negatives must be one of {NEGATIVES}, got {negatives!r}."
+        )
+    if on_undetermined not in ON_UNDETERMINED:
+        raise ParameterError(
+            f"on_undetermined must be one of {ON_UNDETERMINED}, "
+            f"got {on_undetermined!r}."
+        )
     return {
         "tol": tol,
         "max_iter": max_iter,

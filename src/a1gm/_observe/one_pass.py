@@ -91,7 +91,7 @@ def _observe(
 ) -> tuple[Any, bool, Any, int, int]:
     """Run the kernel's pass, again on another scale when the sums leave float64."""
     say_if_slow()
-    n_cells = sources[0].n_rows * sum(source.n_cols for source in sources)
+    n_cells = sum([source.n_rows * source.n_cols for source in sources])
     threads = threads_for(n_cells, n_threads)
     exponent = 0
     while True:

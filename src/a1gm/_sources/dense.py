@@ -20,7 +20,7 @@ Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
 BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would take a twentieth of a small fit
 class Source:
     """A table that lies in memory, in one piece or in several pieces of rows.
 
