@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,29 +70,27 @@ def solve_observation(
     n_threads: int | None = None,
 ) -> Solved:
     """Solve what a pass has found; the source is read again only if it must be."""
-    if isinstance(seen.statistics, PatternStatistics) and not seen.n_negative:
-        plain = _solve_plain(seen.statistics, tol, max_iter, n_threads)
-        if plain is not None:
-            return Solved(plain, seen.statistics)
-    dense = source if isinstance(source, Source) else None
-    options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
-    if dense is not None:
-        options["read_cells"] = lambda: _cells_of(dense, seen.exponent)
+    statistics, exponent = seen.statistics, seen.exponent
+    read_cells = None
+    if isinstance(source, Source):
+        read_cells = partial(_cells_of, source, exponent)
+        if isinstance(statistics, MaskStatistics) and not seen.n_negative:
+            nested = _solve_nested(statistics, source, exponent, n_threads)
+            if nested is not None:
+                return Solved(nested, statistics)
     if seen.n_negative:
-        return _solve_signed(seen.statistics, seen.exponent, **options)
-    if dense is not None:
-        nested = _solve_nested(seen.statistics, dense, seen.exponent, n_threads)
-        if nested is not None:
-            return Solved(nested, seen.statistics)
-    return solve(seen.statistics, **options)
+        return _solve_signed(
+            statistics, exponent, tol, max_iter, n_threads, read_cells=read_cells
+        )
+    return solve(statistics, tol, max_iter, n_threads, read_cells=read_cells)
 
 
 def solve(
     statistics: Statistics,
-    *,
     tol: float,
     max_iter: int,
     n_threads: int | None = None,
+    *,
     read_cells: Callable[[], PairStatistics] | None = None,
 ) -> Solved:
     """Solve a table of non-negative cells.
@@ -137,10 +136,10 @@ def _check_something_observed(statistics: Statistics) -> None:
 def _solve_signed(
     statistics: Statistics,
     exponent: int,
-    *,
     tol: float,
     max_iter: int,
     n_threads: int | None,
+    *,
     read_cells: Callable[[], PairStatistics] | None = None,
 ) -> Solved:
     """Fit the margins of a table with negative cells.
@@ -233,13 +232,13 @@ def _solve_plain(
 
 
 def _solve_nested(
-    mask: Statistics, source: Source, exponent: int, n_threads: int | None
+    mask: MaskStatistics, source: Source, exponent: int, n_threads: int | None
 ) -> Factors | None:
     """Solve a staircase of as many steps as rows in one more pass over its cells.
 
     None for any other table, and for zeros, whose components are found first.
     """
-    if not isinstance(mask, MaskStatistics) or mask.positive is not None:
+    if mask.positive is not None:
         return None
     if not source.parts:  # a table in pieces takes the general way
         return None
