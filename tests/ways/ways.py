@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -273,34 +274,22 @@ def from_polars(frame: pl.DataFrame) -> Table:
     return from_arrow(frame.to_arrow())
 
 
-@way("pandas")
-def pandas_way(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, pandas_frame, as_floats)
+FRAMES: dict[str, tuple[Callable[[Table], Any], Callable[[Any], Table]]] = {
+    "pandas": (pandas_frame, as_floats),
+    "pandas nullable": (nullable_frame, as_floats),
+    "pandas Arrow-backed": (arrow_backed_frame, as_floats),
+    "polars": (polars_frame, from_polars),
+    "pyarrow table": (arrow_table, from_arrow),
+    "pyarrow record batch": (arrow_batch, from_arrow),
+}
 
 
-@way("pandas nullable")
-def nullable_way(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, nullable_frame, as_floats)
+def frame_way(name: str, X: Table, folder: Path) -> Answers:
+    return answers_of_fit(X, a1gm.fit, *FRAMES[name])
 
 
-@way("pandas Arrow-backed")
-def arrow_backed_way(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, arrow_backed_frame, as_floats)
-
-
-@way("polars")
-def polars_way(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, polars_frame, from_polars)
-
-
-@way("pyarrow table")
-def arrow_table_way(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, arrow_table, from_arrow)
-
-
-@way("pyarrow record batch")
-def arrow_batch_way(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, arrow_batch, from_arrow)
+for name in FRAMES:
+    way(name)(partial(frame_way, name))
 
 
 # ---------------------------------------------------------------------- sparse
