@@ -305,6 +305,15 @@ def test_fault_42_numpy_numbers_are_good_options():
     assert fit.converged
 
 
+@pytest.mark.parametrize("n_threads", [2**31, 2**63, 2**70])
+def test_fault_42_more_threads_than_can_be_counted_are_as_many_as_help(n_threads):
+    X = np.ones((3, 2))
+    a1gm.fit(X, n_threads=n_threads)
+    a1gm.fit_nmmf(X, X, n_threads=n_threads)
+    a1gm.PatternTable(n_threads=n_threads).update(X).solve()
+    a1gm.RankOneNMF(n_threads=n_threads).fit(X)
+
+
 def test_fault_42_impute_refuses_unknown_ways():
     table = np.array([[1.0, nan], [nan, 2.0]])
     fit = a1gm.fit(table, on_undetermined="ignore")

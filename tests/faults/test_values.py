@@ -195,6 +195,20 @@ def test_fault_04_a_table_of_minus_zeros():
         assert not np.signbit(values).any()
 
 
+@pytest.mark.parametrize("shape", [(50, 3), (50, 20), (4000, 20), (300, 600)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_fault_04_rows_and_columns_of_minus_zeros(shape, dtype):
+    X = np.random.default_rng(0).gamma(2.0, size=shape).astype(dtype)
+    X[::7], X[:, -1] = -0.0, -0.0
+    fit, streamed = a1gm.fit(X), a1gm.PatternTable().update(X).solve()
+    several = a1gm.fit_nmmf(X, X[:3])
+    for factor in (
+        *(fit.row_factor, fit.col_factor, streamed.row_factor, streamed.col_factor),
+        *(several.w, several.h, several.a),
+    ):
+        assert not np.signbit(factor).any()
+
+
 # ------------------------------------------------------------------------ fault 5
 @pytest.mark.parametrize("sentinel", [-1, -999])
 def test_fault_05_negative_sentinels_are_not_guessed(sentinel):

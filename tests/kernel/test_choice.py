@@ -55,5 +55,6 @@ def test_say_if_slow_says_it_once(monkeypatch):
 
 def test_threads_as_asked_for_and_at_least_one():
     assert _kernel.threads_for(10**9, 3) == 3
+    assert _kernel.threads_for(10**9, 2**70) == _kernel.MOST_THREADS
     assert _kernel.threads_for(10, None) >= 1
     assert _kernel.threads_for(10**9, None) >= 1

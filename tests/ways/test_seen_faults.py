@@ -19,7 +19,7 @@ from support.containers import rewrite, unpack
 import a1gm
 from a1gm import RankOneImputer
 from a1gm.exceptions import A1gmError, EmptyLineWarning
-from ways.ways import masks_on_disk, noted, read_table, sparse_table
+from ways.ways import WAYS, masks_on_disk, noted, read_table, sparse_table
 
 nan = np.nan
 TWO_BLOCKS = np.array(
@@ -223,3 +223,19 @@ def test_f6_no_text_of_the_library_names_an_option():
             and OPTION.search(node.value)
         ]
     assert not found, "\n".join(found)
+
+
+# ----------------------------------------------------------------------------- S18
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_s18_minus_zero_never_comes_out_of_a_fit(way, tmp_path):
+    X = np.array([[nan, 1.5, 1.5], [2, nan, 1], [1, 3, nan], [nan, -0.0, -0.0]])
+    X = np.vstack([X, np.full((8, 3), -0.0)])
+    answers = WAYS[way].ask(X, tmp_path)
+    found = [answers.row_factor, answers.col_factor]
+    if answers.filled is not None:  # observed cells stay as they were given
+        found.append(answers.filled[np.isnan(X)])
+    if answers.transform is not None:
+        found.append(answers.transform(X))
+    for values in found:
+        assert values is None or not np.signbit(values).any()

@@ -73,7 +73,8 @@ def fit(
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
-        Threads for the pass over the data; the cores available by default.
+        Threads for the pass over the data; the cores available by default. More than
+        1,024 count as 1,024.
     **rank : int
         ``rank=1`` or ``n_components=1`` may be said; any other rank is refused.
 

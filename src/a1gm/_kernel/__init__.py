@@ -21,6 +21,7 @@ from a1gm.exceptions import SlowKernelWarning
 __all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]
 
 SMALL = 1 << 19  # cells below which a second thread costs more than it saves
+MOST_THREADS = 1 << 10  # more have never helped, and the kernel counts in 32 bits
 
 
 def _load() -> tuple[Any, str]:
@@ -58,7 +59,7 @@ def say_if_slow() -> None:
 def threads_for(n_cells: int, n_threads: int | None) -> int:
     """Threads for a pass over so many cells: those asked for, or all cores."""
     if n_threads is not None:
-        return n_threads
+        return min(n_threads, MOST_THREADS)
     if n_cells < SMALL:
         return 1
     try:

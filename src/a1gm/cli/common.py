@@ -175,6 +175,7 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
 
 def _set_up_pyarrow(common: Common) -> None:
     from a1gm._base.optional import require_pyarrow
+    from a1gm._kernel import threads_for
 
     pyarrow = require_pyarrow()
     # Its own handling of Ctrl-C loses the signal that comes between two reads.
@@ -183,7 +184,7 @@ def _set_up_pyarrow(common: Common) -> None:
     # before there is anything to interrupt.
     pyarrow.array([""])
     if common.threads is not None:
-        pyarrow.set_cpu_count(common.threads)
+        pyarrow.set_cpu_count(threads_for(0, common.threads))
 
 
 def unwrapped(text: str) -> str:

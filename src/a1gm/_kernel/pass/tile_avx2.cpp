@@ -22,10 +22,11 @@ constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
 #define A1GM_LAMBDA __attribute__((target("avx2"), always_inline))
 #define A1GM_INLINE __attribute__((target("avx2"), always_inline)) inline
 
+// Zero is added at the end, here and below: cells of -0.0 sum to 0.0.
 A1GM_INLINE double lane_sum(__m256d v) {
   const __m128d pair =
       _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-  return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)));
+  return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair))) + 0.0;
 }
 
 // Keeps the compiler from loading later rows first: out of their order in memory, the
@@ -35,8 +36,9 @@ A1GM_INLINE void in_order(__m256d& v) { asm volatile("" : "+x"(v) : : "memory");
 // The sums of four vectors, in one.
 A1GM_INLINE __m256d four_sums(__m256d a, __m256d b, __m256d c, __m256d d) {
   const __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
-  return _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
-                       _mm256_permute2f128_pd(ab, cd, 0x31));
+  const __m256d sums = _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
+                                     _mm256_permute2f128_pd(ab, cd, 0x31));
+  return _mm256_add_pd(sums, _mm256_setzero_pd());
 }
 
 A1GM_INLINE double lane_min(__m256d v) {
