@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import os
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -37,13 +37,6 @@ __all__ = ["PatternTable"]
 
 DEFAULT_MAX_BYTES = 1 << 32
 
-# Pieces get a key that no other piece of any process has, unless the caller names them.
-_piece_numbers = itertools.count()
-
-
-def _fresh_key() -> tuple[int, int]:
-    return (os.getpid(), next(_piece_numbers))
-
 
 class PatternTable:
     """The statistics of a table that is read in pieces, each some of its rows.
@@ -51,7 +44,9 @@ class PatternTable:
     The table is a set of pieces: ``update`` adds one, ``merge`` takes the union with
     another table, so the order and the way of cutting the rows do not matter, and a
     piece that arrives twice counts once. ``to_bytes`` and ``from_bytes`` carry tables
-    between processes and machines.
+    between processes and machines. One table may be used by several threads at once:
+    pieces are read side by side and added one after the other. Rows then come in the
+    order in which their pieces were added.
 
     Parameters
     ----------
@@ -88,6 +83,12 @@ class PatternTable:
         max_bytes: int = DEFAULT_MAX_BYTES,
         n_threads: int | None = None,
     ) -> None:
+        check_options(
+            tol=DEFAULT_TOL,
+            max_iter=DEFAULT_MAX_ITER,
+            n_threads=n_threads,
+            negatives=negatives,
+        )
         self.keep_rows = keep_rows
         self.negatives = negatives
         self.max_bytes = max_bytes
@@ -99,6 +100,18 @@ class PatternTable:
         self._sums: PatternSums | None = None
         self._rows: list[tuple[Floats, SmallInts, int]] = []
         self._col_labels: Any = None
+        self._lock = threading.RLock()  # held wherever the statistics are used
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            held = {"_pieces": set(self._pieces), "_rows": list(self._rows)}
+            state = self.__dict__ | held | {"_sums": copy.deepcopy(self._sums)}
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._lock = threading.RLock()
 
     @property
     def n_columns(self) -> int | None:
@@ -108,7 +121,8 @@ class PatternTable:
     @property
     def pieces(self) -> frozenset[Hashable]:
         """Keys of the pieces counted so far."""
-        return frozenset(self._pieces)
+        with self._lock:
+            return frozenset(self._pieces)
 
     @property
     def n_patterns(self) -> int:
@@ -118,9 +132,10 @@ class PatternTable:
     @property
     def nbytes(self) -> int:
         """Estimated memory of the table, with the rows it keeps."""
-        width = self._n_columns or 0
-        kept = sum(sums.nbytes + lines.nbytes for sums, lines, _ in self._rows)
-        return bytes_needed(self.n_patterns, width) + kept
+        with self._lock:
+            width = self._n_columns or 0
+            kept = sum(sums.nbytes + lines.nbytes for sums, lines, _ in self._rows)
+            return bytes_needed(self.n_patterns, width) + kept
 
     def __repr__(self) -> str:
         n = self.n_columns
@@ -152,10 +167,12 @@ class PatternTable:
         self, source: Any, key: Hashable = None, row_offset: int | None = None
     ) -> PatternTable:
         """Add rows that were read; ``row_offset`` is where messages count from."""
-        if key is not None and key in self._pieces:
-            return self
-        self._check_columns(source.n_cols, source.col_labels)
-        offset = self.n_rows if row_offset is None else row_offset
+        with self._lock:
+            if key is not None and key in self._pieces:
+                return self
+            self._check_columns(source.n_cols, source.col_labels)
+            offset = self.n_rows if row_offset is None else row_offset
+        # Without the lock: other threads may read other pieces meanwhile.
         seen = observe(
             source,
             n_threads=self.n_threads,
@@ -164,8 +181,17 @@ class PatternTable:
             row_offset=offset,
         )
         check_row_sums(seen, source.row_labels, offset)
+        with self._lock:
+            self._add(seen, source.col_labels, key)
+        return self
+
+    def _add(self, seen: Observation, col_labels: Any, key: Hashable) -> None:
+        """Count a piece that was read, unless another thread has counted it."""
+        if key is not None and key in self._pieces:
+            return
         table = seen.statistics
         assert isinstance(table, PatternStatistics)
+        self._check_columns(table.n_cols, col_labels)
         sums = self._grown_for(
             [k.tobytes() for k in table.keys], table.n_cols, seen.n_rows
         )
@@ -173,11 +199,11 @@ class PatternTable:
         if self.keep_rows:
             self._rows.append((seen.row_sums, lines, seen.exponent))
         if self._col_labels is None:
-            self._col_labels = source.col_labels
+            self._col_labels = col_labels
         self.n_rows += seen.n_rows
         self._n_negative += seen.n_negative
-        self._pieces.add(_fresh_key() if key is None else key)
-        return self
+        # A piece without a name gets one that no other piece of any machine has.
+        self._pieces.add(os.urandom(16).hex() if key is None else key)
 
     def merge(self, other: PatternTable) -> PatternTable:
         """Take the union with another table, in place.
@@ -194,15 +220,22 @@ class PatternTable:
         PatternTable
             This table.
         """
+        # Always in the same order: two threads may merge two tables both ways.
+        first, second = sorted((self, other), key=id)
+        with first._lock, second._lock:
+            self._merge(other)
+        return self
+
+    def _merge(self, other: PatternTable) -> None:
         if other._pieces <= self._pieces:
-            return self
+            return
         if other._sums is None:  # pieces without rows
             self._pieces |= other._pieces
-            return self
+            return
         self._check_columns(other._sums.n_cols, other._col_labels)
         if self._pieces <= other._pieces:
             self._become(other)
-            return self
+            return
         if self._pieces & other._pieces:
             raise DataError(
                 "The two tables share some of their pieces but neither holds all of "
@@ -223,7 +256,6 @@ class PatternTable:
         self._pieces |= other._pieces
         if self._col_labels is None:
             self._col_labels = other._col_labels
-        return self
 
     def skip(self, key: Hashable) -> PatternTable:
         """Count a piece that has no rows.
@@ -238,7 +270,8 @@ class PatternTable:
         PatternTable
             This table.
         """
-        self._pieces.add(key)
+        with self._lock:
+            self._pieces.add(key)
         return self
 
     def solve(
@@ -281,37 +314,47 @@ class PatternTable:
 
         ``engine`` fills rows that lie elsewhere.
         """
-        if self._sums is None:
-            raise ParameterError(
-                "The table has no rows yet: call update(piece) before solve()."
+        options = {"n_threads": self.n_threads, **options}
+        with self._lock:  # what is read is copied: other threads may go on meanwhile
+            if self._sums is None:
+                raise ParameterError(
+                    "The table has no rows yet: call update(piece) before solve()."
+                )
+            statistics = self._sums.statistics()
+            kept = self._kept_rows(statistics) if self.keep_rows else None
+            zero_counts = self._sums.zero_counts.copy()
+            gone = GoneRows(self.n_rows, statistics.counts, zero_counts)
+            table = Table(
+                col_labels=self._col_labels,
+                exponent=self._sums.exponent,
+                is_signed=self._n_negative > 0,
+                takes_negatives=self.negatives == "allow",
+                engine=engine,
             )
-        sums, options = self._sums, {"n_threads": self.n_threads, **options}
-        statistics = sums.statistics()
-        if self.keep_rows:
-            row_sums = np.concatenate(
-                [r * math.ldexp(1.0, e - sums.exponent) for r, _, e in self._rows]
-            )
-            lines = np.concatenate([lines for _, lines, _ in self._rows])
-            seen = Observation(
-                row_sums, lines, statistics, sums.exponent, self._n_negative
-            )
-            takes = self.negatives == "allow"
+        if kept is not None:
+            takes = table.takes_negatives
             return fit_observation(
-                seen, col_labels=self._col_labels, takes_negatives=takes, **options
+                kept, col_labels=table.col_labels, takes_negatives=takes, **options
             )
-        gone = GoneRows(self.n_rows, statistics.counts, sums.zero_counts.copy())
 
         def rows(solved: Solved) -> RowStore:
             return gone if make_rows is None else make_rows(gone, solved)
 
-        table = Table(
-            col_labels=self._col_labels,
-            exponent=sums.exponent,
-            is_signed=self._n_negative > 0,
-            takes_negatives=self.negatives == "allow",
-            engine=engine,
-        )
         return fit_statistics(statistics, table, rows, **options)
+
+    def _kept_rows(self, statistics: PatternStatistics) -> Observation:
+        """The statistics, with the sum and the pattern of each row."""
+        assert self._sums is not None
+        exponent = self._sums.exponent
+        row_sums = [r * math.ldexp(1.0, e - exponent) for r, _, e in self._rows]
+        lines = [lines for _, lines, _ in self._rows]
+        return Observation(
+            np.concatenate(row_sums),
+            np.concatenate(lines),
+            statistics,
+            exponent,
+            self._n_negative,
+        )
 
     # ------------------------------------------------------------------------ bytes
     def to_bytes(self) -> bytes:
@@ -331,15 +374,16 @@ class PatternTable:
         >>> a1gm.PatternTable.from_bytes(table.to_bytes())
         PatternTable(1 row x 2 columns in 1 piece, 1 pattern)
         """
-        content = {
-            "n_columns": self.n_columns,
-            "n_rows": self.n_rows,
-            "n_negative": self._n_negative,
-            "keep_rows": self.keep_rows,
-            "negatives": self.negatives,
-            "labels": labels_to_json(self._col_labels),
-        }
-        return write_table(content, self._pieces, self._sums, self._rows)
+        with self._lock:
+            content = {
+                "n_columns": self.n_columns,
+                "n_rows": self.n_rows,
+                "n_negative": self._n_negative,
+                "keep_rows": self.keep_rows,
+                "negatives": self.negatives,
+                "labels": labels_to_json(self._col_labels),
+            }
+            return write_table(content, self._pieces, self._sums, self._rows)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PatternTable:

@@ -1,0 +1,132 @@
+"""A pattern table that several threads use at once: row 68 of the list of faults."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import a1gm
+from a1gm import PatternTable
+
+N_THREADS = 8
+SAME = 1e-12  # sums are compensated: only the last division rounds
+
+
+@pytest.fixture(autouse=True)
+def impatient() -> Iterator[None]:
+    """Let the interpreter change threads as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def make_pieces(n: int = 200) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(n * 25, 6))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[:, 0] = 1.0
+    return np.array_split(X, n)
+
+
+def on_threads(work: Callable[[int], object], times: int = N_THREADS) -> list[object]:
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return list(pool.map(work, range(times)))
+
+
+def assert_counts_all(table: PatternTable, pieces: list[np.ndarray]) -> None:
+    X = np.vstack(pieces)
+    assert table.n_rows == len(X)
+    fit, whole = table.solve(), a1gm.fit(X)
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    if table.keep_rows:  # in the order in which the pieces came
+        rows = np.sort(fit.row_factor)
+        np.testing.assert_allclose(rows, np.sort(whole.row_factor), rtol=1e-10)
+
+
+@pytest.mark.parametrize("keep_rows", [True, False])
+def test_68_pieces_from_several_threads_are_all_counted(keep_rows: bool) -> None:
+    pieces, table = make_pieces(), PatternTable(keep_rows=keep_rows)
+    on_threads(lambda k: table.update(pieces[k]), len(pieces))
+    assert_counts_all(table, pieces)
+    assert len(table.pieces) == len(pieces)
+
+
+def test_68_rows_of_one_pattern() -> None:
+    table, piece = PatternTable(keep_rows=False), np.ones((1000, 4))
+    on_threads(lambda k: [table.update(piece) for _ in range(50)])
+    sums = table.solve(on_undetermined="raise").pattern
+    assert table.n_rows == sums.n_rows == N_THREADS * 50 * 1000
+    (row,) = table.solve().transform(np.ones((1, 4)))
+    assert row == pytest.approx(4.0)
+    assert table._sums is not None
+    assert table._sums.hi.sum() == 4.0 * table.n_rows
+
+
+def test_68_a_piece_that_all_threads_bring_counts_once() -> None:
+    pieces, table = make_pieces(20), PatternTable()
+    on_threads(lambda _: [table.update(p, key=k) for k, p in enumerate(pieces)])
+    assert_counts_all(table, pieces)
+
+
+def test_68_tables_merged_into_one_and_into_each_other() -> None:
+    pieces, table = make_pieces(), PatternTable()
+    tables = [PatternTable().update(p, key=k) for k, p in enumerate(pieces)]
+    on_threads(lambda k: table.merge(tables[k]), len(tables))
+    assert_counts_all(table, pieces)
+    one, other = tables[0], copy.deepcopy(table)
+    on_threads(lambda k: one.merge(other) if k % 2 else other.merge(one), 200)
+    assert_counts_all(one, pieces)
+    assert_counts_all(other, pieces)
+
+
+def test_68_what_is_read_meanwhile_is_whole() -> None:
+    pieces, table = make_pieces(), PatternTable()
+    table.update(pieces[0])
+
+    def work(k: int) -> None:
+        if k % 2:
+            table.update(pieces[k // 2 + 1])
+            return
+        copies = (
+            lambda: PatternTable.from_bytes(table.to_bytes()),
+            lambda: pickle.loads(pickle.dumps(table)),
+            lambda: copy.copy(table),
+        )
+        seen = copies[k // 2 % 3]()
+        assert seen.n_rows == 25 * len(seen.pieces)
+        fit = seen.solve()
+        assert len(fit.row_factor) == seen.n_rows
+        assert fit.certificate < 1e-10
+        assert table.solve().certificate < 1e-10
+        assert table.nbytes > 0
+
+    on_threads(work, 2 * len(pieces) - 2)
+    assert_counts_all(table, pieces)
+
+
+SAME_PROCESS = """
+import os, sys
+os.getpid = lambda: 1
+import numpy as np, a1gm
+sys.stdout.buffer.write(a1gm.PatternTable().update(np.ones((2, 3))).to_bytes())
+"""
+
+
+def test_54_pieces_of_two_machines_are_not_taken_for_one() -> None:
+    """In containers every process may have the same number."""
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", SAME_PROCESS], capture_output=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    first, second = map(PatternTable.from_bytes, made)
+    assert first.merge(second).n_rows == 4
