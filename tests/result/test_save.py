@@ -252,7 +252,7 @@ CHANGES = {
     "future": (header_change(format_version=99), "upgrade a1gm"),
     "bad version": (header_change(format_version="x"), "format version"),
     "other kind": (header_change(kind="Other"), "Other"),
-    "no content": (header_change(content={}), "do not make a fit"),
+    "no content": (header_change(content={}), "do not make a RankOneFit"),
     "pickle": (array_change("row_factor", np.array([{}], object)), "refused"),
     "claimed shape": (claimed_shape, "not one of numbers"),
     "other shape": (array_change("row_factor", np.ones((20, 2))), "refused"),

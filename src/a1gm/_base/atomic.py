@@ -219,7 +219,7 @@ def is_special(target: Path) -> bool:
     """Tell a device or a pipe, which is written to directly, from a file."""
     try:
         mode = target.stat().st_mode
-    except OSError:
+    except (OSError, ValueError):  # ValueError: NUL in the name
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import IO, Any, TypeVar
 
@@ -89,9 +89,14 @@ def write_archive(
 
 
 def read_archive(
-    file: Any, size: int, kind: str
-) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Read content and arrays of an archive of so many bytes.
+    file: Any,
+    size: int,
+    kind: str,
+    decode: Callable[[dict[str, Any], dict[str, AnyArray]], Made],
+) -> Made:
+    """Read an archive of so many bytes, and make of its parts what they stand for.
+
+    ``decode`` gets content and arrays, and raises whatever it meets if they are wrong.
 
     Raises
     ------
@@ -105,27 +110,16 @@ def read_archive(
                 str(name): _read_array(archive, str(name), entry, size)
                 for name, entry in header["arrays"].items()
             }
-    except FileFormatError:
+        return decode(header["content"], arrays)
+    except (FileFormatError, OSError):
         raise
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, EOFError) as error:
         raise FileFormatError(f"it is damaged or not of a1gm ({error})") from error
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-        NotImplementedError,
-        RuntimeError,
-        MemoryError,
-    ) as error:
-        raise FileFormatError(
-            f"its content is not that of an archive ({type(error).__name__}: {error})"
-        ) from error
-    if not isinstance(header["content"], dict):
-        raise FileFormatError("its content is not that of an archive")
-    return header["content"], arrays
+    except MemoryError as error:
+        raise FileFormatError("there is not enough memory for it") from error
+    except Exception as error:  # there is no list of what foreign bytes can cause
+        why = f"{type(error).__name__}: {error}"
+        raise FileFormatError(f"its parts do not make a {kind} ({why})") from error
 
 
 def _read_header(archive: zipfile.ZipFile, size: int, kind: str) -> dict[str, Any]:
@@ -227,13 +221,19 @@ def labels_to_json(labels: Any) -> list[Any] | None:
     return [x if isinstance(x, str | int | float) else str(x) for x in plain]
 
 
-def labels_from_json(labels: Any, n: int) -> list[Any] | None:
-    """Labels as they were written; raises ValueError for anything else."""
+def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:
+    """Labels as they were written; raises ValueError for anything else.
+
+    Names of columns are ``unique`` and, if some are text, all of them.
+    """
     if labels is None:
         return None
     is_list = isinstance(labels, list) and len(labels) == n
     if not is_list or not all(isinstance(x, str | int | float) for x in labels):
         raise ValueError("its labels are not those of its table")
+    n_texts = sum(isinstance(x, str) for x in labels)
+    if unique and (len(set(labels)) < n or n_texts not in (0, n)):
+        raise ValueError("its labels do not tell its columns apart")
     return list(labels)
 
 

@@ -60,16 +60,12 @@ def read_table(
 ) -> tuple[dict[str, Any], set[Hashable], PatternSums | None, RowPieces]:
     """Read content, keys of the pieces, sums and rows; raises FileFormatError."""
     try:
-        content, arrays = read_archive(io.BytesIO(data), len(data), KIND)
-        return _parts_of(content, arrays)
+        return read_archive(io.BytesIO(data), len(data), KIND, _parts_of)
     except FileFormatError as error:
-        why = str(error)
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-        why = f"its parts do not fit together ({error})"
-    raise FileFormatError(
-        f"These bytes are refused: they are not those of a pattern table, or {why}. "
-        "Write them again with to_bytes."
-    )
+        raise FileFormatError(
+            "These bytes are refused: they are not those of a pattern table, or "
+            f"{error}. Write them again with to_bytes."
+        ) from error
 
 
 def _parts_of(
@@ -83,7 +79,7 @@ def _parts_of(
     _need(isinstance(content["pieces"], list), "pieces")
     pieces = {_key_from_json(key) for key in content["pieces"]}
     _need(n_columns is not None or content["labels"] is None, "labels")
-    content["labels"] = labels_from_json(content["labels"], n_columns or 0)
+    content["labels"] = labels_from_json(content["labels"], n_columns or 0, unique=True)
     if not arrays:
         _need(n_rows == 0, "n_rows")
         return content, pieces, None, []
@@ -102,7 +98,10 @@ def _sums_of(arrays: dict[str, AnyArray], content: dict[str, Any]) -> PatternSum
     PatternStatistics(keys, counts, hi).check()
     _need(lo.dtype == hi.dtype and lo.shape == hi.shape, "lo")
     _need(bool(np.isfinite(lo).all()), "lo")
-    _need(content["n_negative"] > 0 or not (hi < 0.0).any(), "hi")
+    # Signs are kept only where they were allowed.
+    signed = content["n_negative"] > 0
+    _need(content["negatives"] == "allow" or not signed, "n_negative")
+    _need(signed or not (hi + lo < 0.0).any(), "hi")
     is_like = zero_counts.dtype == counts.dtype and zero_counts.shape == counts.shape
     _need(is_like, "zero_counts")
     _need(not ((zero_counts < 0) | (zero_counts > counts)).any(), "zero_counts")
@@ -121,12 +120,15 @@ def _rows_of(
 ) -> RowPieces:
     row_sums, lines = arrays["row_sums"], arrays["lines"]
     _need(row_sums.dtype == np.float64 and row_sums.shape == (n_rows,), "row_sums")
-    _need(bool(np.isfinite(row_sums).all()), "row_sums")
+    # Rows that sum to less than zero are refused, whatever their cells may be.
+    _need(bool(np.isfinite(row_sums).all() and not (row_sums < 0.0).any()), "row_sums")
     _need(lines.dtype == np.int32 and lines.shape == (n_rows,), "lines")
     in_range = not n_rows or (lines.min() >= 0 and lines.max() < len(sums))
     _need(bool(in_range), "lines")
     found = np.bincount(lines, minlength=len(sums))
     _need(np.array_equal(found, sums.counts), "lines")
+    zero = np.bincount(lines[row_sums == 0.0], minlength=len(sums))
+    _need(np.array_equal(zero, sums.zero_counts), "zero_counts")
     pieces: RowPieces = []
     at = 0
     for length, exponent in layout:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.atomic import atomic_write
+from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._observe.codec import (
@@ -112,9 +112,10 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
         There is no such file.
     """
     place = Path(path)
+    if is_special(place):
+        raise _refusal(place, "it is a pipe or a device", "Name a file.")
     try:
-        content, arrays = read_archive(place, place.stat().st_size, KIND)
-        return _state_of(content, arrays)
+        return read_archive(place, place.stat().st_size, KIND, _state_of)
     except FileNotFoundError:
         raise MissingFileError(
             f"{place} does not exist. Check the path; save() of a fit writes a model."
@@ -123,12 +124,9 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _refusal(place, "it is a folder", "Name a file in it.") from None
     except FileFormatError as error:
         raise _refusal(place, str(error)) from error
-    except OSError as error:
-        why = f"it cannot be read ({error.strerror or error})"
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name
+        why = f"it cannot be read ({getattr(error, 'strerror', None) or error})"
         raise _refusal(place, why, "Check the file and its permissions.") from error
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        why = f"its parts do not make a fit ({error})"
-        raise _refusal(place, why) from error
 
 
 def _refusal(
@@ -161,8 +159,8 @@ def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str,
         none = MaskStatistics(no_bits, None, np.zeros(0), np.zeros(n_cols))
         solved, rows = Solved(factors, none, None, graph), GoneRows(n_rows)
     state |= {"solved": solved, "rows": rows, "totals": totals}
-    state["row_labels"] = labels_from_json(content["row_labels"], n_rows)
-    state["col_labels"] = labels_from_json(content["col_labels"], n_cols)
+    state["row_labels"] = labels_from_json(content["row_labels"], n_rows, unique=False)
+    state["col_labels"] = labels_from_json(content["col_labels"], n_cols, unique=True)
     return state
 
 
