@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench lint types clean
+.PHONY: demo test bench attack attack-asan attack-tsan lint types clean
 
 $(BIN)/python:
 	@echo "1. Making a virtual environment in $(VENV) ..."
@@ -42,5 +42,37 @@ bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/nmmf.py
 
+# Random tables against the truth and damaged files: minutes, A1GM_ATTACK_TABLES=N tables.
+attack: $(VENV)/test.stamp
+	PYTHONPATH=tests $(BIN)/python -m attack
+
+# The same with the kernel built for a sanitizer of GCC, in an environment that borrows
+# all other packages from $(VENV). LSan is off: CPython leaves its memory at exit.
+SANITIZE_asan := address,undefined
+SANITIZE_tsan := thread
+ASAN := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
+  ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 PYTHONMALLOC=malloc \
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# Without fixed addresses TSan cannot map its shadow on newer systems.
+TSAN := LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
+  TSAN_OPTIONS=halt_on_error=1 setarch -R
+
+.venv-%/stamp: $(VENV)/test.stamp
+	$(PYTHON) -m venv $(@D)
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" \
+	  > $$($(@D)/bin/python -c "import site; print(site.getsitepackages()[0])")/borrowed.pth
+	$(@D)/bin/python -m pip install --quiet --no-deps --force-reinstall . \
+	  -C cmake.define.A1GM_SANITIZE="$(SANITIZE_$*)" -C build-dir=build/$*
+	@touch $@
+
+attack-asan: .venv-asan/stamp
+	$(ASAN) $(<D)/bin/python -m pytest -q -p no:cacheprovider tests/kernel
+	$(ASAN) PYTHONPATH=tests $(<D)/bin/python -m attack --tables 3000
+
+attack-tsan: .venv-tsan/stamp
+	$(TSAN) $(<D)/bin/python -m pytest -q -p no:cacheprovider tests/kernel tests/observe \
+	  tests/api/test_pattern_table.py
+	$(TSAN) env PYTHONPATH=tests $(<D)/bin/python -m attack --tables 1000
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .venv-asan .venv-tsan build dist

@@ -88,7 +88,7 @@ class CsvSource:
         options = self.options
         try:
             with self._open() as (_, stream):
-                head = bytes(stream.read(_LONGEST_HEADER))
+                head = stream.read_buffer(_LONGEST_HEADER).to_pybytes()
         except OSError as error:
             raise self._explained(error) from error
         first_line, _, _ = head.partition(b"\n")

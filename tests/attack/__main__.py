@@ -1,0 +1,196 @@
+"""Attack the package: random tables against the truth, and damaged files.
+
+PYTHONPATH=tests python -m attack                     minutes; `make attack`
+PYTHONPATH=tests python -m attack --tables 100000     half an hour and more
+PYTHONPATH=tests python -m attack --kind bridge --seed 7     one table, shown
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from .judge import ANNOUNCED, RIGHT, UNKNOWN, WRONG, Answers, fit_case
+from .mutate import MUTATIONS
+from .worker import answer
+from .zoo import KINDS, case_of
+
+PATIENCE = 60.0  # seconds for one table; damaged files get 10
+SHOWN = 5  # silently wrong tables of a kind that are printed
+VERDICTS = (RIGHT, ANNOUNCED, WRONG, UNKNOWN)
+
+
+class Worker:
+    """A process that judges; a new one when it has crashed or hung."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        here = str(Path(__file__).parents[1])
+        path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+        env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        env |= {"OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "attack.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+        self.lines: queue.Queue[str] = queue.Queue()
+        parts = (self.process, self.lines)
+        self.reader = threading.Thread(target=self._read, args=parts, daemon=True)
+        self.reader.start()
+
+    @staticmethod
+    def _read(process, lines) -> None:
+        for line in process.stdout:
+            lines.put(line)
+        lines.put("")
+
+    def ask(self, name: str, seed: int) -> dict:
+        """The verdict on a case; the end or the silence of the process is one, too."""
+        self.process.stdin.write(f"{seed} {name}\n")
+        self.process.stdin.flush()
+        try:
+            line = self.lines.get(timeout=10.0 if name in MUTATIONS else PATIENCE)
+            why = "" if line else f"crash: exit code {self.process.wait()}"
+        except queue.Empty:
+            line, why = "", "hang"
+            self.process.kill()
+        if line:
+            return json.loads(line)
+        self.close()
+        self._start()
+        return {"verdict": WRONG, "why": why, "error": 0.0, "ratio": 0.0}
+
+    def close(self) -> int:
+        """End the process; its exit code is not 0 when a sanitizer has found a leak."""
+        self.process.stdin.close()
+        code = self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+        return code
+
+
+def cases(names: list[str], n_tables: int, n_files: int, first: int):
+    """Every case of a run, kinds mixed, so that it can be stopped at any time."""
+    share = {name: KINDS[name].share for name in names if name in KINDS}
+    total = sum(share.values())
+    counts = {name: math.ceil(n_tables * s / total) for name, s in share.items()}
+    damaged = [name for name in names if name in MUTATIONS]
+    counts |= {name: n_files // len(damaged) for name in damaged}
+    place = [(k / n, name, first + k) for name, n in counts.items() for k in range(n)]
+    return [(name, seed) for _, name, seed in sorted(place)]
+
+
+def run(todo: list[tuple[str, int]], jobs: int) -> dict[str, list]:
+    """Judge all cases on several processes; what is wrong is printed at once."""
+    found: dict[str, list] = defaultdict(list)
+    waiting = iter(todo)
+    lock = threading.Lock()
+    failed: list[int] = []
+
+    def work() -> None:
+        worker = Worker()
+        while True:
+            with lock:
+                case = next(waiting, None)
+            if case is None:
+                break
+            verdict = worker.ask(*case)
+            with lock:
+                report(case, verdict, found[case[0]])
+        code = worker.close()
+        if code:
+            failed.append(code)
+
+    threads = [threading.Thread(target=work) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise SystemExit(f"a process ended with {failed[0]}")
+    return found
+
+
+def report(case: tuple[str, int], verdict: dict, found: list) -> None:
+    name, seed = case
+    found.append(verdict)
+    n_wrong = sum(v["verdict"] in (WRONG, UNKNOWN) for v in found)
+    if verdict["verdict"] in (WRONG, UNKNOWN) and n_wrong <= SHOWN:
+        why = " ".join(verdict["why"].split())[:300]
+        print(f'{verdict["verdict"]}: --kind "{name}" --seed {seed}: {why}', flush=True)
+
+
+def show(found: dict[str, list]) -> bool:
+    """Print the table of kinds; whether nothing was silently wrong."""
+    heads = ("kind", "tables", *VERDICTS, "worst error", "worst truth/cell_error")
+    lines, clean, sums = [heads], True, Counter()
+    for name in (*KINDS, *MUTATIONS):
+        if name not in found:
+            continue
+        count = Counter(v["verdict"] for v in found[name])
+        sums += count
+        silent = [v for v in found[name] if v["verdict"] != ANNOUNCED]
+        error = max((v["error"] for v in silent), default=0.0)
+        ratio = max(v["ratio"] for v in found[name])
+        numbers = [f"{error:.1e}", f"{ratio:.3f}"] if name in KINDS else ["", ""]
+        counts = (str(count[v]) for v in VERDICTS)
+        lines.append((name, str(len(found[name])), *counts, *numbers))
+        clean &= not (count[WRONG] or count[UNKNOWN])
+    lines.append(("all", str(sums.total()), *(str(sums[v]) for v in VERDICTS), "", ""))
+    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
+    for line in lines:
+        print("  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)))
+    return clean
+
+
+def show_one(name: str, seed: int) -> None:
+    """Print one table, its fit and the verdict."""
+    print(answer(name, seed))
+    if name in KINDS:
+        case = case_of(name, seed)
+        np.set_printoptions(linewidth=120, floatmode="unique")
+        print(case)
+        fit = fit_case(case)
+        print(fit, vars(Answers(case, fit)), sep="\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="attack", description=__doc__.split("\n")[0])
+    default = int(os.environ.get("A1GM_ATTACK_TABLES", "40000"))
+    parser.add_argument("--tables", type=int, default=default)
+    parser.add_argument("--files", type=int, help="damaged files; a tenth by default")
+    parser.add_argument("--kind", action="append", choices=[*KINDS, *MUTATIONS])
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="show the table of this seed alone")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    names = options.kind or [*KINDS, *MUTATIONS]
+    if options.seed is not None:
+        show_one(names[0], options.seed)
+        return
+    n_files = options.tables // 10 if options.files is None else options.files
+    start = time.perf_counter()
+    found = run(cases(names, options.tables, n_files, options.first), options.jobs)
+    clean = show(found)
+    print(f"{time.perf_counter() - start:.0f} s")
+    sys.exit(0 if clean else 1)
+
+
+if __name__ == "__main__":
+    main()

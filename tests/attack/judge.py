@@ -1,0 +1,188 @@
+"""The verdict on a table: right, announced, or silently wrong."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from unittest import mock
+
+import numpy as np
+import scipy.sparse as sp
+from support.oracles import FINITE, UNBOUNDED, UNDETERMINED, ZERO
+
+import a1gm
+from a1gm._observe import one_pass
+from a1gm.exceptions import A1gmError, ConvergenceWarning, NotRepresentableError
+
+from .oracle import NoTruth, Truth, truth_of
+from .zoo import KINDS, Case, case_of
+
+RIGHT, ANNOUNCED, WRONG, UNKNOWN = "right", "announced", "silently wrong", "no truth"
+ULP = 2.0**-52
+CLAIM = 1e-8  # what `converged` promises of every finite cell
+LARGEST = float(np.finfo(float).max)
+
+
+@dataclass
+class Verdict:
+    """What became of one table."""
+
+    verdict: str
+    why: str = ""
+    error: float = 0.0  # worst relative error of a finite cell
+    ratio: float = 0.0  # that error in units of the bound that the fit gives
+    digits: int = 0
+
+
+def judge(name: str, seed: int) -> Verdict:
+    """Fit the table of a kind and a seed, and compare everything with the truth."""
+    case, about = case_of(name, seed), KINDS[name]
+    signed = case.signed and bool((case.X < 0.0).any())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fit = fit_case(case)
+            answers = Answers(case, fit)
+        except A1gmError as error:
+            if about.ordinary and not case.signed:
+                return Verdict(WRONG, f"refused: {error}")
+            return Verdict(ANNOUNCED, f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001
+            return Verdict(WRONG, f"raw {type(error).__name__}: {error}")
+    raw = [w for w in caught if not issubclass(w.category, a1gm.exceptions.A1gmWarning)]
+    if raw:
+        return Verdict(WRONG, f"raw warning: {raw[0].message}")
+    told = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    try:
+        start = answers.col_factor
+        truth = truth_of(case.X, case.V, start, signed=signed, exact=about.exact)
+    except NoTruth as error:
+        return Verdict(UNKNOWN, str(error))
+    return compare(case, answers, truth, told=bool(told), ordinary=about.ordinary)
+
+
+def fit_case(case: Case):
+    """Fit a table the way it is to be fitted."""
+    X = case.X
+    if case.signed:
+        return a1gm.fit(X, negatives="allow")
+    if case.V is not None:
+        return a1gm.fit(X, weights=case.V)
+    if case.way == "weights":
+        return a1gm.fit(X, weights=np.ones_like(X))
+    if case.way == "sparse":
+        return a1gm.fit(as_sparse(X), absent="missing")
+    if case.way == "masks":
+        with mock.patch.object(one_pass, "TABLE_CELLS", 1):
+            return a1gm.fit(X)
+    if case.way == "pieces":
+        table = a1gm.PatternTable()
+        rng = np.random.default_rng(len(X))
+        for piece in np.array_split(rng.permutation(len(X)), min(3, len(X))):
+            table.update(X[piece])
+        return table.solve()
+    return a1gm.fit(X)
+
+
+def as_sparse(X: np.ndarray) -> sp.csr_array:
+    i, j = np.nonzero(~np.isnan(X))
+    return sp.csr_array((X[i, j], (i, j)), shape=X.shape)
+
+
+class Answers:
+    """All that a fit says of its table; vectors without a float64 are None."""
+
+    def __init__(self, case: Case, fit) -> None:
+        X, own = case.X, case.way != "pieces"
+        self.filled = np.asarray(fit.impute(X, on_undetermined="ignore"))
+        self.table = np.asarray(fit.reconstruct()) if own else None
+        self.divergence = fit.divergence if own else fit.divergence_of(X)
+        self.certificate, self.converged = fit.certificate, fit.converged
+        self.cell_error = getattr(fit, "cell_error", None)
+        self.col_factor = self._vector(fit, "col_factor")
+        self.row_factor = self._vector(fit, "row_factor") if own else None
+        holes = np.argwhere(np.isnan(X)).tolist()
+        self.fate = [fit.fate(i, j) for i, j in holes] if own else None
+
+    @staticmethod
+    def _vector(fit, name):
+        try:
+            return np.asarray(getattr(fit, name))
+        except NotRepresentableError:
+            return None
+
+
+def off(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Relative errors; values beyond float64 may round to 0, never to inf."""
+    true = np.asarray(true, np.longdouble)
+    with np.errstate(all="ignore"):
+        tiny = np.longdouble(2.0**-1074)
+        room = np.where(np.abs(true) < 1e-307, 8.0 * tiny, 0.0)
+        gap = np.maximum(np.abs(found - true) - room, 0.0)
+        error = np.where(gap == 0.0, 0.0, gap / np.maximum(np.abs(true), tiny))
+        return np.where(np.isnan(error), np.inf, error).astype(float)
+
+
+def compare(
+    case: Case, got: Answers, true: Truth, *, told: bool, ordinary: bool
+) -> Verdict:
+    """Compare what a fit says with what is true."""
+    why: list[str] = []
+    error = max(
+        compare_cells("fills", got.filled, np.isnan(case.X), case, true, why),
+        compare_cells("reconstruct", got.table, None, case, true, why),
+    )
+    fate = true.fate[np.isnan(case.X)].tolist()
+    if got.fate is not None and got.fate != fate:
+        k = [a == b for a, b in zip(got.fate, fate, strict=True)].index(False)
+        place = tuple(np.argwhere(np.isnan(case.X))[k].tolist())
+        why.append(f"fate of {place}: {got.fate[k]}, is {fate[k]}")
+    for name in ("row_factor", "col_factor"):
+        found, vector = getattr(got, name), getattr(true, name)
+        has_float = (vector <= LARGEST) & ((vector >= 1e-307) | (vector == 0.0))
+        if found is not None and has_float.any():
+            wrong = off(found[has_float], vector[has_float]).max()
+            if wrong > max(CLAIM, 4.0 * error):
+                why.append(f"{name} off by {wrong:.1e}")
+    bound, ratio = got.cell_error, 0.0
+    if bound is not None and error > 4.0 * ULP:
+        ratio = error / bound if bound > 0.0 else math.inf
+        if ratio > 1.0:
+            why.append(f"cell_error {bound:.1e}, is {error:.1e}")
+    if got.converged and error > (1e-6 if bound is None else CLAIM):
+        why.append(f"cells off by {error:.1e}")
+    d = true.divergence
+    slack = 1e-9 * d + 64.0 * ULP * true.total + 2e-323 * case.X.size
+    is_known = not case.signed and not told and d <= LARGEST
+    if is_known and not abs(got.divergence - d) <= slack:
+        why.append(f"divergence {got.divergence:.17g}, is {float(d):.17g}")
+    if told == got.converged:
+        why.append("a warning, but converged" if told else "not converged, not told")
+    details = (error, ratio, true.digits)
+    if why and not (told and bound is None):  # a warning excuses no wrong bound
+        return Verdict(WRONG, "; ".join(why), *details)
+    if told:
+        verdict = WRONG if ordinary else ANNOUNCED
+        return Verdict(verdict, f"accused, error {error:.1e}", *details)
+    return Verdict(RIGHT, "", *details)
+
+
+def compare_cells(what, table, where, case: Case, true: Truth, why: list[str]) -> float:
+    """The worst relative error of the finite cells; what else is wrong goes to why."""
+    if table is None:
+        return 0.0
+    where = np.ones(table.shape, bool) if where is None else where
+    seen = ~np.isnan(case.X)
+    if case.V is not None:
+        seen &= case.V > 0.0
+    if (table[where & (true.fate == ZERO)] != 0.0).any():
+        why.append(f"{what}: not 0 where it is")
+    none = np.isin(true.fate, [UNBOUNDED, UNDETERMINED]) & ~seen
+    if not np.isnan(table[where & none]).all():
+        why.append(f"{what}: a value that the data do not determine")
+    finite = where & (true.fate == FINITE)
+    if np.isinf(table[finite]).any():
+        why.append(f"{what}: inf")
+    finite &= true.cells <= LARGEST
+    return off(table[finite], true.cells[finite]).max(initial=0.0)
