@@ -91,6 +91,17 @@ GOOD = {
     },
     "scale": {"h": np.ones(3), "tol": 1e-9, "max_sweeps": 9, "patience": 9},
     "replay": {"core_w": np.ones(4), "core_h": np.ones(3)},
+    "replay_wide": {
+        "core_w": np.ones(4),
+        "core_h": np.ones(3),
+        "row_exponent": np.zeros(4, np.int64),
+        "col_exponent": np.zeros(3, np.int64),
+    },
+    "rescaled": {
+        "row_exponent": np.zeros(4, np.int64),
+        "col_exponent": np.zeros(3, np.int64),
+        "lift": 0,
+    },
 }
 
 OF_BITS = "two-dimensional array of uint64"
@@ -264,13 +275,23 @@ BAD = {
         ("core_h", many(1.0, HUGE), "core_h must be one number per column of the"),
         ("core_h", np.ones((3, 1)), OF_SUMS),
     ],
+    "replay_wide": [
+        ("core_w", np.ones(3), "core_w must be one number per row of the core"),
+        ("core_h", np.ones(2), "core_h must be one number per column of the core"),
+        ("row_exponent", np.zeros(3, np.int64), "row_exponent must be one number per"),
+        ("col_exponent", np.zeros(3), "one-dimensional array of int64"),
+    ],
+    "rescaled": [
+        ("row_exponent", np.zeros(4), "one-dimensional array of int64"),
+        ("col_exponent", np.zeros(4, np.int64), "col_exponent must be one number per"),
+    ],
 }
 CALLS = [(name, *bad) for name, bads in BAD.items() for bad in bads]
 
 
 def call(kernel, name, arguments):
     owner = kernel
-    if name in ("scale", "replay"):
+    if name in ("scale", "replay", "replay_wide", "rescaled"):
         owner = kernel.reduce_mask(**GOOD["reduce_mask"])
         assert owner.core_shape == (4, 3)
     return getattr(owner, name)(*arguments.values())

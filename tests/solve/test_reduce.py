@@ -31,7 +31,7 @@ def fitted_margins(X: np.ndarray, statistics, *, force: bool = False):
     if reduced is None:
         return None
     core = solve_core(reduced, tol=1e-12, max_iter=2000)
-    w, h, line_block, col_block = reduced.replay(core.w, core.h)
+    w, h, line_block, col_block, _ = reduced.replay(core.w, core.h)
     inside = (line_block[:, None] == col_block) & (line_block >= 0)[:, None]
     observed = statistics.observed_lines(slice(0, statistics.n_lines))
     fitted = np.where(inside & observed, np.outer(w, h), 0.0)
@@ -140,7 +140,7 @@ def test_a_staircase_of_5000_steps_peels():
     reduced = reduce_statistics(pairs, None)
     assert reduced.core_shape == (0, 0)
     nothing = np.zeros(0)
-    w, h, _, _ = reduced.replay(nothing, nothing)
+    w, h, *_ = reduced.replay(nothing, nothing)
     reach = np.cumsum(h)
     np.testing.assert_allclose(w * reach, pairs.row_sums, rtol=1e-9)
 
@@ -150,7 +150,7 @@ def test_sums_are_never_differences():
     X = np.array([[1e200, np.nan], [1.0, 2.0], [3.0, 6.0]])
     reduced = reduce_statistics(patterns_of(X), None)
     nothing = np.zeros(0)
-    _, h, _, _ = reduced.replay(nothing, nothing)
+    _, h, *_ = reduced.replay(nothing, nothing)
     np.testing.assert_allclose(h[1] / h[0], 2.0, rtol=1e-12)
 
 
@@ -158,7 +158,7 @@ def test_twins_share_what_they_sum_to():
     X = np.array([[1.0, 2.0, np.nan], [3.0, 6.0, np.nan], [1.0, np.nan, 4.0]])
     reduced = reduce_statistics(pairs_of(X), None)
     nothing = np.zeros(0)
-    w, _, _, _ = reduced.replay(nothing, nothing)
+    w, *_ = reduced.replay(nothing, nothing)
     np.testing.assert_allclose(w[1] / w[0], 3.0, rtol=1e-13)
 
 

@@ -13,8 +13,14 @@ from a1gm._api.options import (
     check_options,
     check_rank,
 )
-from a1gm._base.float_range import raise_rows
-from a1gm._base.types import Absent, Floats, Negatives, OnUndetermined
+from a1gm._base.float_range import (
+    Numbers,
+    joined,
+    mantissas,
+    narrow_if_exact,
+    wide_product,
+)
+from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
@@ -242,26 +248,37 @@ def fit_gathered(
 
     def logged(solved: Solved) -> RowStore:
         empty = ~statistics.has_observed_lines()
-        scale = np.where(empty, np.nan, solved.factors.line_scale)
+        factors = solved.factors
+        known = np.where(empty, np.nan, factors.line_scale)
+        scale = joined(known, factors.scale_exponent)
         counts = statistics.counts
         return LoggedRows(log, counts, zero_counts, scale, gathered.exponent)
 
     return fit_statistics(statistics, table, logged, **options)
 
 
-def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Floats:
+def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Numbers:
     factors, statistics = solved.factors, solved.statistics
-    if seen.line_of_row is None:
-        row_factor = factors.line_factor.copy()
+    line = slice(None) if seen.line_of_row is None else seen.line_of_row
+    if factors.col_exponent is not None or seen.exponent or _has_weights(statistics):
+        rows = factors.lines
+        if seen.line_of_row is not None:
+            rows = wide_product(seen.row_sums, factors.scales[line])
+        rows = narrow_if_exact(wide_product(rows, exponent=seen.exponent))
+    elif seen.line_of_row is None:
+        rows = factors.line_factor.copy()
     else:
-        row_factor = seen.row_sums
-        threads = threads_for(len(row_factor), n_threads)
-        kernel.expand_rows(row_factor, seen.line_of_row, factors.line_scale, threads)
-    row_factor = raise_rows(row_factor, seen.exponent)
+        rows = seen.row_sums
+        threads = threads_for(len(rows), n_threads)
+        kernel.expand_rows(rows, seen.line_of_row, factors.line_scale, threads)
     if factors.all_inside:
-        return row_factor
+        return rows
     empty = ~statistics.has_observed_lines()
     if empty.any():
-        line = slice(None) if seen.line_of_row is None else seen.line_of_row
-        row_factor[empty[line]] = np.nan
-    return row_factor
+        mantissas(rows)[empty[line]] = np.nan
+    return rows
+
+
+def _has_weights(statistics: Statistics) -> bool:
+    """Whether a row's factor may be far below all of its cells."""
+    return getattr(statistics, "weights", None) is not None

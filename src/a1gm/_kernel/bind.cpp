@@ -258,25 +258,76 @@ nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sw
   return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
 }
 
+// A number per row and one per column of the core.
+template <typename T>
+struct CoreNumbers {
+  CoreNumbers(const Reduced& r, Given rows, Given cols, const std::string& row_name,
+              const std::string& col_name)
+      : of_rows(rows, row_name.c_str()), of_cols(cols, col_name.c_str()) {
+    require(of_rows.rows() == static_cast<int64_t>(r.core_rows.size()),
+            (row_name + " must be one number per row of the core").c_str());
+    require(of_cols.rows() == static_cast<int64_t>(r.core_cols.size()),
+            (col_name + " must be one number per column of the core").c_str());
+  }
+  Vector<T> of_rows, of_cols;
+};
+
+struct Labels {
+  explicit Labels(const Reduced& r)
+      : row(new_array<int32_t>({static_cast<size_t>(r.n_rows)})),
+        col(new_array<int32_t>({static_cast<size_t>(r.n_cols)})) {}
+  std::pair<int32_t*, nb::object> row, col;
+};
+
 nb::tuple replay_log(const Reduced& r, Given given_w, Given given_h) {
-  Vector<double> core_w(given_w, "core_w"), core_h(given_h, "core_h");
-  require(core_w.rows() == static_cast<int64_t>(r.core_rows.size()),
-          "core_w must be one number per row of the core");
-  require(core_h.rows() == static_cast<int64_t>(r.core_cols.size()),
-          "core_h must be one number per column of the core");
+  CoreNumbers<double> core(r, given_w, given_h, "core_w", "core_h");
   const auto n = static_cast<size_t>(r.n_rows), m = static_cast<size_t>(r.n_cols);
   auto [w, w_array] = new_array<double>({n});
   auto [h, h_array] = new_array<double>({m});
-  auto [row_label, row_label_array] = new_array<int32_t>({n});
-  auto [col_label, col_label_array] = new_array<int32_t>({m});
+  Labels label(r);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   std::fill_n(w, n, nan);
   std::fill_n(h, m, nan);
-  const double *from_w = core_w.data(), *from_h = core_h.data();
+  const double *from_w = core.of_rows.data(), *from_h = core.of_cols.data();
   for (size_t k = 0; k < r.core_rows.size(); ++k) w[r.core_rows[k]] = from_w[k];
   for (size_t k = 0; k < r.core_cols.size(); ++k) h[r.core_cols[k]] = from_h[k];
-  replay(r, w, h, row_label, col_label);
-  return nb::make_tuple(w_array, h_array, row_label_array, col_label_array);
+  const bool exact = replay(r, w, h, label.row.first, label.col.first);
+  return nb::make_tuple(w_array, h_array, label.row.second, label.col.second, exact);
+}
+
+// Mantissas and exponents as two arrays.
+nb::tuple apart(const std::vector<Wide>& numbers) {
+  auto [mantissa, mantissas] = new_array<double>({numbers.size()});
+  auto [exponent, exponents] = new_array<int64_t>({numbers.size()});
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    mantissa[k] = numbers[k].mantissa;
+    exponent[k] = numbers[k].exponent;
+  }
+  return nb::make_tuple(mantissas, exponents);
+}
+
+nb::tuple replay_wide(const Reduced& r, Given core_w, Given core_h, Given row_exponent,
+                      Given col_exponent) {
+  CoreNumbers<double> core(r, core_w, core_h, "core_w", "core_h");
+  CoreNumbers<int64_t> power(r, row_exponent, col_exponent, "row_exponent",
+                             "col_exponent");
+  const Wide nan(std::numeric_limits<double>::quiet_NaN());
+  std::vector<Wide> w(static_cast<size_t>(r.n_rows), nan);
+  std::vector<Wide> h(static_cast<size_t>(r.n_cols), nan);
+  const double *from_w = core.of_rows.data(), *from_h = core.of_cols.data();
+  const int64_t *a = power.of_rows.data(), *b = power.of_cols.data();
+  for (size_t k = 0; k < r.core_rows.size(); ++k) w[r.core_rows[k]] = {from_w[k], a[k]};
+  for (size_t k = 0; k < r.core_cols.size(); ++k) h[r.core_cols[k]] = {from_h[k], b[k]};
+  Labels label(r);
+  replay(r, w.data(), h.data(), label.row.first, label.col.first);
+  return nb::make_tuple(apart(w), apart(h), label.row.second, label.col.second);
+}
+
+Reduced rescale(const Reduced& r, Given row_exponent, Given col_exponent,
+                int64_t lift) {
+  CoreNumbers<int64_t> power(r, row_exponent, col_exponent, "row_exponent",
+                             "col_exponent");
+  return rescaled(r, power.of_rows.data(), power.of_cols.data(), lift);
 }
 
 template <typename T>
@@ -329,5 +380,9 @@ NB_MODULE(_native, m) {
       .def_prop_ro("core_mask", &core_mask)
       .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
            nb::arg("patience"), nb::arg("n_threads") = 1)
-      .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"));
+      .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"))
+      .def("replay_wide", &replay_wide, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("row_exponent"), nb::arg("col_exponent"))
+      .def("rescaled", &rescale, nb::arg("row_exponent"), nb::arg("col_exponent"),
+           nb::arg("lift"));
 }

@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 FORMAT = "a1gm model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # 3: exponents beside factors that float64 does not have
+OLDEST_VERSION = 2
 HEADER = "header.json"
 MAX_HEADER_BYTES = 1 << 28
 MAX_ARRAYS = 64
@@ -157,7 +158,7 @@ def _check_version(header: dict[str, Any]) -> None:
             f"it was written by a1gm {header.get('package_version')} in format "
             f"{version}, and this release reads format {FORMAT_VERSION}: upgrade a1gm"
         )
-    if version < FORMAT_VERSION:
+    if version < OLDEST_VERSION:
         raise FileFormatError(
             f"it was written before the first release, in format {version}; this "
             f"release reads format {FORMAT_VERSION}: fit again and save"

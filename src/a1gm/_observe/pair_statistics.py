@@ -110,6 +110,13 @@ class PairStatistics(Statistics):
             cols = self.cols[pairs].astype(np.int64)
             yield lines_of_pairs(self.ptr, pairs), cols, self.sums[pairs] > 0.0
 
+    def weighted_cells(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Yield line, column and weight of the observed cells, some at a time."""
+        for pairs in self.pair_pieces():
+            cols = self.cols[pairs].astype(np.int64)
+            v = np.ones(len(cols)) if self.weights is None else self.weights[pairs]
+            yield lines_of_pairs(self.ptr, pairs), cols, v
+
     def reach(self, h: Floats) -> Floats:
         """Weighted sum of the column factors over the pairs of each line."""
         out = np.zeros(self.n_lines)

@@ -128,6 +128,11 @@ class Statistics(ABC):
             i, j = np.nonzero(observed)
             yield i + lines.start, j, self.positive_lines(lines)[i, j]
 
+    def weighted_cells(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Yield line, column and weight of the observed cells, some at a time."""
+        for lines, cols, _ in self.cells():
+            yield lines, cols, np.ones(len(lines))
+
     def reach(self, h: Floats) -> Floats:
         """Sum of the column factors over the observed cells of each line."""
         out = np.zeros(self.n_lines)

@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, SmallInts
+from a1gm._base.float_range import LEAST, keeps_digits, product, wide_product
+from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PairStatistics
 from a1gm._sources import AnySource, SparseSource, read_input
 from a1gm._sources.cells import check_piece, check_stored_cells
 from a1gm._sources.labels import check_same_labels
 from a1gm._sources.read import is_sparse
-from a1gm.exceptions import ParameterError, WeightsError
+from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
 
 __all__ = ["check_weights", "observe_weighted", "read_cell_weights"]
 
-SAFE_BITS = 900  # powers of two within which no sum or product leaves the floats
+LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
 DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 
 
@@ -121,17 +122,16 @@ def _observe_stored(source: SparseSource, weights: SparseSource) -> Observation:
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
     check_stored_cells(cells, "raise")
-    x, v, exponent = _in_range(cells.values, weights.values[used])
-    pairs = PairStatistics(cells.ptr, cells.cols, x * v, v, cells.n_cols)
+    sums, v, exponent = _weighted_sums(cells.values, weights.values[used])
+    pairs = PairStatistics(cells.ptr, cells.cols, sums, v, cells.n_cols)
     return Observation(pairs.row_sums, None, pairs, exponent, 0)
 
 
 def _observe_weighted(X: Floats, V: Floats) -> Observation:
     """Pairs of (group of rows with proportional weights, column)."""
-    X, V, exponent = _in_range(X, V)
-    used = np.where(np.isnan(X), 0.0, V)
+    V = np.where(np.isnan(X), 0.0, V)
+    sums, used, exponent = _weighted_sums(np.nan_to_num(X), V)
     group, base = _group_proportional_rows(used)
-    sums = np.where(used > 0.0, used * np.nan_to_num(X), 0.0)
     row_sums = sums.sum(axis=1)
     n_groups = int(group.max()) + 1
     first = np.unique(group, return_index=True)[1]
@@ -147,26 +147,68 @@ def _observe_weighted(X: Floats, V: Floats) -> Observation:
         weights[lines, cols],
         X.shape[1],
     )
-    # A row's weights are `ratio` times those of its group's first row.
-    ratio = base / base[first][group]
-    return Observation(row_sums / ratio, group, statistics, exponent, 0)
+    # The sums that the rows would have with the weights of their group's first row.
+    alike = product(row_sums, base[first][group], over=base)
+    if not (keeps_digits(alike) & ((alike == 0.0) == (row_sums == 0.0))).all():
+        raise NotRepresentableError(
+            "The weights of proportional rows are further apart than float64 reaches "
+            "(1e-308 to 1e308). Multiply the weights of a row by a power of ten."
+        )
+    return Observation(alike, group, statistics, exponent, 0)
 
 
-def _in_range(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
-    """Data times 2**-exponent and weights on a scale where products stay finite."""
-    of_data = int(np.frexp(np.nan_to_num(X).max(initial=0.0))[1])
-    of_weights = int(np.frexp(V.max(initial=0.0))[1])
-    if max(abs(of_data), abs(of_weights), abs(of_data + of_weights)) < SAFE_BITS:
-        return X, V, 0
-    return np.ldexp(X, -of_data), np.ldexp(V, -of_weights), of_data
+def _weighted_sums(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
+    """Data times weights and 2**-exponent, the weights on a scale of their own.
+
+    Nothing is scaled where it need not be. Only ratios of weights count in a fit.
+
+    Raises
+    ------
+    NotRepresentableError
+        No power of two keeps the largest finite and all digits of the smallest.
+    """
+    used = V > 0.0
+    of_weights = _exponent_in_range(np.frexp(V)[1][used], V.size, "weights")
+    positive = used & (X > 0.0)
+    powers = (np.frexp(X)[1].astype(np.int64) + np.frexp(V)[1])[positive] - of_weights
+    exponent = _exponent_in_range(powers, X.size, "weighted cells")
+    V = np.ldexp(V, -of_weights) if of_weights else V
+    if not exponent:
+        return X * V, V, 0
+    return product(X, V, exponent=-exponent), V, exponent
+
+
+def _exponent_in_range(powers: AnyArray, n: int, what: str) -> int:
+    """A power of two by which n numbers of these powers are divided; 0 if it can be."""
+    if not len(powers):
+        return 0
+    low, high = int(powers.min()), int(powers.max()) + n.bit_length()
+    if low >= LOWEST and high <= HIGHEST:
+        return 0
+    if high - low > HIGHEST - LOWEST:
+        raise NotRepresentableError(
+            f"The {what} of this table are further apart than float64 reaches (1e-308 "
+            "to 1e308). Multiply rows, columns or weights by powers of ten that bring "
+            "them closer together."
+        )
+    return high - HIGHEST if high > HIGHEST else low - LOWEST
 
 
 def _group_proportional_rows(used: Floats) -> tuple[SmallInts, Floats]:
     """Group of each row, rows with proportional weights together, and its scale."""
     largest = used.max(axis=1)
     base = np.where(largest > 0.0, largest, 1.0)
-    mantissa, exponent = np.frexp(used / base[:, None])
-    shape = np.ldexp(np.round(np.ldexp(mantissa, DIGITS)), exponent - DIGITS)
+    shape = _rounded(used / base[:, None], DIGITS)
+    if ((shape < LEAST) & (used > 0.0)).any():  # further apart than float64 reaches
+        ratio = wide_product(used, over=base[:, None])
+        # Exponents have 12 bits.
+        shape = _rounded(ratio.mantissa, DIGITS - 4) + 2.0 * ratio.exponent
     _, first, group = np.unique(shape, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(np.argsort(first))  # groups in order of their first row
     return order[group.ravel()].astype(np.int32), base
+
+
+def _rounded(x: Floats, digits: int) -> Floats:
+    mantissa, exponent = np.frexp(x)
+    rounded: Floats = np.ldexp(np.round(np.ldexp(mantissa, digits)), exponent - digits)
+    return rounded

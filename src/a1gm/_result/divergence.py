@@ -6,31 +6,56 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats
-from a1gm._result.new_rows import NewRows
+from a1gm._base.float_range import (
+    LEAST,
+    Wide,
+    log2_of,
+    narrow,
+    product,
+    sum_groups,
+    wide,
+    wide_product,
+)
+from a1gm._base.types import Floats, Ints
+from a1gm._result.new_rows import NewRows, Placed
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
+from a1gm.exceptions import NotRepresentableError
 
 __all__ = ["divergence_of_cells", "divergence_of_rows"]
 
+FAR = 1000.0  # powers of two
+TOO_LARGE = (
+    "The divergence is above the largest float64 (1.8e308). Divide the data by a power "
+    "of ten first: the divergence shrinks by the same power."
+)
+
 
 def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
-    """Return x log(x / fitted) - x + fitted of each cell."""
+    """Return x log(x / fitted) - x + fitted of each cell.
+
+    Infinite where the quotient leaves the range of float64.
+    """
     from scipy.special import kl_div
 
-    cells: Floats = np.maximum(kl_div(x, fitted), 0.0)  # below by rounding only
-    return cells
+    cells: Floats = kl_div(x, fitted)
+    return np.where(cells < 0.0, np.where(cells == -np.inf, np.inf, 0.0), cells)
 
 
 def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float:
     """Sum the divergence over the observed cells of rows placed by their own cells.
 
     ``V`` are the weights of the cells, as they were read.
+
+    Raises
+    ------
+    NotRepresentableError
+        It is above the largest float64.
     """
     if isinstance(source, SparseSource):
         return _of_stored(rule, source, V)
-    total = 0.0
+    parts = []
     for rows, piece in source.blocks():
         used = ~np.isnan(piece)
         v = None if V is None else V[rows]
@@ -39,8 +64,54 @@ def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float
         i, j = np.nonzero(used)
         if len(i):
             part = Source([(piece, None, None, 0, 0)], *piece.shape)
-            cells = divergence_of_cells(piece[i, j], rule.place(part, v).values(i, j))
-            total += float(cells.sum() if v is None else cells @ v[i, j])
+            own = None if v is None else v[i, j]
+            parts.append(_of_placed(piece[i, j], rule.place(part, v), i, j, own))
+    total = sum(parts)
+    if total == np.inf and max(parts) < np.inf:
+        raise NotRepresentableError(TOO_LARGE)
+    return total
+
+
+def _of_placed(x: Floats, placed: Placed, i: Ints, j: Ints, v: Floats | None) -> float:
+    """Sum over cells that are there; again with wide numbers if float64 is too small.
+
+    Below the smallest float64 with all its digits the logarithm is that of a rounded
+    number.
+    """
+    fitted = narrow(placed.wide_values(i, j)) if v is not None else placed.values(i, j)
+    with np.errstate(all="ignore"):
+        cells = divergence_of_cells(x, fitted)
+        total = float(cells.sum() if v is None else cells @ v)
+    if np.isfinite(total) and not (x[fitted < LEAST] > 0.0).any():
+        return total
+    return _of_wide(x, placed.wide_values(i, j), np.ones(1) if v is None else v)
+
+
+def _of_wide(x: Floats, fitted: Wide, v: Floats) -> float:
+    """Sum v (x log(x / fitted) - x + fitted) where any of it may be out of range.
+
+    In units of the larger of x and fitted a cell is at most a few thousand.
+    """
+    is_fitted = fitted.mantissa > 0.0
+    if (x[~is_fitted] > 0.0).any():
+        return float("inf")
+    x, fitted = x[is_fitted], fitted[is_fitted]
+    v = v[is_fitted] if len(v) > 1 else v
+    log_ratio = log2_of(x) - log2_of(fitted)
+    above = log_ratio > 0.0
+    own = wide(x)
+    unit = Wide(
+        np.where(above, own.mantissa, fitted.mantissa),
+        np.where(above, own.exponent, fitted.exponent),
+    )
+    cells = divergence_of_cells(product(x, over=unit), product(fitted, over=unit))
+    # Where the fit vanishes beside x, log(x / fitted) - 1 is all there is.
+    far = log_ratio > FAR
+    cells[far] = log_ratio[far] * np.log(2.0) - 1.0
+    nowhere = np.zeros(len(x), np.int64)
+    total = float(narrow(sum_groups(wide_product(cells, unit, v), nowhere, 1))[0])
+    if total == np.inf:
+        raise NotRepresentableError(TOO_LARGE)
     return total
 
 
@@ -55,11 +126,9 @@ def _of_stored(rule: NewRows, source: SparseSource, V: Any) -> float:
         used &= V.values > 0.0
     at = np.flatnonzero(used)
     i, j, x = source.lines[at], source.cols[at].astype(np.int64), source.values[at]
-    fitted = rule.place(source, V).values(i, j)
-    cells = divergence_of_cells(x, fitted)
-    if V is not None:
-        return float(cells @ V.values[at])
-    absent = 0.0
-    if source.absent == "zero":
-        absent = float(x[fitted > 0.0].sum() - fitted.sum())
-    return float(cells.sum()) + absent
+    placed = rule.place(source, V)
+    total = _of_placed(x, placed, i, j, None if V is None else V.values[at])
+    if V is None and source.absent == "zero":
+        fitted = placed.values(i, j)
+        total += float(x[fitted > 0.0].sum() - fitted.sum())
+    return total

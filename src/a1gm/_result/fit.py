@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import Wide, check_cells, product, wide
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
@@ -23,7 +24,11 @@ from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._result.table import Table
 from a1gm._sources.read import AnySource
-from a1gm.exceptions import EmptyLineWarning, ParameterError
+from a1gm.exceptions import (
+    EmptyLineWarning,
+    NotRepresentableError,
+    ParameterError,
+)
 
 __all__ = [
     "RankOneFit",
@@ -43,9 +48,6 @@ class RankOneFit(SolvedTable):
 
     Attributes
     ----------
-    col_factor : ndarray of shape (n_cols,)
-        Column factors; they sum to 1, each block to its share of the observed total.
-        NaN for columns without any observed cell.
     row_labels, col_labels
         The table's own row and column names, or None.
     tol : float
@@ -58,12 +60,21 @@ class RankOneFit(SolvedTable):
         """Kullback-Leibler divergence on the observed cells, computed when asked for.
 
         NaN when negative cells were allowed, and for fits whose table cannot be read
-        again: there ``divergence_of(X)`` computes it.
+        again: there ``divergence_of(X)`` computes it. Raises NotRepresentableError
+        where it is above the largest float64.
         """
         table = self._table
         if table.source is None or table.is_signed:
             return math.nan
         return divergence_of_rows(self._new_rows, table.source, table.weights)
+
+    @property
+    def _known_divergence(self) -> float:
+        """The divergence; NaN where float64 does not have it."""
+        try:
+            return self.divergence
+        except NotRepresentableError:
+            return math.nan
 
     def divergence_of(self, X: Any, *, weights: Any = None) -> float:
         """Compute the divergence between any rows and the fit.
@@ -97,14 +108,18 @@ class RankOneFit(SolvedTable):
         ndarray of shape (n_rows, n_cols), or a frame
             A frame with its labels when the table was a frame.
         """
-        w = np.asarray(self.row_factor)
-        table = np.outer(w, self.col_factor)
+        w, h = self._rows.numbers, self._solved.factors.columns
+        if isinstance(w, Wide) or isinstance(h, Wide):
+            table = product(wide(w)[:, None], wide(h)[None])
+        else:
+            table = np.outer(w, h)
         if not self._is_plain:
             for start, stop in self._fates.pieces():
                 fates = self._fates.of_rows(start, stop)
                 table[start:stop][fates == ZERO] = 0.0
                 # An observed cell always has a value, if only 0.
                 table[start:stop][fates >= UNBOUNDED] = np.nan
+        check_cells(table)
         backend = self._table.backend
         if backend is None:
             return table
@@ -226,7 +241,7 @@ class RankOneFit(SolvedTable):
             "tol": self.tol,
             "on_undetermined": self._on_undetermined,
             "certificate": self.certificate,
-            "divergence": self.divergence if self._is_held else math.nan,
+            "divergence": self._known_divergence if self._is_held else math.nan,
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,
@@ -266,7 +281,7 @@ class RankOneFit(SolvedTable):
         """Pickle the fit without the data, but with their divergence."""
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
-            state["divergence"] = self.divergence
+            state["divergence"] = self._known_divergence
         state["_table"] = replace(self._table, source=None, weights=None)
         for cached in ("_fates", "_new_rows", "pattern"):
             state.pop(cached, None)

@@ -14,8 +14,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, product
-from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts
+from a1gm._base.float_range import (
+    Numbers,
+    Wide,
+    check_cells,
+    check_narrow,
+    concatenated,
+    keeps_digits,
+    mantissas,
+    narrow,
+    product,
+    sum_groups,
+    wide,
+    wide_product,
+)
+from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import weighted_counts
 from a1gm._result.fates import ZERO, fates_of_row
@@ -25,7 +38,7 @@ from a1gm._sources.cells import check_piece, check_stored_cells
 from a1gm._sources.dense import Part, Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import NotRepresentableError, ParameterError
+from a1gm.exceptions import ParameterError
 
 __all__ = ["NewRows", "Placed"]
 
@@ -38,7 +51,7 @@ class NewRows:
 
     Attributes
     ----------
-    col_factor : ndarray
+    col_factor : ndarray or Wide
         Factors of the columns.
     graph : ColumnGraph
         Which columns share a scale.
@@ -48,7 +61,7 @@ class NewRows:
         Whether the fit had weights, so that rows cannot be placed without theirs.
     """
 
-    col_factor: Floats
+    col_factor: Numbers
     graph: ColumnGraph
     has_negatives: bool = False
     needs_weights: bool = False
@@ -65,8 +78,11 @@ class NewRows:
                 "The fit had weights, so rows are placed by their weighted cells. Pass "
                 "them in memory, with fit.impute(rows, weights=...)."
             )
-        if self.graph.is_single and V is None:
-            return _OneBlockRows(_row_factors(self, source), self.col_factor)
+        h = self.col_factor
+        if self.graph.is_single and V is None and not isinstance(h, Wide):
+            factors = _row_factors(h, source, self.negatives)
+            if factors is not None:
+                return _OneBlockRows(factors, h)
         groups = _grouped(self, source, V)
         return _SeveralBlocksRows(self, groups, source.n_rows)
 
@@ -98,6 +114,10 @@ class _OneBlockRows:
         values: Floats = self.factors[i] * self.col_factor[j]
         return values
 
+    def wide_values(self, i: Ints, j: Ints) -> Wide:
+        """Values of missing cells, of any size."""
+        return wide_product(self.factors[i], self.col_factor[j])
+
     def unplaced(self) -> str:
         """Say which rows observe nothing."""
         return text_of_unplaced_rows(
@@ -105,34 +125,23 @@ class _OneBlockRows:
         )
 
 
-def _row_factors(rule: NewRows, source: AnySource) -> Floats:
-    """Row sums over the sums of the observed columns' factors, pattern by pattern."""
-    seen = observe(source, negatives=rule.negatives)
+def _row_factors(h: Floats, source: AnySource, negatives: Negatives) -> Floats | None:
+    """Row sums over the sums of the observed columns' factors, pattern by pattern.
+
+    None where float64 has no such number, or not all its digits.
+    """
+    seen = observe(source, negatives=negatives)
+    if seen.exponent:
+        return None
     line = slice(None) if seen.line_of_row is None else seen.line_of_row
-    reach = seen.statistics.reach(rule.col_factor)[line]
+    reach = seen.statistics.reach(h)[line]
     sums, has_data = seen.row_sums, seen.row_sums != 0.0
     with np.errstate(all="ignore"):
         factors: Floats = sums / reach
-    if seen.exponent or not _in_range(factors)[has_data].all():
-        factors = product(sums, over=reach, exponent=seen.exponent)
     if not has_data.all():
         factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
-    _check_range(factors, has_data)
-    return factors
-
-
-def _in_range(factors: Floats) -> Bools:
-    inside: Bools = np.isfinite(factors) & (np.abs(factors) >= LEAST)
-    return inside
-
-
-def _check_range(factors: Floats, has_data: Bools) -> None:
-    bad = has_data & (~np.isfinite(factors) | (factors == 0.0))
-    if bad.any():
-        raise NotRepresentableError(
-            f"The factor of row {int(bad.argmax())} is outside the range of float64 "
-            "(about 1e-308 to 1e308). Multiply the rows by a power of ten first."
-        )
+    is_lost = ~keeps_digits(factors) | ((factors == 0.0) & has_data)
+    return None if is_lost.any() else factors
 
 
 # ----------------------------------------------------------------- several blocks
@@ -145,10 +154,9 @@ class _Groups:
     """
 
     key: Ints
-    sums: Floats
-    reach: Floats  # sum of the observed columns' factors
+    sums: Numbers
+    reach: Numbers  # sum of the observed columns' factors
     is_positive: Bools
-    exponent: SmallInts  # of the power of two by which the sums are divided
     is_touched: Bools  # something is observed
     else_zeros: bool = False
 
@@ -171,35 +179,43 @@ class _SeveralBlocksRows:
         return np.bincount(chosen, minlength=self._n_rows)
 
     @cached_property
-    def factors(self) -> Floats:
-        """Factor of each row; NaN where it has none, or several."""
+    def _factors(self) -> Wide:
         g, rows, label = self._groups, self._row_of_key, self._rule.graph.label
-        has_data = np.bincount(rows, g.sums != 0.0, minlength=self._n_rows) > 0
+        sums = mantissas(g.sums)
+        has_data = np.bincount(rows, sums != 0.0, minlength=self._n_rows) > 0
         touched = np.bincount(rows, g.is_touched, minlength=self._n_rows) > 0
         if g.else_zeros:  # then a row touches every component but those it misses
             n_missed = np.bincount(rows, ~g.is_touched, minlength=self._n_rows)
             touched = n_missed < len(np.unique(label[label >= 0]))
         known = ~has_data & touched
-        factors = np.where(known, 0.0, np.nan)
+        factors = wide(np.where(known, 0.0, np.nan))
         own = np.flatnonzero(g.is_positive & (self._n_positive[rows] == 1))
-        factors[rows[own]] = product(
-            g.sums[own], over=g.reach[own], exponent=g.exponent[own]
-        )
-        is_own = np.zeros(self._n_rows, bool)
-        is_own[rows[own]] = g.sums[own] != 0.0
-        _check_range(factors, is_own)
+        found = wide_product(g.sums[own], over=g.reach[own])
+        factors.mantissa[rows[own]] = found.mantissa
+        factors.exponent[rows[own]] = found.exponent
         return factors
+
+    @cached_property
+    def factors(self) -> Floats:
+        """Factor of each row; NaN where it has none, or several."""
+        return check_narrow(self._factors, "row")
 
     def unplaced(self) -> str:
         """Say which rows have no factor, and why."""
         several = self._n_positive > 1
-        none = np.isnan(self.factors) & ~several
+        none = np.isnan(self._factors.mantissa) & ~several
         return text_of_unplaced_rows(
             np.flatnonzero(none).tolist(), np.flatnonzero(several).tolist()
         )
 
     def values(self, i: Ints, j: Ints) -> Floats:
         """Values of missing cells; NaN where the data determine none."""
+        values = narrow(self.wide_values(i, j))
+        check_cells(values)
+        return values
+
+    def wide_values(self, i: Ints, j: Ints) -> Wide:
+        """Values of missing cells, of any size; NaN where there are none."""
         g, n = self._groups, self._rule.graph.n
         component = self._rule.graph.label[j].astype(np.int64)
         key = i * n + component
@@ -208,23 +224,17 @@ class _SeveralBlocksRows:
         if len(g.key):
             is_there = g.key[at] == key
         is_there &= component >= 0
-        out = np.full(len(i), np.nan)
+        out = Wide(np.full(len(i), np.nan), np.zeros(len(i), np.int64))
         touched = np.full(len(i), g.else_zeros) & (component >= 0)
         touched[is_there] = g.is_touched[at[is_there]]
-        out[touched] = 0.0
+        out.mantissa[touched] = 0.0
         own = np.flatnonzero(is_there)
         own = own[g.is_positive[at[own]]]
         h, place = self._rule.col_factor[j[own]], at[own]
-        out[own] = product(
-            g.sums[place], h, over=g.reach[place], exponent=g.exponent[place]
-        )
-        if np.isinf(out[own]).any():
-            raise NotRepresentableError(
-                "The value of a missing cell is above the largest float64 (1.8e308). "
-                "Divide the rows by a power of ten first."
-            )
+        found = wide_product(g.sums[place], h, over=g.reach[place])
+        out.mantissa[own], out.exponent[own] = found.mantissa, found.exponent
         rest = np.flatnonzero(~touched & (component >= 0))
-        out[rest] = self._unreached(i[rest], component[rest])
+        out.mantissa[rest] = self._unreached(i[rest], component[rest])
         return out
 
     def _unreached(self, i: Ints, component: Ints) -> Floats:
@@ -288,31 +298,29 @@ _Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
 def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
     """Group the observed cells by row and component of the column."""
     found = [_group(rule, cells) for cells in _observed_cells(rule, source, V)]
-    key, sums, reach, positive, exponent = (
-        np.concatenate(part) for part in zip(*found, strict=True)
-    )
+    keys, all_sums, reaches, positives = zip(*found, strict=True)
+    key, positive = np.concatenate(keys), np.concatenate(positives)
+    sums, reach = concatenated(all_sums), concatenated(reaches)
     if rule.has_negatives:
-        sums = _with_zero_columns(sums, exponent, positive, key // rule.graph.n)
-    groups = _Groups(key, sums, reach, positive, exponent, np.ones(len(key), bool))
+        sums = _with_zero_columns(sums, positive, key // rule.graph.n)
+    groups = _Groups(key, sums, reach, positive, np.ones(len(key), bool))
     if isinstance(source, SparseSource) and source.absent == "zero":
         return _with_absent_zeros(rule, source, groups)
     return groups
 
 
-def _with_zero_columns(
-    sums: Floats, exponent: SmallInts, positive: Bools, rows: Ints
-) -> Floats:
+def _with_zero_columns(sums: Numbers, positive: Bools, rows: Ints) -> Wide:
     """Count all cells of a row for its one component, as margins of signed cells do.
 
     Cells of columns that sum to zero have factor 0, but belong to the row's sum.
     """
     n_positive = np.bincount(rows, positive)
     own = positive & (n_positive[rows] == 1)
-    first = np.zeros(len(n_positive), np.int32)
-    first[rows[own]] = exponent[own]
-    with np.errstate(over="ignore"):
-        total = np.bincount(rows, np.ldexp(sums, exponent - first[rows]))
-    return np.where(own, total[rows], sums)
+    own_sums, total = wide(sums), sum_groups(sums, rows, len(n_positive))[rows]
+    return Wide(
+        np.where(own, total.mantissa, own_sums.mantissa),
+        np.where(own, total.exponent, own_sums.exponent),
+    )
 
 
 def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:
@@ -337,30 +345,31 @@ def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells
         yield i + some.start, j, piece[i, j], v
 
 
-def _group(
-    rule: NewRows, cells: _Cells
-) -> tuple[Ints, Floats, Floats, Bools, SmallInts]:
-    """Sums of the cells of each group, at a power of two where they are in range."""
+def _group(rule: NewRows, cells: _Cells) -> tuple[Ints, Numbers, Numbers, Bools]:
+    """Sums of the cells of each group, and of the factors of their columns."""
     rows, cols, x, v = cells
     label = rule.graph.label[cols]
     used = label >= 0
     if not used.all():
         rows, cols, x, label = rows[used], cols[used], x[used], label[used]
         v = None if v is None else v[used]
-    share = np.nan_to_num(rule.col_factor[cols])
-    is_tied = (x != 0.0) & (share > 0.0)
+    h = _or_zero(rule.col_factor[cols])
+    is_tied = (x != 0.0) & (mantissas(h) > 0.0)
     key, place = _numbered(rows * rule.graph.n + label)
     size = len(key)
-    exponent = np.zeros(size, np.int32)
-    if v is not None:  # only ratios of the weights of a group count
-        v, _ = _at_most_one(v, place, size)
-        share = share * v
-    if len(x) and (np.abs(x).max() > HUGE or v is not None):
-        x, exponent = _at_most_one(x, place, size)
-    x = x if v is None else x * v
     positive = np.bincount(place[is_tied], minlength=size) > 0
-    reach = weighted_counts(place, share, size)
-    return key, weighted_counts(place, x, size), reach, positive, exponent
+    if v is None and not isinstance(h, Wide) and np.abs(x).max(initial=0.0) <= HUGE:
+        plain = [weighted_counts(place, values, size) for values in (x, h)]
+        return key, plain[0], plain[1], positive
+    own = np.ones(1) if v is None else v
+    sums = [sum_groups(wide_product(values, own), place, size) for values in (x, h)]
+    return key, sums[0], sums[1], positive
+
+
+def _or_zero(h: Numbers) -> Numbers:
+    """Factors with 0 where there is none."""
+    plain = np.nan_to_num(mantissas(h))
+    return Wide(plain, h.exponent) if isinstance(h, Wide) else plain
 
 
 def _numbered(keys: Ints) -> tuple[Ints, Ints]:
@@ -377,21 +386,15 @@ def _numbered(keys: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[keys - low]
 
 
-def _at_most_one(x: Floats, place: Ints, size: int) -> tuple[Floats, SmallInts]:
-    """Divide each group by a power of two: none of its numbers is above 1."""
-    of_cell = np.frexp(x)[1]
-    exponent = np.full(size, np.iinfo(np.int16).min, np.int32)
-    np.maximum.at(exponent, place, of_cell)
-    return np.ldexp(x, -exponent[place]), exponent
-
-
 def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> _Groups:
     """Let the absent cells count as zeros: all cells but the holes are observed."""
     graph = rule.graph
-    h, label = np.nan_to_num(rule.col_factor), graph.label
+    every, label = wide(_or_zero(rule.col_factor)), graph.label
     known = label >= 0
-    all_reach = weighted_counts(label[known], h[known], graph.n)
     all_cols = np.bincount(label[known], minlength=graph.n)
+    totals = sum_groups(every[known], label[known], graph.n)
+    # Shares of their component: what vanishes counts for nothing in it.
+    h = product(every, over=totals[label])
     holes = np.flatnonzero(source.missing & known[source.cols])
     hole_cols = source.cols[holes]
     hole_key = source.lines[holes] * graph.n + label[hole_cols]
@@ -399,16 +402,18 @@ def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> 
     component = key % graph.n
     at = np.searchsorted(key, hole_key)
     n_holes = np.bincount(at, minlength=len(key))
-    reach = all_reach[component] - weighted_counts(at, h[hole_cols], len(key))
+    share = 1.0 - weighted_counts(at, h[hole_cols], len(key))
+    reach = wide_product(totals[component], share)
     # Where nearly all of a sum is taken away, digits cancel: the cells are read.
-    for k in np.flatnonzero(reach < 0.25 * all_reach[component]):
+    for k in np.flatnonzero(share < 0.25):
         row = int(key[k] // graph.n)
         seen = ~np.isnan(source.rows(slice(row, row + 1))[0])
-        reach[k] = h[seen & (label == component[k])].sum()
-    sums, is_positive = np.zeros(len(key)), np.zeros(len(key), bool)
-    place = np.searchsorted(key, stored.key)
-    exponent = np.zeros(len(key), np.int32)
-    sums[place], is_positive[place] = stored.sums, stored.is_positive
-    exponent[place] = stored.exponent
+        seen &= label == component[k]
+        own = sum_groups(every[seen], np.zeros(seen.sum(), np.int64), 1)
+        reach.mantissa[k], reach.exponent[k] = own.mantissa[0], own.exponent[0]
+    sums, is_positive = wide(np.zeros(len(key))), np.zeros(len(key), bool)
+    place, found = np.searchsorted(key, stored.key), wide(stored.sums)
+    sums.mantissa[place], sums.exponent[place] = found.mantissa, found.exponent
+    is_positive[place] = stored.is_positive
     touched = n_holes < all_cols[component]
-    return _Groups(key, sums, reach, is_positive, exponent, touched, else_zeros=True)
+    return _Groups(key, sums, reach, is_positive, touched, else_zeros=True)

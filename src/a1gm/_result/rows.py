@@ -1,7 +1,8 @@
 """The rows of a fit: held in memory, logged on disk, or gone.
 
 Every store answers how many rows there are, whether single rows can be asked about, the
-line of the statistics that each row belongs to, and the row factors.
+line of the statistics that each row belongs to, and the row factors: ``numbers`` of any
+size, and ``factor``, which raises for one that float64 does not have.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from typing import NoReturn, TypeAlias
 
 import numpy as np
 
-from a1gm._base.float_range import raise_rows
+from a1gm._base.float_range import (
+    Numbers,
+    Wide,
+    check_narrow,
+    mantissas,
+    wide_product,
+)
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.row_log import LineLog
@@ -27,7 +34,7 @@ __all__ = ["DiskRows", "GoneRows", "HeldRows", "LoggedRows", "RowStore"]
 class HeldRows:
     """Rows in memory; ``line_of_row`` is None where every row is its own line."""
 
-    factor: Floats
+    numbers: Numbers
     line_of_row: AnyArray | None
     n_lines: int
     is_kept: bool = True
@@ -35,18 +42,28 @@ class HeldRows:
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return len(self.factor)
+        return len(self.numbers)
+
+    @property
+    def factor(self) -> Floats:
+        """Row factors."""
+        return check_narrow(self.numbers, "row")
+
+    @property
+    def _is_zero(self) -> Bools:
+        is_zero: Bools = mantissas(self.numbers) == 0.0
+        return is_zero
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
         lines = np.arange(start, stop)
         if self.line_of_row is not None:
             lines = self.line_of_row[start:stop].astype(np.int64)
-        return lines, self.factor[start:stop] == 0.0
+        return lines, self._is_zero[start:stop]
 
     def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
         """Rows of some lines, and how many of them sum to zero."""
-        is_zero = self.factor == 0.0
+        is_zero = self._is_zero
         if self.line_of_row is None:
             n_zero = is_zero[lines].astype(np.int64)
             return np.ones(len(n_zero), np.int64), n_zero
@@ -62,7 +79,7 @@ class LoggedRows:
     log: LineLog
     counts: Ints
     zero_counts: Ints
-    line_scale: Floats  # NaN for a pattern that observes nothing
+    line_scale: Numbers  # NaN for a pattern that observes nothing
     exponent: int
     is_kept: bool = True
 
@@ -76,9 +93,20 @@ class LoggedRows:
         """Row factors, computed where they are looked at."""
         return LazyRows(self.n_rows, self._factors)
 
-    def _factors(self, start: int, stop: int) -> Floats:
+    @property
+    def numbers(self) -> Numbers:
+        """Row factors of any size."""
+        return self._numbers(0, self.n_rows)
+
+    def _numbers(self, start: int, stop: int) -> Numbers:
         sums, lines = self.log.read(start, stop, self.exponent)
-        return raise_rows(sums * self.line_scale[lines], self.exponent)
+        scale = self.line_scale[lines]
+        if isinstance(scale, Wide) or self.exponent:
+            return wide_product(sums, scale, exponent=self.exponent)
+        return sums * scale
+
+    def _factors(self, start: int, stop: int) -> Floats:
+        return check_narrow(self._numbers(start, stop), "row", start)
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
@@ -121,7 +149,15 @@ class DiskRows:
             factors: Floats = sums / (inside @ h)
         factors[sums == 0.0] = 0.0
         factors[~observed.any(axis=1)] = np.nan
-        return raise_rows(factors, self.statistics.log.exponent)
+        exponent = self.statistics.log.exponent
+        if not exponent:
+            return factors
+        return check_narrow(wide_product(factors, exponent=exponent), "row", start)
+
+    @property
+    def numbers(self) -> Numbers:
+        """Row factors; float64 has all of them."""
+        return self.factor[:]
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
@@ -145,6 +181,11 @@ class GoneRows:
 
     @property
     def factor(self) -> Floats:
+        """Raise: the factors of single rows are not known."""
+        self._refuse()
+
+    @property
+    def numbers(self) -> Numbers:
         """Raise: the factors of single rows are not known."""
         self._refuse()
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
+from a1gm._base.float_range import Wide, joined, mantissas
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._observe.codec import (
@@ -47,7 +48,12 @@ STATISTICS: dict[str, type[Statistics]] = {
     "pairs": PairStatistics,
 }
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
-FACTORS = ("line_factor", "line_scale", "col_factor")
+FACTORS = {  # and the exponents that some fits have beside them
+    "line_factor": "line_exponent",
+    "line_scale": "scale_exponent",
+    "col_factor": "col_exponent",
+}
+MOST_BITS = 2**40  # of a factor's exponent
 PLAIN = (
     *("absent", "backend", "exponent"),
     *("is_signed", "takes_negatives", "is_weighted"),
@@ -74,7 +80,9 @@ def save_fit(
     arrays: dict[str, AnyArray] = {}
     parts: dict[str, Any] = {"factors": solved.factors}
     if is_held:
-        arrays["row_factor"] = rows.factor
+        arrays["row_factor"] = mantissas(rows.numbers)
+        if isinstance(rows.numbers, Wide):
+            arrays["row_exponent"] = rows.numbers.exponent
         if rows.line_of_row is not None:
             arrays["line_of_row"] = rows.line_of_row
     kinds = {made: name for name, made in STATISTICS.items()}
@@ -197,10 +205,10 @@ def _statistics_of(
 
 
 def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
-    for name in FACTORS:
-        found = getattr(factors, name)
-        _need_array(found, "f8", n_cols if name == "col_factor" else n_lines, name)
-        _need(not (np.isinf(found).any() or (found < 0.0).any()), name)
+    for name, beside in FACTORS.items():
+        n = n_cols if name == "col_factor" else n_lines
+        _check_numbers(getattr(factors, name), getattr(factors, beside), n, name)
+    _need(len({getattr(factors, e) is None for e in FACTORS.values()}) == 1, "factors")
     _need(n_cols > 0, "the number of columns")
     n = factors.n_blocks
     _need(is_count(n, 0, n_cols + 1), "n_blocks")
@@ -213,6 +221,14 @@ def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
     if factors.all_inside and n_lines:
         inside = not (factors.line_block.any() or factors.col_block.any())
         _need(inside and n == 1, "all_inside")
+
+
+def _check_numbers(found: Any, exponent: Any, n: int, name: str) -> None:
+    _need_array(found, "f8", n, name)
+    _need(not (np.isinf(found).any() or (found < 0.0).any()), name)
+    if exponent is not None:
+        _need_array(exponent, "i8", n, f"the exponent of {name}")
+        _need(not (np.abs(exponent) > MOST_BITS).any(), f"the exponent of {name}")
 
 
 def _components_of(
@@ -237,8 +253,8 @@ def _rows_of(arrays: dict[str, AnyArray], n_lines: int, n_rows: int) -> RowStore
         _need(int(counts.sum()) == n_rows, "counts")
         return GoneRows(n_rows, counts, zero_counts)
     factor, line_of_row = arrays["row_factor"], arrays.get("line_of_row")
-    _need_array(factor, "f8", n_rows, "row_factor")
-    _need(not (np.isinf(factor).any() or (factor < 0.0).any()), "row_factor")
+    exponent = arrays.get("row_exponent")
+    _check_numbers(factor, exponent, n_rows, "row_factor")
     if line_of_row is None:
         _need(n_rows == n_lines, "row_factor")
     else:
@@ -246,7 +262,7 @@ def _rows_of(arrays: dict[str, AnyArray], n_lines: int, n_rows: int) -> RowStore
         _need(is_index, "line_of_row")
         in_range = line_of_row.min() >= 0 and line_of_row.max() < n_lines
         _need(bool(in_range), "line_of_row")
-    return HeldRows(factor, line_of_row, n_lines)
+    return HeldRows(joined(factor, exponent), line_of_row, n_lines)
 
 
 def _check_totals(totals: Totals) -> None:

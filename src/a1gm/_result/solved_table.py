@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from a1gm._base.float_range import check_narrow
 from a1gm._base.types import AnyArray, Fate, Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._result.fates import FATES, Fates, Totals, UndeterminedCells, fates_of
@@ -55,7 +56,6 @@ class SolvedTable:
         self._on_undetermined: OnUndetermined = on_undetermined
         self._totals = totals
         self.tol = tol
-        self.col_factor: Floats = solved.factors.col_factor
         self.col_labels = table.col_labels
         if voice is not None:
             self._announce(voice)
@@ -69,7 +69,7 @@ class SolvedTable:
             return
         labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
         names = voice.names or Names(**labels)
-        empty = text_of_empty(self._fates, self.col_factor, names)
+        empty = text_of_empty(self._fates, self._solved.factors.col_factor, names)
         text = text_of_unknown(self._fates, self.n_blocks, names)
         if empty and self._on_undetermined == "raise":
             text = f"{empty} {text}".rstrip()
@@ -88,11 +88,27 @@ class SolvedTable:
 
     # ------------------------------------------------------------- the factors
     @property
+    def col_factor(self) -> Floats:
+        """Column factors; they sum to 1, each block to its share of the observed total.
+
+        NaN for columns without any observed cell.
+
+        Raises
+        ------
+        NotRepresentableError
+            One of them has no float64, as in ``[[1e-200, 1e200]]``: 1e-400. Filling,
+            ``reconstruct`` and ``divergence`` work without it.
+        """
+        return check_narrow(self._solved.factors.columns, "column")
+
+    @property
     def row_factor(self) -> Any:
         """Row factors in the data's units: with one block, each row's estimated total.
 
         NaN for rows without any observed cell. An array; computed where it is looked at
         (``fit.row_factor[:1000]``) for a table in files; a lazy collection for Dask.
+        Raises as ``col_factor`` does. Below 1e-308 float64 rounds to fewer digits;
+        fills and certificate are those of the factors before that.
         """
         return self._rows.factor
 
@@ -104,7 +120,7 @@ class SolvedTable:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the table."""
-        return self._rows.n_rows, len(self.col_factor)
+        return self._rows.n_rows, len(self._solved.factors.col_factor)
 
     @property
     def solver(self) -> Solver:
@@ -153,7 +169,7 @@ class SolvedTable:
     def _fates(self) -> Fates:
         solved, table = self._solved, self._table
         if self._totals is not None and solved.graph is not None:
-            none = np.zeros(len(self.col_factor), bool)
+            none = np.zeros(self.shape[1], bool)
             return Fates(solved.graph, None, self._rows, none, self._totals)
         return fates_of(solved, self._rows, is_signed=table.is_signed)
 
@@ -161,12 +177,13 @@ class SolvedTable:
     def _new_rows(self) -> NewRows:
         """The rule by which rows are placed."""
         if self._is_plain:
-            graph = ColumnGraph.single(len(self.col_factor))
+            graph = ColumnGraph.single(self.shape[1])
         else:
             graph = self._fates.graph
         table = self._table
         takes_negatives = table.is_signed or table.takes_negatives
-        return NewRows(self.col_factor, graph, takes_negatives, table.is_weighted)
+        columns = self._solved.factors.columns
+        return NewRows(columns, graph, takes_negatives, table.is_weighted)
 
     @cached_property
     def pattern(self) -> MissingPattern:

@@ -28,13 +28,14 @@ from a1gm._observe.statistics import (
 )
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
-from a1gm._solve.expand import expand_disk_factors, expand_factors
+from a1gm._solve.expand import expand_disk_factors, expand_factors, expand_wide
+from a1gm._solve.extreme import solve_extreme_core
 from a1gm._solve.factors import Factors
 from a1gm._solve.mask import DiskMask
 from a1gm._solve.scaling import solve_core, solve_disk_mask
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
-from a1gm.exceptions import DataError, NothingObservedError, NotRepresentableError
+from a1gm.exceptions import DataError, NothingObservedError
 
 __all__ = ["Solved", "solve", "solve_observation"]
 
@@ -109,10 +110,14 @@ def solve(
         components, reduced = _reduce(statistics, force=False)
     if reduced.n_core_blocks + reduced.n_roots == 0:
         _check_something_observed(statistics)
-    core = solve_core(reduced, tol=tol, max_iter=max_iter, n_threads=n_threads)
-    factors = expand_factors(
-        reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
-    )
+    options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
+    expand = (statistics.row_sums, lambda: statistics.has_observed()[1])
+    with np.errstate(all="ignore"):  # what leaves the range is solved again below
+        core = solve_core(reduced, **options)
+    factors = expand_factors(reduced, core, *expand)
+    if factors is None:
+        core, exponents = solve_extreme_core(reduced, **options)
+        factors = expand_wide(reduced, core, exponents, *expand)
     return Solved(factors, statistics, components)
 
 
@@ -158,12 +163,11 @@ def _solve_signed(
             statistics = read_cells()
             reduced = statistics.reduce(force=False)
     core = solve_core(reduced, tol=tol, max_iter=max_iter, n_threads=n_threads)
-    try:
-        factors = expand_factors(
-            reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
-        )
-    except NotRepresentableError as error:  # cells of either sign that cancel
-        raise DataError(NO_MARGIN_FIT) from error
+    factors = expand_factors(
+        reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
+    )
+    if factors is None:  # cells of either sign that cancel
+        raise DataError(NO_MARGIN_FIT)
     bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
     if bad or factors.gap > 1e-3:
         raise DataError(NO_MARGIN_FIT)

@@ -6,29 +6,37 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, SmallInts
+from a1gm._base.float_range import LEAST, Wide, product, sum_groups, wide_product
+from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["expand_disk_factors", "expand_factors"]
+__all__ = ["expand_disk_factors", "expand_factors", "expand_wide"]
+
+OUT_OF_RANGE = (
+    "The optimal factors of this table are outside the range of float64 (about 1e-308 "
+    "to 1e308). Rescale rows or columns, or drop extreme ones."
+)
 
 
 def expand_factors(
     reduced: Any, core: CoreSolution, row_sums: Floats, observed_col: Any
-) -> Factors:
+) -> Factors | None:
     """Replay the peeling and put each block on its scale.
 
     ``row_sums`` are those of the lines; ``observed_col`` marks the columns with an
-    observed cell, which have factor 0 when no block holds them.
+    observed cell, which have factor 0 when no block holds them. None where a number
+    leaves the range in which float64 has all its digits.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        w, h, line_block, col_block = reduced.replay(core.w, core.h)
-    n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
-    all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        w, h, line_block, col_block, exact = reduced.replay(core.w, core.h)
+        if not (exact and _in_range(core.w, core.h)):
+            return None
+        n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
+        all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
         if all_inside:
             total = h.sum()
             h /= total
@@ -37,7 +45,9 @@ def expand_factors(
             line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
             _share_out(w, h, line_block, col_block, row_sums, n_blocks)
         scale = w / row_sums
-    _check_range(w[line_block >= 0], h[col_block >= 0])
+    lines, cols = line_block >= 0, col_block >= 0
+    if not _in_range(w[lines], h[cols], scale[lines]):
+        return None
     if not all_inside:
         _fill_zero_lines(w, h, line_block, col_block, observed_col, n_blocks)
     if not np.isfinite(scale).all():
@@ -56,15 +66,58 @@ def expand_factors(
     )
 
 
-def _check_range(w: Floats, h: Floats) -> None:
-    """Raise if a factor of a line with data is 0 or infinite in float64."""
-    for factor in (w, h):
-        if not np.isfinite(factor).all() or not factor.all():
-            raise NotRepresentableError(
-                "The optimal factors of this table are outside the range of float64 "
-                "(about 1e-308 to 1e308). Rescale rows or columns, or drop extreme "
-                "ones."
-            )
+def _in_range(*factors: Floats) -> bool:
+    """Whether no factor of a line with data is 0, infinite or without its digits."""
+    return all(
+        np.abs(f).min(initial=1.0) >= LEAST and np.abs(f).max(initial=1.0) < np.inf
+        for f in factors
+    )
+
+
+def expand_wide(
+    reduced: Any,
+    core: CoreSolution,
+    exponents: tuple[Ints, Ints],
+    row_sums: Floats,
+    observed_col: Any,
+) -> Factors:
+    """Do as ``expand_factors`` for factors of any size.
+
+    Those of the core are times two to the ``exponents`` of its rows and columns.
+    """
+    w, h, line_block, col_block = reduced.replay_wide(core.w, core.h, *exponents)
+    n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
+    line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
+    lines, cols = line_block >= 0, col_block >= 0
+    totals = sum_groups(row_sums[lines], line_block[lines], n_blocks)
+    every = sum_groups(totals, np.zeros(n_blocks, np.int64), 1)[0]
+    sums = sum_groups(Wide(*h)[cols], col_block[cols], n_blocks)
+    factor = wide_product(totals, over=wide_product(every, sums))
+    line_factor = wide_product(Wide(*w), over=factor[line_block])
+    col_factor = wide_product(Wide(*h), factor[col_block])
+    with np.errstate(invalid="ignore"):
+        scale = wide_product(line_factor, over=row_sums)
+    scale.mantissa[row_sums == 0.0] = 0.0
+    _fill_zero_lines(
+        line_factor.mantissa,
+        col_factor.mantissa,
+        *(line_block, col_block, observed_col, n_blocks),
+    )
+    return Factors(
+        line_factor=line_factor.mantissa,
+        line_scale=scale.mantissa,
+        col_factor=col_factor.mantissa,
+        line_block=line_block,
+        col_block=col_block,
+        n_blocks=n_blocks,
+        solver=core.solver,
+        n_iter=core.n_iter,
+        gap=core.gap,
+        all_inside=n_blocks == 1 and bool(lines.all() and cols.all()),
+        line_exponent=line_factor.exponent,
+        scale_exponent=scale.exponent,
+        col_exponent=col_factor.exponent,
+    )
 
 
 def _share_out(
@@ -114,7 +167,9 @@ def expand_disk_factors(
         sums = weighted_counts(label, core.h[on], graph.n)
         totals = weighted_counts(label, col_sums[on], graph.n)
         share = totals / totals.sum()
-        h[on] = core.h[on] / sums[label] * share[label]
+        h[on] = product(core.h[on], share[label], over=sums[label])
+        if not _in_range(core.h[on], h[on]):
+            raise NotRepresentableError(OUT_OF_RANGE)
         col_block[on] = np.searchsorted(labels, label)
     else:  # a table of zeros: the row factors are 0
         known = graph.label >= 0

@@ -33,13 +33,19 @@ _NOTHING = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0)
 
 
 def solve_core(
-    reduced: Reduced, *, tol: float, max_iter: int, n_threads: int | None = None
+    reduced: Reduced,
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None = None,
+    start: Floats | None = None,
 ) -> CoreSolution:
     """Find the factors of the core to within ``tol`` of its margins."""
     if reduced.core_shape[0] == 0:
         return _NOTHING
     C = reduced.core_col_sums
-    start = np.maximum(C / C.max(), SMALLEST_START)
+    if start is None:
+        start = np.maximum(C / C.max(), SMALLEST_START)
     # At most half of the budget: the rest is for Newton.
     budget = max(1, max_iter // 2)
     patience = min(budget, _patience(reduced))

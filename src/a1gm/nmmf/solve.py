@@ -73,6 +73,8 @@ def solve_joint(
         read_cells=joint.pairs,
     )
     raw, statistics, level_gap = solved.factors, solved.statistics, 0.0
+    if raw.col_exponent is not None:
+        raise NotRepresentableError(OUT_OF_RANGE)
     # A fit that has not reached tol says so itself, and closed forms have no gap.
     if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
         raw, level_gap = set_levels(joint, raw, statistics, tol)

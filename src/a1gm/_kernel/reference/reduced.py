@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._kernel.reference.big import Big, apart, is_normal
 from a1gm._kernel.reference.checks import (
     check_array,
     check_length,
@@ -115,36 +117,92 @@ class Reduced:
 
     def replay(
         self, core_w: Floats, core_h: Floats
-    ) -> tuple[Floats, Floats, SmallInts, SmallInts]:
-        """Undo the log: all factors, and the connected block of each row and column."""
-        check_array(core_w, "core_w", 1, np.float64)
-        check_array(core_h, "core_h", 1, np.float64)
+    ) -> tuple[Floats, Floats, SmallInts, SmallInts, bool]:
+        """Undo the log: all factors, and the connected block of each row and column.
+
+        The last says whether no number has lost a digit on the way.
+        """
+        self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        w, h, *blocks, exact = self._replay(core_w, core_h, np.float64)
+        return w.astype(np.float64), h.astype(np.float64), *blocks, exact
+
+    def replay_wide(
+        self,
+        core_w: Floats,
+        core_h: Floats,
+        row_exponent: Ints,
+        col_exponent: Ints,
+    ) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints], SmallInts, SmallInts]:
+        """Undo the log for factors of any size, given as mantissas and exponents."""
+        self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        self._check(
+            row_exponent, col_exponent, "row_exponent", "col_exponent", np.int64
+        )
+        w = [Big(x, int(e)) for x, e in zip(core_w, row_exponent, strict=True)]
+        h = [Big(x, int(e)) for x, e in zip(core_h, col_exponent, strict=True)]
+        found_w, found_h, *blocks, _ = self._replay(w, h, Big)
+        return apart(found_w), apart(found_h), *blocks
+
+    def rescaled(self, row_exponent: Ints, col_exponent: Ints, lift: int) -> Reduced:
+        """The same core, without the log, on another scale.
+
+        Its mask is times 2**(a_i + b_j), and its margins are times 2**lift.
+        """
+        self._check(
+            row_exponent, col_exponent, "row_exponent", "col_exponent", np.int64
+        )
+        power = np.clip(row_exponent[:, None] + col_exponent, -(1 << 14), 1 << 14)
+        made = replace(self, log=[], n_core_blocks=0)
+        with np.errstate(over="ignore", under="ignore"):
+            made.P = np.ldexp(self.P, power.astype(np.int32))
+            made.core_row_sums = np.ldexp(self.core_row_sums, lift)
+            made.core_col_sums = np.ldexp(self.core_col_sums, lift)
+        return made
+
+    def _check(
+        self, rows: AnyArray, cols: AnyArray, row_name: str, col_name: str, dtype: Any
+    ) -> None:
         n, m = self.core_shape
-        check_length(core_w, n, "core_w must be one number per row of the core")
-        check_length(core_h, m, "core_h must be one number per column of the core")
+        check_array(rows, row_name, 1, dtype)
+        check_array(cols, col_name, 1, dtype)
+        check_length(rows, n, f"{row_name} must be one number per row of the core")
+        check_length(cols, m, f"{col_name} must be one number per column of the core")
+
+    def _replay(self, core_w: Any, core_h: Any, number: Any) -> Any:
+        """Undo the log with numbers of this kind."""
         sizes = dict(zip(("row", "col"), self.shape, strict=True))
-        factor = {side: np.full(size, np.nan) for side, size in sizes.items()}
+        factor = {
+            side: np.full(size, number(np.nan), object) for side, size in sizes.items()
+        }
         block = {side: np.full(size, -1, np.int32) for side, size in sizes.items()}
-        factor["row"][self.core_rows], factor["col"][self.core_cols] = core_w, core_h
+        factor["row"][self.core_rows] = core_w
+        factor["col"][self.core_cols] = core_h
         block["row"][self.core_rows] = self.core_row_block
         block["col"][self.core_cols] = self.core_col_block
-        next_block = self.n_core_blocks
+        next_block, made = self.n_core_blocks, []
         for e in reversed(self.log):
+            gone, kept, ratio = number(e.sum_gone), number(e.sum_kept), number(e.ratio)
             if e.step == "root":
                 # The scale is free; 1 on the side whose factors will sum to 1.
-                factor["row"][e.gone] = e.sum_gone / e.ratio
-                factor["col"][e.kept] = 1.0
+                factor["row"][e.gone] = gone / ratio
+                factor["col"][e.kept] = number(1.0)
                 block["row"][e.gone] = block["col"][e.kept] = next_block
+                made.append(factor["row"][e.gone])
                 next_block += 1
                 continue
             kind, side = e.step.split("_")
             other = "col" if side == "row" else "row"
             if kind == "leaf":
-                factor[side][e.gone] = e.sum_gone / factor[other][e.kept] / e.ratio
+                quotient = gone / factor[other][e.kept]
+                factor[side][e.gone] = quotient / ratio
                 block[side][e.gone] = block[other][e.kept]
+                made += [quotient, factor[side][e.gone]]
             else:
-                each = factor[side][e.kept] / (e.sum_gone + e.sum_kept)
-                factor[side][e.gone] = each * e.sum_gone / e.ratio
-                factor[side][e.kept] = each * e.sum_kept
+                each = factor[side][e.kept] / number(e.sum_gone + e.sum_kept)
+                part = each * gone
+                factor[side][e.gone] = part / ratio
+                factor[side][e.kept] = each * kept
                 block[side][e.gone] = block[side][e.kept]
-        return factor["row"], factor["col"], block["row"], block["col"]
+                made += [each, part, factor[side][e.gone], factor[side][e.kept]]
+        exact = number is Big or all(is_normal(x) for x in made)
+        return factor["row"], factor["col"], block["row"], block["col"], exact

@@ -14,11 +14,12 @@ struct Plain {
   double gap = 0.0;
   // Makes the column factors sum to 1 and the scales from the row sums.
   bool finish(const double* R);
-  bool in_range() const;  // every factor positive and finite
+  bool in_range() const;  // every factor positive, with all its digits
 };
 
 // What both ways below begin and end with.
-bool all_in_range(const double* values, int64_t n);
+bool all_in_range(const double* values, int64_t n);  // positive, with all digits
+bool are_in_range(const std::vector<double>& w, const std::vector<double>& h);
 void start_factors(std::vector<double>& h);  // column sums in, at most 1 out
 
 // Solves a pattern table of positive sums and one block. False when it has zeros,

@@ -66,7 +66,12 @@ void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_
 
 bool all_in_range(const double* values, int64_t n) {
   return std::all_of(values, values + n,
-                     [](double v) { return v > 0.0 && std::isfinite(v); });
+                     [](double v) { return v > 0.0 && keeps_digits(v); });
+}
+
+bool are_in_range(const std::vector<double>& w, const std::vector<double>& h) {
+  return all_in_range(w.data(), static_cast<int64_t>(w.size())) &&
+         all_in_range(h.data(), static_cast<int64_t>(h.size()));
 }
 
 void start_factors(std::vector<double>& h) {
@@ -87,9 +92,7 @@ bool Plain::finish(const double* R) {
 }
 
 bool Plain::in_range() const {
-  for (const std::vector<double>* factor : {&col_factor, &line_scale, &line_factor})
-    if (!all_in_range(factor->data(), static_cast<int64_t>(factor->size()))) return false;
-  return true;
+  return are_in_range(line_factor, col_factor) && are_in_range(line_scale, {});
 }
 
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
@@ -116,16 +119,16 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
     start_factors(h);
     const Sweeps sweeps =
         scale_core(reduced, w.data(), h.data(), {tol, max_sweeps, max_sweeps}, 1);
-    if (!sweeps.done) return false;
+    if (!sweeps.done || !are_in_range(w, h)) return false;
     out.n_iter = sweeps.n;
     out.gap = sweeps.gap;
     for (size_t k = 0; k < w.size(); ++k) out.line_factor[reduced.core_rows[k]] = w[k];
     for (size_t k = 0; k < h.size(); ++k) out.col_factor[reduced.core_cols[k]] = h[k];
   }
   std::vector<int32_t> row_label(static_cast<size_t>(n)), col_label(static_cast<size_t>(m));
-  replay(reduced, out.line_factor.data(), out.col_factor.data(), row_label.data(),
-         col_label.data());
-  return out.finish(R.data());
+  return replay(reduced, out.line_factor.data(), out.col_factor.data(),
+                row_label.data(), col_label.data()) &&
+         out.finish(R.data());
 }
 
 }  // namespace a1gm

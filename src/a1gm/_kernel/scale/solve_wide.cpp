@@ -103,7 +103,7 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
     for (size_t j = 0; j < m; ++j) h[j] = C[j] / columns[j];
     if (stops) break;
   }
-  if (!sweeps.done) return false;
+  if (!sweeps.done || !are_in_range(out.line_factor, h)) return false;
   out.n_iter = sweeps.n;
   out.gap = sweeps.gap;
   out.col_factor = std::move(h);

@@ -1,0 +1,109 @@
+"""Cores whose factors, or the products on the way to them, leave the range of float64.
+
+Give row i and column j of the core a power of two each, w = 2**a w' and h = 2**b h'.
+Then w' and h' solve the core whose mask is 2**(a_i + b_j), by the same methods. Near
+the solution that mask is the fitted table, none of whose cells is above its margins:
+w' and h' are near 1, and a cell that vanishes has no weight in either of its sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints, SmallInts
+from a1gm._solve.factors import CoreSolution
+from a1gm._solve.scaling import solve_core
+from a1gm.exceptions import NotRepresentableError
+
+if TYPE_CHECKING:  # the compiled kernel's class answers the same
+    from a1gm._kernel.reference.reduced import Reduced
+
+__all__ = ["solve_extreme_core"]
+
+ROUNDS = 8  # of powers of two taken from the factors that the last ones gave
+NEAR = 64.0  # powers of two from 1 at which factors are safe
+SWEEPS, SETTLED = 200, 0.5  # of the first guess, which need not be near
+LOWEST, HIGHEST = -960, 1015  # powers of two between which margins are solved
+
+
+def solve_extreme_core(
+    reduced: Reduced, *, tol: float, max_iter: int, n_threads: int | None = None
+) -> tuple[CoreSolution, tuple[Ints, Ints]]:
+    """Factors of the core, and the exponents of the powers of two that they are times.
+
+    Raises
+    ------
+    NotRepresentableError
+        A margin of the core is too near to the smallest float64 for its cells.
+    """
+    if reduced.core_shape[0] == 0:
+        none = np.zeros(0, np.int64)
+        return solve_core(reduced, tol=tol, max_iter=max_iter), (none, none)
+    lift = _lift(reduced)
+    (a, b), n_iter = _guess(reduced), 0
+    for _ in range(ROUNDS):
+        core = solve_core(
+            reduced.rescaled(a + lift, b, lift),
+            tol=tol,
+            max_iter=max_iter,
+            n_threads=n_threads,
+            start=np.ones(len(b)),
+        )
+        n_iter += core.n_iter
+        more = _powers(core.w), _powers(core.h)
+        if max(np.abs(more[0]).max(), np.abs(more[1]).max()) <= NEAR:
+            break
+        a, b = a + more[0], b + more[1]
+    return replace(core, n_iter=n_iter), (a, b)
+
+
+def _lift(reduced: Reduced) -> int:
+    """The power of two that brings every margin to where its cells keep their digits.
+
+    Cells of a margin may be 2**53 times as small before they count for nothing.
+    """
+    R, C = reduced.core_row_sums, reduced.core_col_sums
+    low, high = (math.frexp(x)[1] for x in (min(R.min(), C.min()), R.sum()))
+    lift = max(LOWEST - low, 0)
+    if high + lift > HIGHEST:
+        raise NotRepresentableError(
+            "Some sums of this table are so near to the smallest float64 (about "
+            "1e-308), and others so large, that no power of two brings all of them "
+            "into range. Multiply rows or columns by powers of ten first."
+        )
+    return lift
+
+
+def _powers(factor: Floats) -> Ints:
+    """Powers of two of factors that are neither 0 nor infinite."""
+    known = np.where(np.isfinite(factor) & (factor > 0.0), factor, 1.0)
+    return np.frexp(known)[1].astype(np.int64)
+
+
+def _guess(reduced: Reduced) -> tuple[Ints, Ints]:
+    """Binary logarithms of the factors, by sweeps in logarithms."""
+    a, b = (np.zeros(n, np.int64) for n in reduced.core_shape)
+    ptr, cols, _, weights = reduced.rescaled(a, b, 0).core_mask
+    lines = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    P = np.zeros(len(cols)) if weights is None else np.log2(weights)
+    R, C = np.log2(reduced.core_row_sums), np.log2(reduced.core_col_sums)
+    v = C - C.max()
+    for _ in range(SWEEPS):
+        u = R - _log_sums(P + v[cols], lines, len(R))
+        before, v = v, C - _log_sums(P + u[lines], cols, len(C))
+        if np.abs(v - before).max() < SETTLED:
+            break
+    return np.rint(u).astype(np.int64), np.rint(v).astype(np.int64)
+
+
+def _log_sums(x: Floats, place: Ints | SmallInts, n: int) -> Floats:
+    """Logarithms of the sums of 2**x over the cells that share a place."""
+    top = np.full(n, -np.inf)
+    np.maximum.at(top, place, x)
+    sums = np.bincount(place, np.exp2(x - top[place]), minlength=n)
+    logarithms: Floats = np.log2(sums) + top
+    return logarithms
