@@ -100,12 +100,12 @@ def check_narrow(x: Numbers, line: str, first: int = 0) -> Floats:
     lost = np.isinf(plain) | ((plain == 0.0) & (x.mantissa != 0.0))
     if lost.any():
         at = int(lost.argmax())
-        power = round(float(log2_of(x[at])) * math.log10(2.0))
+        power = float(log2_of(x[at])) * math.log10(2.0)
         raise NotRepresentableError(
-            f"The factor of {line} {first + at} is about 1e{power:+d}, "
-            "outside the range of float64 (about 1e-308 to 1e308), so the factors of "
-            f"the {line}s cannot be read. impute, reconstruct and divergence work "
-            "without them; or multiply rows or columns by powers of ten and fit again."
+            f"The factor of {line} {first + at} is about 1e{power:+.0f}, outside the "
+            "range of float64 (about 1e-308 to 1e308), so the factors of the "
+            f"{line}s cannot be read. impute, reconstruct and divergence work without "
+            "them; or multiply rows or columns by powers of ten and fit again."
         )
     return plain
 
