@@ -3,7 +3,9 @@
 A file is written beside its target under another name, flushed to the disk, and
 renamed over the target. A run that dies leaves the target as it was and a part file,
 which the next run to the same target removes. Part files are locked while they are
-written, so that a run never removes the part file of another one that is alive.
+written, so that a run never removes the part file of another one that is alive; and
+they are never more readable than the file they replace. Files of one folder are
+written to a hidden folder, and get their names together.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ def check_target(
         writable.
     """
     target = Path(path)
-    folder = target.resolve().parent
+    if "\0" in str(target):
+        raise OutputError(f"{target} has a NUL character in it. Choose another name.")
+    folder = _real(target).parent
     if target.is_dir():
         raise OutputError(f"{target} is a folder; name a file in it.")
     if source is not None and _is_same(source, target):
@@ -68,7 +72,8 @@ def check_target(
         )
     if is_special(target):
         return
-    if target.exists() and not overwrite:
+    # A link that leads nowhere is there, too.
+    if os.path.lexists(target) and not overwrite:
         raise OutputError(f"{target} exists. Pass overwrite=True to replace it.")
     if not folder.is_dir():
         raise OutputError(
@@ -111,15 +116,15 @@ def atomic_write(
                 yield device
             return
         # A link keeps pointing where it did: the file behind it is replaced.
-        real = target.resolve()
-        remove_stale_parts(real)
-        part = real.with_name(f".{real.name}.{secrets.token_hex(8)}{_PART}")
+        real = _real(target)
+        remove_stale_parts(real.parent, real.name)
+        part, file = _open_part(real, 0o600 if real.exists() else 0o666)
         try:
-            with _open_part(part) as file:
+            with file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                _copy_mode(real, part)
+                _keep_owner_and_mode(real, part)
                 check_target(real, overwrite=overwrite)
                 part.replace(real)
             _sync_folder(real.parent)
@@ -132,62 +137,126 @@ def atomic_write(
 def atomic_folder(
     path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> Iterator[Callable[[str], Path]]:
-    """Open a folder of results: new files, each written whole.
+    """Open a folder of results, which appear together when the block ends well.
+
+    On any error, Ctrl-C included, the folder stays as it was. A new folder appears
+    whole even if the process is killed; the files of an existing one are replaced one
+    right after the other.
 
     Yields
     ------
     callable
-        Gives the path of a file in the folder, refused when it exists and
-        ``overwrite`` is false.
+        Gives the path at which to write a file of the folder, refused when the folder
+        has it and ``overwrite`` is false.
     """
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
+    folder, names = Path(path), list[str]()
+    if os.path.lexists(folder) and not folder.is_dir():
         raise OutputError(f"{folder} is a file; name a folder for the results.")
-    made = not folder.exists()
+    real, is_new = _real(folder), not folder.exists()
+    home = real.parent if is_new else real
+    stage = _part(home, real.name)
     with _translated(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
+        remove_stale_parts(home, real.name)
+        stage.mkdir(mode=0o777 if is_new else 0o700)
 
     def place(name: str) -> Path:
-        check_target(folder / name, overwrite=overwrite)
-        return folder / name
+        if not is_new:
+            check_target(folder / name, overwrite=overwrite)
+        names.append(name)
+        return stage / name
 
     try:
-        yield place
+        with _locked(stage):
+            yield place
+            with _translated(folder):
+                if is_new:
+                    stage.replace(real)
+                else:
+                    _swap_in(stage, folder, names, overwrite=overwrite)
+                _sync_folder(home)
+    except OutputError as error:  # where the files were meanwhile is of no interest
+        words = (str(part).replace(str(stage), str(folder)) for part in error.args[-1:])
+        raise OutputError(*error.args[:-1], *words) from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _swap_in(stage: Path, folder: Path, names: list[str], *, overwrite: bool) -> None:
+    """Put new files in their places, all of them or none."""
+    done: list[tuple[Path, Path]] = []
+    try:
+        for number, name in enumerate(names):
+            check_target(folder / name, overwrite=overwrite)
+            target, old = _real(folder / name), stage / f"{number}.old"
+            if target.exists():
+                _keep_owner_and_mode(target, stage / name)
+                try:
+                    os.link(target, old)  # not renamed: a kill must not lose it
+                except OSError:  # not on every file system
+                    shutil.copy2(target, old)
+            done.append((target, old))
+            (stage / name).replace(target)
     except BaseException:
-        if made:
-            shutil.rmtree(folder, ignore_errors=True)
+        for target, old in done:
+            if old.exists():
+                old.replace(target)
+            else:
+                target.unlink(missing_ok=True)
         raise
 
 
-def remove_stale_parts(target: Path) -> list[Path]:
-    """Remove what earlier runs to the same target left when they died."""
+def remove_stale_parts(folder: Path, name: str) -> list[Path]:
+    """Remove what earlier runs to the target of this name left when they died."""
     removed = []
     # No glob on the name: it may contain brackets.
-    prefix = f".{target.name}."
-    for part in target.parent.iterdir():
-        if not (part.name.startswith(prefix) and part.name.endswith(_PART)):
+    for part in folder.iterdir():
+        if not (part.name.startswith(f".{name}.") and part.name.endswith(_PART)):
             continue
-        with contextlib.suppress(OSError), part.open("rb") as file:
-            if _lock(file):
+        # A pipe or a link is not ours; opening it must neither wait nor follow.
+        with contextlib.suppress(OSError), _locked(part) as (is_ours, kind):
+            if is_ours and stat.S_ISREG(kind):
                 part.unlink()
+                removed.append(part)
+            elif is_ours and stat.S_ISDIR(kind):
+                shutil.rmtree(part, ignore_errors=True)
                 removed.append(part)
     return removed
 
 
-def _open_part(part: Path) -> IO[bytes]:
+@contextlib.contextmanager
+def _locked(part: Path) -> Iterator[tuple[bool, int]]:
+    """Lock a file or folder: yield whether nobody else has it, and what it is."""
+    careful = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(part, os.O_RDONLY | careful)
+    try:
+        yield _lock(handle), os.fstat(handle).st_mode
+    finally:
+        os.close(handle)
+
+
+def _part(folder: Path, name: str) -> Path:
+    return folder / f".{name}.{secrets.token_hex(8)}{_PART}"
+
+
+def _real(target: Path) -> Path:
+    # Not Path.resolve, which raises for links in a circle.
+    return Path(os.path.realpath(target))
+
+
+def _open_part(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
     while True:
-        file = os.fdopen(
-            os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), "w+b"
-        )
+        part = _part(target.parent, target.name)
+        file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), "w+b")
         # Between its making and its lock another run may have taken it for stale.
-        if _lock(file) and part.exists():
-            return file
+        if _lock(file.fileno()) and part.exists():
+            return part, file
         file.close()
 
 
-def _lock(file: IO[bytes]) -> bool:
+def _lock(handle: int) -> bool:
     try:
-        _flock(file.fileno())
+        _flock(handle)
     except BlockingIOError:
         return False
     except OSError:  # a file system without locks
@@ -206,7 +275,7 @@ def _translated(target: Path) -> Iterator[None]:
             raise OutputError(
                 error.errno,
                 f"The disk is full: {target} was not written. Free some space in "
-                f"{target.resolve().parent} or name another place.",
+                f"{_real(target).parent} or name another place.",
             ) from error
         if error.errno is None:
             raise
@@ -231,9 +300,13 @@ def _is_same(source: str | os.PathLike[str], target: Path) -> bool:
         return False
 
 
-def _copy_mode(target: Path, part: Path) -> None:
-    if target.exists():
-        part.chmod(stat.S_IMODE(target.stat().st_mode))
+def _keep_owner_and_mode(target: Path, part: Path) -> None:
+    if not target.exists():
+        return
+    found = target.stat()
+    with contextlib.suppress(OSError, AttributeError):  # not everybody may
+        os.chown(part, found.st_uid, found.st_gid)
+    part.chmod(stat.S_IMODE(found.st_mode))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -118,8 +118,9 @@ def _open(path: Path, name: str) -> IO[bytes]:
         raise FileFormatError(f"{name} is a folder; name a file in it.") from None
     except FileNotFoundError:
         raise MissingFileError(f"{name} does not exist. Check the path.") from None
-    except OSError as error:
-        raise FileFormatError(f"{name} cannot be read: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name
+        why = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{name} cannot be read: {why}.") from error
 
 
 def _stamp(path: Path, name: str) -> tuple[int, int, int]:
