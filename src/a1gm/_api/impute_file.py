@@ -246,7 +246,7 @@ class FillFiles:
                 writer.write(filler.fill(piece))
             self.n_filled += filler.n_filled
             self.n_left += filler.n_left
-            self.columns += [c for c in filler.columns_filled if c not in self.columns]
+            self.columns = list(dict.fromkeys(self.columns + filler.columns_filled))
             if self.n_left and self.on_undetermined == "raise":
                 raise UndeterminedError(self._left_over())
 

@@ -94,10 +94,8 @@ class NewRows:
         part: Part = (values, None, None, 0, 0)
         placed = self.place(Source([part], *values.shape))
         filled = values.copy(order="K")
-        # Column by column, which is how pieces of files are stored.
-        for j in np.flatnonzero(holes.any(axis=0)):
-            i = np.flatnonzero(holes[:, j])
-            filled[i, j] = placed.values(i, np.full(len(i), j))
+        j, i = np.nonzero(holes.T)  # as pieces of files are stored: column by column
+        filled[i, j] = placed.values(i, j)
         return filled
 
 

@@ -117,6 +117,7 @@ def with_floats(metadata: Any, names: Collection[str]) -> Any:
     """
     if not metadata or b"pandas" not in metadata or not names:
         return metadata
+    names = set(names)
     noted = json.loads(metadata[b"pandas"])
     for column in noted.get("columns", ()):
         if column.get("field_name") in names:

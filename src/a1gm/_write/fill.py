@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats
 from a1gm._sources.arrow import with_floats
 from a1gm._sources.files.counts import ColumnCounts
+from a1gm._sources.files.numbers import joined
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.table_file import TableFile
@@ -43,25 +45,22 @@ class Filler:
     def __post_init__(self) -> None:
         import pyarrow as pa
 
+        before = self.file.source.schema
         self._position = {name: j for j, name in enumerate(self.file.names)}
         self._is_filled = np.zeros(len(self.file.names), bool)
-        fields = [self._field(column) for column in self.file.source.schema]
-        self._marked = [
-            name for name in self.file.names if self.mark and self._has_holes(name)
-        ]
-        for name in self._marked:
-            if name + _MARK in self.file.source.schema.names:
-                raise LabelError(
-                    f"{self.file.name} already has a column {name + _MARK!r}, which "
-                    f"{hint('mark', True)} would add. Rename it."
-                )
-            kind = pa.string() if self.to_text else pa.bool_()
-            fields.append(pa.field(name + _MARK, kind))
-        before = self.file.source.schema
-        pairs = zip(before, fields, strict=False)
+        self._marked = np.flatnonzero(self.mark & (self.counts.missing > 0))
+        fields = [self._field(column) for column in before]
+        pairs = list(zip(before, fields, strict=True))
         changed = [old.name for old, new in pairs if old.type != new.type]
+        # Columns with the same types before and after are filled at once: for each,
+        # its place in the file and in the table.
+        self._alike: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
+        for place, (old, new) in enumerate(pairs):
+            if old.name in self._position:
+                at = place, self._position[old.name]
+                self._alike[old.type, new.type].append(at)
         metadata = with_floats(before.metadata, changed)
-        self.schema = pa.schema(fields, metadata=metadata)
+        self.schema = pa.schema([*fields, *self._mark_fields()], metadata=metadata)
 
     @property
     def columns_filled(self) -> list[str]:
@@ -78,14 +77,19 @@ class Filler:
         if holes.any():
             values = self.fill_rows(values)
         filled = holes & ~np.isnan(values)
+        is_filled = filled.any(axis=0)
         self.n_filled += int(filled.sum())
-        self._is_filled |= filled.any(axis=0)
+        self._is_filled |= is_filled
         self.n_left += int(holes.sum()) - int(filled.sum())
-        columns = [
-            self._column(piece, column, values, filled)
-            for column in self.file.source.schema
-        ]
-        columns += [self._mark_of(filled[:, self._position[n]]) for n in self._marked]
+        columns = piece.batch.columns
+        for (old, new), places in self._alike.items():
+            chosen = [at for at in places if old != new or is_filled[at[1]]]
+            if chosen:
+                self._fill_columns(columns, chosen, new, values, filled)
+        marks = pa.array(filled.T[self._marked].ravel())
+        columns += _cut(
+            marks.cast(pa.string()) if self.to_text else marks, self._marked
+        )
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _has_holes(self, name: str) -> bool:
@@ -108,32 +112,55 @@ class Filler:
             return column
         return pa.field(name, pa.float64(), metadata=column.metadata)
 
-    def _column(
-        self, piece: Piece, column: pa.Field, values: Floats, filled: Bools
+    def _mark_fields(self) -> Iterator[pa.Field]:
+        import pyarrow as pa
+
+        known = set(self.file.source.schema.names)
+        for name in (self.file.names[j] + _MARK for j in self._marked):
+            if name in known:
+                raise LabelError(
+                    f"{self.file.name} already has a column {name!r}, which "
+                    f"{hint('mark', True)} would add. Rename it."
+                )
+            yield pa.field(name, pa.string() if self.to_text else pa.bool_())
+
+    def _fill_columns(
+        self,
+        columns: list[pa.Array],
+        chosen: list[tuple[int, int]],
+        target: pa.DataType,
+        values: Floats,
+        filled: Bools,
+    ) -> None:
+        """Put filled columns of one type into the places of those that were read."""
+        import pyarrow as pa
+
+        places, positions = map(list, zip(*chosen, strict=True))
+        numbers = values.T[positions].ravel()
+        if self.file.is_text and not self.to_text:
+            cells = pa.array(numbers, target, from_pandas=True)
+        else:
+            where = filled.T[positions].ravel()
+            cells = self._as_type([columns[place] for place in places], target, places)
+            cells = self._replaced(cells, where, numbers[where], target)
+        for place, column in zip(places, _cut(cells, places), strict=True):
+            columns[place] = column
+
+    def _as_type(
+        self, columns: list[pa.Array], target: pa.DataType, places: list[int]
     ) -> pa.Array:
         import pyarrow as pa
 
-        cells = piece.batch.column(column.name)
-        if column.name not in self._position:
-            return cells
-        j = self._position[column.name]
-        target = self.schema.field(column.name).type
-        if self.file.is_text and not self.to_text:
-            return pa.array(values[:, j], target, from_pandas=True)
-        where = filled[:, j]
-        cells = self._as_type(cells, target, column.name)
-        if not where.any():
-            return cells
-        return self._replaced(cells, where, values[where, j], target)
-
-    def _as_type(self, cells: pa.Array, target: pa.DataType, name: str) -> pa.Array:
-        import pyarrow as pa
-
+        cells = joined(columns)
         if cells.type == target:
             return cells
         try:
             return cells.cast(target)
         except pa.ArrowInvalid as error:
+            if len(columns) > 1:  # which of them?
+                for column, place in zip(columns, places, strict=True):
+                    self._as_type([column], target, [place])
+            name = self.file.source.schema.names[places[0]]
             raise DataError(
                 f"{self.file.name}, column {name!r}: integers above 2**53 cannot "
                 "stand beside filled fractions without being rounded. Leave the column "
@@ -158,8 +185,8 @@ class Filler:
             fills = fills.cast(target, safe=False)
         return pc.replace_with_mask(cells, pa.array(where), fills)
 
-    def _mark_of(self, filled: Bools) -> pa.Array:
-        import pyarrow as pa
 
-        marks = pa.array(filled)
-        return marks.cast(pa.string()) if self.to_text else marks
+def _cut(cells: pa.Array, columns: Sized) -> list[pa.Array]:
+    """Columns whose cells stand one after the other."""
+    n_rows = len(cells) // max(len(columns), 1)
+    return [cells.slice(k * n_rows, n_rows) for k in range(len(columns))]

@@ -16,6 +16,7 @@ import numpy as np
 from a1gm._base.atomic import atomic_write, is_special
 from a1gm._sources.files.csv import Dialect
 from a1gm._sources.files.formats import FORMATS, TAB_SUFFIXES, Format, suffix_of
+from a1gm._sources.files.numbers import joined
 from a1gm._sources.files.options import hint
 from a1gm.exceptions import DataError, OutputError, ParameterError
 
@@ -139,7 +140,9 @@ class CsvWriter:
         self._check_types(schema)
         self._special = [mark.encode() for mark in (dialect.delimiter, '"', "\n", "\r")]
         self._special_regex = f'[{re.escape(dialect.delimiter)}"\r\n]'
-        header = pa.RecordBatch.from_pydict({name: [name] for name in schema.names})
+        names = pa.array(schema.names, pa.string())
+        cells = [names.slice(j, 1) for j in range(len(names))]
+        header = pa.RecordBatch.from_arrays(cells, names=schema.names)
         # The codecs with a mark of their own write it once, in front of the header.
         codec = dialect.encoding.lower().replace("_", "-")
         if dialect.bom and codec in ("utf-8", "utf8"):
@@ -162,10 +165,7 @@ class CsvWriter:
             self.write(batch.slice(0, half))
             self.write(batch.slice(half))
             return
-        cells = [
-            self._cells(column, name)
-            for column, name in zip(batch.columns, batch.schema.names, strict=True)
-        ]
+        cells = self._cells(batch)
         cells[-1] = pc.binary_join_element_wise(
             cells[-1], "", self._dialect.newline, null_handling="replace"
         )
@@ -174,16 +174,18 @@ class CsvWriter:
         )
         self._sink.write(self._encoded(lines))
 
-    def _cells(self, column: pa.Array, name: str) -> pa.Array:
-        import pyarrow as pa
+    def _cells(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The columns as text, with quotes around the cells that need them."""
+        cells = list(map(self._as_text, batch.columns, batch.schema))
+        # One look at the bytes of all columns: a call per column takes longer.
+        text = joined(cells)
+        if any(mark in _bytes_of(text) for mark in self._special):
+            cells = list(map(self._quoted, cells))
+        return cells
+
+    def _quoted(self, column: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
-        if not pa.types.is_string(column.type):
-            kind = column.type
-            is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-            column = self._as_text(column, name)
-            if is_number and self._dialect.decimal != ".":
-                column = pc.replace_substring(column, ".", self._dialect.decimal)
         raw = _bytes_of(column)
         if not any(mark in raw for mark in self._special):
             return column
@@ -192,16 +194,24 @@ class CsvWriter:
         quoted = pc.binary_join_element_wise('"', doubled, '"', "")
         return pc.if_else(needs_quotes, quoted, column)
 
-    def _as_text(self, column: pa.Array, name: str) -> pa.Array:
+    def _as_text(self, column: pa.Array, described: pa.Field) -> pa.Array:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
+        kind = column.type
+        if pa.types.is_string(kind):
+            return column
         try:
-            return column.cast(pa.string())
+            text = column.cast(pa.string())
         except pa.ArrowException as error:
             raise OutputError(
-                f"Column {name!r} holds {column.type} that is no text ({error}). "
+                f"Column {described.name!r} holds {kind} that is no text ({error}). "
                 "Write to .parquet, or leave the column out."
             ) from error
+        is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if is_number and self._dialect.decimal != ".":
+            text = pc.replace_substring(text, ".", self._dialect.decimal)
+        return text
 
     def _encoded(self, lines: pa.Array) -> Any:
         data = _bytes_of(lines)

@@ -28,15 +28,14 @@ class ColumnCounts:
         missing = piece.n_missing()
         self.missing += missing
         if piece.is_text:
-            for j in np.flatnonzero(self.is_whole):
-                n_numbers = piece.n_rows - missing[j]
-                self.is_whole[j] = _n_whole(piece.values[:, j]) == n_numbers
+            # Most columns with fractions show one at once.
+            for rows in (slice(0, 64), slice(64, None)):
+                some = np.flatnonzero(self.is_whole)
+                self.is_whole[some] = _are_whole(piece.values.T[some, rows])
 
 
-def _n_whole(column: Floats) -> int:
-    first = column[:64]
-    if np.any((first != np.floor(first)) & ~np.isnan(first)):
-        return -1  # most columns with fractions show one at once
-    return int(
-        np.count_nonzero((column == np.floor(column)) & (np.abs(column) < _MOST))
-    )
+def _are_whole(columns: Floats) -> Bools:
+    """Whether each row of an array holds whole numbers and NaN only."""
+    has_fraction = (columns != np.floor(columns)) | (np.abs(columns) >= _MOST)
+    whole: Bools = ~(has_fraction & ~np.isnan(columns)).any(axis=1)
+    return whole

@@ -111,10 +111,11 @@ class CsvSource:
             with self._open() as (_, stream):
                 # pyarrow cannot skip a bad row that is not text.
                 decoder = codecs.getincrementaldecoder(self.options.encoding)()
-                decoder.decode(bytes(stream.read(options.block_size)))
+                head = bytes(stream.read(options.block_size))
+                decoder.decode(head)
             with self._open() as (_, stream):
                 reader = csv.open_csv(
-                    stream,
+                    self._header_alone(head) or stream,
                     read_options=options,
                     # A bad row must not stop the header from being read.
                     parse_options=self._parse_options(lambda _: "skip"),
@@ -125,12 +126,23 @@ class CsvSource:
         except (UnicodeError, pa.ArrowInvalid, OSError) as error:
             raise self._explained(error) from error
 
+    def _header_alone(self, head: bytes) -> Any:
+        """The first line where it is the header, so that no types are guessed."""
+        import pyarrow as pa
+
+        line = head[: self._header_length + 1]
+        codec = self.options.encoding
+        blank = not line.removeprefix(codecs.BOM_UTF8).strip()
+        if blank or b'"' in line or "16" in codec or "32" in codec:
+            return None
+        return pa.BufferReader(line)
+
     def _read_options(self, block_bytes: int) -> Any:
         from pyarrow import csv
 
         # A block must hold the header and some rows, however wide the table is.
         return csv.ReadOptions(
-            block_size=max(block_bytes, 16 * self._header_length),
+            block_size=max(block_bytes, 32 * self._header_length),
             encoding=self.options.encoding,
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Bools, Floats, Ints
 from a1gm._sources.files.options import TableOptions
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _FOREIGN = (
     r"^[+-]?([0-9]+[.,][0-9]+|[0-9]{1,3}([.,' _\x{a0}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
 )
 _NAN = r"^[+-]?(?i:nan)$"
+_FEW_CELLS = 1 << 12  # not worth a search for the columns that are not plain numbers
 
 
 @dataclass
@@ -35,14 +37,18 @@ class TextColumn:
     first_other: int = -1  # row of the first cell that is neither
     others: tuple[str, ...] = ()  # the first few distinct texts that are neither
 
-    def add(self, more: TextColumn, first_row: int) -> None:
-        """Count the cells of a piece that begins at some row."""
-        self.n_numbers += more.n_numbers
-        self.n_others += more.n_others
-        self.n_foreign += more.n_foreign
-        if more.n_others and self.first_other < 0:
-            self.first_other = first_row + more.first_other
-        self.others = tuple(dict.fromkeys((*self.others, *more.others)))[:4]
+    def add(self, trimmed: pa.Array, is_other: Bools, first_row: int) -> None:
+        """Count the cells of a piece that begins at some row and has others."""
+        import pyarrow.compute as pc
+
+        strange = trimmed.filter(is_other)
+        self.n_others += len(strange)
+        foreign = pc.sum(pc.match_substring_regex(strange, _FOREIGN)).as_py()
+        self.n_foreign += int(foreign or 0)
+        if self.first_other < 0:
+            self.first_other = first_row + int(is_other.argmax())
+        few = pc.unique(strange.slice(0, 1000)).to_pylist()[:4]
+        self.others = tuple(dict.fromkeys((*self.others, *few)))[:4]
 
     @property
     def is_numeric_but_for_a_few(self) -> bool:
@@ -52,20 +58,76 @@ class TextColumn:
         return self.n_others > 0 and number_like > 0 and words <= number_like
 
 
-def cast_text(
-    column: pa.Array, options: TableOptions
-) -> tuple[Floats | None, TextColumn]:
-    """Read a column of text, which has no nulls, as numbers; tell what its cells are.
+class TextColumns:
+    """Columns of text as numbers, and what their cells have shown so far.
 
-    NaN is a missing cell; None stands for the numbers when some cell is neither a
-    number nor missing.
+    The cells of all columns are cast in one call: a call costs as much as a hundred
+    cells, and a table may have more columns than rows.
     """
-    if options.decimal == "." and options.thousands is None:
-        values = _cast_plain(column)
-        if values is not None:
-            _drop_missing_numbers(values, options)
-            return values, TextColumn(int(np.count_nonzero(~np.isnan(values))))
-    return _cast_carefully(column, options)
+
+    def __init__(
+        self, names: Sequence[str], schema: pa.Schema, options: TableOptions
+    ) -> None:
+        self.names = tuple(names)
+        self._options = options
+        self._place_in_file = [schema.get_field_index(name) for name in names]
+        self._others: dict[int, TextColumn] = {}
+        self._n_numbers = np.zeros(len(names), np.int64)
+        self._has_plain_marks = options.decimal == "." and options.thousands is None
+        self._is_plain = np.full(len(names), self._has_plain_marks)  # so far
+
+    @property
+    def found(self) -> list[tuple[str, TextColumn]]:
+        """Columns with cells that are neither numbers nor missing."""
+        return [(self.names[j], column) for j, column in sorted(self._others.items())]
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """All other columns."""
+        if not self._others:
+            return self.names
+        named = enumerate(self.names)
+        return tuple(name for j, name in named if j not in self._others)
+
+    def cast(self, batch: pa.RecordBatch, first_row: int) -> Floats:
+        """Read the next rows, which have no nulls; NaN where a cell is no number.
+
+        The columns of the array lie one after the other.
+        """
+        cells = batch.columns
+        columns = [cells[place] for place in self._place_in_file]
+        values = np.empty((len(columns), batch.num_rows))
+        plain = self._is_plain.copy()
+        for chosen in (np.flatnonzero(plain), np.flatnonzero(~plain)):
+            if len(chosen):
+                text = joined([columns[j] for j in chosen])
+                self._cast(text, chosen, values, first_row)
+        _drop_missing_numbers(values, self._options)
+        self._n_numbers += np.count_nonzero(~np.isnan(values), axis=1)
+        for j, column in self._others.items():
+            column.n_numbers = int(self._n_numbers[j])
+        return values.T
+
+    def _cast(
+        self, text: pa.Array, chosen: Ints, values: Floats, first_row: int
+    ) -> None:
+        """Cast the cells of some columns, which stand one after the other."""
+        shape = len(chosen), values.shape[1]
+        plain = _cast_plain(text) if self._has_plain_marks else None
+        if plain is not None:
+            values[chosen] = plain.reshape(shape)
+        elif self._is_plain[chosen[0]] and len(chosen) > 1 and len(text) > _FEW_CELLS:
+            for half in np.array_split(np.arange(len(chosen)), 2):
+                part = text.slice(half[0] * shape[1], len(half) * shape[1])
+                self._cast(part, chosen[half], values, first_row)
+        else:
+            self._is_plain[chosen] = False
+            numbers, other, trimmed = _cast_carefully(text, self._options)
+            values[chosen] = numbers.reshape(shape)
+            for k in np.flatnonzero(other.reshape(shape).any(axis=1)):
+                some = slice(k * shape[1], (k + 1) * shape[1])
+                column = self._others.setdefault(int(chosen[k]), TextColumn())
+                column.add(trimmed[some], other[some], first_row)
 
 
 def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
@@ -82,6 +144,13 @@ def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
         values = values.copy()
         _drop_missing_numbers(values, options)
     return values
+
+
+def joined(columns: Sequence[pa.Array]) -> pa.Array:
+    """Columns of one type, one after the other."""
+    import pyarrow as pa
+
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
 def is_numeric_type(kind: pa.DataType) -> bool:
@@ -120,15 +189,19 @@ def _cast_plain(column: pa.Array) -> Floats | None:
 
 
 def _cast_carefully(
-    column: pa.Array, options: TableOptions
-) -> tuple[Floats | None, TextColumn]:
-    """Decide every cell of a column that is not plainly numeric."""
+    text: pa.Array, options: TableOptions
+) -> tuple[Floats, Bools, pa.Array]:
+    """Decide every cell of columns that are not plainly numeric.
+
+    Returns the numbers, which cells are neither numbers nor missing, and the text
+    without white space around it.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    trimmed = pc.utf8_trim_whitespace(column)
+    trimmed = pc.utf8_trim_whitespace(text)
     tokens = pa.array(options.missing_tokens, pa.string())
-    missing = pc.or_(pc.is_in(column, tokens), pc.is_in(trimmed, tokens))
+    missing = pc.or_(pc.is_in(text, tokens), pc.is_in(trimmed, tokens))
     plain, in_locale = _without_marks(trimmed, options)
     missing = pc.or_(missing, pc.match_substring_regex(plain, _NAN))
     number = pc.and_(
@@ -139,19 +212,9 @@ def _cast_carefully(
         ),
     )
     number = pc.and_not(number, missing)
-    other = pc.invert(pc.or_(number, missing))
-    n_numbers = int(pc.sum(number).as_py() or 0)
-    n_others = int(pc.sum(other).as_py() or 0)
-    if n_others:
-        strange = trimmed.filter(other)
-        first = int(pc.index(other, value=True).as_py())
-        few = tuple(pc.unique(strange.slice(0, 1000)).to_pylist()[:4])
-        foreign = pc.sum(pc.match_substring_regex(strange, _FOREIGN)).as_py()
-        return None, TextColumn(n_numbers, n_others, int(foreign or 0), first, few)
+    other = pc.invert(pc.or_(number, missing)).to_numpy(zero_copy_only=False)
     numbers = pc.if_else(number, plain, pa.scalar(None, pa.string())).cast(pa.float64())
-    values = np.array(numbers.to_numpy(zero_copy_only=False))
-    _drop_missing_numbers(values, options)
-    return values, TextColumn(n_numbers)
+    return numbers.to_numpy(zero_copy_only=False), other, trimmed
 
 
 def _without_marks(text: pa.Array, options: TableOptions) -> tuple[pa.Array, pa.Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,7 +109,8 @@ class TableOptions:
 
     def _check_names(self) -> None:
         columns = self.columns or ()
-        twice = [name for name in columns if list(columns).count(name) > 1]
+        times = Counter(columns)
+        twice = [name for name in columns if times[name] > 1]
         if twice:
             raise ParameterError(f"Column {twice[0]!r} is named twice in columns.")
         both = set(columns) & {*self.exclude, *self.id}

@@ -7,8 +7,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from a1gm._base.optional import require_pyarrow
 from a1gm._base.types import Floats
 from a1gm._base.words import counted, listed
@@ -16,7 +14,7 @@ from a1gm._sources.dense import Part
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.columnar import ArrowSource, ParquetSource
 from a1gm._sources.files.csv import CsvSource
-from a1gm._sources.files.numbers import TextColumn, cast_text, is_numeric_type
+from a1gm._sources.files.numbers import TextColumn, TextColumns, is_numeric_type
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, part_of_column
@@ -71,13 +69,13 @@ class TableFile:
         self.options = options
         self.is_text = isinstance(source, CsvSource)
         self.text_columns: dict[str, TextColumn] = {}
-        self._counts: dict[str, TextColumn] = {}
         self._kept: dict[int, Floats] = {}
         self._is_keeping = is_read_twice
         self._is_settled = not self.is_text
         self._check_known(whose)
         self.names = tuple(options.columns or self._candidates())
         self._check_some()
+        self._start_over()
 
     @property
     def name(self) -> str:
@@ -87,7 +85,8 @@ class TableFile:
     @property
     def passed_through(self) -> tuple[str, ...]:
         """Columns that are not part of the table and stay untouched."""
-        return tuple(n for n in self.source.schema.names if n not in set(self.names))
+        own = set(self.names)
+        return tuple(name for name in self.source.schema.names if name not in own)
 
     def place_of(self, row: int, column: str | None = None) -> str:
         """Name a cell the way its owner finds it: file, line, column."""
@@ -132,13 +131,13 @@ class TableFile:
             if self._is_settled:
                 return
 
-    @property
-    def _has_text(self) -> bool:
-        """Whether a column of the table has proved to be text in this pass."""
-        return any(self._counts[n].n_others for n in self.names if n in self._counts)
+    def _start_over(self) -> None:
+        """Forget what the cells of text have shown in the pass before."""
+        self._cells = TextColumns(self.names, self.source.schema, self.options)
+        self._has_text = False  # a column of the table has proved to be text
 
     def _one_pass(self, *, all_columns: bool) -> Iterator[Piece]:
-        self._counts = {}
+        self._start_over()
         rows = 0
         self.source.origin.check_unchanged()
         for batch in self._batches(None if all_columns else self.names):
@@ -179,16 +178,15 @@ class TableFile:
             if len(kept) != batch.num_rows:
                 raise self._changed("has other rows than before")
             return kept
-        columns = self._cast(batch, first_row)
+        values = self._cells.cast(batch, first_row)
         if first_row == 0 and not self._is_settled:
-            self.names = tuple(n for n in self.names if columns[n] is not None)
+            self.names = self._cells.numeric
             self._kept = {}
-        # Column by column is how the cells arrive, so Fortran order costs no copy.
-        values = np.full((batch.num_rows, len(self.names)), np.nan, order="F")
-        for position, name in enumerate(self.names):
-            column = columns[name]
-            if column is not None:
-                values[:, position] = column
+        # Those dropped are cast all the same: they may still be refused.
+        if len(self.names) < len(self._cells.names):
+            own = set(self.names)
+            values = values.T[[name in own for name in self._cells.names]].T
+        self._has_text = len(self.names) > len(self._cells.numeric)
         n_cells = (first_row + len(values)) * values.shape[1]
         if self._is_keeping and n_cells < MOST_CELLS_KEPT:
             self._kept[first_row] = values
@@ -200,17 +198,9 @@ class TableFile:
             "written."
         )
 
-    def _cast(self, batch: pa.RecordBatch, first_row: int) -> dict[str, Floats | None]:
-        """Cast the columns of the table, and the ones that may still be refused."""
-        columns: dict[str, Floats | None] = {}
-        for name in dict.fromkeys((*self.names, *self._counts)):
-            columns[name], seen = cast_text(batch.column(name), self.options)
-            self._counts.setdefault(name, TextColumn()).add(seen, first_row)
-        return columns
-
     def _settle(self) -> None:
         """Keep the numeric columns of text; raise for those that are almost numeric."""
-        for name, seen in self._counts.items():
+        for name, seen in self._cells.found:
             asked_for = self.options.columns is not None and seen.n_others > 0
             if seen.is_numeric_but_for_a_few or asked_for:
                 raise csv_faults.not_a_number(
@@ -223,9 +213,8 @@ class TableFile:
         # Pieces that had a text column in them were one column too wide.
         self._is_settled = not self._has_text
         self._is_keeping &= not self._is_settled
-        found = {name: seen for name, seen in self._counts.items() if seen.n_others}
-        self.text_columns.update(found)
-        self.names = tuple(name for name in self.names if name not in found)
+        self.text_columns.update(self._cells.found)
+        self.names = self._cells.numeric
         self._check_some()
 
     def _candidates(self) -> Iterator[str]:
@@ -246,15 +235,16 @@ class TableFile:
     def _check_known(self, whose: str | None) -> None:
         """Raise for columns that the file does not have, or that hold no numbers."""
         schema = self.source.schema
+        known = set(schema.names)
         for option in ("columns", "exclude", "id"):
             for name in getattr(self.options, option) or ():
-                if name not in schema.names:
+                if name not in known:
                     asked = f" (asked for by {hint(option, ...)})"
                     if whose is not None and option == "columns":
                         asked = f", which {whose}"
                     raise LabelError(
                         f"{self.name} has no column {name!r}{asked}. Its columns are: "
-                        f"{listed([repr(known) for known in schema.names], 10)}."
+                        f"{listed([repr(one) for one in schema.names], 10)}."
                     )
         for name in () if self.is_text else self.options.columns or ():
             _check_type(self.name, name, schema.field(name).type)
