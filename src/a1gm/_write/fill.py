@@ -77,7 +77,7 @@ class Filler:
         if holes.any():
             values = self.fill_rows(values)
         filled = holes & ~np.isnan(values)
-        is_filled = filled.any(axis=0)
+        is_filled = np.asarray(filled.any(axis=0))
         self.n_filled += int(filled.sum())
         self._is_filled |= is_filled
         self.n_left += int(holes.sum()) - int(filled.sum())
