@@ -46,16 +46,18 @@ bench: $(VENV)/test.stamp
 attack: $(VENV)/test.stamp
 	PYTHONPATH=tests $(BIN)/python -m attack
 
-# The same with the kernel built for a sanitizer of GCC, in an environment that borrows
-# all other packages from $(VENV). LSan is off: CPython leaves its memory at exit.
+# The same with the kernel built for sanitizers of GCC, in an environment that borrows
+# all other packages from $(VENV). Nothing but the kernel is built for them, so leaks at
+# exit (all of CPython's memory) and races of other libraries are not looked for; TSan
+# cannot map its memory on newer systems unless addresses are fixed (setarch -R).
 SANITIZE_asan := address,undefined
 SANITIZE_tsan := thread
-ASAN := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
-  ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 PYTHONMALLOC=malloc \
-  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-# Without fixed addresses TSan cannot map its shadow on newer systems.
-TSAN := LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
-  TSAN_OPTIONS=halt_on_error=1 setarch -R
+ASAN := $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
+TSAN := $$(gcc -print-file-name=libtsan.so)
+attack-asan: export ASAN_OPTIONS := detect_leaks=0:detect_stack_use_after_return=1
+attack-asan: export UBSAN_OPTIONS := halt_on_error=1:print_stacktrace=1
+attack-asan: export PYTHONMALLOC := malloc
+attack-tsan: export TSAN_OPTIONS := halt_on_error=1:ignore_noninstrumented_modules=1
 
 .venv-%/stamp: $(VENV)/test.stamp
 	$(PYTHON) -m venv $(@D)
@@ -66,13 +68,14 @@ TSAN := LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" \
 	@touch $@
 
 attack-asan: .venv-asan/stamp
-	$(ASAN) $(<D)/bin/python -m pytest -q -p no:cacheprovider tests/kernel
-	$(ASAN) PYTHONPATH=tests $(<D)/bin/python -m attack --tables 3000
+	LD_PRELOAD="$(ASAN)" $(<D)/bin/python -m pytest -q -p no:cacheprovider tests/kernel
+	A1GM_ATTACK_PRELOAD="$(ASAN)" PYTHONPATH=tests $(<D)/bin/python -m attack --tables 3000
 
 attack-tsan: .venv-tsan/stamp
-	$(TSAN) $(<D)/bin/python -m pytest -q -p no:cacheprovider tests/kernel tests/observe \
-	  tests/api/test_pattern_table.py
-	$(TSAN) env PYTHONPATH=tests $(<D)/bin/python -m attack --tables 1000
+	LD_PRELOAD="$(TSAN)" setarch -R $(<D)/bin/python -m pytest -q -p no:cacheprovider \
+	  tests/kernel tests/observe tests/api/test_pattern_table.py
+	A1GM_ATTACK_PRELOAD="$(TSAN)" PYTHONPATH=tests setarch -R $(<D)/bin/python -m attack \
+	  --tables 1000
 
 clean:
 	rm -rf $(VENV) .venv-asan .venv-tsan build dist

@@ -42,6 +42,7 @@ class Worker:
         path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
         env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         env |= {"OPENBLAS_NUM_THREADS": "1"}
+        env |= {"LD_PRELOAD": env.get("A1GM_ATTACK_PRELOAD", "")}  # a sanitizer
         self.process = subprocess.Popen(
             [sys.executable, "-m", "attack.worker"],
             stdin=subprocess.PIPE,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import math
+import shutil
+import tempfile
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.sparse as sp
 from support.oracles import FINITE, UNBOUNDED, UNDETERMINED, ZERO
 
 import a1gm
-from a1gm._observe import one_pass
+from a1gm._observe import gather, one_pass
 from a1gm.exceptions import A1gmError, ConvergenceWarning, NotRepresentableError
 
 from .oracle import NoTruth, Truth, truth_of
@@ -21,6 +27,8 @@ from .zoo import KINDS, Case, case_of
 RIGHT, ANNOUNCED, WRONG, UNKNOWN = "right", "announced", "silently wrong", "no truth"
 ULP = 2.0**-52
 CLAIM = 1e-8  # what `converged` promises of every finite cell
+FOLDER = Path(tempfile.mkdtemp(prefix="a1gm-attack-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 LARGEST = float(np.finfo(float).max)
 
 
@@ -72,22 +80,26 @@ def fit_case(case: Case):
     if case.way == "weights":
         return a1gm.fit(X, weights=np.ones_like(X))
     if case.way == "sparse":
-        return a1gm.fit(as_sparse(X), absent="missing")
+        i, j = np.nonzero(~np.isnan(X))
+        sparse = sp.csr_array((X[i, j], (i, j)), shape=X.shape)
+        return a1gm.fit(sparse, absent="missing")
     if case.way == "masks":
         with mock.patch.object(one_pass, "TABLE_CELLS", 1):
-            return a1gm.fit(X)
+            return a1gm.fit(X, n_threads=2)
     if case.way == "pieces":
         table = a1gm.PatternTable()
         rng = np.random.default_rng(len(X))
         for piece in np.array_split(rng.permutation(len(X)), min(3, len(X))):
             table.update(X[piece])
         return table.solve()
-    return a1gm.fit(X)
-
-
-def as_sparse(X: np.ndarray) -> sp.csr_array:
-    i, j = np.nonzero(~np.isnan(X))
-    return sp.csr_array((X[i, j], (i, j)), shape=X.shape)
+    if case.way in ("file", "disk"):
+        path = FOLDER / "table.parquet"
+        columns = {f"c{j}": pa.array(x, from_pandas=True) for j, x in enumerate(X.T)}
+        pq.write_table(pa.table(columns), path, row_group_size=5)
+        small = 1 if case.way == "disk" else gather.TABLE_BYTES
+        with mock.patch.object(gather, "TABLE_BYTES", small):
+            return a1gm.fit_file(path)
+    return a1gm.fit(X, n_threads=1 + len(X) % 2)
 
 
 class Answers:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import csv
 import gzip
 import io
 import re
-import shutil
-import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
@@ -21,15 +18,13 @@ import pyarrow.parquet
 import a1gm
 from a1gm.exceptions import A1gmError
 
-from .judge import ANNOUNCED, RIGHT, WRONG, Verdict
+from .judge import ANNOUNCED, FOLDER, RIGHT, WRONG, Verdict
 from .zoo import with_holes
 
 FORMATS = ("csv", "tsv", "csv.gz", "parquet", "feather", "model", "bytes")
 MUTATIONS = {f"damaged {name}": name for name in FORMATS}
 TOKENS = rb'nan " 1e999 -1 , ; NULL inf 0x1 -'.split()
 TOKENS += [b"\0", b"\n", b"\r", b"\xff\xfe"]
-FOLDER = Path(tempfile.mkdtemp(prefix="a1gm-attack-"))
-atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 DELIMITER = {"tsv": "\t"}
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

@@ -24,7 +24,7 @@ def answer(name: str, seed: int) -> dict:
 
 
 def main() -> None:
-    if "LD_PRELOAD" not in os.environ:  # a sanitizer maps terabytes
+    if not os.environ.get("LD_PRELOAD"):  # a sanitizer maps terabytes
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     os.fsync = lambda _: None  # files that nobody keeps
     for line in sys.stdin:

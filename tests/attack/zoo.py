@@ -17,7 +17,7 @@ class Case:
 
     X: np.ndarray
     V: np.ndarray | None = None
-    way: str = "array"  # or "sparse", "pieces", "masks", "weights"
+    way: str = "array"  # or one of those in case_of
     signed: bool = False
 
 
@@ -48,7 +48,7 @@ def case_of(name: str, seed: int) -> Case:
     case = KINDS[name].make(rng)
     if case.V is not None or case.signed or case.way != "array":
         return case
-    ways = ["array"] * 4 + ["sparse", "pieces", "masks", "weights"]
+    ways = ["array"] * 4 + ["sparse", "pieces", "masks", "weights", "file", "disk"]
     return replace(case, way=str(rng.choice(ways)))
 
 
