@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .judge import ANNOUNCED, RIGHT, UNKNOWN, WRONG, Answers, fit_case
+from .judge import ANNOUNCED, RIGHT, UNKNOWN, WRONG, Answers, Verdict, fit_case
 from .mutate import MUTATIONS
 from .worker import answer
 from .zoo import KINDS, case_of
@@ -75,7 +75,7 @@ class Worker:
             return json.loads(line)
         self.close()
         self._start()
-        return {"verdict": WRONG, "why": why, "error": 0.0, "ratio": 0.0}
+        return vars(Verdict(WRONG, why))
 
     def close(self) -> int:
         """End the process; its exit code is not 0 when a sanitizer has found a leak."""
@@ -132,14 +132,18 @@ def report(case: tuple[str, int], verdict: dict, found: list) -> None:
     name, seed = case
     found.append(verdict)
     n_wrong = sum(v["verdict"] in (WRONG, UNKNOWN) for v in found)
-    if verdict["verdict"] in (WRONG, UNKNOWN) and n_wrong <= SHOWN:
+    n_needless = sum(v["needless"] for v in found)
+    is_wrong = verdict["verdict"] in (WRONG, UNKNOWN)
+    if (is_wrong and n_wrong <= SHOWN) or (verdict["needless"] and n_needless <= SHOWN):
         why = " ".join(verdict["why"].split())[:300]
-        print(f'{verdict["verdict"]}: --kind "{name}" --seed {seed}: {why}', flush=True)
+        what = verdict["verdict"] if is_wrong else "needless"
+        print(f'{what}: --kind "{name}" --seed {seed}: {why}', flush=True)
 
 
 def show(found: dict[str, list]) -> bool:
     """Print the table of kinds; whether nothing was silently wrong."""
-    heads = ("kind", "tables", *VERDICTS, "worst error", "worst truth/cell_error")
+    last = ("needless words", "worst error", "worst truth/cell_error")
+    heads = ("kind", "tables", *VERDICTS, *last)
     lines, clean, sums = [heads], True, Counter()
     for name in (*KINDS, *MUTATIONS):
         if name not in found:
@@ -149,11 +153,15 @@ def show(found: dict[str, list]) -> bool:
         silent = [v for v in found[name] if v["verdict"] != ANNOUNCED]
         error = max((v["error"] for v in silent), default=0.0)
         ratio = max(v["ratio"] for v in found[name])
-        numbers = [f"{error:.1e}", f"{ratio:.3f}"] if name in KINDS else ["", ""]
+        needless = sum(v["needless"] for v in found[name])
+        numbers = [str(needless), f"{error:.1e}", f"{ratio:.3f}"]
+        numbers = numbers if name in KINDS else [""] * 3
         counts = (str(count[v]) for v in VERDICTS)
         lines.append((name, str(len(found[name])), *counts, *numbers))
         clean &= not (count[WRONG] or count[UNKNOWN])
-    lines.append(("all", str(sums.total()), *(str(sums[v]) for v in VERDICTS), "", ""))
+    lines.append(
+        ("all", str(sums.total()), *(str(sums[v]) for v in VERDICTS), *[""] * 3)
+    )
     widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
     for line in lines:
         print("  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)))

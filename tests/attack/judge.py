@@ -41,6 +41,7 @@ class Verdict:
     error: float = 0.0  # worst relative error of a finite cell
     ratio: float = 0.0  # that error in units of the bound that the fit gives
     digits: int = 0
+    needless: bool = False  # announced, though nothing was wrong or out of range
 
 
 def judge(name: str, seed: int) -> Verdict:
@@ -53,9 +54,10 @@ def judge(name: str, seed: int) -> Verdict:
             fit = fit_case(case)
             answers = Answers(case, fit)
         except A1gmError as error:
+            words = f"{type(error).__name__}: {error}"
             if about.ordinary and not case.signed:
-                return Verdict(WRONG, f"refused: {error}")
-            return Verdict(ANNOUNCED, f"{type(error).__name__}: {error}")
+                return Verdict(WRONG, words)
+            return Verdict(ANNOUNCED, words, needless=has_answer(case, signed))
         except Exception as error:  # noqa: BLE001
             return Verdict(WRONG, f"raw {type(error).__name__}: {error}")
     raw = [w for w in caught if not issubclass(w.category, a1gm.exceptions.A1gmWarning)]
@@ -171,13 +173,23 @@ def compare(
         why.append(f"divergence {got.divergence:.17g}, is {float(d):.17g}")
     if told == got.converged:
         why.append("a warning, but converged" if told else "not converged, not told")
-    details = (error, ratio, true.digits)
+    details = (float(error), ratio, true.digits)
     if why and not (told and bound is None):  # a warning excuses no wrong bound
         return Verdict(WRONG, "; ".join(why), *details)
     if told:
         verdict = WRONG if ordinary else ANNOUNCED
-        return Verdict(verdict, f"accused, error {error:.1e}", *details)
+        why = f"accused, error {error:.1e}"
+        return Verdict(verdict, why, *details, needless=bool(error <= CLAIM))
     return Verdict(RIGHT, "", *details)
+
+
+def has_answer(case: Case, signed: bool) -> bool:
+    """Whether all that a fit is asked for has a float64."""
+    try:
+        true = truth_of(case.X, case.V, None, signed=signed, exact=True)
+    except NoTruth:
+        return False
+    return bool(np.nanmax(true.cells, initial=true.divergence) <= LARGEST)
 
 
 def compare_cells(what, table, where, case: Case, true: Truth, why: list[str]) -> float:
