@@ -14,7 +14,7 @@ import numpy as np
 
 from a1gm._base.optional import require
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
-from a1gm._base.words import counted
+from a1gm._base.words import counted, shown
 from a1gm._sources import read_input
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ def bars(
     # Names are data: a dollar sign must not start a formula.
     axes.set_yticks(np.arange(len(order)), labels=labels, parse_math=False)
     axes.invert_yaxis()
-    shown = f", largest {len(order)} of {len(factor):,}" * (len(order) < len(factor))
-    axes.set_xlabel(title + shown)
+    some = f", largest {len(order)} of {len(factor):,}" * (len(order) < len(factor))
+    axes.set_xlabel(title + some)
     axes.margins(y=0.01)
     largest = float(factor[order[0]]) if len(order) else 0.0
     # Long numbers beside each other would overlap.
@@ -231,7 +231,7 @@ def bars(
 
 
 def _short(name: Any, limit: int = 18) -> str:
-    text = str(name)
+    text = shown(name)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -221,8 +221,8 @@ class FillFiles:
             self._write_file(0, dst)
         else:
             with atomic_folder(dst, overwrite=self.overwrite) as place:
-                for at, file in enumerate(self.files.files):
-                    self._write_file(at, place(Path(file.name).name))
+                for at, path in enumerate(self.files.paths):
+                    self._write_file(at, place(Path(path).name))
         if self.n_left and self.on_undetermined == "warn":
             warn_user(self._left_over(), UndeterminedWarning)
 

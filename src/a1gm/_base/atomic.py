@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from a1gm._base.words import shown
 from a1gm.exceptions import OutputError
 
 try:
@@ -60,27 +61,28 @@ def check_target(
         writable.
     """
     target = Path(path)
+    name = shown(target)
     if "\0" in str(target):
-        raise OutputError(f"{target} has a NUL character in it. Choose another name.")
+        raise OutputError(f"{name} has a NUL character in it. Choose another name.")
     folder = _real(target).parent
     if target.is_dir():
-        raise OutputError(f"{target} is a folder; name a file in it.")
+        raise OutputError(f"{name} is a folder; name a file in it.")
     if source is not None and _is_same(source, target):
         raise OutputError(
-            f"{target} is the input itself, which is never overwritten: filled cells "
+            f"{name} is the input itself, which is never overwritten: filled cells "
             "could not be told from observed ones any more. Choose another name."
         )
     if is_special(target):
         return
     # A link that leads nowhere is there, too.
     if os.path.lexists(target) and not overwrite:
-        raise OutputError(f"{target} exists. Pass overwrite=True to replace it.")
+        raise OutputError(f"{name} exists. Pass overwrite=True to replace it.")
     if not folder.is_dir():
         raise OutputError(
-            f"{target}: its folder {folder} does not exist. Make it first."
+            f"{name}: its folder {shown(folder)} does not exist. Make it first."
         )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError(f"{target}: its folder {folder} is not writable.")
+        raise OutputError(f"{name}: its folder {shown(folder)} is not writable.")
 
 
 @contextlib.contextmanager
@@ -151,7 +153,7 @@ def atomic_folder(
     """
     folder, names = Path(path), list[str]()
     if os.path.lexists(folder) and not folder.is_dir():
-        raise OutputError(f"{folder} is a file; name a folder for the results.")
+        raise OutputError(f"{shown(folder)} is a file; name a folder for the results.")
     real, is_new = _real(folder), not folder.exists()
     home = real.parent if is_new else real
     stage = _part(home, real.name)
@@ -176,8 +178,8 @@ def atomic_folder(
                     _swap_in(stage, folder, names, overwrite=overwrite)
                 _sync_folder(home)
     except OutputError as error:  # where the files were meanwhile is of no interest
-        words = (str(part).replace(str(stage), str(folder)) for part in error.args[-1:])
-        raise OutputError(*error.args[:-1], *words) from error
+        words = str(error.args[-1]).replace(shown(stage), shown(folder))
+        raise OutputError(*error.args[:-1], words) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -274,13 +276,14 @@ def _translated(target: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise OutputError(
                 error.errno,
-                f"The disk is full: {target} was not written. Free some space in "
-                f"{_real(target).parent} or name another place.",
+                f"The disk is full: {shown(target)} was not written. Free some space "
+                f"in {shown(_real(target).parent)} or name another place.",
             ) from error
         if error.errno is None:
             raise
         raise OutputError(
-            error.errno, f"{target} cannot be written: {os.strerror(error.errno)}."
+            error.errno,
+            f"{shown(target)} cannot be written: {os.strerror(error.errno)}.",
         ) from error
 
 

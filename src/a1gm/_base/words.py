@@ -1,11 +1,11 @@
-"""Words around a number that read right for one and for many."""
+"""Words around a number that read right for one and for many, and names in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import SupportsInt
 
-__all__ = ["MOST_NAMED", "counted", "first_place", "listed", "named"]
+__all__ = ["MOST_NAMED", "counted", "first_place", "listed", "named", "shown"]
 
 MOST_NAMED = 5  # empty rows or columns that are named one by one
 
@@ -30,9 +30,26 @@ def listed(names: Sequence[object], most: int = 8, total: int | None = None) -> 
     >>> listed(["a", "b"]), listed(range(9), most=2), listed([4, 7], total=3)
     ('a, b', '0, 1 and 7 more', '4, 7 and 1 more')
     """
-    shown = ", ".join(str(name) for name in names[:most])
+    some = ", ".join(map(shown, names[:most]))
     left = (len(names) if total is None else total) - min(most, len(names))
-    return shown if left <= 0 else f"{shown} and {left:,} more"
+    return some if left <= 0 else f"{some} and {left:,} more"
+
+
+def shown(name: object, keep: str = "") -> str:
+    r"""Write a name with escapes for what a terminal or a page would obey or hide.
+
+    Names are data: they may hold escape sequences, ends of lines, NUL, or marks that
+    turn the direction of the text. ``keep`` are characters to leave as they are.
+
+    Examples
+    --------
+    >>> print(shown("a.csv"), shown("\x1b[31mred"), shown("\u202egpj.exe"))
+    a.csv \x1b[31mred \u202egpj.exe
+    """
+    text = str(name)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
 def first_place(number: SupportsInt, place: object) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._base.version import __version__
+from a1gm._base.words import shown
 from a1gm._observe.codec import (
     is_count,
     labels_from_json,
@@ -64,7 +65,7 @@ def read_table(
     except FileFormatError as error:
         raise FileFormatError(
             "These bytes are refused: they are not those of a pattern table, or "
-            f"{error}. Write them again with to_bytes."
+            f"{shown(error)}. Write them again with to_bytes."
         ) from error
 
 

@@ -14,6 +14,7 @@ from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.float_range import Wide, joined, mantissas
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
+from a1gm._base.words import shown
 from a1gm._observe.codec import (
     is_count,
     labels_from_json,
@@ -126,7 +127,8 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
         return read_archive(place, place.stat().st_size, KIND, _state_of)
     except FileNotFoundError:
         raise MissingFileError(
-            f"{place} does not exist. Check the path; save() of a fit writes a model."
+            f"{shown(place)} does not exist. Check the path; save() of a fit writes "
+            "a model."
         ) from None
     except IsADirectoryError:
         raise _refusal(place, "it is a folder", "Name a file in it.") from None
@@ -140,7 +142,7 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _refusal(
     place: Path, why: str, what_to_do: str = "Save the model again with its save()."
 ) -> ModelFileError:
-    return ModelFileError(f"{place} is refused: {why}. {what_to_do}")
+    return ModelFileError(f"{shown(place)} is refused: {shown(why)}. {what_to_do}")
 
 
 def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str, Any]:

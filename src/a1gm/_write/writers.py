@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
+from a1gm._base.words import shown
 from a1gm._sources.files.csv import Dialect
 from a1gm._sources.files.formats import FORMATS, TAB_SUFFIXES, Format, suffix_of
 from a1gm._sources.files.numbers import joined
@@ -39,7 +40,7 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     kind = FORMATS.get(suffix_of(path))
     if kind is None or (kind != "csv" and Path(path).suffix.lower() == ".gz"):
         raise ParameterError(
-            f"{path}: no table format goes by this extension. Use .csv, .tsv, "
+            f"{shown(path)}: no table format goes by this extension. Use .csv, .tsv, "
             ".csv.gz, .parquet or .feather."
         )
     return kind

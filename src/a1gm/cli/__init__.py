@@ -25,6 +25,7 @@ def main() -> None:
             import rich  # noqa: F401 - typer needs it for its help, and says so badly
 
             from a1gm.cli.app import app
+            from a1gm.cli.console import speak_plainly
         except ImportError as error:
             if (error.name or "").partition(".")[0] not in ("typer", "rich"):
                 raise
@@ -33,6 +34,7 @@ def main() -> None:
                 "Install it with: pip install 'a1gm[cli]'\n"
             )
             raise SystemExit(1) from None
+        speak_plainly()
         app()
     except KeyboardInterrupt:
         # Before a command began; the commands say more.

@@ -16,7 +16,8 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from a1gm.cli.console import say, warn
+from a1gm._base.words import shown
+from a1gm.cli.console import printable, say, warn
 from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import (
     A1gmError,
@@ -188,12 +189,17 @@ def _set_up_pyarrow(common: Common) -> None:
 
 
 def unwrapped(text: str) -> str:
-    r"""Join the lines of each paragraph, except after the mark \b for fixed lines."""
+    r"""Join the lines of each paragraph, except after the mark \b for fixed lines.
+
+    Help is printed by click, which takes a terminal without UTF-8 for a mistake.
+    """
     # Docstrings are raw, so the mark arrives as two letters.
     paragraphs = inspect.cleandoc(text).replace("\\b\n", "\b\n").split("\n\n")
-    return "\n\n".join(
-        part if part.startswith("\b") else part.replace("\n", " ")
-        for part in paragraphs
+    return printable(
+        "\n\n".join(
+            part if part.startswith("\b") else part.replace("\n", " ")
+            for part in paragraphs
+        )
     )
 
 
@@ -216,7 +222,7 @@ def check_folder(out: str, names: Sequence[str], common: Common) -> None:
 
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{out} is a file; name a folder for the results.")
+        raise UsageError(f"{shown(out)} is a file; name a folder for the results.")
     with usage_errors():
         for name in names if folder.exists() else ():
             check_target(folder / name, overwrite=common.overwrite)

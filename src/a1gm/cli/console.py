@@ -1,7 +1,8 @@
-"""Words for people, on standard error."""
+"""Words for people, on any terminal."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import math
@@ -10,16 +11,66 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from a1gm._base.words import counted, listed
+from a1gm._base.words import counted, listed, shown
 
-__all__ = ["counted", "listed", "progress_bar", "say", "text_of_json", "warn"]
+__all__ = [
+    "counted",
+    "listed",
+    "printable",
+    "progress_bar",
+    "say",
+    "speak_plainly",
+    "text_of_json",
+    "warn",
+]
 
 _SHOW_AFTER_SECONDS = 1.0
+#: What stands for characters that a stream cannot print.
+_PLAIN = {
+    "×": "x",
+    "⊗": "(x)",
+    "≈": "~",
+    "≤": "<=",
+    "≥": ">=",
+    "–": "-",
+    "…": "...",
+    "·": "-",
+    "│": "|",
+    "░": ".",
+    "▒": "+",
+    "▓": "%",
+    "━": "-",
+    "╸": "-",
+    "╺": "-",
+    **dict.fromkeys("█▏▎▍▌▋▊▉", "#"),
+}
+
+
+def _by_plain_ones(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    found = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(c, ascii(c)[1:-1]) for c in found), error.end
+
+
+codecs.register_error("a1gm.plain", _by_plain_ones)
+
+
+def speak_plainly() -> None:
+    """Print characters that a terminal does not have by ones that every one has."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="a1gm.plain")
+
+
+def printable(words: str) -> str:
+    """Write words as standard output can print them."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return words.encode(encoding, "a1gm.plain").decode(encoding)
 
 
 def say(words: str) -> None:
-    """Print a line."""
-    sys.stderr.write(words + "\n")
+    """Print a line; characters that a terminal would obey are escaped."""
+    sys.stderr.write(shown(words, keep="\n") + "\n")
     sys.stderr.flush()
 
 
@@ -97,7 +148,7 @@ def _make_bar() -> Any:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # it has the name of a file
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[speed]}"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from a1gm._base.words import shown
 from a1gm.cli.common import Common
 from a1gm.cli.console import counted, listed, progress_bar, say, warn
 
@@ -111,13 +112,13 @@ def say_table(files: TableFiles, common: Common) -> None:
 
 
 def _passed_name(files: TableFiles, name: str) -> str:
-    shown = name or "a column without a name"
+    title = shown(name) or "a column without a name"
     seen = files.first.text_columns.get(name)
     if seen is not None and seen.n_numbers:
-        return f"{shown} (text, {counted(seen.n_numbers, 'number')} in it)"
+        return f"{title} (text, {counted(seen.n_numbers, 'number')} in it)"
     if seen is not None and _WITH_SIGN.fullmatch(seen.others[0]):
         return (
-            f"{shown} (text such as {seen.others[0]!r}: take the sign off to have "
+            f"{title} (text such as {seen.others[0]!r}: take the sign off to have "
             "numbers)"
         )
-    return shown
+    return title

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, check_folder, command, one_of
 from a1gm.cli.console import counted, say, text_of_json
 
@@ -72,7 +73,7 @@ def fit_command(
         sys.stdout.write(summary)
     if not common.quiet:
         say(certificate_in_words(fit))
-        say(f"Wrote {', '.join(names)} to {out}.")
+        say(f"Wrote {', '.join(names)} to {shown(out)}.")
 
 
 def summary_of(files: TableFiles, fit: RankOneFit) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
 from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
 
@@ -84,7 +85,7 @@ def _fitted(
     if model is None:
         return files, fit_with_words(files, common)
     fit = load(model)
-    files = files_for(fit, files, whose=f"the model {model} has")
+    files = files_for(fit, files, whose=f"the model {shown(model)} has")
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         read_new_rows(files, fit_options(common, progress), rule_of(fit))
     say_table(files, common)
@@ -107,7 +108,7 @@ def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) 
         return
     cells = counted(done.n_filled, "cell")
     columns = counted(len(done.columns), "column")
-    where = "" if out == "-" else f"; wrote {out}"
+    where = "" if out == "-" else f"; wrote {shown(out)}"
     say(f"Filled {cells} in {columns}{where}.")
     if done.n_left:
         cells = counted(done.n_left, "cell stays", "cells stay")

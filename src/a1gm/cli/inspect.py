@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, command
 from a1gm.cli.console import counted, text_of_json
 
@@ -131,7 +132,7 @@ def _print_columns(console: Any, files: TableFiles) -> None:
         if missing[j]:
             share = missing[j] / (files.n_rows or 1)
             bar = f"{share:6.1%} {_bar(share)}"
-            table.add_row(Text(files.names[j]), f"{missing[j]:,}", bar)
+            table.add_row(Text(shown(files.names[j])), f"{missing[j]:,}", bar)
     console.print(table)
 
 

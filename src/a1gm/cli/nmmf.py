@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError, check_folder, command
 from a1gm.cli.console import counted, say, text_of_json, warn
 from a1gm.cli.fit import quality_of
@@ -83,7 +84,7 @@ def nmmf_command(
         if fit.n_undetermined:
             cells = counted(int(fit.n_undetermined), "missing cell")
             warn(f"{cells} cannot be known: the tables determine no value.")
-        say(f"Certificate {fit.certificate:.1e}; wrote the factors to {out}.")
+        say(f"Certificate {fit.certificate:.1e}; wrote the factors to {shown(out)}.")
 
 
 def _write(
@@ -122,7 +123,7 @@ def _read(
     known = files.all_names
     # --id and --exclude may name columns that only some of the tables have.
     files = files.choosing(
-        whose=None if of is None else f"{of} has",
+        whose=None if of is None else f"{shown(of)} has",
         columns=split_names(columns, known) or None,
         id=[name for name in split_names(common.id, known) if name in known],
         exclude=[name for name in split_names(common.exclude, known) if name in known],

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
 from a1gm.cli.console import say, text_of_json
 
@@ -41,7 +42,7 @@ def report_command(
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
-        raise UsageError(f"-o names an .html file, not {out}.")
+        raise UsageError(f"-o names an .html file, not {shown(out)}.")
     with usage_errors():
         check_target(out, overwrite=common.overwrite, source=file)
     files = open_files(file, common)
@@ -60,4 +61,4 @@ def report_command(
         summary = {"out": out, "n_rows": files.n_rows, "n_cols": files.n_cols}
         sys.stdout.write(text_of_json(summary))
     if not common.quiet:
-        say(f"Wrote {out}.")
+        say(f"Wrote {shown(out)}.")

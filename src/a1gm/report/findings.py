@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import kl_div
 
 from a1gm._base.types import Floats, Ints
+from a1gm._base.words import shown
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
@@ -86,7 +87,7 @@ class Findings:
 
     def names_of(self, row: int, column: int) -> tuple[str, str]:
         """What the report calls the row and the column of a cell."""
-        return str(self.row_names[row]), str(self.col_names[column])
+        return self.row_names[row], self.col_names[column]
 
     def why_unknown(self, row: int, column: int) -> str:
         """Say in words why a cell has no value."""
@@ -150,8 +151,7 @@ class Findings:
 def _names(
     given: Sequence[str] | None, labels: Sequence[object] | None, n: int, kind: str
 ) -> Sequence[str]:
-    if given is not None:
-        return given
-    if labels is not None:
-        return [str(label) for label in labels]
+    names = labels if given is None else given
+    if names is not None:
+        return [shown(name) for name in names]
     return [f"{kind} {k}" for k in range(n)]

@@ -9,7 +9,7 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from a1gm._base.words import counted
+from a1gm._base.words import counted, shown
 from a1gm._sources import read_input
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
@@ -62,7 +62,7 @@ def report_html(
     row_bars, col_bars = figures.factor_figures(findings)
     row_caption, col_caption = _captions(findings)
     return Template(_resource("report.html")).substitute(
-        title=html.escape(title),
+        title=html.escape(shown(title)),
         style=_resource("report.css"),
         script=_resource("report.js"),
         cards=_cards(findings),

@@ -66,7 +66,7 @@ def factor_table(findings: Findings, kind: str) -> str:
     # A line without any data is in no block.
     places = [float("nan") if b < 0 else int(b) for b in block]
     lines: list[tuple[str | float, ...]] = [
-        (str(names[k]), float(factor[k]), int(holes[k]), *[places[k]] * several)
+        (names[k], float(factor[k]), int(holes[k]), *[places[k]] * several)
         for k in order[:_MOST_LINES]
     ]
     caption = f"{kind.capitalize()} factor{_more('largest', len(factor))}"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from a1gm._base.words import shown
 from a1gm._sources.files.csv import no_rows
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.origin import Origin
@@ -163,7 +164,7 @@ class ArrowSource:
 
 def _damaged(name: str, where: str, error: Exception) -> FileFormatError:
     return FileFormatError(
-        f"{name} is damaged: {where} cannot be read ({str(error).rstrip('.')}). "
+        f"{name} is damaged: {where} cannot be read ({shown(error).rstrip('.')}). "
         "Get the file again; nothing was written."
     )
 

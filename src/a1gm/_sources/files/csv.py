@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from a1gm._base.words import shown
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.csv_lines import lines_of_rows
 from a1gm._sources.files.formats import TAB_SUFFIXES
@@ -219,7 +220,9 @@ class CsvSource:
                 f"{self.origin.name} has a row of several megabytes; it does not look "
                 "like a table."
             )
-        return FileFormatError(f"{self.origin.name} cannot be read as a table: {text}.")
+        return FileFormatError(
+            f"{self.origin.name} cannot be read as a table: {shown(text)}."
+        )
 
     def _check_delimiter(self, batch: pa.RecordBatch) -> None:
         if batch.num_columns != 1:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from a1gm._base.words import shown
 from a1gm._sources.files.formats import FORMATS, suffix_of
 from a1gm.exceptions import FileFormatError, MissingFileError, ParameterError
 
@@ -30,7 +31,7 @@ def find_files(paths: PathOrPaths) -> list[str]:
     twice = {file for file in found if found.count(file) > 1}
     if twice:
         raise ParameterError(
-            f"{min(twice)} is given twice; its rows would count twice."
+            f"{shown(min(twice))} is given twice; its rows would count twice."
         )
     return found
 
@@ -41,8 +42,8 @@ def _expanded(path: str) -> list[str]:
         found = sorted(str(file) for file in place.iterdir() if _is_table_file(file))
         if not found:
             raise FileFormatError(
-                f"{path} has no table files in it (.csv, .tsv, .csv.gz, .parquet, "
-                ".feather, .arrow)."
+                f"{shown(path)} has no table files in it (.csv, .tsv, .csv.gz, "
+                ".parquet, .feather, .arrow)."
             )
         return found
     if not place.exists() and glob.has_magic(path):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from a1gm._base.atomic import is_special
+from a1gm._base.words import shown
 from a1gm._sources.files.formats import FORMATS, Format, suffix_of
 from a1gm.exceptions import FileFormatError, MissingFileError, OutputError
 
@@ -32,7 +33,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class Origin:
     """A readable file, what it holds, and a stamp that tells when it changes."""
 
-    name: str  # what messages call it: the path as given, or <stdin>
+    name: str  # what messages call it: the path as given, escaped, or <stdin>
     path: Path  # where the bytes are; a nameless temporary copy for a stream
     format: Format
     gzipped: bool
@@ -78,12 +79,12 @@ def find_origin(path: str | os.PathLike[str]) -> Origin:
             raise FileFormatError("<stdin> cannot be read: it is closed.")
         spool = _spool(sys.stdin.buffer, "<stdin>")
         return _describe("<stdin>", spool.path, suffix="", keep=spool)
-    place, keep = Path(path), None
+    place, name, keep = Path(path), shown(path), None
     if is_special(place):
-        with _open(place, str(path)) as stream:
-            keep = _spool(stream, str(path))
+        with _open(place, name) as stream:
+            keep = _spool(stream, name)
     found = place if keep is None else keep.path
-    return _describe(str(path), found, suffix=suffix_of(place), keep=keep)
+    return _describe(name, found, suffix=suffix_of(place), keep=keep)
 
 
 def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:

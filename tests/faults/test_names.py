@@ -1,0 +1,145 @@
+"""Names that terminals and pages would obey, and consoles without UTF-8: 70, 77."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.commands import CSV, run, run_executable
+
+import a1gm
+from a1gm._base.words import listed, shown
+from a1gm.cli import console
+from a1gm.exceptions import A1gmError
+from a1gm.report import report_html
+
+ESCAPE, RIGHT_TO_LEFT = "\x1b[2J", "\u202e"
+BAD = ESCAPE + RIGHT_TO_LEFT
+SHOWN = r"\x1b[2J\u202e"
+
+
+def is_clean(text: str) -> bool:
+    return all(c.isprintable() or c == "\n" for c in text)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / f"t{BAD}.csv"
+    header = f'"x{BAD}","y\nwarning: all is well",z\0\n'
+    path.write_text(header + "1,2,3\n2,,6\n", encoding="utf-8")
+    return path
+
+
+def test_70_names_are_escaped_and_nothing_else():
+    assert shown(f"a{BAD}\0b\nc") == rf"a{SHOWN}\x00b\nc"
+    assert shown("año × 日本 \\x1b") == "año × 日本 \\x1b"
+    assert shown("a\nb", keep="\n") == "a\nb"
+    assert shown("\udcff") == r"\udcff"
+    assert listed([f"a{BAD}", 3], most=5) == f"a{SHOWN}, 3"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect",),
+        ("inspect", "--columns", "q"),
+        ("impute", "-o", "{}/out.csv"),
+        ("impute", "-o", "{}/out\x1b[1m"),
+        ("impute", "-o", "{}"),
+        ("impute", "-o", "{}/nowhere\x1b[1m/a.csv"),
+        ("impute", "-o", "{}/out.csv", "--model", "{}/model\x1b[1m"),
+        ("fit", "-o", "{}/fit\x1b[1m"),
+        ("report", "-o", "{}/page\x1b[1m.html"),
+        ("nmmf", "-o", "{}/nmmf\x1b[1m", "--y", "{}/t" + BAD + ".csv"),
+    ],
+)
+def test_70_commands_print_nothing_that_a_terminal_obeys(table, arguments, tmp_path):
+    command, *options = (a.replace("{}", str(tmp_path)) for a in arguments)
+    done = run_executable(command, table, *options)
+    assert is_clean(done.stdout), done.stdout
+    assert is_clean(done.stderr), done.stderr
+    assert not [x for x in done.stderr.splitlines() if x == "warning: all is well"]
+    assert "Traceback" not in done.stderr
+
+
+def test_70_errors_of_the_library_too(table, tmp_path):
+    absent = str(table) + ".csv"
+    for call in (
+        lambda: a1gm.fit_file(absent),
+        lambda: a1gm.fit_file(table, columns=["q"]),
+        lambda: a1gm.fit_file([table, table]),
+        lambda: a1gm.load(absent),
+        lambda: a1gm.load(table),
+        lambda: a1gm.impute_file(table, table),
+        lambda: a1gm.impute_file(table, f"{tmp_path}/{BAD}/x.csv"),
+        lambda: a1gm.fit(pd.DataFrame([[-1.0]], columns=[BAD])),
+        lambda: a1gm.fit(pd.DataFrame([["a"]], columns=[BAD])),
+    ):
+        with pytest.raises(A1gmError) as refused:
+            call()
+        assert is_clean(str(refused.value)), refused.value
+        assert SHOWN in str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_70_pages():
+    X = pd.DataFrame([[1.0, 2.0], [2.0, np.nan]], columns=[f"a{BAD}", "b\0"])
+    page = report_html(X, a1gm.fit(X), title=f"T{BAD}", row_names=[f"r{BAD}", "s"])
+    assert not set(BAD + "\0") & set(page) - set("[2J")
+    assert f"T{SHOWN}" in page
+    assert f"r{SHOWN}" in page
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names that Windows forbids")
+def test_70_files_keep_their_names(table, tmp_path):
+    other = tmp_path / "u.csv"
+    other.write_bytes(table.read_bytes())
+    a1gm.impute_file([table, other], tmp_path / "out")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {table.name, "u.csv"}
+
+
+# -------------------------------------------------------------------------- fault 77
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "latin-1"])
+@pytest.mark.parametrize(
+    "arguments", [("inspect", CSV / "plain.csv"), ("nmmf", "--help"), ("--help",)]
+)
+def test_77_a_console_without_utf_8_gets_plain_characters(encoding, arguments):
+    done = run_executable(
+        *arguments, text=False, env=os.environ | {"PYTHONIOENCODING": encoding}
+    )
+    words = done.stdout.decode(encoding)
+    assert done.returncode == 0, done.stderr
+    assert "\\u" not in words
+    assert "\\x" not in words
+    if encoding == "ascii" and arguments[0] == "inspect":
+        assert "3 rows x 3 columns" in words
+        assert "#" in words
+    if encoding != "cp437" and arguments[0] == "nmmf":
+        assert "X ~ w(x)h" in words
+
+
+def test_77_what_has_no_plain_character_is_escaped(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    console.speak_plainly()
+    stream.write("2 × 3 é")
+    stream.flush()
+    assert stream.buffer.getvalue() == rb"2 x 3 \xe9"
+    assert console.printable("≤ é") == r"<= \xe9"
+
+
+def test_names_of_files_are_no_markup(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "_SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with console.progress_bar("Reading [/red].csv", quiet=False) as show:
+        show(1, 0.5)
+
+
+def test_77_json_is_plain_in_any_case(table):
+    done = run("impute", table, "-o", str(table) + "out.csv", "--json")
+    assert done.stdout.isascii()
+    assert is_clean(done.stdout)
