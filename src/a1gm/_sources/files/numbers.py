@@ -96,17 +96,27 @@ class TextColumns:
         """
         cells = batch.columns
         columns = [cells[place] for place in self._place_in_file]
-        values = np.empty((len(columns), batch.num_rows))
-        plain = self._is_plain.copy()
-        for chosen in (np.flatnonzero(plain), np.flatnonzero(~plain)):
-            if len(chosen):
-                text = joined([columns[j] for j in chosen])
-                self._cast(text, chosen, values, first_row)
+        values = self._cast_all(columns, first_row)
         _drop_missing_numbers(values, self._options)
         self._n_numbers += np.count_nonzero(~np.isnan(values), axis=1)
         for j, column in self._others.items():
             column.n_numbers = int(self._n_numbers[j])
         return values.T
+
+    def _cast_all(self, columns: list[pa.Array], first_row: int) -> Floats:
+        """Cast the columns that were plain numbers so far, then the others."""
+        shape = len(columns), len(columns[0])
+        groups = [np.flatnonzero(self._is_plain), np.flatnonzero(~self._is_plain)]
+        if len(groups[0]) == len(columns):  # the usual file: no other copy
+            groups = groups[:1]
+            plain = _cast_plain(joined(columns))
+            if plain is not None:
+                return plain.reshape(shape)
+        values = np.empty(shape)
+        for chosen in filter(len, groups):
+            text = joined([columns[j] for j in chosen])
+            self._cast(text, chosen, values, first_row)
+        return values
 
     def _cast(
         self, text: pa.Array, chosen: Ints, values: Floats, first_row: int
@@ -185,7 +195,9 @@ def _cast_plain(column: pa.Array) -> Floats | None:
         numbers = text.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
-    return np.array(numbers.to_numpy(zero_copy_only=False))
+    # Where cells are missing it is a copy that may be written to.
+    values: Floats = np.require(numbers.to_numpy(zero_copy_only=False), None, "W")
+    return values
 
 
 def _cast_carefully(
