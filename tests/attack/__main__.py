@@ -19,12 +19,17 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import numpy as np
-
-from .judge import ANNOUNCED, RIGHT, UNKNOWN, WRONG, Answers, Verdict, fit_case
-from .mutate import MUTATIONS
-from .worker import answer
-from .zoo import KINDS, case_of
+# Nothing here loads the package: a sanitizer is loaded into the workers alone.
+from .zoo import (
+    ANNOUNCED,
+    DAMAGED,
+    KINDS,
+    RIGHT,
+    UNKNOWN,
+    WRONG,
+    Verdict,
+    case_of,
+)
 
 PATIENCE = 60.0  # seconds for one table; damaged files get 10
 SHOWN = 5  # silently wrong tables of a kind that are printed
@@ -66,7 +71,7 @@ class Worker:
         self.process.stdin.write(f"{seed} {name}\n")
         self.process.stdin.flush()
         try:
-            line = self.lines.get(timeout=10.0 if name in MUTATIONS else PATIENCE)
+            line = self.lines.get(timeout=10.0 if name in DAMAGED else PATIENCE)
             why = "" if line else f"crash: exit code {self.process.wait()}"
         except queue.Empty:
             line, why = "", "hang"
@@ -91,7 +96,7 @@ def cases(names: list[str], n_tables: int, n_files: int, first: int):
     share = {name: KINDS[name].share for name in names if name in KINDS}
     total = sum(share.values())
     counts = {name: math.ceil(n_tables * s / total) for name, s in share.items()}
-    damaged = [name for name in names if name in MUTATIONS]
+    damaged = [name for name in names if name in DAMAGED]
     counts |= {name: n_files // len(damaged) for name in damaged}
     place = [(k / n, name, first + k) for name, n in counts.items() for k in range(n)]
     return [(name, seed) for _, name, seed in sorted(place)]
@@ -145,7 +150,7 @@ def show(found: dict[str, list]) -> bool:
     last = ("needless words", "worst error", "worst truth/cell_error")
     heads = ("kind", "tables", *VERDICTS, *last)
     lines, clean, sums = [heads], True, Counter()
-    for name in (*KINDS, *MUTATIONS):
+    for name in (*KINDS, *DAMAGED):
         if name not in found:
             continue
         count = Counter(v["verdict"] for v in found[name])
@@ -170,6 +175,11 @@ def show(found: dict[str, list]) -> bool:
 
 def show_one(name: str, seed: int) -> None:
     """Print one table, its fit and the verdict."""
+    import numpy as np
+
+    from .judge import Answers, fit_case
+    from .worker import answer
+
     print(answer(name, seed))
     if name in KINDS:
         case = case_of(name, seed)
@@ -184,12 +194,12 @@ def main() -> None:
     default = int(os.environ.get("A1GM_ATTACK_TABLES", "40000"))
     parser.add_argument("--tables", type=int, default=default)
     parser.add_argument("--files", type=int, help="damaged files; a tenth by default")
-    parser.add_argument("--kind", action="append", choices=[*KINDS, *MUTATIONS])
+    parser.add_argument("--kind", action="append", choices=[*KINDS, *DAMAGED])
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="show the table of this seed alone")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    names = options.kind or [*KINDS, *MUTATIONS]
+    names = options.kind or [*KINDS, *DAMAGED]
     if options.seed is not None:
         show_one(names[0], options.seed)
         return

@@ -7,7 +7,6 @@ import math
 import shutil
 import tempfile
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -22,26 +21,13 @@ from a1gm._observe import gather, one_pass
 from a1gm.exceptions import A1gmError, ConvergenceWarning, NotRepresentableError
 
 from .oracle import NoTruth, Truth, truth_of
-from .zoo import KINDS, Case, case_of
+from .zoo import ANNOUNCED, KINDS, RIGHT, UNKNOWN, WRONG, Case, Verdict, case_of
 
-RIGHT, ANNOUNCED, WRONG, UNKNOWN = "right", "announced", "silently wrong", "no truth"
 ULP = 2.0**-52
 CLAIM = 1e-8  # what `converged` promises of every finite cell
 FOLDER = Path(tempfile.mkdtemp(prefix="a1gm-attack-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 LARGEST = float(np.finfo(float).max)
-
-
-@dataclass
-class Verdict:
-    """What became of one table."""
-
-    verdict: str
-    why: str = ""
-    error: float = 0.0  # worst relative error of a finite cell
-    ratio: float = 0.0  # that error in units of the bound that the fit gives
-    digits: int = 0
-    needless: bool = False  # announced, though nothing was wrong or out of range
 
 
 def judge(name: str, seed: int) -> Verdict:

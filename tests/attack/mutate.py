@@ -18,11 +18,9 @@ import pyarrow.parquet
 import a1gm
 from a1gm.exceptions import A1gmError
 
-from .judge import ANNOUNCED, FOLDER, RIGHT, WRONG, Verdict
-from .zoo import with_holes
+from .judge import FOLDER
+from .zoo import ANNOUNCED, DAMAGED, RIGHT, WRONG, Verdict, with_holes
 
-FORMATS = ("csv", "tsv", "csv.gz", "parquet", "feather", "model", "bytes")
-MUTATIONS = {f"damaged {name}": name for name in FORMATS}
 TOKENS = rb'nan " 1e999 -1 , ; NULL inf 0x1 -'.split()
 TOKENS += [b"\0", b"\n", b"\r", b"\xff\xfe"]
 DELIMITER = {"tsv": "\t"}
@@ -90,7 +88,7 @@ def damaged(rng: np.random.Generator, data: bytes) -> bytes:
 
 def judge_damaged(name: str, seed: int) -> Verdict:
     """Open damaged bytes and use what comes of it."""
-    form = MUTATIONS[name]
+    form = DAMAGED[name]
     rng = np.random.default_rng([seed, *name.encode()])
     data = damaged(rng, whole(form))
     path = FOLDER / f"damaged.{form}"

@@ -8,10 +8,9 @@ import pytest
 pytest.importorskip("flint")
 
 from attack.__main__ import Worker
-from attack.judge import ANNOUNCED, RIGHT, judge
-from attack.mutate import MUTATIONS
+from attack.judge import judge
 from attack.oracle import truth_of
-from attack.zoo import KINDS, case_of
+from attack.zoo import ANNOUNCED, DAMAGED, KINDS, RIGHT, case_of
 
 nan = np.nan
 TABLES = 30  # of a kind with share 1
@@ -43,7 +42,7 @@ def test_nothing_is_silently_wrong(kind):
         assert verdict.verdict in (RIGHT, ANNOUNCED), (seed, verdict)
 
 
-@pytest.mark.parametrize("kind", MUTATIONS)
+@pytest.mark.parametrize("kind", DAMAGED)
 def test_damaged_files_are_refused_or_read_right(kind):
     worker = Worker()
     for seed in range(FILES):

@@ -12,14 +12,15 @@ import resource
 import sys
 
 from .judge import judge
-from .mutate import MUTATIONS, judge_damaged
+from .mutate import judge_damaged
+from .zoo import DAMAGED
 
 MOST_MEMORY = 6 << 30  # a size that a file merely claims must not be taken
 
 
 def answer(name: str, seed: int) -> dict:
     """The verdict on one case."""
-    verdict = judge_damaged(name, seed) if name in MUTATIONS else judge(name, seed)
+    verdict = judge_damaged(name, seed) if name in DAMAGED else judge(name, seed)
     return vars(verdict)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+RIGHT, ANNOUNCED, WRONG, UNKNOWN = "right", "announced", "silently wrong", "no truth"
 nan = np.nan
 Rng = np.random.Generator
 
@@ -31,6 +32,20 @@ class Kind:
     exact: bool = False  # never judged in long double
 
 
+@dataclass
+class Verdict:
+    """What became of one table."""
+
+    verdict: str
+    why: str = ""
+    error: float = 0.0  # worst relative error of a finite cell
+    ratio: float = 0.0  # that error in units of the bound that the fit gives
+    digits: int = 0
+    needless: bool = False  # announced, though nothing was wrong or out of range
+
+
+FORMATS = ("csv", "tsv", "csv.gz", "parquet", "feather", "model", "bytes")
+DAMAGED = {f"damaged {name}": name for name in FORMATS}
 KINDS: dict[str, Kind] = {}
 
 
