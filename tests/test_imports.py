@@ -355,6 +355,7 @@ ENGINE_NAMES = {
 }
 FIT_NAMES = {
     "attained",
+    "cell_error",
     "certificate",
     "col_block",
     "col_factor",

@@ -163,10 +163,9 @@ def test_the_same_table_gives_the_same_bits():
 # -------------------------------------------------------------- the NumPy kernel
 @pytest.fixture
 def numpy_kernel(monkeypatch):
-    for module in list(sys.modules.values()):
-        if getattr(module, "kernel", None) is _kernel.kernel and getattr(
-            module, "__name__", ""
-        ).startswith("a1gm"):
+    for name, module in list(sys.modules.items()):
+        is_ours = name.startswith("a1gm")
+        if is_ours and getattr(module, "kernel", None) is _kernel.kernel:
             monkeypatch.setattr(module, "kernel", reference)
 
 

@@ -51,7 +51,7 @@ def test_solve_wide_tables(m, n_threads):
     if m > 256:
         assert found is None
         return
-    w, scale, h, n_iter, gap = found
+    w, scale, h, n_iter, _, gap, _ = found
     fitted = np.where(np.isnan(X), 0.0, np.outer(w, h))
     np.testing.assert_allclose(fitted.sum(axis=1), margins[0], rtol=1e-10)
     np.testing.assert_allclose(fitted.sum(axis=0), margins[1], rtol=1e-9)
@@ -94,14 +94,15 @@ def test_sums_over_listed_holes_do_not_cancel():
 @given(tables(max_rows=30, max_cols=12))
 def test_solve_plain_tables(X):
     keys, sums = statistics_of(X)
-    found = native.solve_plain(keys, sums, 1e-12, 500)
+    found = native.solve_plain(keys, sums, 1e-12, 500, 500)
     if found is None:  # zeros, several blocks, or slow to scale
         return
-    w, _, h, _, gap = found
+    w, _, h, _, _, gap, step = found
     fitted = np.where(unpack_bits(keys, X.shape[1]), np.outer(w, h), 0.0)
     np.testing.assert_allclose(fitted.sum(axis=1), sums.sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(fitted.sum(axis=0), sums.sum(axis=0), rtol=1e-9)
     assert gap <= 1e-12
+    assert step <= 5e-9
 
 
 @given(st.integers(1, 40), st.integers(1, 80), st.integers(0, 99), st.booleans())

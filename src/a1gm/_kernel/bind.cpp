@@ -13,6 +13,7 @@
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
 #include "reduce/peel.hpp"
+#include "scale/cell_error.hpp"
 #include "scale/nested.hpp"
 #include "scale/solve.hpp"
 #include "scale/sweeps.hpp"
@@ -176,7 +177,8 @@ Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n
 nb::object tuple_of(Plain&& plain) {
   return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
                         to_numpy(std::move(plain.line_scale)),
-                        to_numpy(std::move(plain.col_factor)), plain.n_iter, plain.gap);
+                        to_numpy(std::move(plain.col_factor)), plain.n_iter,
+                        plain.newton, plain.gap, plain.step);
 }
 
 // Calls `solve` without the interpreter's lock; None when it declines.
@@ -191,11 +193,14 @@ nb::object solved(F&& solve) {
   return found ? tuple_of(std::move(plain)) : nb::none();
 }
 
-nb::object solve_table(Given keys, Given sums, double tol, int64_t max_sweeps) {
+nb::object solve_table(Given keys, Given sums, double tol, int64_t max_sweeps,
+                       int64_t max_steps) {
   const Patterns g(keys, sums);
   check_sweeps(tol, max_sweeps);
-  return solved(
-      [&](Plain& out) { return solve_plain(g.mask, g.S, tol, max_sweeps, out); });
+  require(max_steps >= 0, "max_steps must be 0 or more");
+  return solved([&](Plain& out) {
+    return solve_plain(g.mask, g.S, tol, max_sweeps, max_steps, out);
+  });
 }
 
 nb::object solve_mask(Given bits, Given row_sums, Given col_sums, double tol,
@@ -279,6 +284,69 @@ struct Labels {
   std::pair<int32_t*, nb::object> row, col;
 };
 
+double overlap_of(const Reduced& r, Given w, Given h, double gap) {
+  CoreNumbers<double> core(r, w, h, "core_w", "core_h");
+  return step_by_overlap(r, core.of_rows.data(), core.of_cols.data(), gap);
+}
+
+nb::tuple settle(const Reduced& r, Given w, Given h, Given given_cells,
+                 int64_t max_steps) {
+  CoreNumbers<double> core(r, w, h, "core_w", "core_h");
+  const size_t n = r.R.size(), m = r.C.size();
+  std::optional<Matrix<double>> cells;
+  if (!given_cells.is_none()) cells.emplace(given_cells, "cells");
+  require(!cells || (cells->rows() == static_cast<int64_t>(n) &&
+                     cells->cols() == static_cast<int64_t>(m)),
+          "cells must be one number per cell of the core");
+  require(n > 0 && m > 0, "the core is empty");
+  require(max_steps >= 0, "max_steps must be 0 or more");
+  auto [w_out, w_array] = new_array<double>({n});
+  auto [h_out, h_array] = new_array<double>({m});
+  std::copy_n(core.of_rows.data(), n, w_out);
+  std::copy_n(core.of_cols.data(), m, h_out);
+  const double* sums = cells ? cells->data() : nullptr;
+  Edges e;
+  {
+    nb::gil_scoped_release release;
+    e = settle_by_edges(r, sums, w_out, h_out, max_steps);
+  }
+  return nb::make_tuple(w_array, h_array, e.n, e.step, e.gap,
+                        nb::make_tuple(r.core_cols[e.low], r.core_cols[e.high]));
+}
+
+nb::object core_product_of(const Reduced& r, Given given_d, Given given_x) {
+  CoreNumbers<double> given(r, given_d, given_x, "core_w", "core_h");
+  auto [y, y_array] = new_array<double>({r.C.size()});
+  const double *d = given.of_rows.data(), *x = given.of_cols.data();
+  {
+    nb::gil_scoped_release release;
+    core_product(r, d, x, y);
+  }
+  return nb::object(y_array);
+}
+
+nb::object mask_product(Given given_bits, Given given_d, Given given_x, int n_threads) {
+  Matrix<uint64_t> bits(given_bits, "bits");
+  Vector<double> d(given_d, "d"), x(given_x, "x");
+  const BitMask mask = mask_of(bits, x.rows());
+  require(d.rows() == mask.n, "d must be one number per row");
+  check_threads(n_threads);
+  const double *rows = d.data(), *cols = x.data();
+  std::vector<double> y;
+  {
+    nb::gil_scoped_release release;
+    wide_product(mask, rows, cols, n_threads, y);
+  }
+  return to_numpy(std::move(y));
+}
+
+nb::tuple places_of(const Reduced& r) {
+  auto [rows, row_array] = new_array<int32_t>({static_cast<size_t>(r.n_rows)});
+  auto [cols, col_array] = new_array<int32_t>({static_cast<size_t>(r.n_cols)});
+  core_places(r, rows, cols);
+  return nb::make_tuple(row_array, col_array);
+}
+
 nb::tuple replay_log(const Reduced& r, Given given_w, Given given_h) {
   CoreNumbers<double> core(r, given_w, given_h, "core_w", "core_h");
   const auto n = static_cast<size_t>(r.n_rows), m = static_cast<size_t>(r.n_cols);
@@ -352,9 +420,11 @@ NB_MODULE(_native, m) {
   m.def("solve_nested", &solve_nested, nb::arg("bits"), nb::arg("parts"),
         nb::arg("col_sums"), nb::arg("scale"), nb::arg("n_threads"));
   m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
-        nb::arg("max_sweeps"));
+        nb::arg("max_sweeps"), nb::arg("max_steps"));
   m.def("solve_wide", &solve_mask, nb::arg("bits"), nb::arg("row_sums"),
         nb::arg("col_sums"), nb::arg("tol"), nb::arg("max_sweeps"), nb::arg("n_threads"));
+  m.def("mask_product", &mask_product, nb::arg("bits"), nb::arg("d"), nb::arg("x"),
+        nb::arg("n_threads"));
   m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
         nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
   m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
@@ -380,6 +450,14 @@ NB_MODULE(_native, m) {
       .def_prop_ro("core_mask", &core_mask)
       .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
            nb::arg("patience"), nb::arg("n_threads") = 1)
+      .def("product", &core_product_of, nb::arg("d"), nb::arg("x"))
+      .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
+      .def_prop_ro("core_places", &places_of)
+      .def_prop_ro("edges_are_cheap", &edges_are_cheap)
+      .def("step_by_overlap", &overlap_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("gap"))
+      .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("cells").none(), nb::arg("max_steps"))
       .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"))
       .def("replay_wide", &replay_wide, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("row_exponent"), nb::arg("col_exponent"))

@@ -117,6 +117,10 @@ class PairStatistics(Statistics):
             v = np.ones(len(cols)) if self.weights is None else self.weights[pairs]
             yield lines_of_pairs(self.ptr, pairs), cols, v
 
+    def cell_sums(self) -> PairStatistics:
+        """Sums of every observed cell: what is kept."""
+        return self
+
     def reach(self, h: Floats) -> Floats:
         """Weighted sum of the column factors over the pairs of each line."""
         out = np.zeros(self.n_lines)

@@ -83,6 +83,11 @@ class PatternStatistics(Statistics):
         sums = self.sums[lines, cols]
         return PairStatistics(ptr, cols.astype(np.int32), sums, None, self.n_cols)
 
+    def cell_sums(self) -> PairStatistics:
+        """Sums of every observed cell."""
+        one = np.zeros(max(self.n_lines, self.n_cols), np.int32)
+        return self.inside(one[: self.n_lines], one[: self.n_cols])
+
     def reduce(self, *, force: bool) -> Any:
         """Merge twins and drop leaves."""
         reduced = kernel.reduce_mask(

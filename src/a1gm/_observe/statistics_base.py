@@ -100,6 +100,10 @@ class Statistics(ABC):
         """Lines with at least one observed cell."""
         return self.has_observed()[0]
 
+    def cell_sums(self) -> Any:
+        """Sums of every observed cell as ``PairStatistics``; None if not kept."""
+        return None
+
     def bit_cells(self) -> tuple[Words, Words] | None:
         """Observed and positive bits, where the mask is all that is kept."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import SupportsInt
@@ -20,7 +21,7 @@ __all__ = [
     "tell_undetermined",
     "text_of_empty",
     "text_of_empty_lines",
-    "text_of_gap",
+    "text_of_errors",
     "text_of_left",
     "text_of_left_cells",
     "text_of_unknown",
@@ -30,11 +31,27 @@ __all__ = [
 ]
 
 
-def text_of_gap(n_iter: int, certificate: float, tol: float) -> str:
-    """Say that the budget ended before the certificate was reached."""
+def text_of_errors(
+    n_iter: int, certificate: float, tol: float, cell_error: float, ends: str = ""
+) -> str:
+    """Say what is not right: the margins, or fitted cells although the margins are.
+
+    ``ends`` names two columns on either side of the cut that is too thin.
+    """
+    if certificate > tol:
+        return (
+            f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate "
+            f"of {certificate:.2g}, above tol={tol:g}. Raise max_iter (or tol)."
+        )
+    size = "by any factor"
+    if math.isfinite(cell_error):
+        size = f"by a share of up to {cell_error:.2g}"
+    between = f", most of all between {ends}" if ends else ""
     return (
-        f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate of "
-        f"{certificate:.2g}, above tol={tol:g}. Raise max_iter (or tol)."
+        f"The row and column sums are fitted (certificate {certificate:.2g}), but "
+        "parts of this table hang together by cells so small that these sums do not "
+        f"fix their scales: fitted cells may be off {size}{between}. See "
+        "fit.cell_error; fit such parts one by one, or add cells that join them."
     )
 
 

@@ -218,7 +218,13 @@ def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
     _need_labels(factors.col_block, n_cols, n, "col_block")
     _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
     _need(is_count(factors.n_iter), "n_iter")
-    _need(type(factors.gap) is float and factors.gap >= 0.0, "gap")
+    for name in ("gap", "step"):
+        value = getattr(factors, name)
+        _need(type(value) is float and value >= 0.0, name)
+    cut: Any = factors.cut
+    if cut is not None:
+        is_pair = isinstance(cut, list) and len(cut) == 2
+        _need(is_pair and all(is_count(j, 0, n_cols) for j in cut), "cut")
     _need(isinstance(factors.all_inside, bool), "all_inside")
     if factors.all_inside and n_lines:
         inside = not (factors.line_block.any() or factors.col_block.any())

@@ -16,13 +16,14 @@ from a1gm._result.messages import (
     Voice,
     tell_undetermined,
     text_of_empty,
-    text_of_gap,
+    text_of_errors,
     text_of_unknown,
 )
 from a1gm._result.new_rows import NewRows
 from a1gm._result.pattern import MissingPattern
 from a1gm._result.rows import HeldRows, RowStore
 from a1gm._result.table import Table
+from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
@@ -62,8 +63,13 @@ class SolvedTable:
 
     def _announce(self, voice: Voice) -> None:
         """Warn of a poor certificate, empty rows and columns, and unknown cells."""
-        if self._solved.factors.gap > self.tol and not self.converged:
-            text = text_of_gap(self.n_iter, self.certificate, self.tol)
+        factors = self._solved.factors
+        is_sure = factors.gap <= self.tol and factors.step < SURELY_RIGHT
+        if not is_sure and not self.converged:
+            names = voice.names or Names(col_labels=self.col_labels)
+            ends = names.columns(factors.cut, 2) if factors.cut else ""
+            errors = self.certificate, self.tol, self.cell_error
+            text = text_of_errors(self.n_iter, *errors, ends)
             warn_user(text, voice.convergence)
         if self._is_plain or not voice.tells_of_cells:
             return
@@ -152,10 +158,20 @@ class SolvedTable:
         solved = self._solved
         return margin_mismatch(solved.factors, solved.statistics, solved.graph)
 
+    @cached_property
+    def cell_error(self) -> float:
+        """Bound on the relative error of any finite fitted cell, rounding included.
+
+        The certificate proves the margins; parts of a table that hang together by small
+        cells can have the right margins and wrong cells between them. Infinite where
+        nothing can be said.
+        """
+        return cell_error(self._solved.factors.step)
+
     @property
     def converged(self) -> bool:
-        """Whether the certificate is within the tolerance asked for."""
-        return self.certificate <= self.tol
+        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
+        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
 
     # ------------------------------------------------- what is known, and what not
     @property

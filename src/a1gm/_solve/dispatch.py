@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Floats, Solver
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.observation import Observation
@@ -26,13 +26,14 @@ from a1gm._observe.statistics import (
     Statistics,
     as_mask,
 )
+from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 from a1gm._solve.expand import expand_disk_factors, expand_factors, expand_wide
 from a1gm._solve.extreme import solve_extreme_core
 from a1gm._solve.factors import Factors
 from a1gm._solve.mask import DiskMask
-from a1gm._solve.scaling import solve_core, solve_disk_mask
+from a1gm._solve.scaling import PRECISE, solve_core, solve_disk_mask
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import DataError, NothingObservedError
@@ -111,14 +112,26 @@ def solve(
     if reduced.n_core_blocks + reduced.n_roots == 0:
         _check_something_observed(statistics)
     options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
+    cells_of = partial(_cells, statistics, read_cells)
     expand = (statistics.row_sums, lambda: statistics.has_observed()[1])
     with np.errstate(all="ignore"):  # what leaves the range is solved again below
-        core = solve_core(reduced, **options)
+        core = solve_core(reduced, cells_of, **options)
     factors = expand_factors(reduced, core, *expand)
     if factors is None:
-        core, exponents = solve_extreme_core(reduced, **options)
+        core, exponents = solve_extreme_core(reduced, cells_of, **options)
         factors = expand_wide(reduced, core, exponents, *expand)
     return Solved(factors, statistics, components)
+
+
+def _cells(
+    statistics: Statistics | None,
+    read: Callable[[], PairStatistics] | None,
+    *,
+    again: bool,
+) -> PairStatistics | None:
+    """Sums of single cells: those kept or, ``again``, those read once more."""
+    kept = None if statistics is None else statistics.cell_sums()
+    return read() if kept is None and again and read is not None else kept
 
 
 def _reduce(statistics: Statistics, *, force: bool) -> tuple[Components | None, Any]:
@@ -162,7 +175,13 @@ def _solve_signed(
         if reduced is None and read_cells is not None:
             statistics = read_cells()
             reduced = statistics.reduce(force=False)
-    core = solve_core(reduced, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    core = solve_core(
+        reduced,
+        partial(_cells, None if components else statistics, None),
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+    )
     factors = expand_factors(
         reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
     )
@@ -204,10 +223,12 @@ def _solve_plain(
 
     Small tables spend more time between the steps than in them.
     """
-    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    budget, tol = min(PLAIN_SWEEPS, max_iter // 2), min(tol, PRECISE)
     found = None
     if isinstance(statistics, PatternStatistics):
-        found = kernel.solve_plain(statistics.keys, statistics.sums, tol, budget)
+        found = kernel.solve_plain(
+            statistics.keys, statistics.sums, tol, budget, max_iter - budget
+        )
     elif isinstance(statistics, MaskStatistics) and statistics.positive is None:
         threads = threads_for(statistics.n_lines * statistics.n_cols, n_threads)
         found = kernel.solve_wide(
@@ -220,7 +241,14 @@ def _solve_plain(
         )
     if found is None:
         return None
-    line_factor, line_scale, col_factor, n_iter, gap = found
+    line_factor, line_scale, col_factor, n_iter, is_newton, gap, step = found
+    if step > SETTLED:
+        assert isinstance(statistics, MaskStatistics)
+        network = Network.of_bits(statistics, line_factor, col_factor, threads)
+        step = network.bound().step
+        if step > SETTLED:
+            return None
+    solver: Solver = "newton" if is_newton else "scaling"
     return Factors(
         line_factor=line_factor,
         line_scale=line_scale,
@@ -228,10 +256,11 @@ def _solve_plain(
         line_block=np.zeros(len(line_factor), np.int32),
         col_block=np.zeros(len(col_factor), np.int32),
         n_blocks=1,
-        solver="scaling" if n_iter else "closed form",
+        solver=solver if n_iter else "closed form",
         n_iter=n_iter,
         gap=gap,
         all_inside=True,
+        step=step + rounding_of(len(line_factor), len(col_factor)),
     )
 
 
@@ -270,6 +299,7 @@ def _solve_nested(
         solver="closed form",
         n_iter=0,
         gap=0.0,
+        step=rounding_of(len(line_scale), len(h)),
         all_inside=bool(line_block.min() == 0 == col_block.min()),
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from a1gm._base.float_range import LEAST, Wide, product, sum_groups, wide_product
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._observe.statistics import weighted_counts
+from a1gm._solve.cell_error import rounding_of
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
@@ -63,6 +64,8 @@ def expand_factors(
         n_iter=core.n_iter,
         gap=core.gap,
         all_inside=all_inside,
+        step=core.step + rounding_of(len(w), len(h)),
+        cut=core.cut,
     )
 
 
@@ -186,4 +189,6 @@ def expand_disk_factors(
         n_iter=core.n_iter,
         gap=core.gap,
         all_inside=graph.is_single,
+        step=core.step + rounding_of(0, len(h)),
+        cut=core.cut,
     )

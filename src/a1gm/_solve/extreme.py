@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, SmallInts
+from a1gm._observe.statistics import PairStatistics
 from a1gm._solve.factors import CoreSolution
 from a1gm._solve.scaling import solve_core
+from a1gm._solve.settle import CellsOf
 from a1gm.exceptions import NotRepresentableError
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
@@ -31,7 +33,12 @@ LOWEST, HIGHEST = -960, 1015  # powers of two between which margins are solved
 
 
 def solve_extreme_core(
-    reduced: Reduced, *, tol: float, max_iter: int, n_threads: int | None = None
+    reduced: Reduced,
+    cells_of: CellsOf,
+    *,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None = None,
 ) -> tuple[CoreSolution, tuple[Ints, Ints]]:
     """Factors of the core, and the exponents of the powers of two that they are times.
 
@@ -44,10 +51,18 @@ def solve_extreme_core(
         none = np.zeros(0, np.int64)
         return solve_core(reduced, tol=tol, max_iter=max_iter), (none, none)
     lift = _lift(reduced)
+
+    def lifted_cells(*, again: bool) -> PairStatistics | None:
+        cells = cells_of(again=again)
+        if cells is None:
+            return None
+        return replace(cells, sums=np.ldexp(cells.sums, lift))
+
     (a, b), n_iter = _guess(reduced), 0
     for _ in range(ROUNDS):
         core = solve_core(
             reduced.rescaled(a + lift, b, lift),
+            lifted_cells,
             tol=tol,
             max_iter=max_iter,
             n_threads=n_threads,

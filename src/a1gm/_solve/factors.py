@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ class CoreSolution:
     solver: Solver
     n_iter: int
     gap: float
+    step: float = math.inf  # bound of what Newton would still move a cell by
+    cut: tuple[int, int] | None = None  # columns that may be furthest off
 
 
 @dataclass
@@ -28,7 +31,8 @@ class Factors:
     """Factors of the lines (patterns) and columns, and the block of each.
 
     ``line_scale`` times a row's sum is that row's factor. Blocks are -1 where a line
-    or column has no positive cell.
+    or column has no positive cell. ``step`` bounds the error of the logarithm of any
+    fitted cell, to first order; ``cut`` names two columns that may be furthest off.
 
     Where float64 would lose digits of a factor, the three vectors hold mantissas, and
     the exponents of their powers of two stand beside them: ``lines``, ``scales`` and
@@ -45,6 +49,8 @@ class Factors:
     n_iter: int
     gap: float
     all_inside: bool  # one block holds every line and column
+    step: float = math.inf
+    cut: tuple[int, int] | None = None
     line_exponent: Ints | None = None
     scale_exponent: Ints | None = None
     col_exponent: Ints | None = None

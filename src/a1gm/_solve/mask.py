@@ -16,6 +16,7 @@ import numpy as np
 
 from a1gm._base.bits import BITS_OF_BYTES, bits_times, pack_bits, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, Words
+from a1gm._kernel.network import overlap_step
 from a1gm._observe.disk import DiskStatistics
 from a1gm._solve.column_graph import ColumnGraph
 
@@ -57,6 +58,12 @@ class CoreMask:
         self.P, self.R = P, R
         self.col_sums: Floats = C
         self.block = np.asarray(block)
+
+    @property
+    def longest(self) -> int:
+        """Numbers in the longest sum of a margin."""
+        n, m = self.P.shape
+        return int(max(n, m))
 
     def rows(self, h: Floats) -> Floats:
         """Row factors that fit the rows exactly."""
@@ -115,6 +122,11 @@ class _Complement:
         self.holes = holes
 
     @property
+    def shape(self) -> tuple[int, int]:
+        rows, cols = self.holes.shape
+        return rows, cols
+
+    @property
     def T(self) -> _Complement:  # noqa: N802 - NumPy's word
         return _Complement(self.holes.T)
 
@@ -160,6 +172,11 @@ class DiskMask:
         self._inside_words: Words = pack_bits(inside)
 
     @property
+    def longest(self) -> int:
+        """Numbers in the longest sum of a margin."""
+        return max(self.log.n_rows, self.log.n_cols)
+
+    @property
     def has_laplacian(self) -> bool:
         """Whether the Hessian fits into memory."""
         return self.log.n_cols <= DISK_SIDE
@@ -190,6 +207,22 @@ class DiskMask:
             cost += float(row_sums @ np.log(t))
         return Sweep(h, h * margins, cost)
 
+    def step_by_overlap(self, state: Sweep, gap: float) -> float:
+        """Bound what Newton would still move a cell by, in one read."""
+        h, n = state.h, self.graph.n
+        sum_of_rows, reach = np.zeros_like(h), np.zeros(n + 1)
+        for row_sums, bits in self._pieces():
+            octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
+            sum_of_rows += _times_octets(row_sums, octets, len(h))
+            first = unpack_bits(bits, len(h)).argmax(axis=1)
+            np.maximum.at(reach, self.block[first], bits_times(bits, h))
+        on = self.block >= 0
+        means = h[on] * sum_of_rows[on] / self.col_sums[on]
+        rows = np.arange(n, dtype=np.int32)
+        return overlap_step(
+            reach[:n], rows, h[on], means, self.block[on], gap, self.longest
+        )
+
     def laplacian(self, h: Floats) -> Any:
         """Off-diagonal part of the Hessian, gathered in one read."""
         m = len(h)
@@ -204,8 +237,13 @@ class DiskMask:
         return off
 
     def laplacian_times(self, h: Floats, d: Floats) -> Floats:
-        """Product with the Hessian without its diagonal of fitted margins."""
-        raise NotImplementedError  # the Hessian is an array, or Newton is not tried
+        """Product of the Hessian, without its diagonal of fitted margins, with d."""
+        product = np.zeros_like(h)
+        for row_sums, bits in self._pieces():
+            octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
+            inner = row_sums / bits_times(bits, h) ** 2 * bits_times(bits, h * d)
+            product -= _times_octets(inner, octets, len(h))
+        return h * product
 
 
 def _times_octets(w: Floats, octets: Any, n_cols: int) -> Floats:

@@ -5,15 +5,20 @@ Both stop on the certificate, the largest relative mismatch of the margins.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
+from a1gm._solve.cell_error import SETTLED, Network
 from a1gm._solve.factors import CoreSolution, relative_gap
+from a1gm._solve.laplacian import Laplacian, Solve, free_columns
 from a1gm._solve.mask import DENSE_SIDE, CoreMask, DiskMask
 from a1gm._solve.newton import newton
+from a1gm._solve.settle import CellsOf, Near, no_cells, settle_core
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
@@ -26,61 +31,71 @@ SECONDS_PER_FLOP = 1e-10
 SECONDS_PER_NEWTON_STEP = 2e-4
 NEWTON_STEPS = 6
 SMALLEST_START = 1e-290
+PRECISE = 1e-10
+AHEAD = 0.03  # of it may be left to further sweeps
 DISK_PATIENCE = 40  # sweeps that scaling may be expected to need before Newton is tried
 
 
-_NOTHING = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0)
+_NOTHING = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0, 0.0)
 
 
 def solve_core(
     reduced: Reduced,
+    cells_of: CellsOf = no_cells,
     *,
     tol: float,
     max_iter: int,
     n_threads: int | None = None,
     start: Floats | None = None,
 ) -> CoreSolution:
-    """Find the factors of the core to within ``tol`` of its margins."""
+    """Find the factors of the core to within ``tol`` of its margins, and its cells.
+
+    ``cells_of`` gives the sums of single cells, where margins do not suffice.
+    """
     if reduced.core_shape[0] == 0:
         return _NOTHING
-    C = reduced.core_col_sums
+    tol = min(tol, PRECISE)  # the cells need it, whatever the margins may miss
     if start is None:
-        start = np.maximum(C / C.max(), SMALLEST_START)
+        start = reduced.start
     # At most half of the budget: the rest is for Newton.
     budget = max(1, max_iter // 2)
     patience = min(budget, _patience(reduced))
     threads = threads_for(reduced.n_listed, n_threads)
-    w, h, sweeps, gap, done = reduced.scale(start, tol, budget, patience, threads)
-    if done or sweeps >= max_iter:
-        return CoreSolution(w, h, "scaling", sweeps, gap)
-    found = _newton(reduced, w, h, gap, tol=tol, max_iter=max_iter, sweeps=sweeps)
-    left = max_iter - found.n_iter
-    if found.gap <= tol or left <= 0:
-        return found
-    # Rounding has stopped Newton: sweeps correct each row with its own margin.
-    w, h, sweeps, gap, _ = reduced.scale(found.h, tol, left, left)
-    if not gap < found.gap:
-        return found
-    return CoreSolution(w, h, "newton", found.n_iter + sweeps, gap)
+    w, h, sweeps, gap, _ = reduced.scale(start, tol, budget, patience, threads)
+    core = CoreSolution(w, h, "scaling", sweeps, gap)
+    settle = partial(settle_core, reduced, cells_of=cells_of, max_iter=max_iter)
+    if reduced.edges_are_cheap:
+        # A small core has a Newton's method of its own, which settles its cells, too.
+        core = settle(core)
+        if core.gap <= tol:
+            return core
+    near = None
+    if core.gap > tol and core.n_iter < max_iter:
+        core, near = _newton(reduced, core, tol=tol, max_iter=max_iter)
+    left = max_iter - core.n_iter
+    if core.gap > tol and left > 0:
+        # Rounding has stopped Newton: sweeps correct each row with its own margin.
+        w, h, sweeps, gap, _ = reduced.scale(core.h, tol, left, left)
+        if gap < core.gap:
+            core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap)
+    return settle(core, near=near)
 
 
 def _newton(
-    reduced: Reduced,
-    w: Floats,
-    h: Floats,
-    gap: float,
-    *,
-    tol: float,
-    max_iter: int,
-    sweeps: int,
-) -> CoreSolution:
+    reduced: Reduced, core: CoreSolution, *, tol: float, max_iter: int
+) -> tuple[CoreSolution, Near | None]:
     mask = CoreMask(reduced)
-    start = w if mask.swapped else h
-    small, steps, reached = newton(mask, start, tol=tol, max_steps=max_iter - sweeps)
-    if reached < gap:
+    start = core.w if mask.swapped else core.h
+    small, steps, gap, solve = newton(
+        mask, start, tol=tol, max_steps=max_iter - core.n_iter
+    )
+    w, h = core.w, core.h
+    if gap < core.gap:
         large = mask.rows(small)
         w, h = (small, large) if mask.swapped else (large, small)
-    return CoreSolution(w, h, "newton", sweeps + steps, min(reached, gap))
+    gap = min(gap, core.gap)
+    near = None if solve is None else Near(mask, solve)
+    return CoreSolution(w, h, "newton", core.n_iter + steps, gap), near
 
 
 def _patience(reduced: Reduced) -> int:
@@ -97,21 +112,49 @@ def solve_disk_mask(mask: DiskMask, *, tol: float, max_iter: int) -> CoreSolutio
     """Scale a mask in a file, one read a sweep; the rows are not held."""
     on, C, none = mask.block >= 0, mask.col_sums, np.zeros(0)
     if not on.any():
-        return CoreSolution(none, np.zeros(len(C)), "closed form", 0, 0.0)
+        return CoreSolution(none, np.zeros(len(C)), "closed form", 0, 0.0, 0.0)
     h = np.where(on, np.maximum(C, SMALLEST_START), 0.0)
-    n, gap = 0, np.inf
+    tol, n, gap, solve = min(tol, PRECISE), 0, np.inf, None
+    solver: Solver = "scaling"
     while n < max_iter:
         state = mask.sweep(h)
         n += 1
         before, gap = gap, relative_gap(state.fitted[on], C[on])
+        rate = gap / before
         # The factors are one scaling further than the gap that is measured.
         h[on] *= C[on] / state.fitted[on]
-        if gap <= tol:
+        if gap <= tol and (rate >= 1.0 or gap * rate <= AHEAD * tol * (1.0 - rate)):
             break
-        if n >= 8 and mask.has_laplacian and _is_slow(gap, gap / before, tol, n):
-            h, steps, gap = newton(mask, h, tol=tol, max_steps=max_iter - n)
-            return CoreSolution(none, h, "newton", n + steps, gap)
-    return CoreSolution(none, h, "scaling", n, gap)
+        if n >= 8 and mask.has_laplacian and _is_slow(gap, rate, tol, n):
+            h, steps, gap, solve = newton(mask, h, tol=tol, max_steps=max_iter - n)
+            solver, n = "newton", n + steps
+            break
+    return _settle_on_disk(mask, CoreSolution(none, h, solver, n, gap), solve, max_iter)
+
+
+def _settle_on_disk(
+    mask: DiskMask, core: CoreSolution, solve: Solve | None, max_iter: int
+) -> CoreSolution:
+    """Bound the error of the cells, and take Newton steps while it falls."""
+    state = mask.sweep(core.h)
+    if solve is None:
+        step = mask.step_by_overlap(state, core.gap)
+        if step <= SETTLED:
+            return replace(core, step=step)
+    if solve is None and mask.has_laplacian:
+        free = free_columns(mask.block, mask.col_sums)
+        solve = Laplacian(mask, state, free).solver(np.zeros_like(state.h))
+    best, n_iter = core, core.n_iter
+    while True:
+        bound = Network.of_mask(mask, state).bound(solve)
+        if bound.step >= 0.7 * best.step:
+            return best
+        gap = relative_gap(state.fitted, mask.col_sums)
+        solver: Solver = "newton" if n_iter > core.n_iter else core.solver
+        best = CoreSolution(core.w, state.h, solver, n_iter, gap, bound.step, bound.cut)
+        if bound.step <= SETTLED or bound.direction is None or n_iter >= max_iter:
+            return best
+        state, n_iter = mask.sweep(state.h * bound.moves), n_iter + 1
 
 
 def _is_slow(gap: float, rate: float, tol: float, n: int) -> bool:

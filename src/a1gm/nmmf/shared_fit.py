@@ -16,13 +16,14 @@ from a1gm._observe.observation import Observation
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
 from a1gm._result.messages import (
     tell_undetermined,
-    text_of_gap,
+    text_of_errors,
     text_of_unknown_cells,
     text_of_zeros,
 )
 from a1gm._result.new_rows import Placed
 from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
 from a1gm._sources import Source
 from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import EmptyLineWarning
@@ -77,9 +78,14 @@ class SharedFit:
         return self._solution.certificate()
 
     @property
+    def cell_error(self) -> float:
+        """Bound on the relative error of any finite fitted cell, rounding included."""
+        return cell_error(self._solution.raw.step)
+
+    @property
     def converged(self) -> bool:
-        """Whether the certificate is within the tolerance asked for."""
-        return self.certificate <= self.tol
+        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
+        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
 
     @property
     def attained(self) -> bool:
@@ -252,8 +258,9 @@ def _describe_unknown(view: TableView) -> str:
 
 def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
     """Warn of a poor certificate, empty entities and cells that cannot be known."""
-    if fit._solution.gap > fit.tol and not fit.converged:
-        text = text_of_gap(fit.n_iter, fit.certificate, fit.tol)
+    is_sure = fit._solution.gap <= fit.tol and fit.cell_error <= CELLS_RIGHT
+    if not is_sure and not fit.converged:
+        text = text_of_errors(fit.n_iter, fit.certificate, fit.tol, fit.cell_error)
         warn_user(text, convergence)
     _warn_of_empty_entities(fit)
     if fit._is_one_block:

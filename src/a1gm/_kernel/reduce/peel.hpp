@@ -50,6 +50,7 @@ struct Reduced {
   Lines cols;                                 // the same by column, where it is kept
   std::vector<double> R, C;                   // margins of the core
   std::vector<int32_t> col_degree;            // rows per column, where it is known
+  mutable std::vector<double> sum_of_rows;    // P' R, once it was needed
   std::vector<int32_t> row_label, col_label;  // connected blocks of the core
   int64_t n_core_blocks = 0;
 };

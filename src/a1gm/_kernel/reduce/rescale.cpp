@@ -16,7 +16,7 @@ int within(int64_t power) {
 Reduced rescaled(const Reduced& reduced, const int64_t* a, const int64_t* b,
                  int64_t lift) {
   Reduced out = reduced;
-  out.log.clear();
+  out.sum_of_rows.clear();
   out.col_degree.clear();  // known for masks without weights only
   for (std::vector<double>* sums : {&out.R, &out.C})
     for (double& sum : *sums) sum = std::ldexp(sum, within(lift));

@@ -6,11 +6,17 @@ Every function has a twin of the same name and signature in the compiled module.
 from a1gm._kernel.reference.observe import expand_rows, observe
 from a1gm._kernel.reference.reduce import reduce_mask, reduce_pairs, reduce_table
 from a1gm._kernel.reference.reduced import Reduced
-from a1gm._kernel.reference.solve import solve_nested, solve_plain, solve_wide
+from a1gm._kernel.reference.solve import (
+    mask_product,
+    solve_nested,
+    solve_plain,
+    solve_wide,
+)
 
 __all__ = [
     "Reduced",
     "expand_rows",
+    "mask_product",
     "observe",
     "reduce_mask",
     "reduce_pairs",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
+from a1gm._kernel.network import overlap_step
 from a1gm._kernel.reference.big import Big, apart, is_normal
 from a1gm._kernel.reference.checks import (
     check_array,
@@ -15,8 +17,13 @@ from a1gm._kernel.reference.checks import (
     check_sweeps,
     require,
 )
+from a1gm._kernel.reference.edges import settle_by_edges
 
 __all__ = ["LogEntry", "Reduced"]
+
+SMALLEST_START = 1e-290
+EDGE_FLOPS = 3e7
+AHEAD = 0.03  # of tol may be left to further sweeps
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ class Reduced:
             rate = gap / previous if previous > 0.0 else 0.0
             # What further sweeps would still move the factors by.
             ahead = gap * rate / (1.0 - rate) if rate < 0.999 else 0.0
-            settled = gap <= tol and ahead <= 0.1 * tol
+            settled = gap <= tol and ahead <= AHEAD * tol
             if settled or k >= max_sweeps or not gap < 1e300:
                 return w, h, k, gap, gap <= tol
             if k >= 8 and previous > 0.0:
@@ -114,6 +121,76 @@ class Reduced:
                 if k + left > patience:
                     return w, h, k, gap, False
             previous = gap
+
+    @property
+    def start(self) -> Floats:
+        """Column factors to start from."""
+        h = self.core_col_sums
+        if self.core_mask[3] is None:
+            h = h / (self.P.T @ self.core_row_sums)
+        start: Floats = np.maximum(h / h.max(), SMALLEST_START)
+        return start
+
+    @property
+    def core_places(self) -> tuple[SmallInts, SmallInts]:
+        """Where each row and column of the table is in the core; -1 if peeled off."""
+        sizes = dict(zip(("row", "col"), self.shape, strict=True))
+        place = {side: np.full(size, -1, np.int32) for side, size in sizes.items()}
+        for side, kept in (("row", self.core_rows), ("col", self.core_cols)):
+            place[side][kept] = np.arange(len(kept))
+        for e in reversed(self.log):
+            if e.step.startswith("twin_"):
+                side = e.step.removeprefix("twin_")
+                place[side][e.gone] = place[side][e.kept]
+        return place["row"], place["col"]
+
+    @property
+    def edges_are_cheap(self) -> bool:
+        """Whether ``settle`` costs less than a few hundred sweeps of a small table."""
+        small, large = sorted(self.core_shape)
+        return (small + large) * small**2 <= EDGE_FLOPS
+
+    def product(self, d: Floats, x: Floats) -> Floats:
+        """Pᵀ (d (P x))."""
+        self._check(d, x, "core_w", "core_h", np.float64)
+        product: Floats = self.P.T @ (d * (self.P @ x))
+        return product
+
+    def step_by_overlap(self, core_w: Floats, core_h: Floats, gap: float) -> float:
+        """Bound what Newton would still move a cell by; infinite if not known."""
+        self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        if self.core_mask[3] is not None:
+            return math.inf
+        R, C = self.core_row_sums, self.core_col_sums
+        means = core_h * (self.P.T @ R) / C
+        blocks = self.core_row_block, self.core_col_block
+        reach, longest = R / core_w, max(self.core_shape)
+        return overlap_step(reach, blocks[0], core_h, means, blocks[1], gap, longest)
+
+    def settle(
+        self, core_w: Floats, core_h: Floats, cells: Floats | None, max_steps: int
+    ) -> tuple[Floats, Floats, int, float, float, tuple[int, int]]:
+        """Newton's method on the smaller side; two columns that may be furthest off."""
+        self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        require(min(self.core_shape) > 0, "the core is empty")
+        require(max_steps >= 0, "max_steps must be 0 or more")
+        if cells is not None:
+            check_array(cells, "cells", 2, np.float64)
+            is_right = cells.shape == self.core_shape
+            require(is_right, "cells must be one number per cell of the core")
+        R, C, P, X = self.core_row_sums, self.core_col_sums, self.P, cells
+        if self.core_shape[0] < self.core_shape[1]:
+            X = None if X is None else X.T
+            sums, block = (C, R), self.core_row_block
+            found = settle_by_edges(P.T, *sums, X, core_w, block, max_steps)
+            h, w, n, step, gap, v = found
+            moved = P.T @ (v * w) / (P.T @ w)
+        else:
+            block = self.core_col_block
+            found = settle_by_edges(P, R, C, X, core_h, block, max_steps)
+            w, h, n, step, gap, moved = found
+        low, high = (self.core_cols[k] for k in (moved.argmin(), moved.argmax()))
+        return w, h, n, step, gap, (int(low), int(high))
 
     def replay(
         self, core_w: Floats, core_h: Floats
@@ -144,7 +221,7 @@ class Reduced:
         return apart(found_w), apart(found_h), *blocks
 
     def rescaled(self, row_exponent: Ints, col_exponent: Ints, lift: int) -> Reduced:
-        """The same core, without the log, on another scale.
+        """The same core on another scale.
 
         Its mask is times 2**(a_i + b_j), and its margins are times 2**lift.
         """
@@ -152,7 +229,7 @@ class Reduced:
             row_exponent, col_exponent, "row_exponent", "col_exponent", np.int64
         )
         power = np.clip(row_exponent[:, None] + col_exponent, -(1 << 14), 1 << 14)
-        made = replace(self, log=[], n_core_blocks=0)
+        made = replace(self, n_core_blocks=0)
         with np.errstate(over="ignore", under="ignore"):
             made.P = np.ldexp(self.P, power.astype(np.int32))
             made.core_row_sums = np.ldexp(self.core_row_sums, lift)

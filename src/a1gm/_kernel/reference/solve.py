@@ -15,16 +15,20 @@ from a1gm._kernel.reference.checks import (
     check_mask,
     check_sweeps,
     check_table,
+    require,
 )
 from a1gm._kernel.reference.observe import read_rows
 
-__all__ = ["solve_nested", "solve_plain", "solve_wide"]
+__all__ = ["mask_product", "solve_nested", "solve_plain", "solve_wide"]
 
 
-def solve_plain(keys: Words, sums: Floats, tol: float, max_sweeps: int) -> None:
+def solve_plain(
+    keys: Words, sums: Floats, tol: float, max_sweeps: int, max_steps: int
+) -> None:
     """Return None: only the compiled kernel has this fast way to the same answer."""
     check_keys(keys, sums)
     check_sweeps(tol, max_sweeps)
+    require(max_steps >= 0, "max_steps must be 0 or more")
 
 
 def solve_wide(
@@ -38,6 +42,19 @@ def solve_wide(
     """Return None, as ``solve_plain`` does."""
     check_mask(bits, row_sums, col_sums)
     check_sweeps(tol, max_sweeps, n_threads)
+
+
+def mask_product(bits: Words, d: Floats, x: Floats, n_threads: int) -> Floats:
+    """Mᵀ (d (M x)) for a bit mask M."""
+    check_array(d, "d", 1, np.float64)
+    check_array(x, "x", 1, np.float64)
+    check_array(bits, "bits", 2, np.uint64)
+    check_bits(bits, len(x))
+    check_length(d, len(bits), "d must be one number per row")
+    check_sweeps(1.0, 1, n_threads)
+    observed = unpack_bits(bits, len(x))
+    product: Floats = (d * (observed @ x)) @ observed
+    return product
 
 
 def solve_nested(

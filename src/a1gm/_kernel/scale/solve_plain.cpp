@@ -5,14 +5,13 @@
 #include <numeric>
 
 #include "reduce/peel.hpp"
+#include "scale/cell_error.hpp"
 #include "scale/nested.hpp"
 #include "scale/sweeps.hpp"
 #include "sums.hpp"
 
 namespace a1gm {
 namespace {
-
-constexpr double kSmallestStart = 1e-290;
 
 // Row and column sums; false unless every observed sum is positive and no line empty.
 bool positive_margins(const BitMask& keys, const double* sums, std::vector<double>& R,
@@ -62,6 +61,32 @@ void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_
   }
 }
 
+// Sums of the cells of the core, twins added up.
+std::vector<double> core_cells(const Reduced& core, const BitMask& keys,
+                               const double* sums) {
+  std::vector<int32_t> rows(static_cast<size_t>(keys.n)), cols(static_cast<size_t>(keys.m));
+  core_places(core, rows.data(), cols.data());
+  const size_t m = core.C.size();
+  std::vector<double> cells(core.R.size() * m, 0.0);
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t j = 0; rows[i] >= 0 && j < cols.size(); ++j)
+      if (cols[j] >= 0) cells[rows[i] * m + cols[j]] += sums[i * cols.size() + j];
+  return cells;
+}
+
+// Newton's method on a small core that sweeps have not settled.
+bool settle_cells(const Reduced& core, const BitMask& keys, const double* sums,
+                  double tol, int64_t max_steps, double* w, double* h, Plain& out) {
+  if (!edges_are_cheap(core)) return false;
+  const std::vector<double> cells = core_cells(core, keys, sums);
+  const Edges edges = settle_by_edges(core, cells.data(), w, h, max_steps);
+  out.n_iter += edges.n;
+  out.newton = edges.n > 0;
+  out.gap = edges.gap;
+  out.step = edges.step;
+  return out.gap <= tol && out.step <= kSettledStep;
+}
+
 }  // namespace
 
 bool all_in_range(const double* values, int64_t n) {
@@ -72,11 +97,6 @@ bool all_in_range(const double* values, int64_t n) {
 bool are_in_range(const std::vector<double>& w, const std::vector<double>& h) {
   return all_in_range(w.data(), static_cast<int64_t>(w.size())) &&
          all_in_range(h.data(), static_cast<int64_t>(h.size()));
-}
-
-void start_factors(std::vector<double>& h) {
-  const double largest = *std::max_element(h.begin(), h.end());
-  for (double& value : h) value = std::max(value / largest, kSmallestStart);
 }
 
 bool Plain::finish(const double* R) {
@@ -96,7 +116,7 @@ bool Plain::in_range() const {
 }
 
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
-                 int64_t max_sweeps, Plain& out) {
+                 int64_t max_sweeps, int64_t max_steps, Plain& out) {
   const int64_t n = keys.n, m = keys.m;
   std::vector<double> R, C;
   if (!positive_margins(keys, sums, R, C)) return false;
@@ -115,13 +135,16 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   out.line_factor.resize(static_cast<size_t>(n));
   out.col_factor.resize(static_cast<size_t>(m));
   if (!reduced.core_rows.empty()) {
-    std::vector<double> w(reduced.R.size()), h(reduced.C);
-    start_factors(h);
+    std::vector<double> w(reduced.R.size()), h(start_of(reduced));
     const Sweeps sweeps =
         scale_core(reduced, w.data(), h.data(), {tol, max_sweeps, max_sweeps}, 1);
-    if (!sweeps.done || !are_in_range(w, h)) return false;
     out.n_iter = sweeps.n;
     out.gap = sweeps.gap;
+    out.step = step_by_overlap(reduced, w.data(), h.data(), sweeps.gap);
+    if (!(sweeps.done && out.step <= kSettledStep) &&
+        !settle_cells(reduced, keys, sums, tol, max_steps, w.data(), h.data(), out))
+      return false;
+    if (!are_in_range(w, h)) return false;
     for (size_t k = 0; k < w.size(); ++k) out.line_factor[reduced.core_rows[k]] = w[k];
     for (size_t k = 0; k < h.size(); ++k) out.col_factor[reduced.core_cols[k]] = h[k];
   }

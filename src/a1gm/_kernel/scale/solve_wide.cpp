@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bit_mask.hpp"
+#include "scale/cell_error.hpp"
 #include "scale/solve.hpp"
 #include "scale/subset_sums.hpp"
 #include "scale/sweeps.hpp"
@@ -38,17 +39,48 @@ bool meet_the_fullest(const BitMask& mask) {
   return true;
 }
 
-// w = R / (P h) for some rows, added to the choices that they make.
-void sweep_rows(const BitMask& mask, int64_t begin, int64_t end, const double* R,
-                const double* sums, double* w, double* collected) {
-  const int64_t n_groups = (mask.m + kGroup - 1) / kGroup;
-  for (int64_t i = begin; i < end; ++i) {
-    const uint64_t* const bits = mask.bits + i * mask.words;
+// A bit mask of few columns, read eight columns at a time: 256 choices, and a table of
+// their sums replaces eight additions by one look-up.
+class WideMask {
+ public:
+  WideMask(const BitMask& mask, int n_threads)
+      : mask_(mask),
+        threads_(useful_threads(n_threads, mask.n * mask.m)),
+        n_groups_((mask.m + kGroup - 1) / kGroup),
+        sums_(static_cast<size_t>(n_groups_ * kChoices)),
+        collected_(static_cast<size_t>(threads_)) {}
+
+  // For each row the sum of x over its cells (0 without x); `factor_of` makes of it what
+  // its columns collect.
+  template <typename F>
+  void sweep(const double* x, F&& factor_of, std::vector<double>& columns) {
+    const auto m = static_cast<size_t>(mask_.m);
+    if (x != nullptr) fill_choices<kGroup>(x, m, sums_.data());
+    run_on_threads(threads_, [&](int t) {
+      std::vector<double>& own = collected_[static_cast<size_t>(t)];
+      own.assign(sums_.size(), 0.0);
+      for (int64_t i = mask_.n * t / threads_; i < mask_.n * (t + 1) / threads_; ++i)
+        collect(i, factor_of(i, x == nullptr ? 0.0 : reach(i)), own.data());
+    });
+    columns.assign(m, 0.0);
+    for (std::vector<double>& own : collected_)
+      share_out<kGroup>(own.data(), columns.data(), m);
+  }
+
+ private:
+  BitMask mask_;
+  int threads_;
+  int64_t n_groups_;
+  std::vector<double> sums_;
+  std::vector<std::vector<double>> collected_;
+
+  double reach(int64_t i) const {
+    const uint64_t* const bits = mask_.bits + i * mask_.words;
     double a = 0.0, b = 0.0;
-    for (int64_t k = 0; k < mask.words; ++k) {
+    for (int64_t k = 0; k < mask_.words; ++k) {
       uint64_t word = bits[k];
-      const double* from = sums + k * kPerWord * kChoices;
-      const int64_t n = std::min(kPerWord, n_groups - k * kPerWord);
+      const double* from = sums_.data() + k * kPerWord * kChoices;
+      const int64_t n = std::min(kPerWord, n_groups_ - k * kPerWord);
       int64_t g = 0;
       for (; g + 1 < n; g += 2, from += 2 * kChoices, word >>= 2 * kGroup) {
         a += from[word & (kChoices - 1)];
@@ -56,16 +88,20 @@ void sweep_rows(const BitMask& mask, int64_t begin, int64_t end, const double* R
       }
       if (g < n) a += from[word & (kChoices - 1)];
     }
-    const double factor = w[i] = R[i] / (a + b);
-    for (int64_t k = 0; k < mask.words; ++k) {
+    return a + b;
+  }
+
+  void collect(int64_t i, double factor, double* collected) const {
+    const uint64_t* const bits = mask_.bits + i * mask_.words;
+    for (int64_t k = 0; k < mask_.words; ++k) {
       uint64_t word = bits[k];
       double* to = collected + k * kPerWord * kChoices;
-      const int64_t n = std::min(kPerWord, n_groups - k * kPerWord);
+      const int64_t n = std::min(kPerWord, n_groups_ - k * kPerWord);
       for (int64_t g = 0; g < n; ++g, to += kChoices, word >>= kGroup)
         to[word & (kChoices - 1)] += factor;
     }
   }
-}
+};
 
 }  // namespace
 
@@ -74,26 +110,21 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
   if (mask.m > kMostCols || !all_in_range(R, mask.n) || !all_in_range(C, mask.m) ||
       !meet_the_fullest(mask))
     return false;
-  const int threads = useful_threads(n_threads, mask.n * mask.m);
+  WideMask wide(mask, n_threads);
   const auto m = static_cast<size_t>(mask.m);
-  const size_t n_choices = groups_of(m, kGroup) * kChoices;
-  std::vector<double> h(C, C + m), columns(m), sums(n_choices);
-  start_factors(h);
-  std::vector<std::vector<double>> collected(static_cast<size_t>(threads));
+  std::vector<double> h(m), columns;
+  // Rows as they are make the first columns, and say how much any two rows share.
+  wide.sweep(nullptr, [R](int64_t i, double) { return R[i]; }, columns);
+  const std::vector<double> sum_of_rows(columns);
+  for (size_t j = 0; j < m; ++j) h[j] = C[j] / columns[j];
   out.line_factor.resize(static_cast<size_t>(mask.n));
   double* const w = out.line_factor.data();
   Sweeps sweeps;
   Patience rule{tol, max_sweeps, max_sweeps};
   for (int64_t k = 1;; ++k) {
-    fill_choices<kGroup>(h.data(), m, sums.data());
-    run_on_threads(threads, [&](int t) {
-      std::vector<double>& own = collected[static_cast<size_t>(t)];
-      own.assign(n_choices, 0.0);
-      sweep_rows(mask, mask.n * t / threads, mask.n * (t + 1) / threads, R, sums.data(),
-                 w, own.data());
-    });
-    std::fill(columns.begin(), columns.end(), 0.0);
-    for (std::vector<double>& own : collected) share_out<kGroup>(own.data(), columns.data(), m);
+    wide.sweep(
+        h.data(), [R, w](int64_t i, double reach) { return w[i] = R[i] / reach; },
+        columns);
     // Row margins hold exactly: the certificate is the mismatch of the column margins.
     double gap = 0.0;
     for (size_t j = 0; j < m; ++j)
@@ -104,10 +135,20 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
     if (stops) break;
   }
   if (!sweeps.done || !are_in_range(out.line_factor, h)) return false;
+  Overlap overlap(1);
+  for (int64_t i = 0; i < mask.n; ++i) overlap.add_row(0, R[i] / w[i]);
+  for (size_t j = 0; j < m; ++j) overlap.add_column(0, h[j], sum_of_rows[j], C[j]);
   out.n_iter = sweeps.n;
   out.gap = sweeps.gap;
+  out.step = overlap.step(sweeps.gap, mask.n);
   out.col_factor = std::move(h);
   return out.finish(R);
+}
+
+void wide_product(const BitMask& mask, const double* d, const double* x, int n_threads,
+                  std::vector<double>& y) {
+  WideMask(mask, n_threads)
+      .sweep(x, [d](int64_t i, double reach) { return d[i] * reach; }, y);
 }
 
 }  // namespace a1gm

@@ -1,8 +1,13 @@
 #include "scale/sweeps.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace a1gm {
+
+constexpr double kAhead = 0.03;  // of tol may be left to further sweeps
 
 bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
   // Row margins now hold exactly and no column margin is off by more than gap.
@@ -12,7 +17,7 @@ bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
   out.done = gap <= tol;
   // What further sweeps would still move the factors by, at the measured rate.
   const double ahead = rate < 0.999 ? gap * rate / (1.0 - rate) : gap;
-  const bool settled = !polish || ahead <= 0.1 * tol || rate >= 0.999;
+  const bool settled = !polish || ahead <= kAhead * tol || rate >= 0.999;
   if ((out.done && settled) || sweep >= max_sweeps || !(gap < 1e300)) return true;
   if (sweep >= 8 && rate > 0.0) {
     const double left =
@@ -43,13 +48,51 @@ Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double
   }
 }
 
+const std::vector<double>& sum_of_rows(const Reduced& core) {
+  if (!core.sum_of_rows.empty()) return core.sum_of_rows;
+  const double all = std::accumulate(core.R.begin(), core.R.end(), 0.0);
+  for (int64_t j = 0; j < core.cols.n; ++j)
+    core.sum_of_rows.push_back(core.cols.sum(j, core.R.data(), all));
+  return core.sum_of_rows;
+}
+
+std::vector<double> start_of(const Reduced& core) {
+  std::vector<double> h(core.C);
+  if (!is_kept_by_rows(core.rows) && core.rows.weight.empty()) {
+    // Half a sweep from w = R; the bound of the cells needs its sums anyway.
+    const std::vector<double>& rows = sum_of_rows(core);
+    for (size_t j = 0; j < h.size(); ++j) h[j] /= rows[j];
+  } else {
+    // Cells per column spread the sums: a start that is one sweep nearer.
+    for (size_t j = 0; j < core.col_degree.size(); ++j) h[j] /= core.col_degree[j];
+  }
+  const double largest = *std::max_element(h.begin(), h.end());
+  for (double& value : h) value = std::max(value / largest, kSmallestStart);
+  return h;
+}
+
 Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
                   int n_threads) {
   const double *R = core.R.data(), *C = core.C.data();
   if (!is_kept_by_rows(core.rows)) return scale(core.rows, core.cols, R, C, w, h, rule);
-  // Cells per column spread the sums: a start that is one sweep nearer.
-  for (size_t j = 0; j < core.col_degree.size(); ++j) h[j] /= core.col_degree[j];
   return scale_by_rows(core.rows, R, C, w, h, rule, n_threads);
+}
+
+void core_product(const Reduced& core, const double* d, const double* x, double* y) {
+  const Lines& rows = core.rows;
+  const double total = std::accumulate(x, x + rows.n_other, 0.0);
+  std::vector<double> t(static_cast<size_t>(rows.n));
+  for (int64_t i = 0; i < rows.n; ++i) t[i] = d[i] * rows.sum(i, x, total);
+  if (!is_kept_by_rows(rows)) {
+    const double all = std::accumulate(t.begin(), t.end(), 0.0);
+    for (int64_t j = 0; j < core.cols.n; ++j) y[j] = core.cols.sum(j, t.data(), all);
+    return;
+  }
+  std::fill_n(y, rows.n_other, 0.0);
+  const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
+  for (int64_t i = 0; i < rows.n; ++i)
+    for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k)
+      y[rows.index[k]] += weight ? weight[k] * t[i] : t[i];
 }
 
 }  // namespace a1gm

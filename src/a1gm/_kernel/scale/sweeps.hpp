@@ -33,8 +33,19 @@ Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double
 Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
                      double* h, Patience rule, int n_threads);
 
+constexpr double kSmallestStart = 1e-290;
+
+// Column factors to start from.
+std::vector<double> start_of(const Reduced& core);
+
+// For each column the sum of the rows that observe it; not for large sparse cores.
+const std::vector<double>& sum_of_rows(const Reduced& core);
+
 // The core of a reduced table, in whichever of the two ways it is kept for.
 Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
                   int n_threads);
+
+// y = P'(d (P x)) for the mask P of a core.
+void core_product(const Reduced& core, const double* d, const double* x, double* y);
 
 }  // namespace a1gm

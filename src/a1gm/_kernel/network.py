@@ -1,0 +1,90 @@
+"""The columns as a network, in NumPy: for the twin, and for what is not in memory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from a1gm._base.types import Floats, SmallInts
+
+__all__ = [
+    "ROUNDING",
+    "eliminate",
+    "overlap_step",
+    "rounding_of_sums",
+    "shortened",
+]
+
+ROUNDING = 2.0**-53
+LEAST_OVERLAP = 0.02
+LONGEST = 2.0  # no gap between logarithms of factors changes by more in one step
+
+
+def eliminate(A: Floats, currents: Floats) -> Floats:
+    """Potentials that currents cause; node 0 is the ground.
+
+    A are the conductances between nodes; the diagonal does not count. A node that is
+    joined to no earlier one is a ground as well. Currents belong to nodes (a vector) or
+    to pairs of nodes (antisymmetric): then a thin edge keeps its own digits.
+    """
+    A, y, n = A.copy(), currents.copy(), len(A)
+    by_pairs = y.ndim == 2
+    for k in range(n - 1, 0, -1):
+        a = A[k, :k]
+        p = a / a.sum() if a.any() else a
+        A[:k, :k] += np.outer(a, p)
+        if by_pairs:
+            y[:k, :k] += np.outer(p, y[k, :k]) - np.outer(y[k, :k], p)
+        else:
+            y[:k] += p * y[k]
+    v = np.zeros(n)
+    for k in range(1, n):
+        a = A[k, :k]
+        if a.any():
+            v[k] = (a @ v[:k] + (y[k, :k].sum() if by_pairs else y[k])) / a.sum()
+    return v
+
+
+def rounding_of_sums(n: int) -> float:
+    """Of sums of so many numbers, one after the other."""
+    return (4.0 + math.sqrt(n)) * ROUNDING
+
+
+def overlap_step(
+    reach: Floats,
+    row_block: SmallInts,
+    h: Floats,
+    means: Floats,
+    col_block: SmallInts,
+    gap: float,
+    longest: int,
+) -> float:
+    """Bound the step of a 0/1 mask from how much of the columns any two rows share.
+
+    ``reach`` are the sums of h over the cells of each row (or the largest of each
+    block), ``means`` their means over the rows of each column, by what each row has in
+    it, and ``longest`` counts the numbers in the longest sum.
+    """
+    least = 1.0
+    for b in range(int(col_block.max(initial=-1)) + 1):
+        own = col_block == b
+        if np.count_nonzero(own) > 1:
+            shared = np.partition(means[own], 1)[:2].sum() - h[own].sum()
+            least = min(least, float(shared / reach[row_block == b].max()))
+    if not least > LEAST_OVERLAP:
+        return math.inf
+    return 2.0 * (gap + rounding_of_sums(longest)) / least
+
+
+def shortened(v: Floats) -> Floats:
+    """Cut each gap between neighbouring numbers to at most ``LONGEST``.
+
+    A monotone map of Newton's step is still a descent, and no gap is lost beside a
+    larger one.
+    """
+    order = np.argsort(v, kind="stable")
+    gaps = np.minimum(np.diff(v[order], prepend=v[order[:1]]), LONGEST)
+    moved = np.empty_like(v)
+    moved[order] = np.cumsum(gaps)
+    return moved - moved[:1]

@@ -1,0 +1,61 @@
+"""How wrong a fitted cell of a core can be, and how to mend it, in NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from a1gm._base.types import Floats, SmallInts
+from a1gm._kernel.network import ROUNDING, eliminate, rounding_of_sums, shortened
+
+__all__ = ["settle_by_edges"]
+
+SETTLED, FAR, PATIENCE = 4e-15, 0.5, 6
+
+
+def settle_by_edges(
+    P: Floats,
+    R: Floats,
+    C: Floats,
+    X: Floats | None,
+    h: Floats,
+    block: SmallInts,
+    max_steps: int,
+) -> tuple[Floats, Floats, int, float, float, Floats]:
+    """Newton's method on the columns, by elimination without subtraction.
+
+    Returns w, h, steps, the bound of the step that is left, the largest mismatch of a
+    column and the potentials. ``X`` are the sums of cells; None if not known.
+    """
+    if X is not None:
+        R = X.sum(axis=1)
+    order = np.argsort(-C, kind="stable")
+    back, pairs = np.argsort(order), np.ix_(order, order)
+    best, stuck, n = math.inf, 0, 0
+    while True:
+        t = P @ h
+        w, Q = R / t, P * h / t[:, None]
+        F = R[:, None] * Q
+        fitted = F.sum(axis=0)
+        A = F.T @ Q
+        if X is not None:
+            Y = X.T @ Q
+            v = eliminate(A[pairs], (Y - Y.T)[pairs])[back]
+            floor = 4.0 * ROUNDING * sum(P.shape)
+        else:
+            v = eliminate(A[pairs], (C - fitted)[order])[back]
+            unit = eliminate(A[pairs], C[order])
+            floor = 2.0 * rounding_of_sums(len(P)) * float(unit.max())
+        gap = float((np.abs(fitted - C) / C).max())
+        moved = max(float(np.ptp(v[block == b])) for b in np.unique(block))
+        if not math.isfinite(moved + floor):
+            return w, h, n, math.inf, gap, v
+        # Far away every step may be as long as the one before.
+        stuck = 0 if moved < 0.7 * best or moved > FAR else stuck + 1
+        best = min(best, moved)
+        ends = moved <= SETTLED or stuck >= PATIENCE or (stuck and moved < 1e-10)
+        if ends or n >= max_steps:
+            return w, h, n, moved + floor, gap, v
+        h = h * np.exp(shortened(v))
+        n += 1

@@ -1,0 +1,63 @@
+// How wrong a fitted cell of a core can be, and how to mend it.
+//
+// Rows are fitted exactly, so what is left is the mismatch of the columns. It moves the
+// logarithm of a cell by at most the spread of the potentials that it causes in the
+// network whose conductances are the fitted cells: `step`, to first order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "reduce/peel.hpp"
+
+namespace a1gm {
+
+constexpr double kRounding = 0x1p-53;
+constexpr double kSettledStep = 5e-9;  // half of what a converged fit may be off by
+
+// Where each row and column of the table is in the core; -1 when it was peeled off.
+void core_places(const Reduced& core, int32_t* rows, int32_t* cols);
+
+// A lower bound of the share by which a sweep of a 0/1 mask shrinks the error of the
+// factors, from how much of the columns any two rows must share.
+class Overlap {
+ public:
+  explicit Overlap(int64_t n_blocks);
+  // A row whose observed columns have factors that sum to `reach`.
+  void add_row(int32_t block, double reach) {
+    most_[block] = std::max(most_[block], reach);
+  }
+  // A column, the sum of the rows that observe it, and its own sum.
+  void add_column(int32_t block, double h, double sum_of_rows, double sum);
+  // Bound of the step for this mismatch, in a table of so many lines; infinite when the
+  // overlap tells nothing.
+  double step(double gap, int64_t longest) const;
+
+ private:
+  std::vector<double> total_, most_, first_, second_;
+};
+
+// The same for a core; infinite for weights, and for large sparse cores.
+double step_by_overlap(const Reduced& core, const double* w, const double* h,
+                       double gap);
+
+struct Edges {
+  int64_t n = 0;      // steps taken
+  double step = 0.0;  // bound of the step that is left
+  double gap = 0.0;   // largest relative mismatch of a column (or row)
+  int32_t low = 0, high = 0;  // columns of the core that may be furthest off
+};
+
+// Whether the elimination below costs less than a few hundred sweeps of a small table.
+bool edges_are_cheap(const Reduced& core);
+
+// Newton's method on the smaller side of the core. Columns are eliminated one by one,
+// without a subtraction between conductances. `cells` (core rows x core columns) are
+// the sums of the cells: the mismatch is then carried per pair of columns, and cuts
+// that carry next to nothing keep their digits. Null: only margins are known. `w` and
+// `h` hold the start and the result.
+Edges settle_by_edges(const Reduced& core, const double* cells, double* w, double* h,
+                      int64_t max_steps);
+
+}  // namespace a1gm

@@ -1,0 +1,225 @@
+"""How wrong a fitted cell can be: what matching margins do not show.
+
+Columns are the nodes of a network whose conductances come from the fitted cells. The
+mismatch of the column sums is a current that is put in; the potentials that it causes
+are the step that Newton would still take, and the spread of the potentials bounds the
+error of the logarithm of any cell. Rounding of the sums is such a current, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from a1gm._base.types import Bools, Floats, SmallInts
+from a1gm._kernel import kernel
+from a1gm._kernel.network import ROUNDING, rounding_of_sums, shortened
+from a1gm._observe.statistics import MaskStatistics
+from a1gm._solve.laplacian import Solve, conjugate_gradients, free_columns
+from a1gm._solve.mask import Mask, Sweep
+
+if TYPE_CHECKING:  # the compiled kernel's class answers the same
+    from a1gm._kernel.reference.reduced import Reduced
+
+__all__ = [
+    "CELLS_RIGHT",
+    "SETTLED",
+    "SURELY_RIGHT",
+    "Bound",
+    "Network",
+    "cell_error",
+    "rounding_of",
+]
+
+CELLS_RIGHT = 1e-8  # what a converged fit may be off by
+SURELY_RIGHT = 0.99 * CELLS_RIGHT  # a step of which nothing need be computed
+SETTLED = 5e-9  # half of it: nothing is mended below
+SUPERSOLUTION = 0.3  # enough of it proves a bound
+PRODUCTS = 60  # a table that needs more is worth a factorisation
+
+
+def cell_error(step: float) -> float:
+    """Bound of the relative error of any finite cell, from the step that is left."""
+    return step / (1.0 - step) if step < 0.5 else math.inf
+
+
+def rounding_of(n_lines: int, n_cols: int) -> float:
+    """What expanding a core of so many lines and columns may move a cell by."""
+    n = n_lines + n_cols
+    return 4.0 * ROUNDING * min(n, 50.0 * math.sqrt(n))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Bound of the step that is left; the step itself where it had to be computed."""
+
+    step: float
+    direction: Floats | None = None
+
+    @property
+    def moves(self) -> Floats:
+        """What the step multiplies the factors by, cut short where it is long."""
+        assert self.direction is not None
+        factors: Floats = np.exp(shortened(self.direction))
+        return factors
+
+    @property
+    def cut(self) -> tuple[int, int] | None:
+        """Two columns whose potentials differ most, if the step is known."""
+        if self.direction is None:
+            return None
+        return int(self.direction.argmin()), int(self.direction.argmax())
+
+
+@dataclass(frozen=True)
+class Network:
+    """Columns joined by the fitted cells; rows are fitted exactly.
+
+    Attributes
+    ----------
+    sums, fitted : ndarray
+        Column sums of the data and of the fit.
+    block : ndarray of int32
+        Component of each column; -1 for columns without data.
+    between : callable
+        Gives the product of the conductances between columns (and of a column with
+        itself, by its rows) with some potentials.
+    longest : int
+        Numbers in the longest sum, for its rounding.
+    """
+
+    sums: Floats
+    fitted: Floats
+    block: SmallInts
+    between: Callable[[Floats], Floats]
+    longest: int
+
+    @classmethod
+    def of_core(cls, reduced: Reduced, w: Floats, h: Floats) -> Network:
+        """Return the columns of a core."""
+        d = w * w / reduced.core_row_sums  # rows are fitted exactly
+        return cls(
+            reduced.core_col_sums,
+            h * reduced.product(d, h),
+            np.asarray(reduced.core_col_block),
+            lambda x: h * reduced.product(d, h * x),
+            max(reduced.core_shape),
+        )
+
+    @classmethod
+    def of_bits(
+        cls, mask: MaskStatistics, w: Floats, h: Floats, n_threads: int
+    ) -> Network:
+        """Return the columns of a table in one block, by its mask."""
+        d = w * w / mask.sums
+
+        def product(x: Floats) -> Floats:
+            found: Floats = h * kernel.mask_product(mask.bits, d, h * x, n_threads)
+            return found
+
+        one = np.zeros(len(h), np.int32)
+        return cls(mask.col_sums, product(np.ones_like(h)), one, product, len(w))
+
+    @classmethod
+    def of_mask(cls, mask: Mask, state: Sweep) -> Network:
+        """Return the columns of any mask at the factors of a sweep."""
+        return cls(
+            mask.col_sums,
+            state.fitted,
+            mask.block,
+            lambda x: -mask.laplacian_times(state.h, x),
+            mask.longest,
+        )
+
+    def times(self, x: Floats) -> Floats:
+        """Multiply by the Laplacian."""
+        product: Floats = self.fitted * x - self.between(x)
+        return product
+
+    @property
+    def _mismatch(self) -> float:
+        """Largest relative mismatch of a column, and rounding."""
+        on = self.block >= 0
+        off = np.abs(self.sums[on] - self.fitted[on]) / self.sums[on]
+        return float(off.max()) + self._rounding
+
+    @property
+    def _rounding(self) -> float:
+        return rounding_of_sums(self.longest)
+
+    def reach_of_mismatch(self) -> float:
+        """Bound the step from the largest mismatch alone."""
+        free = free_columns(self.block, self.sums)
+        if not free.any():
+            return 0.0
+        return 2.0 * self._reach(free, None) * self._mismatch
+
+    def bound(self, solve: Solve | None = None) -> Bound:
+        """Bound the step; ``solve`` solves with the Laplacian where that is cheap."""
+        free = free_columns(self.block, self.sums)
+        if not free.any():
+            return Bound(0.0)
+        reach = self._reach(free, solve)
+        step = 2.0 * reach * self._mismatch
+        if step <= SETTLED or 2.0 * reach * self._rounding >= 0.5:
+            return Bound(step)
+
+        def missed(residual: Floats) -> float:
+            return 2.0 * reach * float(np.abs(residual[free] / self.sums[free]).max())
+
+        def is_enough(x: Floats, residual: Floats) -> bool:
+            return missed(residual) <= 0.25 * self._spread(x)
+
+        off = np.where(free, self.sums - self.fitted, 0.0)
+        x, residual = self._solve(off, free, is_enough, solve)
+        own = self._spread(x) + missed(residual) + 2.0 * reach * self._rounding
+        return Bound(min(step, own), x)
+
+    def _spread(self, x: Floats) -> float:
+        """Largest difference of potentials within a component."""
+        on = self.block >= 0
+        n = int(self.block.max()) + 1
+        low, high = np.full(n, math.inf), np.full(n, -math.inf)
+        np.minimum.at(low, self.block[on], x[on])
+        np.maximum.at(high, self.block[on], x[on])
+        return float((high - low)[high >= low].max())
+
+    def _reach(self, free: Bools, solve: Solve | None) -> float:
+        """Bound the potential that a current of a column's own sum can cause.
+
+        By the maximum principle any x with S x >= k c > 0 off the ground bounds it by
+        max x / k; how x was found does not matter.
+        """
+        c = np.where(free, self.sums, 0.0)
+
+        def is_enough(_: Floats, residual: Floats) -> bool:
+            return bool((residual[free] < (1.0 - SUPERSOLUTION) * c[free]).all())
+
+        x, _ = self._solve(c, free, is_enough, solve)
+        if not np.isfinite(x).all():
+            return math.inf
+        most, rounding = float(np.abs(x).max()), self._rounding
+        ratio = self.times(x)[free] / self.sums[free]
+        least = float(ratio.min()) - rounding * most
+        if rounding * most > 0.25 or not least > 0.0:
+            return math.inf
+        return most / least
+
+    def _solve(
+        self,
+        rhs: Floats,
+        free: Bools,
+        is_enough: Callable[[Floats, Floats], bool],
+        solve: Solve | None,
+    ) -> tuple[Floats, Floats]:
+        """Solve with the Laplacian off the ground until it is enough."""
+        if solve is not None:
+            x = solve(rhs)
+            return x, np.where(free, rhs - self.times(x), 0.0)
+        return conjugate_gradients(
+            self.times, rhs, self.fitted, free, is_enough, PRODUCTS
+        )

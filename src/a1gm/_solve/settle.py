@@ -1,0 +1,170 @@
+"""Make the cells of a core right, not only its margins.
+
+Cheap bounds come first. Where they do not suffice, small cores are settled by an
+elimination that keeps the digits of thin cuts, large ones by Newton steps and, across
+cuts, cluster by cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from a1gm._base.types import Floats
+from a1gm._observe.statistics import PairStatistics
+from a1gm._solve.cell_error import SETTLED, Bound, Network
+from a1gm._solve.clusters import mend_by_clusters
+from a1gm._solve.factors import CoreSolution
+from a1gm._solve.laplacian import Laplacian, Solve, free_columns
+from a1gm._solve.mask import CoreMask
+
+if TYPE_CHECKING:  # the compiled kernel's class answers the same
+    from a1gm._kernel.reference.reduced import Reduced
+
+__all__ = ["CellsOf", "Near", "no_cells", "settle_core"]
+
+# Where cells are wrong an elimination of this size is tried first, or at last.
+QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
+ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Near:
+    """A mask, and what solves with its Hessian near the solution."""
+
+    mask: CoreMask
+    solve: Solve
+
+
+class CellsOf(Protocol):
+    """Gives the sum of every observed cell; reads them again only if it may."""
+
+    def __call__(self, *, again: bool) -> PairStatistics | None:
+        """Return what is known, or None."""
+
+
+def no_cells(*, again: bool) -> None:
+    """Know no sums but those of rows and columns."""
+
+
+def settle_core(
+    reduced: Reduced,
+    core: CoreSolution,
+    cells_of: CellsOf,
+    *,
+    max_iter: int,
+    near: Near | None = None,
+) -> CoreSolution:
+    """Bound the error of the cells of a solved core, and mend what is above the bound.
+
+    ``near`` is what Newton's method has left.
+    """
+    if not reduced.core_shape[0]:
+        return replace(core, step=0.0)
+    step = reduced.step_by_overlap(core.w, core.h, core.gap)
+    if step <= SETTLED:
+        return replace(core, step=step)
+    if reduced.edges_are_cheap:
+        core = _settle_by_edges(reduced, core, max_iter, cells_of(again=False))
+    else:
+        core = _settle_by_steps(reduced, core, max_iter, near)
+    if core.step <= SETTLED:
+        return core
+    cells = cells_of(again=True)
+    if cells is None:
+        return core
+    small, large = sorted(reduced.core_shape)
+    flops = (small + large) * small**2
+    if flops > QUICK_FLOPS:
+        core = mend_by_clusters(reduced, core, max_iter, cells)
+    if core.step > SETTLED and flops <= MOST_FLOPS:
+        core = _settle_by_edges(reduced, core, max_iter, cells)
+    return core
+
+
+def _settle_by_edges(
+    reduced: Reduced,
+    core: CoreSolution,
+    max_iter: int,
+    cells: PairStatistics | None,
+) -> CoreSolution:
+    sums = None if cells is None else _dense_cells(reduced, cells)
+    left = max(max_iter - core.n_iter, 0)
+    w, h, steps, step, gap, cut = reduced.settle(core.w, core.h, sums, left)
+    if not step < core.step:
+        return replace(core, cut=cut)
+    solver = "newton" if steps else core.solver
+    return CoreSolution(w, h, solver, core.n_iter + steps, gap, step, cut)
+
+
+def _dense_cells(reduced: Reduced, cells: PairStatistics) -> Floats:
+    """Sums of the cells of a core, twins added up."""
+    row_place, col_place = reduced.core_places
+    n, m = reduced.core_shape
+    i, j = row_place[cells.lines], col_place[cells.cols]
+    kept = (i >= 0) & (j >= 0)
+    place = i[kept].astype(np.int64) * m + j[kept]
+    sums = np.bincount(place, cells.sums[kept], minlength=n * m)
+    return sums.astype(np.float64).reshape(n, m)
+
+
+# ------------------------------------------------------- large cores, by their margins
+def _settle_by_steps(
+    reduced: Reduced, core: CoreSolution, max_iter: int, near: Near | None
+) -> CoreSolution:
+    """Take Newton steps until the bound no longer falls."""
+    best = core
+    for _ in range(ROUNDS):
+        bound, is_swapped = _bound(reduced, core, near)
+        if bound.step >= 0.7 * best.step:
+            break
+        best = replace(core, step=bound.step, cut=_cut(reduced, bound, is_swapped))
+        if bound.step <= SETTLED or bound.direction is None or core.n_iter >= max_iter:
+            break
+        core = _moved(reduced, core, bound.moves, is_swapped=is_swapped)
+    return best
+
+
+def _bound(
+    reduced: Reduced, core: CoreSolution, near: Near | None
+) -> tuple[Bound, bool]:
+    """Bound by products where these suffice, else by a factorisation.
+
+    Second whether rows and columns have exchanged their roles.
+    """
+    if near is None:
+        bound = Network.of_core(reduced, core.w, core.h).bound()
+        if math.isfinite(bound.step):
+            return bound, False
+    mask = CoreMask(reduced) if near is None else near.mask
+    state = mask.sweep(core.w if mask.swapped else core.h)
+    solve = None if near is None else near.solve
+    if solve is None:
+        free = free_columns(mask.block, mask.col_sums)
+        solve = Laplacian(mask, state, free).solver(np.zeros_like(state.h))
+    return Network.of_mask(mask, state).bound(solve), mask.swapped
+
+
+def _moved(
+    reduced: Reduced, core: CoreSolution, moves: Floats, *, is_swapped: bool
+) -> CoreSolution:
+    if is_swapped:
+        # The product of rows w with the mask, through what its rows reach now.
+        reached = core.w * core.w / reduced.core_row_sums * moves
+        h = reduced.core_col_sums / reduced.product(reached, core.h)
+    else:
+        h = core.h * moves
+    w, h, sweeps, gap, _ = reduced.scale(h, 1e-15, 2, 2)
+    return CoreSolution(w, h, "newton", core.n_iter + 1 + sweeps, gap)
+
+
+def _cut(reduced: Reduced, bound: Bound, is_swapped: bool) -> tuple[int, int] | None:
+    """Two columns of the table whose potentials differ most."""
+    if bound.cut is None or is_swapped:
+        return None
+    cols = np.asarray(reduced.core_places[1])
+    low, high = (int((cols == end).argmax()) for end in bound.cut)
+    return low, high
