@@ -94,11 +94,14 @@ def solve(
     n_threads: int | None = None,
     *,
     read_cells: Callable[[], PairStatistics] | None = None,
+    keep_narrow: bool = False,
 ) -> Solved:
     """Solve a table of non-negative cells.
 
     ``read_cells`` gives the sum of every observed cell, for leaves among as many
-    patterns as rows; without it they are left to the iteration.
+    patterns as rows; without it they are left to the iteration. ``keep_narrow`` is for
+    callers without a use for factors beyond float64: they are found only where there
+    are no others, not for the sake of cells that are not settled.
     """
     if isinstance(statistics, DiskStatistics):
         return _solve_disk(statistics, tol=tol, max_iter=max_iter)
@@ -116,10 +119,12 @@ def solve(
     expand = (statistics.row_sums, lambda: statistics.has_observed()[1])
     with np.errstate(all="ignore"):  # what leaves the range is solved again below
         core = solve_core(reduced, cells_of, **options)
-    factors = expand_factors(reduced, core, *expand)
+    factors = None
+    if core.step < math.inf or keep_narrow:
+        factors = expand_factors(reduced, core, *expand)
     if factors is None:
-        core, exponents = solve_extreme_core(reduced, cells_of, **options)
-        factors = expand_wide(reduced, core, exponents, *expand)
+        wide = solve_extreme_core(reduced, core, cells_of, **options)
+        factors = expand_wide(reduced, *wide, *expand)
     return Solved(factors, statistics, components)
 
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, Wide, product, sum_groups, wide_product
+from a1gm._base.float_range import (
+    LEAST,
+    Wide,
+    narrow_if_exact,
+    product,
+    sum_groups,
+    wide_product,
+)
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.cell_error import rounding_of
@@ -106,20 +113,29 @@ def expand_wide(
         col_factor.mantissa,
         *(line_block, col_block, observed_col, n_blocks),
     )
+    # Plain numbers where only the way to them has left the range.
+    numbers = [narrow_if_exact(x) for x in (line_factor, scale, col_factor)]
+    if any(isinstance(x, Wide) for x in numbers):
+        numbers = [line_factor, scale, col_factor]
+    lines_, scales, columns = (
+        (x.mantissa, x.exponent) if isinstance(x, Wide) else (x, None) for x in numbers
+    )
     return Factors(
-        line_factor=line_factor.mantissa,
-        line_scale=scale.mantissa,
-        col_factor=col_factor.mantissa,
+        line_factor=lines_[0],
+        line_scale=scales[0],
+        col_factor=columns[0],
         line_block=line_block,
         col_block=col_block,
         n_blocks=n_blocks,
         solver=core.solver,
         n_iter=core.n_iter,
         gap=core.gap,
+        step=core.step + rounding_of(len(lines), len(cols)),
+        cut=core.cut,
         all_inside=n_blocks == 1 and bool(lines.all() and cols.all()),
-        line_exponent=line_factor.exponent,
-        scale_exponent=scale.exponent,
-        col_exponent=col_factor.exponent,
+        line_exponent=lines_[1],
+        scale_exponent=scales[1],
+        col_exponent=columns[1],
     )
 
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._observe.statistics import PairStatistics
+from a1gm._solve.cell_error import SETTLED
 from a1gm._solve.factors import CoreSolution
 from a1gm._solve.scaling import solve_core
-from a1gm._solve.settle import CellsOf
+from a1gm._solve.settle import CellsOf, no_cells
 from a1gm.exceptions import NotRepresentableError
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
@@ -28,13 +30,14 @@ __all__ = ["solve_extreme_core"]
 
 ROUNDS = 8  # of powers of two taken from the factors that the last ones gave
 NEAR = 64.0  # powers of two from 1 at which factors are safe
-SWEEPS, SETTLED = 200, 0.5  # of the first guess, which need not be near
+SWEEPS, STILL = 200, 0.5  # of the first guess, which need not be near
 LOWEST, HIGHEST = -960, 1015  # powers of two between which margins are solved
 
 
 def solve_extreme_core(
     reduced: Reduced,
-    cells_of: CellsOf,
+    found: CoreSolution,
+    cells_of: CellsOf = no_cells,
     *,
     tol: float,
     max_iter: int,
@@ -42,14 +45,19 @@ def solve_extreme_core(
 ) -> tuple[CoreSolution, tuple[Ints, Ints]]:
     """Factors of the core, and the exponents of the powers of two that they are times.
 
+    ``found`` is what the ordinary way has found. It stands where only the way back from
+    the core leaves the range, and where this way settles no more of its cells.
+
     Raises
     ------
     NotRepresentableError
         A margin of the core is too near to the smallest float64 for its cells.
     """
-    if reduced.core_shape[0] == 0:
-        none = np.zeros(0, np.int64)
-        return solve_core(reduced, tol=tol, max_iter=max_iter), (none, none)
+    n, m = reduced.core_shape
+    as_found = found, (np.zeros(n, np.int64), np.zeros(m, np.int64))
+    in_range = _is_in_range(found)
+    if n == 0 or (in_range and found.step <= SETTLED):
+        return as_found
     lift = _lift(reduced)
 
     def lifted_cells(*, again: bool) -> PairStatistics | None:
@@ -73,7 +81,19 @@ def solve_extreme_core(
         if max(np.abs(more[0]).max(), np.abs(more[1]).max()) <= NEAR:
             break
         a, b = a + more[0], b + more[1]
+    if in_range and not core.step < found.step:
+        return as_found
+    if not _is_in_range(core):
+        raise NotRepresentableError(
+            "Parts of this table hang together by cells so small beside the others "
+            "that float64 cannot hold both. Fit these parts one by one."
+        )
     return replace(core, n_iter=n_iter), (a, b)
+
+
+def _is_in_range(core: CoreSolution) -> bool:
+    """Whether all factors are positive numbers with all their digits."""
+    return all(bool((np.isfinite(f) & (f >= LEAST)).all()) for f in (core.w, core.h))
 
 
 def _lift(reduced: Reduced) -> int:
@@ -110,7 +130,7 @@ def _guess(reduced: Reduced) -> tuple[Ints, Ints]:
     for _ in range(SWEEPS):
         u = R - _log_sums(P + v[cols], lines, len(R))
         before, v = v, C - _log_sums(P + u[lines], cols, len(C))
-        if np.abs(v - before).max() < SETTLED:
+        if np.abs(v - before).max() < STILL:
             break
     return np.rint(u).astype(np.int64), np.rint(v).astype(np.int64)
 

@@ -71,6 +71,7 @@ def solve_joint(
         max_iter=max_iter,
         n_threads=n_threads,
         read_cells=joint.pairs,
+        keep_narrow=True,
     )
     raw, statistics, level_gap = solved.factors, solved.statistics, 0.0
     if raw.col_exponent is not None:
