@@ -70,7 +70,7 @@ def test_row_43_damage_between_the_passes(tmp_path: Path) -> None:
     path = write(gamma_table(), tmp_path / "t.parquet")
     fit = a1gm.fit_file(path)
     path.write_bytes(damage("corrupt page", path.read_bytes()))
-    with pytest.raises(FileFormatError, match="changed while it was being read"):
+    with pytest.raises(FileFormatError, match="changed since it was fitted"):
         a1gm.impute_file(path, tmp_path / "o.parquet", fit=fit)
     assert not (tmp_path / "o.parquet").exists()
 
@@ -238,7 +238,7 @@ def test_row_51_a_file_that_changes_between_the_passes(
             file.write("1,2,3,4,5,6\n")
     else:
         write(X[:-1], path)
-    with pytest.raises(FileFormatError, match="changed while it was being read"):
+    with pytest.raises(FileFormatError, match="changed since it was fitted"):
         a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
     with pytest.raises(FileFormatError, match="changed while it was being read"):
         _ = fit.divergence

@@ -86,7 +86,7 @@ def impute_file(
     Raises
     ------
     FileFormatError
-        A file changed since it was fitted, or cannot be read.
+        A file changed since it was fitted or while it was read, or cannot be read.
     OutputError
         ``dst`` cannot be written, exists, or is the input.
 

@@ -60,8 +60,9 @@ class RankOneFit(SolvedTable):
         """Kullback-Leibler divergence on the observed cells, computed when asked for.
 
         NaN when negative cells were allowed, and for fits whose table cannot be read
-        again: there ``divergence_of(X)`` computes it. Raises NotRepresentableError
-        where it is above the largest float64.
+        again: there ``divergence_of(X)`` computes it. A fit of files or of a Dask
+        collection is saved and pickled with it if it was asked for before. Raises
+        NotRepresentableError where it is above the largest float64.
         """
         table = self._table
         if table.source is None or table.is_signed:
@@ -241,7 +242,9 @@ class RankOneFit(SolvedTable):
             "tol": self.tol,
             "on_undetermined": self._on_undetermined,
             "certificate": self.certificate,
-            "divergence": self._known_divergence if self._is_held else math.nan,
+            "divergence": self._known_divergence
+            if self._is_held
+            else self.__dict__.get("divergence", math.nan),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,

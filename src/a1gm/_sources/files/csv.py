@@ -124,7 +124,7 @@ class CsvSource:
                 )
                 with reader:
                     return list(reader.schema.names)
-        except (UnicodeError, pa.ArrowInvalid, OSError) as error:
+        except (UnicodeError, pa.ArrowException, OSError, SystemError) as error:
             raise self._explained(error) from error
 
     def _header_alone(self, head: bytes) -> Any:
@@ -166,7 +166,7 @@ class CsvSource:
                 )
                 with reader:
                     yield reader, raw
-        except (UnicodeError, pa.ArrowInvalid, OSError) as error:
+        except (UnicodeError, pa.ArrowException, OSError, SystemError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise self._explained(error) from error
@@ -199,6 +199,7 @@ class CsvSource:
                 yield raw, raw
 
     def _explained(self, error: Exception) -> FileFormatError:
+        self.origin.check_unchanged()  # else half a row would be the fault
         text = str(error)
         if isinstance(error, UnicodeError) or "UTF8" in text or "\\x00" in text:
             return csv_faults.wrong_encoding(self._text)

@@ -38,7 +38,7 @@ class Origin:
     format: Format
     gzipped: bool
     suffix: str  # the last extension without .gz, lower case
-    stamp: tuple[int, int, int]
+    stamp: tuple[int, ...]
     _keep: Any = field(default=None, repr=False, compare=False)
 
     @property
@@ -56,13 +56,19 @@ class Origin:
         with self.open() as raw:
             yield gzip.GzipFile(fileobj=raw) if self.gzipped else raw  # type: ignore[misc]
 
-    def check_unchanged(self) -> None:
+    def check_unchanged(self, *, is_fitted: bool = False) -> None:
         """Raise FileFormatError if the file has changed since it was opened."""
-        if _stamp(self.path, self.name) != self.stamp:
+        if _stamp(self.path, self.name) == self.stamp:
+            return
+        if is_fitted:
             raise FileFormatError(
-                f"{self.name} changed while it was being read. "
-                "Nothing was written; run again when it is no longer written to."
+                f"{self.name} changed since it was fitted. Nothing was written; fit it "
+                "again."
             )
+        raise FileFormatError(
+            f"{self.name} changed while it was being read. "
+            "Nothing was written; run again when it is no longer written to."
+        )
 
 
 def find_origin(path: str | os.PathLike[str]) -> Origin:
@@ -124,12 +130,13 @@ def _open(path: Path, name: str) -> IO[bytes]:
         raise FileFormatError(f"{name} cannot be read: {why}.") from error
 
 
-def _stamp(path: Path, name: str) -> tuple[int, int, int]:
+def _stamp(path: Path, name: str) -> tuple[int, ...]:
     try:
         found = path.stat()
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {error.strerror}.") from error
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    # The time of the last change of anything (ctime) cannot be set back.
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
 
 
 def _spool(stream: IO[bytes], name: str) -> _Spool:

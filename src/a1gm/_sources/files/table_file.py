@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +32,7 @@ Progress: TypeAlias = Callable[[int, float], None]
 
 #: Numbers cast from text that are kept for a second pass, at most: 256 MB.
 MOST_CELLS_KEPT = 1 << 25
+MOST_COLUMNS_COMPARED = 1 << 9
 
 
 class TableFile:
@@ -72,6 +74,7 @@ class TableFile:
         self._kept: dict[int, Floats] = {}
         self._is_keeping = is_read_twice
         self._is_settled = not self.is_text
+        self._checksum: int | None = None  # of text, when a pass has ended
         self._check_known(whose)
         self.names = tuple(options.columns or self._candidates())
         self._check_some()
@@ -157,10 +160,20 @@ class TableFile:
         if not isinstance(self.source, CsvSource):
             yield from (b for b in self.source.batches(columns) if b.num_rows)
             return
+        checksum = 0
         for batch in self.source.batches():
+            # Sizes and times may be those of before: text is compared, where that is
+            # cheap. Of many columns it is not: each is a buffer of its own.
+            if batch.num_columns <= MOST_COLUMNS_COMPARED:
+                for column in batch.columns:
+                    letters = column.buffers()[2]
+                    checksum = zlib.crc32(letters or b"", checksum)
             step = self.options.batch_rows or max(batch.num_rows, 1)
             for start in range(0, batch.num_rows, step):
                 yield batch.slice(start, step)
+        if self._checksum not in (None, checksum):
+            raise self._changed("has other cells than before")
+        self._checksum = checksum
 
     def _piece(self, batch: pa.RecordBatch, first_row: int) -> Piece:
         parts: list[Part]

@@ -174,9 +174,9 @@ class TableFiles:
             yield from file.id_batches()
 
     def check_unchanged(self) -> None:
-        """Raise FileFormatError if a file has changed since it was read."""
+        """Raise FileFormatError if a file has changed since it was fitted."""
         for file in self.files:
-            file.source.origin.check_unchanged()
+            file.source.origin.check_unchanged(is_fitted=True)
 
     # --------------------------------------------------------------- naming things
     def where(self, row: int, col: int, row_offset: int = 0) -> str:

@@ -1,0 +1,140 @@
+"""Files that are cut off or edited while they are read: rows 51 and 73."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+
+import a1gm
+from a1gm._sources.files import csv as csv_source
+from a1gm._sources.files import origin
+from a1gm.exceptions import FileFormatError
+
+TEXT = "x,y\n" + "1,2\n2,\n" * 5000
+SUFFIXES = [".csv", ".csv.gz", ".parquet", ".feather"]
+
+
+def write(path: Path, text: str = TEXT) -> Path:
+    """Write a table; the same number of rows gives the same size."""
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode(), 0, mtime=0))
+    elif path.suffix == ".csv":
+        path.write_text(text)
+    else:
+        rows = np.genfromtxt(text.splitlines()[1:], delimiter=",")
+        table = pa.table({"x": rows[:, 0], "y": pa.array(rows[:, 1], from_pandas=True)})
+        if path.suffix == ".parquet":
+            plain = {"use_dictionary": False, "compression": "none"}
+            parquet.write_table(table, path, **plain, write_statistics=False)
+        else:
+            feather.write_feather(table, path, compression="uncompressed")
+    return path
+
+
+def edit(path: Path) -> None:
+    """Change a number in place; size and time of modification stay."""
+    before = path.stat()
+    copy = write(path.with_name(f"copy{''.join(path.suffixes)}"), TEXT[:-3] + "9,\n")
+    assert copy.stat().st_size == before.st_size
+    with path.open("r+b") as file:
+        file.write(copy.read_bytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def after(call: int, work: Callable[[], object]) -> Callable[[int, float], None]:
+    """Do something when so many pieces were read."""
+    calls = []
+
+    def progress(rows: int, part: float) -> None:
+        calls.append(rows)
+        if len(calls) == call:
+            work()
+
+    return progress
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_73_an_edit_that_hides_between_the_passes(tmp_path, suffix):
+    path = write(tmp_path / f"t{suffix}")
+    watch = after(1, lambda: edit(path))
+    with pytest.raises(FileFormatError, match="changed while it was being read"):
+        a1gm.impute_file(path, tmp_path / "o.csv", progress=watch)
+    assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_73_an_edit_that_hides_after_the_fit(tmp_path, suffix):
+    path = write(tmp_path / f"t{suffix}")
+    fit = a1gm.fit_file(path)
+    edit(path)
+    with pytest.raises(
+        FileFormatError, match=r"changed since it was fitted.*fit it again"
+    ):
+        a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
+
+
+def test_a_divergence_that_was_asked_for_is_kept(tmp_path):
+    path = write(tmp_path / "t.csv", "x,y\n1,2\n2,5\n")
+    fit = a1gm.fit_file(path)
+    known = fit.divergence
+    assert known > 0.0
+    fit.save(tmp_path / "model.a1gm")
+    assert a1gm.load(tmp_path / "model.a1gm").divergence == known
+    assert pickle.loads(pickle.dumps(fit)).divergence == known
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_73_text_is_compared_where_times_tell_nothing(tmp_path, suffix, monkeypatch):
+    """As on file systems with coarse times, or none."""
+    monkeypatch.setattr(origin, "_stamp", lambda path, name: (path.stat().st_size,))
+    path = write(tmp_path / f"t{suffix}")
+    fit = a1gm.fit_file(path)
+    edit(path)
+    with pytest.raises(FileFormatError, match="has other cells than before"):
+        a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
+    assert not (tmp_path / "o.csv").exists()
+    a1gm.impute_file(path, tmp_path / "o.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("left", [0, 7, 100, 1_000_003])
+@pytest.mark.parametrize("pass_", ["first", "second"])
+def test_73_a_file_that_is_cut_off(tmp_path, encoding, left, pass_, monkeypatch):
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 1 << 15)  # 32 are read ahead
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,t\n" + '1,2,"a, b"\n' * 300_000)
+    fit = a1gm.fit_file(path, encoding=encoding) if pass_ == "second" else None
+    cut = after(2, lambda: os.truncate(path, left))
+    with pytest.raises(FileFormatError, match="changed while it was being read"):
+        a1gm.impute_file(
+            path, tmp_path / "o.csv", fit=fit, progress=cut, encoding=encoding
+        )
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize("error", [SystemError, pa.ArrowNotImplementedError, OSError])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_73_whatever_the_reader_says(tmp_path, monkeypatch, error, is_cut):
+    """pyarrow was seen to end with a SystemError when a file shrank under it."""
+    path = write(tmp_path / "t.csv")
+    fit = a1gm.fit_file(path)
+
+    def fail(*_: object, **__: object) -> None:
+        if is_cut:
+            os.truncate(path, 10)
+        raise error("returned a result with an exception set")
+
+    monkeypatch.setattr(csv, "open_csv", fail)
+    words = "changed while it was being read" if is_cut else "cannot be read as a table"
+    with pytest.raises(FileFormatError, match=words):
+        a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
