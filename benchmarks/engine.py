@@ -77,6 +77,11 @@ class Report:
             ratio <= limit,
         )
 
+    def add_size(self, work: str, ratio: float, other: str, limit: float) -> None:
+        """Add a row that holds when the memory is at most so many times another."""
+        reached = f"{ratio:.2f}"
+        self._write(work, "", other, "", reached, f"<= {limit:g}", ratio <= limit)
+
     def add_growth(self, work: str, per_doubling: float) -> None:
         """Add a row that holds when the time grows no faster than the rows."""
         ratio = per_doubling / 2.0

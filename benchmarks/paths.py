@@ -1,0 +1,329 @@
+"""What people call around a fit must be as fast as the fit: ratios in one run.
+
+    python benchmarks/paths.py                 # about ten minutes; or: make bench
+    python benchmarks/paths.py --only impute   # the rows whose name has this word
+
+Prints a Markdown table, writes benchmarks/results/paths.csv (whole runs only), and exits
+with 1 when a row misses. Calls that are compared run in turns and the fastest run of
+each counts. What may take minutes runs in a process of its own, which is ended after
+``PATIENCE`` seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from engine import Report, at_random, with_patterns
+from measuring import fastest, machine, markdown, write_csv
+
+import a1gm
+from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
+
+RESULTS = Path(__file__).parent / "results" / "paths.csv"
+A1GM = Path(sysconfig.get_path("scripts")) / "a1gm"
+BUDGET = 2.0  # seconds for each call that is compared
+PATIENCE = 60.0  # seconds for a call in a process of its own
+TOL = 1e-10
+
+
+@functools.cache
+def patterns() -> np.ndarray:
+    return with_patterns(1_000_000, 20)
+
+
+# ------------------------------------------------------------------- around a fit
+def impute(report: Report) -> None:
+    for work, X in (
+        ("impute, 1,000,000 x 20, 16 patterns", patterns()),
+        ("impute, 250,000 x 500, 5 % at random", at_random(250_000, 500)),
+    ):
+        fit = a1gm.fit(X)
+        times = fastest({"a1gm": lambda: fit.impute(X), "copy": X.copy}, BUDGET)
+        report.add(work, times["a1gm"], "X.copy()", times["copy"], 1.5)
+
+
+def transform(report: Report) -> None:
+    X = patterns()
+    fit = a1gm.fit(X)
+    times = fastest(
+        {"a1gm": lambda: fit.transform(X), "fit": lambda: a1gm.fit(X)}, BUDGET
+    )
+    work = "transform, 1,000,000 x 20, 16 patterns"
+    report.add(work, times["a1gm"], "the fit", times["fit"], 2.0)
+
+
+def divergence(report: Report) -> None:
+    X = patterns()
+    fit = a1gm.fit(X)
+    times = fastest({"a1gm": lambda: fit.divergence_of(X), "sum": X.sum}, BUDGET)
+    work = "divergence, 1,000,000 x 20, 16 patterns"
+    report.add(work, times["a1gm"], "X.sum()", times["sum"], 8.0)
+
+
+def imputer(report: Report) -> None:
+    from sklearn.impute import SimpleImputer
+
+    X = patterns()
+    times = fastest(
+        {
+            "a1gm": lambda: a1gm.RankOneImputer().fit_transform(X),
+            "sklearn": lambda: SimpleImputer().fit_transform(X),
+        },
+        BUDGET,
+    )
+    work = "RankOneImputer.fit_transform, 1,000,000 x 20"
+    report.add(work, times["a1gm"], "SimpleImputer", times["sklearn"], 1 / 5)
+
+
+def frames(report: Report) -> None:
+    import polars as pl
+
+    X = patterns()
+    polars = pl.DataFrame(X).fill_nan(None)
+    tables = {"array": X, "pandas": polars.to_pandas(), "polars": polars}
+    times = fastest(
+        {name: lambda t=t: a1gm.fit(t).impute(t) for name, t in tables.items()}, BUDGET
+    )
+    for name in ("pandas", "polars"):
+        work = f"fit().impute() in {name}, 1,000,000 x 20"
+        report.add(work, times[name], "the array's", times["array"], 1.5)
+
+
+def pieces(report: Report) -> None:
+    X = patterns()
+
+    def fit() -> a1gm.RankOneFit:
+        table = a1gm.PatternTable()
+        for piece in np.split(X, 50):
+            table.update(piece)
+        return table.solve()
+
+    times = fastest({"a1gm": fit, "sum": X.sum}, BUDGET)
+    work = "PatternTable in 50 pieces, 1,000,000 x 20"
+    report.add(work, times["a1gm"], "X.sum()", times["sum"], 2.5)
+
+
+# ---------------------------------------------------------------- fits by themselves
+def fits(report: Report) -> None:
+    for work, X, limit in (
+        ("fit, float32, 1,000,000 x 20", patterns().astype(np.float32), 1.8),
+        ("fit, 100,000 x 500, 5 % at random", at_random(100_000, 500), 2.5),
+    ):
+        times = fastest({"a1gm": lambda X=X: a1gm.fit(X), "sum": X.sum}, BUDGET)
+        report.add(work, times["a1gm"], "X.sum()", times["sum"], limit)
+
+
+def weights(report: Report) -> None:
+    X = at_random(20_000, 500)
+    V = np.random.default_rng(1).random(X.shape) + 0.5
+    times = fastest(
+        {"a1gm": lambda: a1gm.fit(X, weights=V), "plain": lambda: a1gm.fit(X)}, BUDGET
+    )
+    work = "weighted fit, 20,000 x 500"
+    report.add(work, times["a1gm"], "the plain fit", times["plain"], 5.0)
+    memory = alone(weighted_memory)
+    work = "weighted fit, 1 GB + 1 GB of weights: memory"
+    report.add_size(work, memory, "X and weights", 1.3)
+
+
+def weighted_memory() -> float:
+    """Peak of the tables and their fit over the tables."""
+    X = at_random(250_000, 500)
+    V = np.random.default_rng(1).random(X.shape) + 0.5
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the making
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    before = pages * os.sysconf("SC_PAGE_SIZE")
+    a1gm.fit(X, weights=V)
+    status = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    return 1.0 + (peak * 1024 - before) / (X.nbytes + V.nbytes)
+
+
+# --------------------------------------------------------------------------- sparse
+def random_sparse(n: int, per_row: int, seed: int = 0) -> sp.csr_array:
+    """So many cells per row at random places of a square table."""
+    random = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(n), per_row)
+    cells = (random.gamma(2.0, size=len(rows)), (rows, random.integers(n, size=len(rows))))
+    S = sp.csr_array(cells, shape=(n, n))
+    S.sum_duplicates()
+    return S
+
+
+def bridged(n: int, per_row: int) -> sp.csr_array:
+    """Two random halves that one cell joins."""
+    halves = [random_sparse(n // 2, per_row, seed) for seed in (0, 1)]
+    S = sp.block_diag(halves, format="lil")
+    S[0, n - 1] = 1.0
+    return sp.csr_array(S)
+
+
+def plain_scaling(S: sp.csr_array) -> None:
+    """Alternating scaling of the mask in SciPy, to the certificate of the fit."""
+    mask = sp.csr_array((np.ones(S.nnz), S.indices, S.indptr), shape=S.shape)
+    across = mask.T.tocsr()
+    row_sums, col_sums = S.sum(axis=1), S.sum(axis=0)
+    has_data = col_sums > 0.0
+    h = np.where(has_data, 1.0, 0.0)
+    for _ in range(100_000):
+        w = row_sums / (mask @ h)
+        fitted = h * (across @ w)
+        gap = np.abs(fitted - col_sums)[has_data] / col_sums[has_data]
+        if gap.max() <= TOL:
+            return
+        h[has_data] *= col_sums[has_data] / fitted[has_data]
+
+
+def sparse(report: Report) -> None:
+    for n, per_row, limit in ((5_000, 4, 1.0), (20_000, 4, 1.0), (20_000, 10, 0.5)):
+        S = random_sparse(n, per_row)
+        times = {
+            name: min(alone(seconds_of, call, S) for _ in range(3))
+            for name, call in (("a1gm", fit_sparse), ("scaling", plain_scaling))
+        }
+        work = f"sparse, {n:,} x {n:,}, {per_row} cells per row"
+        rival = "plain scaling in SciPy"
+        report.add(work, times["a1gm"], rival, times["scaling"], limit)
+    seconds = alone(seconds_of, fit_sparse, bridged(10_000, 4))
+    work = "sparse, 10,000 x 10,000, two halves and a bridge"
+    report.add(work, seconds, "five seconds", 5.0, 1.0)
+
+
+def fit_sparse(S: sp.csr_array) -> None:
+    a1gm.fit(S, absent="missing")
+
+
+# ------------------------------------------------------------------------------ files
+def text_file(report: Report) -> None:
+    n_rows, n_cols = 200, 20_000
+    code = "import sys, pandas as p; p.read_csv(sys.argv[1]).to_csv(sys.argv[2])"
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "in.csv", Path(folder) / "out.csv"
+        names = ",".join(f"c{j}" for j in range(n_cols))
+        X = at_random(n_rows, n_cols)
+        lines = (",".join("" if v != v else f"{v:.4f}" for v in row) for row in X)
+        source.write_text("\n".join([names, *lines, ""]), encoding="utf-8")
+        ours = [A1GM, "impute", source, "-o", out, "-q", "--overwrite"]
+        theirs = [sys.executable, "-c", code, source, out]
+        times = fastest(
+            {
+                "a1gm": lambda: run_quietly(ours),
+                "pandas": lambda: run_quietly(theirs),
+            },
+            BUDGET,
+        )
+    work = f"a1gm impute, text file of {n_rows} x {n_cols:,}"
+    report.add(work, times["a1gm"], "pandas' read and write", times["pandas"], 2.0)
+
+
+def run_quietly(command: list[object]) -> None:
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+
+
+# ------------------------------------------------------------------------- interrupts
+SLOW = {
+    "the pass": (
+        "X = np.broadcast_to(np.arange(1.0, 5e4), (200_000, 49_999)); do = a1gm.fit"
+    ),
+    "a factorisation": (
+        "import paths; X = paths.random_sparse(20_000, 4); do = paths.fit_sparse"
+    ),
+}
+
+
+def interrupts(report: Report) -> None:
+    for where, table in SLOW.items():
+        code = f"import numpy as np, a1gm; {table}; print(flush=True); do(X)"
+        slowest = max(seconds_to_stop(code, after) for after in (0.5, 1.0, 1.5))
+        report.add(f"Ctrl-C in {where}", slowest, "a second", 1.0, 1.0)
+
+
+def seconds_to_stop(code: str, after: float) -> float:
+    """Time from an interrupt to the end of the process."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parent,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    started = time.perf_counter()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return time.perf_counter() - started
+
+
+# ------------------------------------------------------------------ a process of its own
+def alone(call: Callable[..., float], *arguments: object) -> float:
+    """Result of a call in a process of its own; infinity when it takes too long."""
+    with multiprocessing.get_context("spawn").Pool(1, quiet) as pool:
+        try:
+            return pool.apply_async(call, arguments).get(PATIENCE)
+        except multiprocessing.TimeoutError:
+            return float("inf")
+
+
+def seconds_of(call: Callable[[object], object], table: object) -> float:
+    started = time.perf_counter()
+    call(table)
+    return time.perf_counter() - started
+
+
+def quiet() -> None:
+    warnings.simplefilter("ignore", EmptyLineWarning)
+    warnings.simplefilter("ignore", UndeterminedWarning)
+
+
+ROWS = {
+    "impute": impute,
+    "transform": transform,
+    "divergence": divergence,
+    "imputer": imputer,
+    "frames": frames,
+    "pieces": pieces,
+    "fits": fits,
+    "weights": weights,
+    "sparse": sparse,
+    "text": text_file,
+    "interrupts": interrupts,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=ROWS, nargs="+", help="these rows only")
+    chosen = parser.parse_args().only
+    quiet()
+    print(machine())
+    report = Report()
+    for name in chosen or ROWS:
+        ROWS[name](report)
+    print()
+    print(markdown(report.rows))
+    if chosen is None:
+        write_csv(report.rows, RESULTS)
+    return int(report.missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
