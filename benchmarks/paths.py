@@ -1,11 +1,11 @@
 """What people call around a fit must be as fast as the fit: ratios in one run.
 
     python benchmarks/paths.py                 # about ten minutes; or: make bench
-    python benchmarks/paths.py --only impute   # the rows whose name has this word
+    python benchmarks/paths.py --only impute   # these rows only
 
-Prints a Markdown table, writes benchmarks/results/paths.csv (whole runs only), and exits
-with 1 when a row misses. Calls that are compared run in turns and the fastest run of
-each counts. What may take minutes runs in a process of its own, which is ended after
+Prints a Markdown table, writes benchmarks/results/paths.csv (whole runs only), and
+exits with 1 when a row misses. Calls that are compared run in turns and the fastest run
+of each counts. What may take minutes runs in a process of its own, which is ended after
 ``PATIENCE`` seconds.
 """
 
@@ -52,7 +52,8 @@ def impute(report: Report) -> None:
         ("impute, 250,000 x 500, 5 % at random", at_random(250_000, 500)),
     ):
         fit = a1gm.fit(X)
-        times = fastest({"a1gm": lambda: fit.impute(X), "copy": X.copy}, BUDGET)
+        ours = functools.partial(fit.impute, X)
+        times = fastest({"a1gm": ours, "copy": X.copy}, BUDGET)
         report.add(work, times["a1gm"], "X.copy()", times["copy"], 1.5)
 
 
@@ -158,7 +159,10 @@ def random_sparse(n: int, per_row: int, seed: int = 0) -> sp.csr_array:
     """So many cells per row at random places of a square table."""
     random = np.random.default_rng(seed)
     rows = np.repeat(np.arange(n), per_row)
-    cells = (random.gamma(2.0, size=len(rows)), (rows, random.integers(n, size=len(rows))))
+    cells = (
+        random.gamma(2.0, size=len(rows)),
+        (rows, random.integers(n, size=len(rows))),
+    )
     S = sp.csr_array(cells, shape=(n, n))
     S.sum_duplicates()
     return S
@@ -215,7 +219,7 @@ def text_file(report: Report) -> None:
         source, out = Path(folder) / "in.csv", Path(folder) / "out.csv"
         names = ",".join(f"c{j}" for j in range(n_cols))
         X = at_random(n_rows, n_cols)
-        lines = (",".join("" if v != v else f"{v:.4f}" for v in row) for row in X)
+        lines = (",".join("" if np.isnan(v) else f"{v:.4f}" for v in row) for row in X)
         source.write_text("\n".join([names, *lines, ""]), encoding="utf-8")
         ours = [A1GM, "impute", source, "-o", out, "-q", "--overwrite"]
         theirs = [sys.executable, "-c", code, source, out]
@@ -273,7 +277,7 @@ def seconds_to_stop(code: str, after: float) -> float:
     return time.perf_counter() - started
 
 
-# ------------------------------------------------------------------ a process of its own
+# ---------------------------------------------------------------- a process of its own
 def alone(call: Callable[..., float], *arguments: object) -> float:
     """Result of a call in a process of its own; infinity when it takes too long."""
     with multiprocessing.get_context("spawn").Pool(1, quiet) as pool:

@@ -95,6 +95,21 @@ GOOD = {
         "weights": np.ones(9),
         "n_cols": 3,
     },
+    "row_factors": {
+        "parts": [part()],
+        "h": np.ones(3),
+        "takes_negatives": False,
+        "n_threads": 1,
+    },
+    "fill_rows": {
+        "parts": [part()],
+        "h": np.ones(3),
+        "otherwise": np.ones(3),
+        "targets": [np.ones((4, 2)), None],
+        "takes_negatives": False,
+        "n_threads": 1,
+    },
+    "divergence": {"parts": [part()], "h": np.ones(3), "n_threads": 1},
     "scale": {"h": np.ones(3), "tol": 1e-9, "max_sweeps": 9, "patience": 9},
     "replay": {"core_w": np.ones(4), "core_h": np.ones(3)},
     "replay_wide": {
@@ -205,7 +220,37 @@ CORE = [
     ("core_h", many(1.0, HUGE), "core_h must be one number per column of the"),
     ("core_h", np.ones((3, 1)), OF_SUMS),
 ]
+PLACE = [
+    *(bad for bad in TABLE if bad[0] != "scale"),
+    ("parts", [part(group=1)], "group must be 0 or more and below n_groups"),
+    ("h", np.ones(2), "h must be one number per column of the table"),
+    ("h", np.ones((1, 3)), OF_SUMS),
+    ("h", np.ones(3, np.float32), OF_SUMS),
+    ("h", [1.0] * 3, OF_SUMS),
+    ("n_threads", -1, THREADS),
+]
+TARGET = "writable two-dimensional array of float64 or float32"
 BAD = {
+    "row_factors": PLACE,
+    "divergence": PLACE,
+    "fill_rows": [
+        *PLACE,
+        ("otherwise", np.ones(2), "otherwise must be one number per column"),
+        ("otherwise", np.ones(3, int), OF_SUMS),
+        ("targets", [], "targets must have the columns of the table"),
+        ("targets", [None] * 4, "targets must have the columns of the table"),
+        ("targets", [np.ones((4, 2))], "targets must have the columns of the table"),
+        ("targets", [np.ones((5, 3))], "a target must have the rows of the table"),
+        ("targets", [np.ones((4, 3), int)], TARGET),
+        ("targets", [np.ones(4), None, None], TARGET),
+        ("targets", [many(1.0, 4, 3)], TARGET),
+        ("targets", [CELLS.tolist()], TARGET),
+        (
+            "targets",
+            [np.frombuffer(bytearray(97), np.float64, 12, 1).reshape(4, 3)],
+            "at a multiple of its item's size",
+        ),
+    ],
     "observe": [
         *TABLE,
         ("n_groups", 0, "n_groups must be 1 to 65,536"),
@@ -349,7 +394,9 @@ def test_numbers_that_lie_apart_are_read_all_the_same(kernel, name):
         for key, value in GOOD[name].items()
     }
     same = [call(kernel, name, given) for given in (GOOD[name], spread)]
-    if isinstance(same[0], tuple):
+    if isinstance(same[0], np.ndarray | float):
+        np.testing.assert_array_equal(*same)
+    elif isinstance(same[0], tuple):
         for one, other in zip(*same, strict=True):
             np.testing.assert_array_equal(one, other)
     elif same[0] is not None:

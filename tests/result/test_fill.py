@@ -157,12 +157,12 @@ def test_in_place_writes_into_the_array_itself():
     )
     assert filled.table is table
     np.testing.assert_array_equal(table, FULL)
-    assert filled.n_left == 0
+    assert filled.left.n == 0
 
 
 def test_cells_left_are_counted():
     filled = fill_table(X, read_input(X), lambda i, j: np.where(i == 1, np.nan, 0.0))
-    assert (filled.n_left, filled.first_left) == (1, (1, 1))
+    assert filled.left == (1, (1, 1))
 
 
 def test_nullable_integers_with_holes_come_back_to_pandas():
@@ -172,3 +172,75 @@ def test_nullable_integers_with_holes_come_back_to_pandas():
     filled = a1gm.impute(table).to_pandas()
     assert filled["b"].dtype == np.float64
     np.testing.assert_allclose(filled["b"], a1gm.impute(frame)["b"].astype(float))
+
+
+# ------------------------------------------------------------------ in one pass
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "Float64"])
+def test_pandas_frames_full_of_holes_are_new_frames(order, dtype):
+    cells = np.asarray(np.vstack([X, [[np.nan, 8.0, 12.0]]]), order=order)
+    names = pd.Index(["b", "c", "d"], name="kind")
+    frame = pd.DataFrame(cells, index=list("wxyz"), columns=names).astype(dtype)
+    out = fill(frame)
+    assert list(out.index) == list("wxyz")
+    assert out.columns.equals(names)
+    assert out.columns.name == "kind"
+    assert [str(t) for t in out.dtypes] == [dtype] * 3
+    expected = np.vstack([FULL, [[4.0, 8.0, 12.0]]])
+    np.testing.assert_allclose(out.to_numpy(dtype=float), expected, rtol=1e-6)
+    out.iloc[0, 0] = 99.0
+    assert frame.iloc[0, 0] == 1.0
+
+
+def test_pandas_attributes_and_flags_stay():
+    frame = pd.DataFrame(np.where(np.eye(4)[:, :3] == 1.0, np.nan, 2.0))
+    frame.attrs["unit"] = "m"
+    assert fill(frame).attrs == {"unit": "m"}
+    flagged = pd.DataFrame(frame.to_numpy()).set_flags(allows_duplicate_labels=False)
+    assert not fill(flagged).flags.allows_duplicate_labels
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf])
+def test_bad_cells_raise_before_anything_is_filled(bad):
+    fit = a1gm.fit(X)
+    rows = np.vstack([np.tile(X, (400, 1)), [[bad, 1.0, 1.0]]])
+    with pytest.raises(a1gm.exceptions.DataError, match=r"X\[1200, 0\]"):
+        fit.impute(rows)
+    table = rows.copy()
+    imputer = a1gm.RankOneImputer(copy=False).fit(X)
+    with pytest.raises(a1gm.exceptions.DataError, match=r"X\[1200, 0\]"):
+        imputer.transform(table)
+    np.testing.assert_array_equal(table, rows)
+
+
+def test_bad_integers_raise_although_nothing_is_missing():
+    fit = a1gm.fit(np.ones((2, 2)))
+    with pytest.raises(a1gm.exceptions.NegativeValuesError):
+        fit.impute(np.array([[1, 2], [3, -4]]))
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, -4]})
+    with pytest.raises(a1gm.exceptions.NegativeValuesError):
+        a1gm.fit(frame.abs()).impute(frame)
+
+
+def test_rows_of_any_size_are_filled():
+    """Where the pass declines, the general way has the answer."""
+    fit = a1gm.fit(X)
+    for scale in (1e-320, 1e-300, 1e300, 5e306):
+        found = fit.impute(X * scale)
+        np.testing.assert_allclose(found / scale, FULL, rtol=1e-3)
+
+
+def test_pieces_of_a_frame_are_filled_into_one():
+    n = 300_000
+    cells = np.tile(np.vstack([X, [[np.nan, 8.0, 12.0], [np.nan] * 3]]), (n // 5, 1))
+    whole = pl.DataFrame(cells, schema=["a", "b", "c"]).fill_nan(None)
+    cuts = pl.concat([whole[:140_000], whole[140_000:]], rechunk=False)
+    fit = a1gm.fit(X)
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning, match=r"180,000|180000"):
+        out = fit.impute(cuts)
+    assert out.equals(fit.impute(whole, on_undetermined="ignore"))
+    expected = np.vstack([FULL, [[4.0, 8.0, 12.0]], [[np.nan] * 3]])
+    np.testing.assert_allclose(out.to_numpy()[:5], expected)
+    np.testing.assert_allclose(
+        fit.transform(whole[:4]), fit.row_factor[[0, 1, 2, 1]] * [1, 1, 1, 2]
+    )

@@ -12,6 +12,7 @@ from support.tables import tables
 import a1gm
 from a1gm._result.fit import rule_of
 from a1gm._result.new_rows import NewRows
+from a1gm._result.rows_to_fill import filled_rows
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources import read_input
 from a1gm.exceptions import NotRepresentableError, ParameterError
@@ -132,7 +133,9 @@ def test_pieces_of_the_fitted_table_are_filled_as_the_whole(table):
     for start in (0, 10, 29):
         rows = table[start : start + 10]
         before = rows.copy()
-        np.testing.assert_allclose(rule.filled(rows), expected[start : start + 10])
+        np.testing.assert_allclose(
+            filled_rows(rule, rows), expected[start : start + 10]
+        )
         np.testing.assert_array_equal(rows, before)
 
 
@@ -143,7 +146,7 @@ def test_rows_of_a_fit_that_did_not_keep_them(table, name):
     statistics = a1gm.PatternTable(keep_rows=False)
     for start in range(0, len(X), 7):
         statistics.update(X[start : start + 7])
-    filled = rule_of(statistics.solve()).filled(X)
+    filled = filled_rows(rule_of(statistics.solve()), X)
     np.testing.assert_allclose(filled, a1gm.fit(X).impute(X), rtol=1e-9)
 
 
@@ -151,7 +154,7 @@ def test_rows_of_a_fit_that_did_not_keep_them(table, name):
 def test_new_rows_are_placed_by_their_own_cells():
     rule = rule_of(a1gm.fit(BLOCKS))
     new = np.array([[nan, 10, nan], [nan, nan, 7], [5, nan, 1], [nan, nan, nan]])
-    filled = rule.filled(new)
+    filled = filled_rows(rule, new)
     np.testing.assert_allclose(filled[0], [5, 10, nan])
     np.testing.assert_allclose(filled[1], [nan, nan, 7])
     # Both blocks at once: each hole by the row's own cells of its block.
@@ -176,7 +179,7 @@ def test_another_table_of_the_same_shape_gets_its_own_factors():
 def test_negative_cells_tie_rows_to_columns(X):
     X = np.array(X, float)
     fit = a1gm.fit(X, negatives="allow")
-    filled, hole = rule_of(fit).filled(X), np.isnan(X)
+    filled, hole = filled_rows(rule_of(fit), X), np.isnan(X)
     np.testing.assert_allclose(filled[hole], fit.reconstruct()[hole])
 
 

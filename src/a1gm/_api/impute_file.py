@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Unpack
 
@@ -23,6 +23,7 @@ from a1gm._base.warn import warn_user
 from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
+from a1gm._result.rows_to_fill import filled_rows
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import find_files
 from a1gm._sources.files.options import hint
@@ -253,7 +254,7 @@ class FillFiles:
     def _filler(self, at: int, *, to_text: bool) -> Filler:
         counts = self.files.counts
         assert counts is not None
-        file, fill = self.files.files[at], self._rule.filled
+        file, fill = self.files.files[at], partial(filled_rows, self._rule)
         return Filler(file, fill, counts, self.mark, to_text)
 
     @cached_property

@@ -4,6 +4,7 @@ read/      tables of any layout, as tiles of float64
 pass/      one pass over the rows: row sums, patterns, pattern sums, bad cells
 reduce/    twins and leaves, down to the core, and back
 scale/     from statistics or a core to factors
+place/     rows of any table by given column factors: factors, holes filled, divergence
 bind.cpp   the Python face; checks.hpp says what it accepts
 reference/ all of it in NumPy, which defines the answers
 """

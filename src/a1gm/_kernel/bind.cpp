@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "bind_arrays.hpp"
+#include "bind_place.hpp"
 #include "checks.hpp"
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
@@ -412,6 +413,7 @@ nb::tuple core_mask(const Reduced& r) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  bind_place(m);
   m.def("observe", &observe_parts, nb::arg("parts"), nb::arg("n_groups"),
         nb::arg("n_threads"), nb::arg("scale"), nb::arg("table_cells"),
         nb::arg("keep_table"));

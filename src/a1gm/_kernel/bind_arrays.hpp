@@ -122,6 +122,7 @@ struct Table {
 
  private:
   void add(nb::handle entry, int64_t n_groups);
+  void add_columns(Part part);
   void add_mask(nb::handle given, const AnyArray& array, Part& part);
   void add_validity(nb::handle given, nb::handle offset, Part& part);
   std::vector<AnyArray> kept_;

@@ -5,6 +5,7 @@ namespace a1gm {
 namespace {
 
 constexpr int64_t kMostGroups = 1 << 16;
+constexpr int64_t kMostApart = 1 << 20;  // columns that are parts of their own
 
 Dtype dtype_of(const AnyArray& array) {
   const nb::dlpack::dtype d = array.dtype();
@@ -61,7 +62,18 @@ void Table::add(nb::handle entry, int64_t n_groups) {
               part.sum_group < n_groups,
           "a part's group must be 0 or more and below n_groups");
   kept_.push_back(std::move(array));
-  parts.push_back(part);
+  add_columns(part);
+}
+
+// Columns of a matrix that is stored column by column are parts of their own: those
+// are gathered four at a time.
+void Table::add_columns(Part part) {
+  const bool by_columns = part.dtype == Dtype::f64 && part.row_stride == 8 &&
+                          part.col_stride != 8 && part.mask == nullptr &&
+                          part.n_cols <= kMostApart;
+  const int64_t n = by_columns ? part.n_cols : 1;
+  if (by_columns) part.n_cols = 1;
+  for (int64_t j = 0; j < n; ++j, part.data += part.col_stride) parts.push_back(part);
 }
 
 void Table::add_mask(nb::handle given, const AnyArray& array, Part& part) {

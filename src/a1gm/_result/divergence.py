@@ -53,6 +53,9 @@ def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float
     NotRepresentableError
         It is above the largest float64.
     """
+    found = rule.divergence(source, V)
+    if found is not None:
+        return found
     if isinstance(source, SparseSource):
         return _of_stored(rule, source, V)
     parts = []

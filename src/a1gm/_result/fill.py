@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._result.fill_frames import Values, fill_frame
+from a1gm._base.types import AnyArray
+from a1gm._result.fill_columns import Left, OnePass, Values, fill_columns
+from a1gm._result.fill_frames import Fill, fill_frame
 from a1gm._sources import AnySource, Source, SparseSource
 from a1gm.exceptions import ParameterError
 
@@ -17,35 +19,17 @@ __all__ = ["Filled", "fill_table"]
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A filled table, and the cells that stay missing: how many, and the first."""
+    """A filled table, and the cells of it that stay missing."""
 
     table: Any
-    n_left: int
-    first_left: tuple[int, int] | None
-
-
-class _Tally:
-    """Counts the cells that stay missing while values are asked for."""
-
-    def __init__(self, values: Values) -> None:
-        self.values = values
-        self.n_left = 0
-        self.first_left: tuple[int, int] | None = None
-
-    def __call__(self, i: Ints, j: Ints) -> Floats:
-        found = self.values(i, j)
-        left = np.flatnonzero(np.isnan(found))
-        if len(left):
-            if self.first_left is None:
-                self.first_left = int(i[left[0]]), int(j[left[0]])
-            self.n_left += len(left)
-        return found
+    left: Left
 
 
 def fill_table(
     X: Any,
     source: AnySource,
     values: Values,
+    one_pass: OnePass | None = None,
     *,
     in_place: bool = False,
     as_array: bool = False,
@@ -61,6 +45,8 @@ def fill_table(
         X as ``read_input`` reads it.
     values : callable
         Gives the values of the cells (rows[k], cols[k]), NaN where there is none.
+    one_pass : callable, optional
+        Fills the columns of a dense table at once, where that is possible.
     in_place : bool
         Write into X itself where that is possible.
     as_array : bool
@@ -72,56 +58,48 @@ def fill_table(
         A table of the kind of X, with its labels; columns without a missing cell keep
         their type.
     """
-    tally = _Tally(values)
     if isinstance(source, SparseSource):
-        table = _fill_sparse(X, source, tally, in_place=in_place)
-    elif source.backend is not None and not as_array:
-        table = fill_frame(X, source, tally)
-    else:
-        table = _fill_array(X, source, tally, in_place=in_place, as_array=as_array)
-    return Filled(table, tally.n_left, tally.first_left)
+        return _fill_sparse(X, source, values, in_place=in_place)
+    fill = partial(fill_columns, source, values, one_pass)
+    if source.backend is not None and not as_array:
+        return Filled(*fill_frame(X, source, fill))
+    return _fill_array(X, source, fill, in_place=in_place, as_array=as_array)
 
 
 # ------------------------------------------------------------------------- arrays
 def _fill_array(
-    X: Any, source: Source, values: Values, *, in_place: bool, as_array: bool
-) -> AnyArray:
-    is_masked = isinstance(X, np.ma.MaskedArray) and not as_array
-    if isinstance(X, np.ndarray) or source.backend is None:
-        array = np.asarray(np.ma.getdata(X))
-    else:
-        array, in_place = source.rows(slice(0, source.n_rows)), True
+    X: Any, source: Source, fill: Fill, *, in_place: bool, as_array: bool
+) -> Filled:
+    is_array = isinstance(X, np.ndarray) or source.backend is None
+    array = np.asarray(np.ma.getdata(X)) if is_array else None
     has_mask = any(part[1] is not None for part in source.parts)
-    if array.dtype.kind in "iub" and not has_mask:
-        return array if in_place else array.copy()
-    out = array if in_place and _is_writeable(array) else _float_copy(array, source)
-    left = np.zeros(out.shape, bool) if is_masked else None
-    for rows, piece in source.blocks():
-        i, j = np.nonzero(np.isnan(piece))
-        if len(i):
-            found = values(i + rows.start, j)
-            out[i + rows.start, j] = found
-            if left is not None:
-                left[i + rows.start, j] = np.isnan(found)
-    np.add(out, 0.0, out=out)  # -0.0 becomes 0.0
-    return out if left is None else np.ma.MaskedArray(out, mask=left)
+    if array is not None and array.dtype.kind in "iub" and not has_mask:
+        fill([None] * source.n_cols)  # raises for bad cells
+        return Filled(array if in_place else array.copy(), Left(0, None))
+    if array is None:
+        out: AnyArray = np.empty((source.n_rows, source.n_cols))
+    else:
+        is_own = in_place and _is_writeable(array)
+        out = array if is_own else _room_for(array)
+    left = fill([out])
+    if isinstance(X, np.ma.MaskedArray) and not as_array:
+        out = np.ma.MaskedArray(out, mask=np.isnan(out))
+    return Filled(out, left)
 
 
 def _is_writeable(array: AnyArray) -> bool:
     return array.flags.writeable and array.dtype in (np.float64, np.float32)
 
 
-def _float_copy(array: AnyArray, source: Source) -> AnyArray:
-    if array.dtype.kind == "O":
-        return source.rows(slice(0, source.n_rows))
+def _room_for(array: AnyArray) -> AnyArray:
     dtype = np.float32 if array.dtype == np.float32 else np.float64
-    return np.array(array, dtype=dtype)
+    return np.empty_like(array, dtype, subok=False)
 
 
 # ------------------------------------------------------------------------- sparse
 def _fill_sparse(
     X: Any, source: SparseSource, values: Values, *, in_place: bool
-) -> Any:
+) -> Filled:
     if source.absent == "missing":
         raise ParameterError(
             'With absent="missing" every absent cell would be filled, and the table '
@@ -130,11 +108,14 @@ def _fill_sparse(
         )
     holes = np.flatnonzero(source.missing)
     if not len(holes) and X.dtype.kind in "iub":
-        return X if in_place else X.copy()
+        return Filled(X if in_place else X.copy(), Left(0, None))
     out = X if in_place and _shares_cells(X, source) else _sparse_copy(X, source)
     rows = np.searchsorted(source.ptr, holes, side="right") - 1
-    out.data[holes] = values(rows, source.cols[holes].astype(np.int64))
-    return out.asformat(X.format)
+    cols = source.cols[holes].astype(np.int64)
+    out.data[holes] = found = values(rows, cols)
+    left = np.flatnonzero(np.isnan(found))
+    first = (int(rows[left[0]]), int(cols[left[0]])) if len(left) else None
+    return Filled(out.asformat(X.format), Left(len(left), first))
 
 
 def _shares_cells(X: Any, source: SparseSource) -> bool:

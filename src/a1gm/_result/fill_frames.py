@@ -2,49 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats
+from a1gm._result.fill_columns import Left, Target
 from a1gm._sources import Source
 from a1gm._sources.arrow import with_floats
+from a1gm._sources.dense import Part, read_parts
 from a1gm._sources.frames import open_frame
 
-__all__ = ["Values", "fill_frame", "filled_dtype"]
+__all__ = ["Fill", "fill_frame", "filled_dtype"]
 
-# The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
-Values: TypeAlias = Callable[[Ints, Ints], Floats]
+#: Writes the columns of the table, filled, to targets.
+Fill: TypeAlias = Callable[[Sequence[Target]], Left]
+ROWS_AT_ONCE = 1 << 14  # when holes are looked for
 
 
-def fill_frame(X: Any, source: Source, values: Values) -> Any:
+def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
     """Return X with new columns where it had holes; the others are its own."""
-    filled = _filled_columns(source, values)
+    room = _room_for(source)
+    left = fill(room.targets)
+    filled, has_nan = room.columns, left.n > 0
     if type(X).__name__ == "RecordBatch":
-        return _fill_batch(X, filled)
+        return _fill_batch(X, filled, has_nan=has_nan), left
     frame = open_frame(X, "X")
     if frame.implementation.is_pandas_like():
-        return _fill_pandas(frame.to_native(), filled)
+        return _fill_pandas(frame.to_native(), room), left
     if frame.implementation.is_pyarrow():
-        return _fill_arrow(frame.to_native(), filled)
-    return _fill_any(frame, filled)
+        return _fill_arrow(frame.to_native(), filled, has_nan=has_nan), left
+    return _fill_any(frame, filled, has_nan=has_nan), left
 
 
-def _filled_columns(source: Source, values: Values) -> dict[int, Floats]:
-    """The columns that have holes, as float64, NaN where a cell stays missing."""
-    chosen = np.flatnonzero(_columns_with_holes(source))
-    columns = {int(j): np.empty(source.n_rows) for j in chosen}
-    for rows, piece in source.blocks():
-        i, j = np.nonzero(np.isnan(piece))
-        if len(i):
-            piece[i, j] = values(i + rows.start, j)
-        for column, out in columns.items():
-            out[rows] = piece[:, column]
-    return columns
+# --------------------------------------------------------------------------- columns
+@dataclass
+class _Room:
+    """Room for the columns that have holes; ``targets`` is the same for all columns."""
+
+    targets: list[Target] = field(default_factory=list)
+    columns: dict[int, Floats] = field(default_factory=dict)
 
 
-def _fill_any(frame: Any, filled: dict[int, Floats]) -> Any:
+def _room_for(source: Source) -> _Room:
+    """Room for the columns with holes, laid out as they are."""
+    room, at = _Room(), 0
+    has_holes = _columns_with_holes(source)
+    widths = [part[0].shape[1] for part in source.parts] or [1] * source.n_cols
+    for k, width in enumerate(widths):
+        chosen = has_holes[at : at + width]
+        if width > 1 and chosen.all():
+            matrix = np.empty_like(source.parts[k][0], np.float64, subok=False)
+            room.targets.append(matrix)
+            room.columns |= {at + j: matrix[:, j] for j in range(width)}
+        else:
+            own = [np.empty((source.n_rows, 1)) if holes else None for holes in chosen]
+            room.targets += own
+            room.columns |= {
+                at + j: target[:, 0]
+                for j, target in enumerate(own)
+                if target is not None
+            }
+        at += width
+    return room
+
+
+def _columns_with_holes(source: Source) -> Bools:
+    """Which columns have a missing cell."""
+    found = np.zeros(source.n_cols, bool)
+    for _, piece in source.pieces():
+        at = 0
+        for part in piece.parts:
+            width = part[0].shape[1]
+            if not found[at : at + width].all():
+                found[at : at + width] |= _holes_of(part)
+            at += width
+    return found
+
+
+def _holes_of(part: Part) -> Bools:
+    """Which columns of a part have a missing cell, reading no more than is needed."""
+    values, mask, validity, _, _ = part
+    n_rows, width = values.shape
+    found = np.zeros(width, bool)
+    if mask is None and validity is None and values.dtype.kind != "f":
+        return found
+    if width > 1 and abs(values.strides[0]) < abs(values.strides[1]):  # by columns
+        for j in range(width):
+            mask_of = None if mask is None else mask[:, j : j + 1]
+            found[j] = _holes_of((values[:, j : j + 1], mask_of, None, 0, 0))[0]
+        return found
+    step = max(1, ROWS_AT_ONCE // width)
+    for start in range(0, n_rows, step):
+        piece = read_parts([part], start, min(start + step, n_rows))
+        found |= np.isnan(piece).any(axis=0)
+        if found.all():
+            break
+    return found
+
+
+def _fill_any(frame: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
     import narwhals as nw
 
     fresh = []
@@ -53,23 +112,23 @@ def _fill_any(frame: Any, filled: dict[int, Floats]) -> Any:
         is_single = old.dtype == nw.Float32
         dtype = nw.Float32 if is_single else nw.Float64
         series = nw.new_series(old.name, values, dtype, backend=frame.implementation)
-        fresh.append(series.fill_nan(None) if np.isnan(values).any() else series)
+        fresh.append(series.fill_nan(None) if has_nan else series)
     return frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
 
 
 # ------------------------------------------------------------------------ pyarrow
-def _arrow_values(values: Floats, kind: Any) -> Any:
+def _arrow_values(values: Floats, kind: Any, *, has_nan: bool) -> Any:
     import pyarrow as pa
 
     dtype = pa.float32() if pa.types.is_float32(kind) else pa.float64()
-    return pa.array(values, mask=np.isnan(values)).cast(dtype)
+    return pa.array(values, mask=np.isnan(values) if has_nan else None).cast(dtype)
 
 
-def _fill_arrow(table: Any, filled: dict[int, Floats]) -> Any:
+def _fill_arrow(table: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
     changed = []
     for j, values in filled.items():
         field = table.schema.field(j)
-        array = _arrow_values(values, field.type)
+        array = _arrow_values(values, field.type, has_nan=has_nan)
         table = table.set_column(j, field.with_type(array.type), array)
         if array.type != field.type:
             changed.append(field.name)
@@ -77,21 +136,46 @@ def _fill_arrow(table: Any, filled: dict[int, Floats]) -> Any:
     return table.replace_schema_metadata(metadata)
 
 
-def _fill_batch(batch: Any, filled: dict[int, Floats]) -> Any:
+def _fill_batch(batch: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
     import pyarrow as pa
 
-    table = _fill_arrow(pa.Table.from_batches([batch]), filled).combine_chunks()
+    table = pa.Table.from_batches([batch])
+    table = _fill_arrow(table, filled, has_nan=has_nan).combine_chunks()
     return pa.RecordBatch.from_arrays(
         [column.chunk(0) for column in table.columns], schema=table.schema
     )
 
 
 # ------------------------------------------------------------------------- pandas
-def _fill_pandas(frame: Any, filled: dict[int, Floats]) -> Any:
-    """Set the columns by place; a shallow copy shares the others."""
+def _fill_pandas(frame: Any, room: _Room) -> Any:
+    """Make a new frame of new columns, or set them in a copy that shares the others."""
+    fresh = _new_pandas(frame, room)
+    if fresh is not None:
+        return fresh
     out = frame.copy(deep=False)
-    for j, values in filled.items():
+    for j, values in room.columns.items():
         out.isetitem(j, _pandas_values(values, frame.dtypes.iloc[j]))
+    return out
+
+
+def _new_pandas(frame: Any, room: _Room) -> Any:
+    """A frame of new columns, which are not copied; None where some are the old ones.
+
+    Setting a column copies it. Other classes and attributes are left to that way.
+    """
+    import pandas as pd
+
+    is_plain = type(frame) is pd.DataFrame and not frame.attrs
+    is_plain = is_plain and frame.flags.allows_duplicate_labels
+    if not is_plain or len(room.columns) != frame.shape[1]:
+        return None
+    if len(room.targets) == 1 and (frame.dtypes == np.float64).all():
+        cells: Any = room.targets[0]  # pandas has it as one matrix, too
+    else:
+        columns = room.columns.items()
+        cells = {j: _pandas_values(v, frame.dtypes.iloc[j]) for j, v in columns}
+    out = pd.DataFrame(cells, index=frame.index, copy=False)
+    out.columns = frame.columns
     return out
 
 
@@ -107,17 +191,9 @@ def _pandas_values(values: Floats, dtype: Any) -> AnyArray:
         return pd.array(pa.array(values, mask=np.isnan(values)), dtype=kind)  # type: ignore[no-any-return]
     if isinstance(dtype, pd.api.extensions.ExtensionDtype):
         return pd.array(values, dtype=f"Float{bits}")  # type: ignore[no-any-return]
-    return values.astype(f"float{bits}")
+    return values.astype(f"float{bits}", copy=False)
 
 
 def filled_dtype(dtype: Any) -> Any:
     """Type of a filled pandas column: floats keep theirs, others become float64."""
     return _pandas_values(np.zeros(1), dtype).dtype
-
-
-def _columns_with_holes(source: Source) -> Bools:
-    """Which columns have a missing cell."""
-    found = np.zeros(source.n_cols, bool)
-    for _, piece in source.blocks():
-        found |= np.isnan(piece).any(axis=0)
-    return found

@@ -19,6 +19,7 @@ from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.messages import Voice, tell_undetermined, text_of_left
+from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
@@ -168,13 +169,15 @@ class RankOneFit(SolvedTable):
                 )
             return engine.fill(X, self._new_rows)
         source, V = self._table.read(X, weights, self.shape[1])
-        filled = fill_table(X, source, self._new_rows.place(source, V).values)
-        if filled.first_left is None:
+        rows = RowsToFill(self._new_rows, source, V)
+        filled = fill_table(X, source, rows.values, rows.one_pass)
+        n_left, first_left = filled.left
+        if first_left is None:
             return filled.table
-        if on_undetermined is not None or not self._has_warned(filled.n_left, source):
+        if on_undetermined is not None or not self._has_warned(n_left, source):
             how = on_undetermined or self._on_undetermined
-            where = source.where(*filled.first_left)
-            text = text_of_left(self._fates.totals.fates, filled.n_left, where)
+            where = source.where(*first_left)
+            text = text_of_left(self._fates.totals.fates, n_left, where)
             tell_undetermined(text, how)
         return filled.table
 

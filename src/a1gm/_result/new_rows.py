@@ -31,11 +31,12 @@ from a1gm._base.float_range import (
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import weighted_counts
+from a1gm._result import one_pass
 from a1gm._result.fates import ZERO, fates_of_row
 from a1gm._result.messages import text_of_unplaced_rows
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources.cells import check_piece, check_stored_cells
-from a1gm._sources.dense import Part, Source
+from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import ParameterError
@@ -78,25 +79,33 @@ class NewRows:
                 "The fit had weights, so rows are placed by their weighted cells. Pass "
                 "them in memory, with fit.impute(rows, weights=...)."
             )
-        h = self.col_factor
-        if self.graph.is_single and V is None and not isinstance(h, Wide):
-            factors = _row_factors(h, source, self.negatives)
+        h = self.plain_factors(V)
+        if h is not None:
+            factors = None
+            if isinstance(source, Source):
+                factors = one_pass.row_factors(
+                    source, h, takes_negatives=self.has_negatives
+                )
+            if factors is None:
+                factors = _row_factors(h, source, self.negatives)
             if factors is not None:
                 return _OneBlockRows(factors, h)
         groups = _grouped(self, source, V)
         return _SeveralBlocksRows(self, groups, source.n_rows)
 
-    def filled(self, values: Floats) -> Floats:
-        """Rows with their holes filled; NaN where the data determine no value."""
-        holes = np.isnan(values)
-        if not holes.any():
-            return values
-        part: Part = (values, None, None, 0, 0)
-        placed = self.place(Source([part], *values.shape))
-        filled = values.copy(order="K")
-        j, i = np.nonzero(holes.T)  # as pieces of files are stored: column by column
-        filled[i, j] = placed.values(i, j)
-        return filled
+    def divergence(self, source: AnySource, V: Any = None) -> float | None:
+        """Divergence of rows in one pass; None where that is not possible."""
+        h = self.plain_factors(V)
+        if h is None or not isinstance(source, Source):
+            return None
+        return one_pass.divergence(source, h)
+
+    def plain_factors(self, V: Any) -> Floats | None:
+        """Column factors, where rows need no more to be placed."""
+        h, is_plain = self.col_factor, self.graph.is_single and V is None
+        if isinstance(h, Wide) or not is_plain or self.needs_weights:
+            return None
+        return h
 
 
 # ---------------------------------------------------------------------- one block

@@ -12,6 +12,7 @@ from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fill import fill_table
 from a1gm._result.fill_frames import filled_dtype
 from a1gm._result.new_rows import NewRows
+from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._sources.read import read_input
 from a1gm.exceptions import DataError, TableTooLargeError
 
@@ -78,7 +79,8 @@ def fill_partition(piece: Any, rule: NewRows, dtypes: dict[int, Any]) -> Any:
     filled = piece
     if len(piece):
         source = read_input(piece)
-        filled = fill_table(piece, source, rule.place(source).values).table
+        rows = RowsToFill(rule, source)
+        filled = fill_table(piece, source, rows.values, rows.one_pass).table
     if not dtypes:
         return filled
     out = filled.copy(deep=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._observe.observation import Observation
-from a1gm._result.pattern import MissingPattern
+from a1gm._result.fit import RankOneFit
 from a1gm.exceptions import ParameterError
 
 __all__ = ["check_fallback", "fallback_values"]
@@ -28,14 +28,13 @@ def check_fallback(fallback: Any) -> None:
         )
 
 
-def fallback_values(
-    fallback: Any, seen: Observation, pattern: MissingPattern
-) -> Floats:
+def fallback_values(fallback: Any, seen: Observation, fit: RankOneFit) -> Floats:
     """The fallback of each column; NaN where its cells stay missing."""
     if fallback != "column":
         value = math.nan if fallback is None else fallback
-        return np.full(pattern.n_cols, value)
+        return np.full(fit.shape[1], value)
     # Means of the observed cells; NaN for a column without any.
+    pattern = fit.pattern
     n_observed = pattern.n_rows - pattern.missing_per_col
     with np.errstate(invalid="ignore"):
         means = seen.statistics.col_sums / n_observed

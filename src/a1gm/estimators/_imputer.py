@@ -13,14 +13,14 @@ from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted
 
 from a1gm._api.fit import fit_observation
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._observe.observe import observe
 from a1gm._result.fill import fill_table
-from a1gm._result.fill_frames import Values
 from a1gm._result.fit import rule_of
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
+from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.estimators._checks import (
@@ -165,7 +165,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             on_undetermined="ignore",
             voice=replace(VOICE, tells_of_cells=False),
         )
-        fallback = fallback_values(self.fallback, seen, fit.pattern)
+        fallback = fallback_values(self.fallback, seen, fit)
         indicator: Any = self._new_indicator(source) if self.add_indicator else None
         self.col_factor_: Floats = fit.col_factor
         self._rule: NewRows = rule_of(fit)
@@ -227,17 +227,18 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _beside(filled, _holes(source)[:, self.indicator_.features_])
 
     def _filled(self, X: Any, source: AnySource) -> Any:
-        values = self._with_fallback(self._rule.place(source).values)
+        rows = RowsToFill(self._rule, source, otherwise=self._fallback())
         in_place = not self.copy
         dtype = output_dtype(X, source)
         if isinstance(source, SparseSource):
-            result = fill_table(X, source, values, in_place=in_place)
+            result = fill_table(X, source, rows.values, in_place=in_place)
             table = result.table.tocsc()
         else:
-            result = fill_table(X, source, values, in_place=in_place, as_array=True)
+            how = rows.values, rows.one_pass
+            result = fill_table(X, source, *how, in_place=in_place, as_array=True)
             table = result.table.astype(dtype, copy=False)
         kept = self._kept
-        n_left = result.n_left
+        n_left = result.left.n
         if not kept.all():
             n_left -= _holes_of(source, ~kept)
             table = table[:, np.flatnonzero(kept)]
@@ -249,17 +250,13 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return table
 
-    def _with_fallback(self, known: Values) -> Values:
+    def _fallback(self) -> Floats:
+        """What a cell of each column gets that the data do not determine."""
         fallback = self.fallback_
         if self.keep_empty_features:
             without_any = np.isnan(self.col_factor_) & np.isnan(fallback)
             fallback = np.where(without_any, 0.0, fallback)
-
-        def values(i: Ints, j: Ints) -> Floats:
-            found = known(i, j)
-            return np.where(np.isnan(found), fallback[j], found)
-
-        return values
+        return fallback
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Put the marks of missing cells back, with the help of the indicator.

@@ -209,12 +209,13 @@ class TableView:
         source = open_table(X, self.table.name)
         self._check_same_table(source)
         filled = fill_table(X, source, self._values)
-        if filled.first_left is not None:
-            if how is None and not self._has_warned(filled.n_left, source):
+        n_left, first_left = filled.left
+        if first_left is not None:
+            if how is None and not self._has_warned(n_left, source):
                 how = self.on_undetermined
             if how not in (None, "ignore"):  # counting the kinds takes time
-                where = source.where(*filled.first_left)
-                tell_undetermined(text_of_left(self.counts, filled.n_left, where), how)
+                where = source.where(*first_left)
+                tell_undetermined(text_of_left(self.counts, n_left, where), how)
         return filled.table
 
     def _values(self, i: Ints, j: Ints) -> Floats:

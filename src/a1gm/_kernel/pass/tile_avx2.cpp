@@ -5,12 +5,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include "avx2.hpp"
 #include "sums.hpp"
-
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define A1GM_AVX2 1
-#include <immintrin.h>
-#endif
 
 namespace a1gm {
 namespace {
@@ -18,41 +14,14 @@ namespace {
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
 
 #ifdef A1GM_AVX2
-#define A1GM_TARGET __attribute__((target("avx2")))
-#define A1GM_LAMBDA __attribute__((target("avx2"), always_inline))
-#define A1GM_INLINE __attribute__((target("avx2"), always_inline)) inline
-
-// Zero is added at the end, here and below: cells of -0.0 sum to 0.0.
-A1GM_INLINE double lane_sum(__m256d v) {
-  const __m128d pair =
-      _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-  return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair))) + 0.0;
-}
-
 // Keeps the compiler from loading later rows first: out of their order in memory, the
 // processor does not fetch them ahead.
 A1GM_INLINE void in_order(__m256d& v) { asm volatile("" : "+x"(v) : : "memory"); }
-
-// The sums of four vectors, in one.
-A1GM_INLINE __m256d four_sums(__m256d a, __m256d b, __m256d c, __m256d d) {
-  const __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
-  const __m256d sums = _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
-                                     _mm256_permute2f128_pd(ab, cd, 0x31));
-  return _mm256_add_pd(sums, _mm256_setzero_pd());
-}
 
 A1GM_INLINE double lane_min(__m256d v) {
   alignas(32) double lanes[4];
   _mm256_store_pd(lanes, v);
   return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3]));
-}
-
-A1GM_INLINE __m256i head_mask(int64_t n) {
-  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
-}
-
-A1GM_INLINE uint64_t bits_of(__m256d mask) {
-  return static_cast<uint64_t>(_mm256_movemask_pd(mask));
 }
 
 // Calls f with the number of vectors that hold at most kNarrow columns, as a constant.
@@ -420,7 +389,7 @@ void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
 
 Isa choose_isa() {
 #ifdef A1GM_AVX2
-  if (__builtin_cpu_supports("avx2"))
+  if (has_avx2())
     return {scan_tile_avx2, add_tile_avx2, add_run_avx2, scan_and_add_avx2};
 #endif
   return plain_isa();

@@ -3,17 +3,14 @@
 #include <cstring>
 #include <limits>
 
+#include "avx2.hpp"
 #include "read/table_part.hpp"
-
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define A1GM_AVX2 1
-#include <immintrin.h>
-#endif
 
 namespace a1gm {
 #ifdef A1GM_AVX2
 namespace {
 
+constexpr int64_t kAhead = 64;
 constexpr int64_t kWord = 64;  // rows whose validity bits make one word
 
 // Lanes to keep for each four validity bits.
@@ -25,6 +22,7 @@ struct Lanes {
   }
 };
 const Lanes kLanes;
+const bool kHasAvx2 = has_avx2();
 
 uint64_t validity_word(const Part& part, int64_t row, int64_t rows) {
   if (part.validity == nullptr) return ~uint64_t{0};
@@ -39,9 +37,8 @@ uint64_t validity_word(const Part& part, int64_t row, int64_t rows) {
 }
 
 // Four columns side by side: blocks of 4 x 4 cells are turned in the registers.
-__attribute__((target("avx2"))) void load_four(const Part* parts, int64_t row,
-                                               int64_t rows, int64_t stride,
-                                               double* out) {
+A1GM_TARGET void load_four(const Part* parts, int64_t row, int64_t rows, int64_t stride,
+                           double* out) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const __m256d holes = _mm256_set1_pd(nan);
   const double* x[4];
@@ -54,19 +51,28 @@ __attribute__((target("avx2"))) void load_four(const Part* parts, int64_t row,
   for (; i + 4 <= rows; i += 4, out += 4 * stride) {
     __m256d v[4];
     for (int c = 0; c < 4; ++c) {
+      _mm_prefetch(reinterpret_cast<const char*>(x[c] + i + kAhead), _MM_HINT_T0);
       const __m256d lanes = _mm256_load_pd(
           reinterpret_cast<const double*>(kLanes.mask[valid[c] >> i & 15]));
       v[c] = _mm256_blendv_pd(holes, _mm256_loadu_pd(x[c] + i), lanes);
     }
-    const __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);
-    const __m256d c = _mm256_unpacklo_pd(v[2], v[3]), d = _mm256_unpackhi_pd(v[2], v[3]);
-    _mm256_storeu_pd(out, _mm256_permute2f128_pd(a, c, 0x20));
-    _mm256_storeu_pd(out + stride, _mm256_permute2f128_pd(b, d, 0x20));
-    _mm256_storeu_pd(out + 2 * stride, _mm256_permute2f128_pd(a, c, 0x31));
-    _mm256_storeu_pd(out + 3 * stride, _mm256_permute2f128_pd(b, d, 0x31));
+    turn(v);
+    for (int r = 0; r < 4; ++r) _mm256_storeu_pd(out + r * stride, v[r]);
   }
   for (; i < rows; ++i, out += stride)
     for (int c = 0; c < 4; ++c) out[c] = valid[c] >> i & 1 ? x[c][i] : nan;
+}
+
+A1GM_TARGET void blank_nulls(const double* x, uint64_t valid, int64_t rows, double* out) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4, valid >>= 4) {
+    const __m256d lanes =
+        _mm256_load_pd(reinterpret_cast<const double*>(kLanes.mask[valid & 15]));
+    _mm256_storeu_pd(
+        out + i, _mm256_blendv_pd(_mm256_set1_pd(nan), _mm256_loadu_pd(x + i), lanes));
+  }
+  for (; i < rows; ++i, valid >>= 1) out[i] = valid & 1 ? x[i] : nan;
 }
 
 bool is_plain_column(const Part& part) {
@@ -76,11 +82,20 @@ bool is_plain_column(const Part& part) {
 
 }  // namespace
 
+bool load_nullable_column(const Part& part, int64_t row, int64_t rows, double* out) {
+  if (!kHasAvx2 || !is_plain_column(part) || part.validity == nullptr) return false;
+  const double* const x = reinterpret_cast<const double*>(part.data) + row;
+  for (int64_t i = 0; i < rows; i += kWord) {
+    const int64_t n = std::min(kWord, rows - i);
+    blank_nulls(x + i, validity_word(part, row + i, n), n, out + i);
+  }
+  return true;
+}
+
 bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
                   int64_t stride, double* out) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
   const size_t n = parts.size();
-  if (!has_avx2 || n < 4 || rows > kWord) return false;
+  if (!kHasAvx2 || n < 4 || rows > kWord) return false;
   for (const Part& part : parts)
     if (!is_plain_column(part)) return false;
   for (size_t j = 0; j + 4 <= n; j += 4)
@@ -90,6 +105,7 @@ bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
   return true;
 }
 #else
+bool load_nullable_column(const Part&, int64_t, int64_t, double*) { return false; }
 bool load_columns(const std::vector<Part>&, int64_t, int64_t, int64_t, double*) {
   return false;
 }

@@ -77,34 +77,39 @@ void blank_missing(const Part& part, int64_t row, int64_t rows, int64_t stride,
   }
 }
 
-void load_parts(const std::vector<Part>& parts, int64_t row, int64_t rows,
-                int64_t stride, double* out) {
-  for (const Part& part : parts) {
-    switch (part.dtype) {
-      case Dtype::f64: load_any<double>(part, row, rows, stride, out); break;
-      case Dtype::f32: load_any<float>(part, row, rows, stride, out); break;
-      case Dtype::i64: load_any<int64_t>(part, row, rows, stride, out); break;
-      case Dtype::i32: load_any<int32_t>(part, row, rows, stride, out); break;
-      case Dtype::i16: load_any<int16_t>(part, row, rows, stride, out); break;
-      case Dtype::i8: load_any<int8_t>(part, row, rows, stride, out); break;
-      case Dtype::u64: load_any<uint64_t>(part, row, rows, stride, out); break;
-      case Dtype::u32: load_any<uint32_t>(part, row, rows, stride, out); break;
-      case Dtype::u16: load_any<uint16_t>(part, row, rows, stride, out); break;
-      case Dtype::u8: load_any<uint8_t>(part, row, rows, stride, out); break;
-    }
-    if (part.mask != nullptr) blank_missing(part, row, rows, stride, out);
-    out += part.n_cols;
+void load_one(const Part& part, int64_t row, int64_t rows, int64_t stride, double* out) {
+  switch (part.dtype) {
+    case Dtype::f64: load_any<double>(part, row, rows, stride, out); break;
+    case Dtype::f32: load_any<float>(part, row, rows, stride, out); break;
+    case Dtype::i64: load_any<int64_t>(part, row, rows, stride, out); break;
+    case Dtype::i32: load_any<int32_t>(part, row, rows, stride, out); break;
+    case Dtype::i16: load_any<int16_t>(part, row, rows, stride, out); break;
+    case Dtype::i8: load_any<int8_t>(part, row, rows, stride, out); break;
+    case Dtype::u64: load_any<uint64_t>(part, row, rows, stride, out); break;
+    case Dtype::u32: load_any<uint32_t>(part, row, rows, stride, out); break;
+    case Dtype::u16: load_any<uint16_t>(part, row, rows, stride, out); break;
+    case Dtype::u8: load_any<uint8_t>(part, row, rows, stride, out); break;
   }
+  if (part.mask != nullptr) blank_missing(part, row, rows, stride, out);
 }
 
 }  // namespace
 
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
                int64_t stride, double scale, double* out) {
-  if (!load_columns(parts, row, rows, stride, out))
-    load_parts(parts, row, rows, stride, out);
+  if (!load_columns(parts, row, rows, stride, out)) {
+    double* to = out;
+    for (const Part& part : parts) {
+      load_one(part, row, rows, stride, to);
+      to += part.n_cols;
+    }
+  }
   if (scale != 1.0)
     for (int64_t k = 0; k < rows * stride; ++k) out[k] *= scale;
+}
+
+void load_column(const Part& part, int64_t row, int64_t rows, double* out) {
+  if (!load_nullable_column(part, row, rows, out)) load_one(part, row, rows, 1, out);
 }
 
 }  // namespace a1gm

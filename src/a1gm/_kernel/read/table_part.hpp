@@ -22,18 +22,29 @@ struct Part {
   int sum_group = 0;  // which of the row sums these columns count into
 };
 
-// Whether rows can be used where they lie: doubles side by side, NaN for holes.
-inline bool lies_as_doubles(const Part& part) {
-  return part.dtype == Dtype::f64 && part.col_stride == 8 && part.row_stride % 8 == 0 &&
-         part.mask == nullptr && part.validity == nullptr &&
+// Whether the cells are doubles with NaN for holes.
+inline bool holds_doubles(const Part& part) {
+  return part.dtype == Dtype::f64 && part.mask == nullptr && part.validity == nullptr &&
          reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
+}
+
+// Whether rows can be used where they lie: doubles side by side.
+inline bool lies_as_doubles(const Part& part) {
+  return holds_doubles(part) && part.col_stride == 8 && part.row_stride % 8 == 0;
 }
 
 // Reads rows as float64 with NaN for missing cells, `stride` doubles apart.
 void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
                int64_t stride, double scale, double* out);
 
-// The same for a table whose parts are all single contiguous columns of float64, with
+// Reads rows of a part of one column.
+void load_column(const Part& part, int64_t row, int64_t rows, double* out);
+
+// The same for float64 with a validity bitmap. False when it is not such a column, or
+// the processor has no AVX2; then nothing was done.
+bool load_nullable_column(const Part& part, int64_t row, int64_t rows, double* out);
+
+// As load_tile, for a table whose parts are all single contiguous columns of float64, with
 // or without a validity bitmap, and at most 64 rows. False when the table is not such a
 // one, or the processor has no AVX2; then nothing was done.
 bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,

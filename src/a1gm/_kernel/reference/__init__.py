@@ -4,6 +4,7 @@ Every function has a twin of the same name and signature in the compiled module.
 """
 
 from a1gm._kernel.reference.observe import expand_rows, observe
+from a1gm._kernel.reference.place import divergence, fill_rows, row_factors
 from a1gm._kernel.reference.reduce import reduce_mask, reduce_pairs, reduce_table
 from a1gm._kernel.reference.reduced import Reduced
 from a1gm._kernel.reference.solve import (
@@ -15,12 +16,15 @@ from a1gm._kernel.reference.solve import (
 
 __all__ = [
     "Reduced",
+    "divergence",
     "expand_rows",
+    "fill_rows",
     "mask_product",
     "observe",
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
+    "row_factors",
     "solve_nested",
     "solve_plain",
     "solve_wide",

@@ -1,0 +1,55 @@
+// Vectors of four doubles, for processors that have them; chosen at run time.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define A1GM_AVX2 1
+#include <immintrin.h>
+
+#define A1GM_TARGET __attribute__((target("avx2,fma")))
+#define A1GM_LAMBDA __attribute__((target("avx2,fma"), always_inline))
+#define A1GM_INLINE __attribute__((target("avx2,fma"), always_inline)) inline
+
+namespace a1gm {
+
+inline bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+// Zero is added at the end, here and below: cells of -0.0 sum to 0.0.
+A1GM_INLINE double lane_sum(__m256d v) {
+  const __m128d pair =
+      _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair))) + 0.0;
+}
+
+// The sums of four vectors, in one.
+A1GM_INLINE __m256d four_sums(__m256d a, __m256d b, __m256d c, __m256d d) {
+  const __m256d ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
+  const __m256d sums = _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
+                                     _mm256_permute2f128_pd(ab, cd, 0x31));
+  return _mm256_add_pd(sums, _mm256_setzero_pd());
+}
+
+// The first n lanes.
+A1GM_INLINE __m256i head_mask(int64_t n) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
+}
+
+// Turns four vectors: lane k of vector i becomes lane i of vector k.
+A1GM_INLINE void turn(__m256d* v) {
+  const __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);
+  const __m256d c = _mm256_unpacklo_pd(v[2], v[3]), d = _mm256_unpackhi_pd(v[2], v[3]);
+  v[0] = _mm256_permute2f128_pd(a, c, 0x20);
+  v[1] = _mm256_permute2f128_pd(b, d, 0x20);
+  v[2] = _mm256_permute2f128_pd(a, c, 0x31);
+  v[3] = _mm256_permute2f128_pd(b, d, 0x31);
+}
+
+A1GM_INLINE uint64_t bits_of(__m256d mask) {
+  return static_cast<uint64_t>(_mm256_movemask_pd(mask));
+}
+
+}  // namespace a1gm
+#endif

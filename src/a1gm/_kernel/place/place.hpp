@@ -1,0 +1,42 @@
+// Rows of any table placed by given column factors h, in one pass: the factor of a row
+// is the sum of its observed cells over the sum of their columns' factors.
+//
+// Every function declines, by returning false, where a cell is infinite or, unless
+// `takes_negatives`, negative, and where a factor or a filled cell leaves the range of
+// its type. Nothing that was written then counts: the caller takes the slow way, which
+// finds the words.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "place/target.hpp"
+#include "read/table_part.hpp"
+
+namespace a1gm {
+
+struct Placing {
+  const std::vector<Part>& parts;
+  int64_t n_rows, n_cols;
+  const double* h;
+  bool takes_negatives;
+  int n_threads;
+};
+
+struct EmptyRows {  // rows that observe nothing: how many, and the first
+  int64_t count = 0, first = -1;
+};
+
+// Factors of the rows; NaN for a row that observes nothing.
+bool row_factors(const Placing& job, double* factors);
+
+// Writes the cells with the missing ones filled, `otherwise` in rows that observe
+// nothing. The target may be the table itself: rows are read before they are written.
+bool fill_rows(const Placing& job, const double* otherwise,
+               const std::vector<Target>& targets, EmptyRows& empty);
+
+// Sum over the observed cells of x log(x / f) - x + f, f being the fitted value. The
+// same number for any number of threads.
+bool divergence(const Placing& job, double& sum);
+
+}  // namespace a1gm

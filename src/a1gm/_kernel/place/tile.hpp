@@ -1,0 +1,67 @@
+// The innermost loops of the placing passes, over a tile of rows.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace a1gm {
+
+constexpr double kLeast = std::numeric_limits<double>::min();  // below, digits are lost
+constexpr double kMost = std::numeric_limits<double>::max();
+
+// Each loop for rows that lie `stride` doubles apart, and for columns that lie anywhere.
+// `h` is padded to whole vectors; so are sums, reach and w, which begin with one.
+struct PlaceIsa {
+  // Adds the observed cells of each row to its sum, and their h to its reach; returns
+  // the smallest cell, or 0 if that is smaller.
+  double (*measure_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                         const double* h, double* sums, double* reach);
+  double (*measure_columns)(const double* const* x, int64_t rows, int64_t cols,
+                            const double* h, double* sums, double* reach);
+  // out = x, or w h where x is missing; -0.0 becomes 0.0.
+  void (*fill_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                    const double* h, const double* w, double* out, int64_t out_stride);
+  void (*fill_column)(const double* x, int64_t rows, double h, const double* w,
+                      double* out);
+  // The divergence of the cells.
+  double (*diverge_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                         const double* h, const double* w);
+  double (*diverge_column)(const double* x, int64_t rows, double h, const double* w);
+};
+
+PlaceIsa choose_place_isa();
+PlaceIsa plain_place_isa();
+
+// Where |s| is at most this, x and f are within a factor of sqrt(2).
+constexpr double kNear = 0.171572875253809902;
+
+// (atanh(s) - s) / s^3 = 1/3 + s^2/5 + ... for |s| <= kNear, in powers of s^2: an
+// interpolation at Chebyshev's points, 1.1e-18 off.
+constexpr int kTailTerms = 8;
+constexpr double kTail[kTailTerms] = {
+    0x1.5555555555555p-2, 0x1.9999999999a38p-3, 0x1.2492492476ccbp-3,
+    0x1.c71c7201592afp-4, 0x1.745cf90485b72p-4, 0x1.3b1c355c49df7p-4,
+    0x1.0fbe95a8ce3f7p-4, 0x1.0c039e2d97702p-4};
+
+// x log(x / f) - x + f for f = w h: never below 0, and right where x / f is not a
+// number of float64. With d = x - f and s = d / (x + f), log(x / f) = 2 atanh(s), and
+// x log(x / f) - d = s d + 2 x (atanh(s) - s), in which near f nothing cancels.
+inline double divergence_of_cell(double x, double w, double h) {
+  const double f = w * h;
+  if (x == 0.0) return f;
+  const double d = x - f, s = d / (x + f);
+  if (std::abs(s) <= kNear && x + f <= kMost && f >= kLeast) {
+    double tail = 0.0;
+    for (int k = kTailTerms - 1; k >= 0; --k) tail = tail * s * s + kTail[k];
+    return s * d + 2.0 * x * (s * s * s * tail);
+  }
+  const double ratio = x / f;
+  const double log_ratio = ratio >= kLeast && ratio <= kMost && f >= kLeast
+                               ? std::log(ratio)
+                               : std::log(x) - (std::log(w) + std::log(h));
+  return std::max(0.0, x * log_ratio - d);
+}
+
+}  // namespace a1gm

@@ -1,0 +1,235 @@
+// The loops over a tile in vectors of four.
+#include "avx2.hpp"
+#include "place/tile.hpp"
+
+namespace a1gm {
+#ifdef A1GM_AVX2
+namespace {
+
+A1GM_INLINE __m256d all(double value) { return _mm256_set1_pd(value); }
+
+constexpr int64_t kAhead = 64;  // doubles by which columns are fetched ahead
+
+A1GM_INLINE double least_of(__m256d v) {
+  alignas(32) double lanes[4];
+  _mm256_store_pd(lanes, v);
+  return *std::min_element(lanes, lanes + 4);
+}
+
+// Calls f(first, four cells) for n cells. Past the last one it reads 0.
+template <typename F>
+A1GM_INLINE void by_fours(const double* x, int64_t n, F&& f) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) f(j, _mm256_loadu_pd(x + j));
+  if (j < n) f(j, _mm256_maskload_pd(x + j, head_mask(n - j)));
+}
+
+// ----------------------------------------------------------------------- the margins
+// The sum of some cells, and of their h.
+struct Sums {
+  __m256d cells, reach;
+};
+
+A1GM_INLINE void measure_four(__m256d a, __m256d h, Sums& s, __m256d& smallest) {
+  const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
+  const __m256d value = _mm256_and_pd(a, seen);
+  s.cells = _mm256_add_pd(s.cells, value);
+  s.reach = _mm256_add_pd(s.reach, _mm256_and_pd(h, seen));
+  smallest = _mm256_min_pd(smallest, value);
+}
+
+A1GM_TARGET double measure_rows(const double* x, int64_t stride, int64_t rows,
+                                int64_t cols, const double* h, double* sums,
+                                double* reach) {
+  __m256d smallest = _mm256_setzero_pd();
+  const int64_t body = cols & ~int64_t{7};
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    const __m256d zero = _mm256_setzero_pd();
+    Sums even{zero, zero}, odd{zero, zero};
+    for (int64_t j = 0; j < body; j += 8) {
+      measure_four(_mm256_loadu_pd(x + j), _mm256_loadu_pd(h + j), even, smallest);
+      measure_four(_mm256_loadu_pd(x + j + 4), _mm256_loadu_pd(h + j + 4), odd, smallest);
+    }
+    by_fours(x + body, cols - body, [&](int64_t j, __m256d a) A1GM_LAMBDA {
+      measure_four(a, _mm256_loadu_pd(h + body + j), even, smallest);
+    });
+    sums[i] += lane_sum(_mm256_add_pd(even.cells, odd.cells));
+    reach[i] += lane_sum(_mm256_add_pd(even.reach, odd.reach));
+  }
+  return least_of(smallest);
+}
+
+// Rows of C columns at once: memory answers several requests in the time of one.
+template <int C>
+A1GM_TARGET double measure_some(const double* const* x, int64_t rows, const double* h,
+                                double* sums, double* reach) {
+  __m256d smallest = _mm256_setzero_pd();
+  for (int64_t i = 0; i < rows; i += 4) {
+    const bool is_whole = i + 4 <= rows;
+    const __m256i head = head_mask(rows - i);
+    Sums s{_mm256_load_pd(sums + i), _mm256_load_pd(reach + i)};
+    for (int c = 0; c < C; ++c) {
+      const double* const p = x[c] + i;
+      _mm_prefetch(reinterpret_cast<const char*>(p + kAhead), _MM_HINT_T0);
+      measure_four(is_whole ? _mm256_loadu_pd(p) : _mm256_maskload_pd(p, head), all(h[c]),
+                   s, smallest);
+    }
+    _mm256_store_pd(sums + i, s.cells);
+    _mm256_store_pd(reach + i, s.reach);
+  }
+  return least_of(smallest);
+}
+
+double measure_columns(const double* const* x, int64_t rows, int64_t cols,
+                       const double* h, double* sums, double* reach) {
+  double smallest = 0.0;
+  int64_t j = 0;
+  for (; j + 4 <= cols; j += 4)
+    smallest = std::min(smallest, measure_some<4>(x + j, rows, h + j, sums, reach));
+  for (; j < cols; ++j)
+    smallest = std::min(smallest, measure_some<1>(x + j, rows, h + j, sums, reach));
+  return smallest;
+}
+
+// ----------------------------------------------------------------------- the filling
+A1GM_INLINE __m256d fill_four(__m256d a, __m256d w, __m256d h) {
+  const __m256d missing = _mm256_cmp_pd(a, a, _CMP_UNORD_Q);
+  const __m256d value = _mm256_blendv_pd(a, _mm256_mul_pd(w, h), missing);
+  return _mm256_add_pd(value, _mm256_setzero_pd());
+}
+
+A1GM_INLINE void store(double* out, int64_t at, int64_t n, __m256d value) {
+  if (at + 4 <= n)
+    _mm256_storeu_pd(out + at, value);
+  else
+    _mm256_maskstore_pd(out + at, head_mask(n - at), value);
+}
+
+A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                           const double* h, const double* w, double* out,
+                           int64_t out_stride) {
+  for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride) {
+    const __m256d scale = all(w[i]);
+    by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
+      store(out, j, cols, fill_four(a, scale, _mm256_loadu_pd(h + j)));
+    });
+  }
+}
+
+A1GM_TARGET void fill_column(const double* x, int64_t rows, double h, const double* w,
+                             double* out) {
+  const __m256d share = all(h);
+  by_fours(x, rows, [&](int64_t i, __m256d a) A1GM_LAMBDA {
+    store(out, i, rows, fill_four(a, _mm256_loadu_pd(w + i), share));
+  });
+}
+
+// ------------------------------------------------------------------- the divergence
+A1GM_INLINE __m256d either(__m256d mask, __m256d yes, __m256d no) {
+  return _mm256_blendv_pd(no, yes, mask);
+}
+
+// A number's digits, as a number from 1 to 2.
+A1GM_INLINE __m256d mantissa(__m256i bits) {
+  const __m256i digits =
+      _mm256_and_si256(bits, _mm256_set1_epi64x(0x000fffffffffffffLL));
+  return _mm256_castsi256_pd(
+      _mm256_or_si256(digits, _mm256_set1_epi64x(0x3ff0000000000000LL)));
+}
+
+// `divergence_of_cell` for four pairs of positive normal numbers. The power of two in
+// x / f is taken apart first, so the ratio may be beyond the range of float64.
+A1GM_INLINE __m256d diverge_four(__m256d x, __m256d f) {
+  const __m256i x_bits = _mm256_castpd_si256(x), f_bits = _mm256_castpd_si256(f);
+  __m256d mx = mantissa(x_bits);
+  const __m256d mf = mantissa(f_bits), root = all(1.4142135623730951);
+  const __m256d above = _mm256_cmp_pd(mx, _mm256_mul_pd(mf, root), _CMP_GT_OQ);
+  const __m256d below = _mm256_cmp_pd(_mm256_mul_pd(mx, root), mf, _CMP_LT_OQ);
+  mx = _mm256_mul_pd(mx, either(above, all(0.5), either(below, all(2.0), all(1.0))));
+  // Small integers as doubles: added to the last digits of a large one.
+  const __m256i exponent =
+      _mm256_sub_epi64(_mm256_srli_epi64(x_bits, 52), _mm256_srli_epi64(f_bits, 52));
+  const __m256d large = all(6755399441055744.0);  // 1.5 * 2^52
+  __m256d k = _mm256_sub_pd(
+      _mm256_castsi256_pd(_mm256_add_epi64(exponent, _mm256_castpd_si256(large))), large);
+  k = _mm256_add_pd(k, _mm256_and_pd(above, all(1.0)));
+  k = _mm256_sub_pd(k, _mm256_and_pd(below, all(1.0)));
+
+  const __m256d s = _mm256_div_pd(_mm256_sub_pd(mx, mf), _mm256_add_pd(mx, mf));
+  const __m256d z = _mm256_mul_pd(s, s);
+  __m256d tail = all(kTail[kTailTerms - 1]);
+  for (int t = kTailTerms - 2; t >= 0; --t)
+    tail = _mm256_fmadd_pd(tail, z, all(kTail[t]));
+  tail = _mm256_mul_pd(_mm256_mul_pd(z, s), tail);  // atanh(s) - s
+
+  const __m256d d = _mm256_sub_pd(x, f);
+  const __m256d near = _mm256_fmadd_pd(s, d, _mm256_mul_pd(_mm256_add_pd(x, x), tail));
+  // ln 2 in two parts: the first times any exponent is exact.
+  const __m256d head = _mm256_mul_pd(k, all(0x1.62e42fee00000p-1));
+  const __m256d rest = _mm256_fmadd_pd(all(2.0), _mm256_add_pd(s, tail),
+                                       _mm256_mul_pd(k, all(0x1.a39ef35793c76p-33)));
+  const __m256d far = _mm256_fmsub_pd(x, _mm256_add_pd(head, rest), d);
+  const __m256d is_near = _mm256_cmp_pd(k, _mm256_setzero_pd(), _CMP_EQ_OQ);
+  return either(is_near, near, _mm256_max_pd(far, _mm256_setzero_pd()));
+}
+
+// Four cells: 0 for the missing ones, f for the zeros.
+A1GM_INLINE __m256d diverge_cells(__m256d x, __m256d w, __m256d h) {
+  const __m256d zero = _mm256_setzero_pd(), f = _mm256_mul_pd(w, h);
+  const __m256d above = _mm256_cmp_pd(x, zero, _CMP_GT_OQ);
+  const __m256d fits = _mm256_and_pd(
+      _mm256_cmp_pd(_mm256_min_pd(x, f), all(kLeast), _CMP_GE_OQ),
+      _mm256_cmp_pd(f, all(kMost), _CMP_LE_OQ));
+  if (bits_of(_mm256_andnot_pd(fits, above)) != 0) {  // digits are lost: one by one
+    alignas(32) double cells[4], scale[4], share[4];
+    _mm256_store_pd(cells, x);
+    _mm256_store_pd(scale, w);
+    _mm256_store_pd(share, h);
+    for (int k = 0; k < 4; ++k)
+      cells[k] =
+          cells[k] == cells[k] ? divergence_of_cell(cells[k], scale[k], share[k]) : 0.0;
+    return _mm256_load_pd(cells);
+  }
+  const __m256d found =
+      diverge_four(either(above, x, all(1.0)), either(above, f, all(1.0)));
+  return _mm256_or_pd(found, _mm256_and_pd(_mm256_cmp_pd(x, zero, _CMP_EQ_OQ), f));
+}
+
+A1GM_TARGET double diverge_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                             const double* h, const double* w) {
+  __m256d sum = _mm256_setzero_pd();
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    const __m256d scale = all(w[i]);
+    __m256d of_row = _mm256_setzero_pd();
+    // Past the last column are a zero and h = 0, which add nothing.
+    by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
+      of_row = _mm256_add_pd(of_row, diverge_cells(a, scale, _mm256_loadu_pd(h + j)));
+    });
+    sum = _mm256_add_pd(sum, of_row);
+  }
+  return lane_sum(sum);
+}
+
+A1GM_TARGET double diverge_column(const double* x, int64_t rows, double h, const double* w) {
+  __m256d sum = _mm256_setzero_pd();
+  const __m256d share = all(h);
+  by_fours(x, rows, [&](int64_t i, __m256d a) A1GM_LAMBDA {
+    // Past the last row w is 0, too.
+    sum = _mm256_add_pd(sum, diverge_cells(a, _mm256_loadu_pd(w + i), share));
+  });
+  return lane_sum(sum);
+}
+
+}  // namespace
+#endif
+
+PlaceIsa choose_place_isa() {
+#ifdef A1GM_AVX2
+  if (has_avx2())
+    return {measure_rows, measure_columns, fill_rows,
+            fill_column,  diverge_rows,    diverge_column};
+#endif
+  return plain_place_isa();
+}
+
+}  // namespace a1gm

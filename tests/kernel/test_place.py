@@ -1,0 +1,240 @@
+"""Rows placed by column factors: compiled against NumPy, and against the definition."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import native, needs_native, part
+from support.tables import tables
+
+from a1gm._kernel import reference
+
+pytestmark = needs_native
+
+SAME = 1e-13  # the order of a few thousand additions
+nan = np.nan
+WIDTHS = [1, 2, 3, 4, 5, 8, 20, 33, 64, 130, 5000]
+DTYPES = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
+
+
+def make_table(n, m, seed=0, dtype="f8"):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n, m)) * 100).astype(dtype)
+    if X.dtype.kind == "f":
+        X[rng.random(X.shape) < 0.3] = nan
+        X[rng.random(X.shape) < 0.1] = 0.0
+        X[n // 2] = nan
+    return X, rng.random(m) + 0.01
+
+
+def targets_like(parts, dtype="f8", order="K"):
+    return [np.full_like(p[0], -1.0, dtype=dtype, order=order) for p in parts]
+
+
+def assert_same(parts, h, *, signed=False, targets=targets_like, threads=1):
+    """Compare all three functions; return the filled columns."""
+    otherwise = np.where(np.arange(len(h)) % 2, nan, 7.0)
+    ours = native.row_factors(parts, h, signed, threads)
+    theirs = reference.row_factors(parts, h, signed, threads)
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        np.testing.assert_allclose(ours, theirs, rtol=SAME)
+    outs = targets(parts), targets(parts)
+    found = [
+        kernel.fill_rows(parts, h, otherwise, out, signed, threads)
+        for kernel, out in zip((native, reference), outs, strict=True)
+    ]
+    assert found[0] == found[1]
+    if found[0] is not None:
+        for mine, other in zip(*outs, strict=True):
+            if mine is not None:
+                rtol = 1e-6 if mine.dtype == np.float32 else SAME
+                np.testing.assert_allclose(mine, other, rtol=rtol)
+                assert not np.signbit(mine[mine == 0.0]).any()
+    ours = native.divergence(parts, h, threads)
+    theirs = reference.divergence(parts, h, threads)
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        total = sum(np.nansum(p[0], dtype=float) for p in parts)
+        assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-14 * total)
+    return outs[0]
+
+
+@pytest.mark.parametrize("m", WIDTHS)
+@pytest.mark.parametrize("n", [1, 3, 64, 1100])
+def test_every_width(n, m):
+    X, h = make_table(n if m < 1000 else min(n, 70), m)
+    for table in (X, np.asfortranarray(X), X[:, ::-1], X[::-1]):
+        assert_same([part(table)], h)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_dtype(dtype, order):
+    X, h = make_table(90, 9, dtype=dtype)
+    assert_same([part(np.asarray(X, order=order))], h)
+    assert_same([part(X[:, j : j + 1]) for j in range(9)], h)
+
+
+@pytest.mark.parametrize("target", ["f8", "f4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_targets_of_other_layouts(target, order):
+    X, h = make_table(150, 11)
+    for table in (X, np.asfortranarray(X), X.astype("f4")):
+
+        def targets(parts):
+            return targets_like(parts, target, order)
+
+        def columns(parts):
+            cells = np.full_like(X, -1.0, target, order)
+            return [None if j % 5 == 1 else cells[:, j : j + 1] for j in range(11)]
+
+        assert_same([part(table)], h, targets=targets)
+        assert_same([part(table)], h, targets=columns)
+        split = [part(table[:, :4]), part(table[:, 4:5]), part(table[:, 5:])]
+        assert_same(split, h, targets=columns)
+
+
+def test_masks_and_validity_bits():
+    X, h = make_table(300, 6)
+    mask = np.random.default_rng(1).random(X.shape) < 0.2
+    assert_same([part(X, mask)], h)
+    bits = [
+        np.packbits(~m, bitorder="little") for m in np.pad(mask, ((5, 0), (0, 0))).T
+    ]
+    columns = [np.ascontiguousarray(x)[:, None] for x in X.T]
+    parts = [part(x, None, b, 5) for x, b in zip(columns, bits, strict=True)]
+    for some in (parts, [*parts[:3], part(columns[3].astype("f4")), *parts[4:]]):
+        assert_same(some, h)
+
+
+def test_any_number_of_threads_gives_the_same_divergence():
+    X, h = make_table(120_000, 20)
+    for table in (X, np.asfortranarray(X)):
+        found = {native.divergence([part(table)], h, k) for k in (1, 2, 5)}
+        assert len(found) == 1
+        outs = assert_same([part(table)], h, threads=3)
+        w = native.row_factors([part(table)], h, False, 2)
+        filled = np.where(np.isnan(X), w[:, None] * h, X)
+        known = ~np.isnan(w)
+        np.testing.assert_array_equal(outs[0][known], filled[known])
+
+
+def test_a_table_may_be_filled_in_place():
+    for order in "CF":
+        X, h = make_table(2000, 20)
+        X = np.asarray(X, order=order)
+        expected = assert_same([part(X)], h)[0]
+        otherwise = np.where(np.arange(20) % 2, nan, 7.0)
+        native.fill_rows([part(X)], h, otherwise, [X], False, 2)
+        np.testing.assert_array_equal(X, expected)
+
+
+def test_empty_rows_are_counted(kernel):
+    X = np.ones((500, 3))
+    X[[7, 400]] = nan
+    out = np.empty_like(X)
+    otherwise = np.array([nan, 2.0, nan])
+    h = np.full(3, 0.5)
+    assert kernel.fill_rows([part(X)], h, otherwise, [out], False, 2) == (2, 7)
+    np.testing.assert_array_equal(out[7], otherwise)
+    assert np.isnan(kernel.row_factors([part(X)], h, False, 1)).sum() == 2
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf, -np.inf, 1e308])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_is_out_of_range_is_declined(kernel, bad, order):
+    X, h = make_table(200, 7)
+    X[150, 2:4] = bad
+    X, out = np.asarray(X, order=order), np.empty_like(X)
+    otherwise = np.full(7, nan)
+    assert kernel.row_factors([part(X)], h, False, 1) is None
+    assert kernel.fill_rows([part(X)], h, otherwise, [out], False, 1) is None
+    assert kernel.divergence([part(X)], h, 1) is None
+    takes = kernel.row_factors([part(X)], h, True, 1)
+    assert (takes is not None) == (bad == -1.0)
+
+
+def test_factors_out_of_range_are_declined(kernel):
+    h = np.array([1e-10, 1.0])
+    tiny = [part(np.array([[nan, 5e-310]]))]
+    huge = [part(np.array([[1e300, nan]]))]
+    single = [part(np.array([[1e-4, nan]]))]
+    otherwise = np.full(2, nan)
+    assert kernel.row_factors(tiny, h, False, 1) is None
+    assert kernel.row_factors(huge, h, False, 1) is None
+    out = np.empty((1, 2), np.float32)
+    assert kernel.fill_rows(single, h, otherwise, [out], False, 1) == (0, -1)
+    single = [part(np.array([[1e30, nan]]))]
+    assert kernel.fill_rows(single, h, otherwise, [out], False, 1) is None
+
+
+@given(tables(max_rows=20, max_cols=9, zeros=0.3), st.integers(0, 10**6))
+def test_any_table(X, seed):
+    h = np.random.default_rng(seed).random(X.shape[1]) + 1e-3
+    assert_same([part(X)], h)
+    assert_same([part(np.asfortranarray(X))], h)
+
+
+# ----------------------------------------------------------------------- the divergence
+def exact(x, f):
+    with localcontext(prec=60):
+        x, f = Decimal(x), Decimal(f)
+        return f if x == 0 else x * (x / f).ln() - x + f
+
+
+@given(
+    st.floats(1e-290, 1e290),
+    st.floats(1e-290, 1e290) | st.floats(0.999999, 1.000001),
+    st.booleans(),
+)
+def test_two_cells_to_the_last_digits(x, ratio, is_near):
+    """Row sums fix w, so two cells of a row give any x and f that we want."""
+    y = x * ratio if is_near else ratio
+    h = np.array([0.25, 0.75])
+    if not 1e-290 < y < 1e290:
+        return
+    w = (x + y) / 1.0
+    expected = exact(x, w * 0.25) + exact(y, w * 0.75)
+    for rows in (1, 9):  # the loops of four, and the rest
+        X = np.tile([x, y], (rows, 1))
+        for order in "CF":
+            found = native.divergence([part(np.asarray(X, order=order))], h, 1)
+            assert found >= 0.0
+            # The rounding of w alone moves the answer by so much of x + y.
+            assert found / rows == pytest.approx(
+                float(expected), rel=1e-13, abs=1e-15 * abs(x + y)
+            )
+
+
+def test_ratios_beyond_float64_are_right(kernel):
+    """x / f overflows, or underflows: their logarithms do not."""
+    X = np.array([[1e-300, 1e300], [1e300, 1e-300]])
+    h = np.array([0.5, 0.5])
+    found = kernel.divergence([part(X)], h, 1)
+    w = 1e300
+    expected = 2 * (exact(1e-300, w * 0.5) + exact(1e300, w * 0.5))
+    assert found == pytest.approx(float(expected), rel=1e-14)
+    h = np.array([1e-300, 1.0])
+    X = np.array([[1e100, 1e-100]])
+    expected = exact(1e100, Decimal(X[0, 0]) * Decimal(h[0])) + exact(1e-100, 1e100)
+    assert kernel.divergence([part(X)], h, 1) == pytest.approx(float(expected))
+
+
+def test_zeros_add_what_is_fitted_there(kernel):
+    X = np.array([[0.0, 3.0, nan], [0.0, 0.0, 0.0], [nan, nan, nan]])
+    h = np.array([0.5, 0.25, 0.25])
+    w = 3.0 / 0.75
+    expected = Decimal(w * 0.5) + exact(3.0, w * 0.25)
+    assert kernel.divergence([part(X)], h, 1) == pytest.approx(float(expected))
+
+
+def test_rank_one_rows_have_no_divergence():
+    rng = np.random.default_rng(0)
+    h = rng.random(20) + 0.1
+    X = np.outer(rng.random(3000) + 0.1, h)
+    assert 0.0 <= native.divergence([part(X)], h, 2) < 1e-28 * X.size
