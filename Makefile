@@ -41,6 +41,7 @@ test: lint types
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/nmmf.py
+	$(BIN)/python benchmarks/paths.py
 
 # Random tables against the truth and damaged files: minutes, A1GM_ATTACK_TABLES=N tables.
 attack: $(VENV)/test.stamp
