@@ -118,6 +118,16 @@ def test_pieces_counted_elsewhere_merge() -> None:
     assert ("file", 3) in table.pieces
 
 
+def test_a_table_with_signs_is_merged_where_they_are_allowed() -> None:
+    signed = PatternTable(negatives="allow").update(np.array([[-1.0, 3.0]]))
+    plain = PatternTable().update(np.ones((1, 2)))
+    with pytest.raises(DataError, match='needs negatives="allow"'):
+        plain.merge(signed)
+    assert plain.n_rows == 1
+    again = PatternTable.from_bytes(signed.merge(plain).to_bytes())
+    np.testing.assert_allclose(again.solve().col_factor, [0.0, 1.0], atol=1e-12)
+
+
 def test_empty_table_travels_and_does_not_solve() -> None:
     table = PatternTable.from_bytes(PatternTable(3).skip("empty").to_bytes())
     assert table.pieces == {"empty"}

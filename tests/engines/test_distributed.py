@@ -251,3 +251,23 @@ def test_errors_cross_the_wire(client: Any) -> None:
     want = a1gm.fit(frame).impute(frame)
     filled = a1gm.distributed.fit(lazy).impute(lazy)
     pd.testing.assert_frame_equal(filled.compute(), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_rows_without_a_factor_are_told_of_when_they_are_computed(kind: str) -> None:
+    X = gamma_table()
+    fit = a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
+    rows = np.full((4, 6), np.nan)
+    rows[0] = 1.0
+    if kind == "array":
+        given: Any = da.from_array(rows, chunks=(2, 6))
+    else:
+        given = dd.from_pandas(pd.DataFrame(rows), npartitions=2)
+    found = fit.transform(given)
+    with (
+        dask.config.set(scheduler="synchronous"),
+        pytest.warns(EmptyLineWarning, match="In one partition: 1 row has"),
+        pytest.warns(EmptyLineWarning, match="In one partition: 2 rows have"),
+    ):
+        factors = np.asarray(found.compute())
+    np.testing.assert_array_equal(np.isnan(factors), [False, True, True, True])

@@ -83,12 +83,8 @@ class PatternTable:
         max_bytes: int = DEFAULT_MAX_BYTES,
         n_threads: int | None = None,
     ) -> None:
-        check_options(
-            tol=DEFAULT_TOL,
-            max_iter=DEFAULT_MAX_ITER,
-            n_threads=n_threads,
-            negatives=negatives,
-        )
+        how: dict[str, Any] = {"n_threads": n_threads, "negatives": negatives}
+        check_options(tol=DEFAULT_TOL, max_iter=DEFAULT_MAX_ITER, **how)
         self.keep_rows = keep_rows
         self.negatives = negatives
         self.max_bytes = max_bytes
@@ -232,6 +228,10 @@ class PatternTable:
         if other._sums is None:  # pieces without rows
             self._pieces |= other._pieces
             return
+        if other._n_negative and self.negatives == "raise":
+            raise DataError(
+                'The other table has negative cells; this one needs negatives="allow".'
+            )
         self._check_columns(other._sums.n_cols, other._col_labels)
         if self._pieces <= other._pieces:
             self._become(other)

@@ -199,7 +199,7 @@ class RankOneFit(SolvedTable):
         """
         engine = self._table.engine_for(X, self.shape[1], weights)
         if engine is not None:
-            return engine.factors(X, self._new_rows)
+            return engine.factors(X, self._new_rows, tells=True)
         source, V = self._table.read(X, weights, self.shape[1])
         placed = self._new_rows.place(source, V)
         text = placed.unplaced()

@@ -98,15 +98,19 @@ class DaskEngine:
             return int(collection.shape[1]), None
         return len(collection.columns), list(collection.columns)
 
-    def factors(self, collection: Any, rule: Any) -> Any:
-        """Row factors as a lazy Dask array, or a series with the frame's index."""
+    def factors(self, collection: Any, rule: Any, *, tells: bool = False) -> Any:
+        """Row factors as a lazy Dask array, or a series with the frame's index.
+
+        With ``tells`` each partition warns of its rows without a factor when it is
+        computed.
+        """
         if is_array(collection):
             meta = np.zeros(0)
             return collection.map_blocks(
-                partition_factors, rule, drop_axis=1, dtype=meta.dtype, meta=meta
+                partition_factors, rule, tells, drop_axis=1, dtype=meta.dtype, meta=meta
             )
         return collection.map_partitions(
-            series_of_factors, rule, meta=("row_factor", "f8")
+            series_of_factors, rule, tells, meta=("row_factor", "f8")
         )
 
     def fill(self, collection: Any, rule: NewRows) -> Any:

@@ -8,13 +8,14 @@ import numpy as np
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Bools, Floats, Negatives
+from a1gm._base.warn import warn_user
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fill import fill_table
 from a1gm._result.fill_frames import filled_dtype
 from a1gm._result.new_rows import NewRows
 from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._sources.read import read_input
-from a1gm.exceptions import DataError, TableTooLargeError
+from a1gm.exceptions import DataError, EmptyLineWarning, TableTooLargeError
 
 __all__ = [
     "common_dtypes",
@@ -48,17 +49,23 @@ def count_partition(
 
 def merge_tables(pieces: list[bytes], max_bytes: int) -> bytes:
     """Merge the tables of some partitions, in their order."""
-    table = PatternTable(keep_rows=False, max_bytes=max_bytes)
-    for piece in pieces:
-        table.merge(PatternTable.from_bytes(piece))
-    return table.to_bytes()
+    tables = [PatternTable.from_bytes(piece) for piece in pieces]
+    how = tables[0].negatives
+    merged = PatternTable(keep_rows=False, negatives=how, max_bytes=max_bytes)
+    for table in tables:
+        merged.merge(table)
+    return merged.to_bytes()
 
 
-def partition_factors(piece: Any, rule: NewRows) -> Floats:
-    """Row factors of a partition."""
+def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:
+    """Row factors of a partition; with ``tells`` it warns of rows without one."""
     if len(piece) == 0:
         return np.zeros(0)
-    return rule.place(read_input(piece)).factors
+    placed = rule.place(read_input(piece))
+    text = placed.unplaced() if tells else ""
+    if text:
+        warn_user(f"In one partition: {text}", EmptyLineWarning)
+    return placed.factors
 
 
 def partition_divergence(piece: Any, rule: NewRows) -> float:
@@ -66,11 +73,11 @@ def partition_divergence(piece: Any, rule: NewRows) -> float:
     return divergence_of_rows(rule, read_input(piece)) if len(piece) else 0.0
 
 
-def series_of_factors(piece: Any, rule: NewRows) -> Any:
+def series_of_factors(piece: Any, rule: NewRows, tells: bool = False) -> Any:
     """Row factors of a partition of a frame, with its index."""
     import pandas as pd
 
-    factors = partition_factors(piece, rule)
+    factors = partition_factors(piece, rule, tells)
     return pd.Series(factors, index=piece.index, name="row_factor")
 
 
