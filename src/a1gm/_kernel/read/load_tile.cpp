@@ -20,6 +20,16 @@ template <typename T>
 void load_part(const Part& part, int64_t row, int64_t rows, int64_t stride,
                double* out) {
   const char* base = part.data + row * part.row_stride;
+  // Cells side by side are converted in vectors.
+  if (part.col_stride == static_cast<int64_t>(sizeof(T))) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const char* const p = base + i * part.row_stride;
+      double* const o = out + i * stride;
+      for (int64_t j = 0; j < part.n_cols; ++j)
+        o[j] = number_at<T>(p + j * static_cast<int64_t>(sizeof(T)));
+    }
+    return;
+  }
   // Walk the axis with the smaller stride innermost: Fortran order stays fast.
   if (std::abs(part.col_stride) <= std::abs(part.row_stride)) {
     for (int64_t i = 0; i < rows; ++i) {
