@@ -147,7 +147,7 @@ def compare(
                 why.append(f"{name} off by {wrong:.1e}")
     bound, ratio = got.cell_error, 0.0
     if bound is not None and error > 4.0 * ULP:
-        ratio = error / bound if bound > 0.0 else math.inf
+        ratio = 0.0 if bound == math.inf else error / max(bound, 5e-324)
         if ratio > 1.0:
             why.append(f"cell_error {bound:.1e}, is {error:.1e}")
     if got.converged and error > (1e-6 if bound is None else CLAIM):
