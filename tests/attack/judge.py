@@ -99,7 +99,7 @@ class Answers:
         self.table = np.asarray(fit.reconstruct()) if own else None
         self.divergence = fit.divergence if own else fit.divergence_of(X)
         self.certificate, self.converged = fit.certificate, fit.converged
-        self.cell_error = getattr(fit, "cell_error", None)
+        self.cell_error = fit.cell_error
         self.col_factor = self._vector(fit, "col_factor")
         self.row_factor = self._vector(fit, "row_factor") if own else None
         holes = np.argwhere(np.isnan(X)).tolist()
@@ -146,11 +146,11 @@ def compare(
             if wrong > max(CLAIM, 4.0 * error):
                 why.append(f"{name} off by {wrong:.1e}")
     bound, ratio = got.cell_error, 0.0
-    if bound is not None and error > 4.0 * ULP:
+    if error > 4.0 * ULP:
         ratio = 0.0 if bound == math.inf else error / max(bound, 5e-324)
         if ratio > 1.0:
             why.append(f"cell_error {bound:.1e}, is {error:.1e}")
-    if got.converged and error > (1e-6 if bound is None else CLAIM):
+    if got.converged and error > CLAIM:
         why.append(f"cells off by {error:.1e}")
     d = true.divergence
     slack = 1e-9 * d + 64.0 * ULP * true.total + 2e-323 * case.X.size
@@ -160,7 +160,7 @@ def compare(
     if told == got.converged:
         why.append("a warning, but converged" if told else "not converged, not told")
     details = (float(error), ratio, true.digits)
-    if why and not (told and bound is None):  # a warning excuses no wrong bound
+    if why:  # a warning excuses no wrong bound
         return Verdict(WRONG, "; ".join(why), *details)
     if told:
         verdict = WRONG if ordinary else ANNOUNCED
