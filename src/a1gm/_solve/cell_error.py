@@ -160,11 +160,17 @@ class Network:
 
     def bound(self, solve: Solve | None = None) -> Bound:
         """Bound the step; ``solve`` solves with the Laplacian where that is cheap."""
+        with np.errstate(all="ignore"):  # what leaves the range proves nothing
+            return self._bound(solve)
+
+    def _bound(self, solve: Solve | None) -> Bound:
         free = free_columns(self.block, self.sums)
         if not free.any():
             return Bound(0.0)
         reach = self._reach(free, solve)
         step = 2.0 * reach * self._mismatch
+        if not math.isfinite(step):
+            return Bound(math.inf)
         if step <= SETTLED or 2.0 * reach * self._rounding >= 0.5:
             return Bound(step)
 
@@ -177,7 +183,7 @@ class Network:
         off = np.where(free, self.sums - self.fitted, 0.0)
         x, residual = self._solve(off, free, is_enough, solve)
         own = self._spread(x) + missed(residual) + 2.0 * reach * self._rounding
-        return Bound(min(step, own), x)
+        return Bound(min(step, own) if own >= 0.0 else step, x)
 
     def _spread(self, x: Floats) -> float:
         """Largest difference of potentials within a component."""

@@ -133,8 +133,8 @@ def conjugate_gradients(
         direction = scaled + now / before * direction
         before = now
         product = np.where(free, times(direction), 0.0)
-        length = now / float(direction @ product)
-        if not math.isfinite(length):
+        curvature = float(direction @ product)
+        if not (curvature > 0.0 and math.isfinite(length := now / curvature)):
             break
         x = x + length * direction
         residual = residual - length * product

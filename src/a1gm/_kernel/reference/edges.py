@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,11 +37,11 @@ def settle_by_edges(
     while True:
         t = P @ h
         w, Q = R / t, P * h / t[:, None]
-        F = R[:, None] * Q
+        F = w[:, None] * (P * h)
         fitted = F.sum(axis=0)
-        A = F.T @ Q
+        A = _products(F, Q)
         if X is not None:
-            Y = X.T @ Q
+            Y = _products(X, Q, X / R[:, None], F)
             v = eliminate(A[pairs], (Y - Y.T)[pairs])[back]
             floor = 4.0 * ROUNDING * sum(P.shape)
         else:
@@ -49,7 +50,10 @@ def settle_by_edges(
             floor = 2.0 * rounding_of_sums(len(P)) * float(unit.max())
         gap = float((np.abs(fitted - C) / C).max())
         moved = max(float(np.ptp(v[block == b])) for b in np.unique(block))
-        if not math.isfinite(moved + floor):
+        moved = max(moved, gap - floor)  # no step is shorter than what it would mend
+        # A conductance that has vanished would make one block two.
+        is_torn = _n_grounds(A[pairs]) > len(np.unique(block))
+        if is_torn or not math.isfinite(moved + floor):
             return w, h, n, math.inf, gap, v
         # Far away every step may be as long as the one before.
         stuck = 0 if moved < 0.7 * best or moved > FAR else stuck + 1
@@ -59,3 +63,29 @@ def settle_by_edges(
             return w, h, n, moved + floor, gap, v
         h = h * np.exp(shortened(v))
         n += 1
+
+
+def _products(a: Floats, b: Floats, c: Any = None, d: Any = None) -> Floats:
+    """Sum a_ij b_ik over the rows, which is c_ij d_ik too: one may have vanished."""
+    c, d = (b, a) if c is None else (c, d)
+    sums = np.zeros((a.shape[1], a.shape[1]))
+    for i in range(len(a)):
+        sums += np.maximum(np.outer(a[i], b[i]), np.outer(c[i], d[i]))
+    return sums
+
+
+def _n_grounds(A: Floats) -> int:
+    """How many columns are tied to no earlier one: one per block, if nothing is lost.
+
+    Eliminating columns ties none that were not tied before through later ones.
+    """
+    left, n = np.arange(len(A)), 0
+    tied = A > 0.0
+    while len(left):
+        block = left[:1]
+        while len(block) < len(
+            grown := left[tied[np.ix_(left, block)].any(axis=1) | (left == left[0])]
+        ):
+            block = grown
+        left, n = np.setdiff1d(left, block), n + 1
+    return n

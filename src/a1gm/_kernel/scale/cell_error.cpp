@@ -48,6 +48,7 @@ class Elimination {
       label_.push_back(label[j]);
     }
     read(core, cells, place);
+    n_blocks_ = core.n_core_blocks;
     v_.resize(C_.size());
     x_.resize(C_.size());
     w_.resize(R_.size());
@@ -58,8 +59,9 @@ class Elimination {
     double best = kInfinity;
     for (int64_t stuck = 0;; ++out.n) {
       out.gap = collect();
-      eliminate();
-      out.step = spread();
+      // A conductance that has vanished would make one block two; and no step is
+      // shorter than the mismatch that it would mend.
+      out.step = eliminate() ? std::max(spread(), out.gap) : kInfinity;
       if (!std::isfinite(out.step)) {
         out.step = kInfinity;
         return out;
@@ -97,7 +99,7 @@ class Elimination {
 
  private:
   bool swapped_;
-  int64_t n_, m_;
+  int64_t n_, m_, n_blocks_ = 0;
   double rounding_;
   std::vector<int32_t> order_, label_;
   std::vector<double> P_, X_, Q_, A_, Y_, R_, C_, h_, w_, v_, x_, g_;
@@ -128,24 +130,33 @@ class Elimination {
   double collect() {
     std::fill(A_.begin(), A_.end(), 0.0);
     std::fill(Y_.begin(), Y_.end(), 0.0);
-    std::vector<double> fitted(C_.size(), 0.0);
+    std::vector<double> fitted(C_.size(), 0.0), f(C_.size()), share(C_.size());
     for (int64_t i = 0; i < n_; ++i) {
       double* const q = &Q_[i * m_];
       const double* const p = &P_[i * m_];
       double t = 0.0;
       for (int64_t j = 0; j < m_; ++j) t += q[j] = p[j] * h_[j];
       w_[i] = R_[i] / t;
-      for (int64_t j = 0; j < m_; ++j) q[j] /= t;
+      // Fitted cells f and their shares q of the row: where one is 0 in float64 the
+      // other need not be, so products are taken both ways.
+      for (int64_t j = 0; j < m_; ++j) {
+        f[j] = w_[i] * q[j];
+        q[j] /= t;
+        fitted[j] += f[j];
+      }
+      const double* const x = X_.empty() ? nullptr : &X_[i * m_];
+      for (int64_t j = 0; x != nullptr && j < m_; ++j) share[j] = x[j] / R_[i];
       for (int64_t j = 0; j < m_; ++j) {
         if (p[j] == 0.0) continue;
-        const double f = R_[i] * q[j];
-        fitted[j] += f;
+        const double own = f[j], part = q[j];
         double* const a = &A_[j * m_];
-        for (int64_t k = 0; k < j; ++k) a[k] += f * q[k];
-        if (X_.empty()) continue;
-        const double *const x = &X_[i * m_], own = x[j], share = q[j];
+        for (int64_t k = 0; k < j; ++k) a[k] += std::max(own * q[k], part * f[k]);
+        if (x == nullptr) continue;
+        const double data = x[j], data_share = share[j];
         double* const y = &Y_[j * m_];
-        for (int64_t k = 0; k < j; ++k) y[k] += own * q[k] - share * x[k];
+        for (int64_t k = 0; k < j; ++k)
+          y[k] += std::max(data * q[k], data_share * f[k]) -
+                  std::max(part * x[k], own * share[k]);
       }
     }
     double gap = 0.0;
@@ -159,7 +170,8 @@ class Elimination {
 
   // Potentials v of the currents and, by margins alone, x of one unit of rounding per
   // unit of data: all its terms are positive.
-  void eliminate() {
+  // False when some column is tied to no earlier one although its block has one.
+  bool eliminate() {
     std::vector<double> outward(C_.size(), 0.0), c(C_), p(C_.size());
     for (int64_t k = m_ - 1; k > 0; --k) {
       const double* const a = &A_[k * m_];
@@ -192,6 +204,7 @@ class Elimination {
       if (X_.empty())
         x_[k] = (std::inner_product(a, a + k, x_.begin(), 0.0) + c[k]) / s;
     }
+    return std::count(outward.begin(), outward.end(), 0.0) == n_blocks_;
   }
 
   // Moves the factors. Steps of graded tables mix gaps of any size: each gap between
