@@ -101,7 +101,7 @@ class Network:
     @classmethod
     def of_core(cls, reduced: Reduced, w: Floats, h: Floats) -> Network:
         """Return the columns of a core."""
-        d = w * w / reduced.core_row_sums  # rows are fitted exactly
+        d = w / (reduced.core_row_sums / w)  # rows are fitted exactly
         return cls(
             reduced.core_col_sums,
             h * reduced.product(d, h),
@@ -115,7 +115,7 @@ class Network:
         cls, mask: MaskStatistics, w: Floats, h: Floats, n_threads: int
     ) -> Network:
         """Return the columns of a table in one block, by its mask."""
-        d = w * w / mask.sums
+        d = w / (mask.sums / w)
 
         def product(x: Floats) -> Floats:
             found: Floats = h * kernel.mask_product(mask.bits, d, h * x, n_threads)

@@ -153,7 +153,7 @@ def _moved(
 ) -> CoreSolution:
     if is_swapped:
         # The product of rows w with the mask, through what its rows reach now.
-        reached = core.w * core.w / reduced.core_row_sums * moves
+        reached = core.w / (reduced.core_row_sums / core.w) * moves
         h = reduced.core_col_sums / reduced.product(reached, core.h)
     else:
         h = core.h * moves
