@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import threading
 from collections.abc import Callable, Hashable
@@ -13,6 +12,7 @@ import numpy as np
 
 from a1gm._api.fit import fit_observation, fit_statistics
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Negatives, OnUndetermined, SmallInts
 from a1gm._base.words import counted
 from a1gm._observe.codec import labels_to_json
@@ -346,7 +346,7 @@ class PatternTable:
         """The statistics, with the sum and the pattern of each row."""
         assert self._sums is not None
         exponent = self._sums.exponent
-        row_sums = [r * math.ldexp(1.0, e - exponent) for r, _, e in self._rows]
+        row_sums = [shifted(r, e - exponent) for r, _, e in self._rows]
         lines = [lines for _, lines, _ in self._rows]
         return Observation(
             np.concatenate(row_sums),

@@ -18,6 +18,7 @@ from a1gm.exceptions import NotRepresentableError
 
 __all__ = [
     "LEAST",
+    "TOO_FAR_APART",
     "Numbers",
     "Wide",
     "check_cells",
@@ -30,6 +31,7 @@ __all__ = [
     "narrow",
     "narrow_if_exact",
     "product",
+    "shifted",
     "sum_groups",
     "wide",
     "wide_product",
@@ -37,6 +39,11 @@ __all__ = [
 
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
 FURTHEST = 1 << 14  # no float64 is further from 1 than this power of two
+TOO_FAR_APART = (
+    "Some sums of this table are above the largest float64 (1.8e308), and others so "
+    "near to the smallest (about 1e-308) that no power of two brings all of them into "
+    "range. Multiply rows or columns by powers of ten first."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,14 @@ def product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Floats:
 def wide_product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Wide:
     """Do as ``product``, for answers that float64 may not have."""
     return _normal(*_multiplied(factors, over, exponent))
+
+
+def shifted(x: Floats, shift: int | Ints) -> Floats:
+    """Multiply sums by 2**shift; raise where digits would be lost."""
+    moved = _ldexp(x, shift)
+    if (_ldexp(moved, -np.asarray(shift)) != x).any():
+        raise NotRepresentableError(TOO_FAR_APART)
+    return moved
 
 
 def sum_groups(x: Numbers, place: Ints | SmallInts, n: int) -> Wide:

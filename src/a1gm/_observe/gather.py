@@ -13,6 +13,7 @@ import tempfile
 import numpy as np
 
 from a1gm._base.bits import pack_bits, union, unpack_bits
+from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Ints, Negatives, Words
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.observation import Observation
@@ -101,8 +102,8 @@ class Gatherer:
     def masks(self) -> DiskStatistics:
         """The statistics of masks in a file."""
         assert self._masks is not None
-        factor = self._columns.align(self._masks.exponent)
-        sums = (self._columns.hi[0] + self._columns.lo[0]) * factor
+        sums = self._columns.hi[0] + self._columns.lo[0]
+        sums = shifted(sums, self._columns.exponent - self._masks.exponent)
         seen = unpack_bits(self._seen_words[None], self.n_cols)[0]
         return DiskStatistics(self._masks, sums, seen)
 
@@ -153,10 +154,9 @@ class Gatherer:
         self._lines, self._patterns = LineLog(), PatternSums(self.n_cols)
 
     def _add_col_sums(self, sums: Floats, n_rows: int, exponent: int) -> None:
+        sums, count = self._columns.align(sums, exponent), np.array([n_rows])
         place = self._columns.places([_ALL])
-        factor = self._columns.align(exponent)
-        count = np.array([n_rows])
-        self._columns.add(place, sums * factor, count, np.zeros(1, np.int64))
+        self._columns.add(place, sums, count, np.zeros(1, np.int64))
 
     def _check_disk(self, n_rows: int | None) -> None:
         """Raise before writing if the masks of all rows would not fit."""

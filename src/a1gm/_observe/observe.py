@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Negatives, SmallInts
 from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.one_pass import observe_parts
@@ -111,7 +111,7 @@ class _Pieces:
         exponent = self.sums.exponent
         for rows, own in self.scales:
             if own != exponent:
-                self.row_sums[rows] *= math.ldexp(1.0, own - exponent)
+                self.row_sums[rows] = shifted(self.row_sums[rows], own - exponent)
         return Observation(
             self.row_sums,
             self.line_of_row,

@@ -6,14 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from a1gm._base.types import Floats, Negatives
+import numpy as np
+
+from a1gm._base.float_range import TOO_FAR_APART
+from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.dense import Source
+from a1gm.exceptions import NotRepresentableError
 
 __all__ = ["Columns", "observe_parts", "observe_side_by_side"]
+
+SAME = 1e-13  # relative: sums of the same numbers on two scales
 
 
 class Columns(Protocol):
@@ -93,7 +99,7 @@ def _observe(
     say_if_slow()
     n_cells = sum([source.n_rows * source.n_cols for source in sources])
     threads = threads_for(n_cells, n_threads)
-    exponent = 0
+    exponent, before = 0, None
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
             parts,
@@ -107,11 +113,32 @@ def _observe(
             _check_columns(sources, negative, infinite, negatives, row_offset)
         # Sums that are finite still overflow when their total does: it divides them.
         if (overflow or not math.isfinite(total)) and exponent <= 0:
+            before = _sums_of(row_sums, wide, found)
             exponent = 2 + int(math.log2(n_cells))
         elif exponent == 0 and 0.0 < total < TINY:
             exponent = -int(math.log2(LIFT))
         else:
+            if before is not None:
+                _check_digits(before, _sums_of(row_sums, wide, found), exponent)
             return row_sums, wide, found, exponent, negative[0]
+
+
+def _sums_of(row_sums: Floats, wide: bool, found: Any) -> list[AnyArray]:
+    """Sums that a pass has kept and, where it keeps bits, the signs of the cells."""
+    return [row_sums, found[2], found[1]] if wide else [row_sums, found[3]]
+
+
+def _check_digits(before: list[AnyArray], after: list[AnyArray], exponent: int) -> None:
+    """Raise if sums that did not overflow have lost digits on the new scale."""
+    for old, new in zip(before, after, strict=True):
+        if old.dtype != np.float64:
+            is_lost = old != new
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):
+                is_lost = np.abs(np.ldexp(new, exponent) - old) > SAME * np.abs(old)
+            is_lost &= np.isfinite(old)
+        if is_lost.any():
+            raise NotRepresentableError(TOO_FAR_APART)
 
 
 def _observation(

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats, SmallInts, Words
 from a1gm.exceptions import OutputError
 
@@ -100,7 +101,7 @@ class _Log:
         if any(own != exponent for _, own in self._exponents):
             firsts, own = np.array(self._exponents).T
             place = np.searchsorted(firsts, np.arange(start, stop), side="right") - 1
-            sums = np.ldexp(sums, own[place] - exponent)
+            sums = shifted(sums, own[place] - exponent)
         return sums, records
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from a1gm._base.bits import pack_bits
+from a1gm._base.float_range import shifted
 from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts, Words
 from a1gm._observe.observation import LIFT, TINY, Observation
 from a1gm._observe.statistics import (
@@ -52,7 +53,7 @@ def _better_exponent(seen: Observation, source: SparseSource) -> int:
 
 
 def _scaled(values: Floats, exponent: int) -> Floats:
-    return values if exponent == 0 else np.ldexp(values, -exponent)
+    return values if exponent == 0 else shifted(values, -exponent)
 
 
 # ----------------------------------------------------- absent cells are missing

@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 
+from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Ints, SmallInts, Words
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
 
 __all__ = ["PatternSums", "bytes_needed"]
 
+SMALL = 2.0**-64  # sums times this do not overflow
+ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
 # A key is kept as a Python bytes object and as an entry of a dictionary.
 KEY_OVERHEAD = 160
 
@@ -20,6 +23,11 @@ def bytes_needed(n_patterns: int, n_cols: int) -> int:
     """Estimate the memory of the sums of so many patterns."""
     words = -(-n_cols // 64)
     return n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+
+
+def _size(sums: Floats) -> float:
+    """Sum of the sizes of all numbers, times SMALL."""
+    return float(np.abs(sums * SMALL).sum())
 
 
 class PatternSums:
@@ -33,6 +41,7 @@ class PatternSums:
     def __init__(self, n_cols: int) -> None:
         self.n_cols = n_cols
         self.exponent = 0
+        self._bound = 0.0  # of the sums together, as ``_size`` measures them
         self.keys: list[bytes] = []
         self._index: dict[bytes, int] = {}
         self._hi = np.zeros((0, n_cols))
@@ -89,11 +98,11 @@ class PatternSums:
             raise TypeError(
                 "Patterns are added from observations made with keep_table=True."
             )
+        sums = self.align(table.sums, seen.exponent)
         places = self.places([key.tobytes() for key in table.keys])
-        factor = self.align(seen.exponent)
         is_zero = seen.row_sums == 0.0
         zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(places))
-        self.add(places, table.sums * factor, table.counts, zero_counts)
+        self.add(places, sums, table.counts, zero_counts)
         return places.astype(np.int32)[seen.line_of_row]
 
     def statistics(self) -> PatternStatistics:
@@ -106,28 +115,37 @@ class PatternSums:
         total = hi + sums
         part = total - hi
         self._lo[places] += (hi - (total - part)) + (sums - part)
+        self._bound += _size(sums)
         self._hi[places] = total
         self._counts[places] += counts
         self._zero_counts[places] += zero_counts
 
     def add_all(self, other: PatternSums) -> Ints:
         """Add another table; returns the place of each of its patterns."""
+        hi = self.align(other.hi, other.exponent)
         places = self.places(other.keys)
-        factor = self.align(other.exponent)
-        self.add(places, other.hi * factor, other.counts, other.zero_counts)
-        self._lo[places] += other.lo * factor
+        self.add(places, hi, other.counts, other.zero_counts)
+        self._lo[places] += np.ldexp(other.lo, other.exponent - self.exponent)
         return places
 
-    def align(self, exponent: int) -> float:
-        """Use the larger of the two exponents; return the factor for the new sums."""
-        if not self.counts.any():
-            self.exponent = exponent
-        elif exponent > self.exponent:
-            factor = math.ldexp(1.0, self.exponent - exponent)
-            self._hi *= factor
-            self._lo *= factor
-            self.exponent = exponent
-        return math.ldexp(1.0, exponent - self.exponent)
+    def align(self, sums: Floats, exponent: int) -> Floats:
+        """Put new sums, times 2**-exponent, and the others on one scale.
+
+        It is the larger of the two, or a larger one if the sums would overflow. Raises
+        NotRepresentableError where digits would be lost.
+        """
+        own = self.exponent if self.counts.any() else exponent
+        common = max(own, exponent)
+        most = math.ldexp(self._bound, own - common)
+        most += math.ldexp(_size(sums), exponent - common)
+        common += max(math.frexp(most)[1] - ROOM, 0)
+        new = shifted(sums, exponent - common)
+        if common != own:
+            self._hi = shifted(self._hi, own - common)
+            self._lo = np.ldexp(self._lo, own - common)
+            self._bound = math.ldexp(self._bound, own - common)
+        self.exponent = common
+        return new
 
     def _reserve(self, n: int) -> None:
         # Grow by half: patterns come a few at a time.

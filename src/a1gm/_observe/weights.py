@@ -182,7 +182,7 @@ def _exponent_in_range(powers: AnyArray, n: int, what: str) -> int:
     """A power of two by which n numbers of these powers are divided; 0 if it can be."""
     if not len(powers):
         return 0
-    low, high = int(powers.min()), int(powers.max()) + n.bit_length()
+    low, high = int(powers.min()) - 1, int(powers.max()) + n.bit_length()
     if low >= LOWEST and high <= HIGHEST:
         return 0
     if high - low > HIGHEST - LOWEST:
