@@ -103,13 +103,15 @@ def fit(
     UndeterminedWarning
         Missing cells that the data do not determine; they stay missing.
     ConvergenceWarning
-        ``max_iter`` ended before the certificate was within ``tol``.
+        ``max_iter`` ended before the certificate was within ``tol``, or
+        ``fit.cell_error`` could not be brought below 1e-8.
 
     Notes
     -----
     Minimises sum over the observed cells of ``x log(x / wh) - x + wh``. The answer is
     the global optimum for every pattern of holes, in closed form whenever there is one
-    (Coons & Sullivant, 2021), and certified by ``RankOneFit.certificate``.
+    (Coons & Sullivant, 2021), and certified by ``RankOneFit.certificate`` (the margins)
+    and ``RankOneFit.cell_error`` (the cells).
 
     Examples
     --------

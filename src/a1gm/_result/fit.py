@@ -269,6 +269,7 @@ class RankOneFit(SolvedTable):
             "table": f"{n} x {m}",
             "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
+            "cell error": f"{self.cell_error:.1e}",
             "blocks": str(self.n_blocks),
         }
         if self.n_undetermined:
