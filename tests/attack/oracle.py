@@ -176,7 +176,7 @@ def _newton_balls(data, mask, h, signed):
             try:
                 return _try_balls(data, mask, h, signed, flint)
             except ZeroDivisionError:  # a matrix that may be singular: not known enough
-                bits *= 2
+                bits, h = 2 * bits, np.ones_like(h)
     finally:
         flint.ctx.prec = before
     raise NoTruth("not enough digits")
@@ -218,6 +218,8 @@ def _try_balls(data, mask, h, signed, flint):
                 if best is not None:
                     break
                 t /= 4
+                if t < 1e-30:
+                    raise ZeroDivisionError
             else:
                 best = (trial, w_t, g_t)
                 if not left > slope / 1000 or t > 4:
