@@ -14,6 +14,8 @@ import pytest
 from support.commands import A1GM, CSV
 from support.commands import run_executable as run
 
+from a1gm._kernel import is_compiled, kernel
+
 # FAULTS 49: interruptions and full disks
 
 
@@ -241,3 +243,61 @@ def test_no_room_for_the_copy_of_standard_input(small_disk, monkeypatch):
     assert done.returncode == 1
     assert "Set TMPDIR" in done.stderr
     assert list(small_disk.iterdir()) == []
+
+
+# FAULTS 78: Ctrl-C inside a long native step
+
+
+class _Enough(Exception):
+    """What a signal raises here in place of KeyboardInterrupt."""
+
+
+@pytest.fixture
+def stopped_after():
+    """Send a signal after some seconds; tell how long the work went on."""
+
+    def raise_enough(*_):
+        raise _Enough
+
+    def measure(seconds, work):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        started = time.monotonic()
+        with pytest.raises(_Enough):
+            work()
+        return time.monotonic() - started - seconds
+
+    before = signal.signal(signal.SIGALRM, raise_enough)
+    yield measure
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+needs_compiler = pytest.mark.skipif(
+    not is_compiled, reason="NumPy is interrupted anyway"
+)
+
+
+@needs_compiler
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+def test_a_pass_is_interrupted(stopped_after, holes, n_threads):
+    rng = np.random.default_rng(0)
+    row = np.where(rng.random((1, 20_000)) < holes, np.nan, 1.0)
+    part = (np.broadcast_to(row, (400_000, 20_000)), None, None, 0, 0)  # seconds long
+    late = stopped_after(
+        0.1, lambda: kernel.observe([part], 1, n_threads, 1.0, 1 << 20, False)
+    )
+    assert late < 1.0
+    few = (part[0][:100], *part[1:])  # the next call is not stopped
+    row_sums, *_ = kernel.observe([few], 1, n_threads, 1.0, 1 << 20, False)
+    np.testing.assert_array_equal(row_sums, np.full((1, 100), np.nansum(row)))
+
+
+@needs_compiler
+def test_peeling_is_interrupted(stopped_after):
+    n = 2_000_000
+    first = np.random.default_rng(0).integers(0, n - 2, n)
+    cols = (first[:, None] + np.arange(3)).astype(np.int32).ravel()
+    ptr, sums = np.arange(0, 3 * n + 1, 3), np.ones(3 * n)
+    late = stopped_after(0.3, lambda: kernel.reduce_pairs(ptr, cols, sums, None, n))
+    assert late < 1.0

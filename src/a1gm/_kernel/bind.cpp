@@ -51,7 +51,7 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
   };
   Observation o;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     o = observe(table.parts, table.n_rows, n_groups, row_sums, new_ids, options);
   }
   const auto m = static_cast<size_t>(o.n_cols), words = static_cast<size_t>(o.words);
@@ -71,7 +71,7 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
 template <typename Id>
 void expand(double* row_sums, const AnyArray& ids, Vector<double>& scale, int n_threads) {
   const double* factors = scale.data();
-  nb::gil_scoped_release release;
+  Unlocked unlocked;
   require(expand_rows(row_sums, static_cast<const Id*>(ids.data()), factors,
                       static_cast<int64_t>(ids.shape(0)), scale.rows(), n_threads),
           "a pattern number must be 0 or more and below the number of scales");
@@ -146,14 +146,14 @@ std::optional<Reduced> reduce_mask(Given bits, Given row_sums, Given col_sums,
                                    bool rows_distinct, bool force) {
   const Margins g(bits, row_sums, col_sums);
   Reduced out;
-  nb::gil_scoped_release release;
+  Unlocked unlocked;
   if (!merge_twins(g.mask, g.R, g.C, rows_distinct, force, out)) return std::nullopt;
   return out;
 }
 
 Reduced reduce_table(Given keys, Given sums) {
   const Patterns g(keys, sums);
-  nb::gil_scoped_release release;
+  Unlocked unlocked;
   return peel_table(g.mask, g.S);
 }
 
@@ -169,7 +169,7 @@ Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n
   require(!weight || weight->rows() == col.rows(), "weights must be one number per pair");
   const PairView pairs{rows.rows() - 1, n_cols,     rows.data(),
                        col.data(),      sum.data(), weight ? weight->data() : nullptr};
-  nb::gil_scoped_release release;
+  Unlocked unlocked;
   check_pairs(pairs, col.rows());
   return peel_pairs(pairs);
 }
@@ -188,7 +188,7 @@ nb::object solved(F&& solve) {
   Plain plain;
   bool found = false;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     found = solve(plain);
   }
   return found ? tuple_of(std::move(plain)) : nb::none();
@@ -228,7 +228,7 @@ nb::object solve_nested(Given given_bits, const nb::list& entries, Given given_c
   std::vector<double> h(static_cast<size_t>(mask.m)), reach;
   bool nested = false;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     Nesting nesting;
     nested = find_nesting(mask, nesting);
     if (nested) {
@@ -258,7 +258,7 @@ nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sw
   std::fill_n(w, r.R.size(), 0.0);
   Sweeps s;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     s = scale_core(r, w, h, {tol, max_sweeps, patience}, n_threads);
   }
   return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
@@ -308,7 +308,7 @@ nb::tuple settle(const Reduced& r, Given w, Given h, Given given_cells,
   const double* sums = cells ? cells->data() : nullptr;
   Edges e;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     e = settle_by_edges(r, sums, w_out, h_out, max_steps);
   }
   return nb::make_tuple(w_array, h_array, e.n, e.step, e.gap,
@@ -320,7 +320,7 @@ nb::object core_product_of(const Reduced& r, Given given_d, Given given_x) {
   auto [y, y_array] = new_array<double>({r.C.size()});
   const double *d = given.of_rows.data(), *x = given.of_cols.data();
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     core_product(r, d, x, y);
   }
   return nb::object(y_array);
@@ -335,7 +335,7 @@ nb::object mask_product(Given given_bits, Given given_d, Given given_x, int n_th
   const double *rows = d.data(), *cols = x.data();
   std::vector<double> y;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     wide_product(mask, rows, cols, n_threads, y);
   }
   return to_numpy(std::move(y));

@@ -16,12 +16,30 @@
 #endif
 
 #include "checks.hpp"
+#include "interrupt.hpp"
 #include "read/table_part.hpp"
 
 namespace a1gm {
 namespace nb = nanobind;
 
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
+
+// Runs without the interpreter's lock, and stops when a signal says so.
+class Unlocked {
+ public:
+  Unlocked() : call_(ask), before_(working) { working = {&call_, true}; }
+  ~Unlocked() { working = before_; }
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  static void ask() {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  nb::gil_scoped_release release_;
+  Call call_;
+  const Working before_;  // of a call in whose signal handler this one is made
+};
 
 template <typename T>
 constexpr const char* kTypeName = nullptr;

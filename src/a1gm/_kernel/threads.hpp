@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace a1gm {
 
 constexpr int64_t kCellsPerThread = 1 << 19;  // fewer do not pay for a thread
@@ -34,9 +36,13 @@ void run_on_threads(int n, F&& work) {
   };
   std::vector<std::thread> threads;
   threads.reserve(static_cast<size_t>(n));
+  const Working own{working.call, false};
   for (int t = 1; t < n; ++t) {
     try {
-      threads.emplace_back(guarded, t);
+      threads.emplace_back([&guarded, own, t] {
+        working = own;
+        guarded(t);
+      });
     } catch (const std::system_error&) {
       guarded(t);  // no thread to be had: do it here
     }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "interrupt.hpp"
 #include "bit_mask.hpp"
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
@@ -54,6 +55,7 @@ class Worker {
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
       if (job_.go_wide.load(std::memory_order_relaxed)) return;
       const int64_t rows = std::min(tile_rows_, end_ - row);
+      poll_.worked(rows * job_.n_cols);
       due_.clear();
       const Scan done = scan(row, rows, nullptr);
       if (done == Scan::complete) {  // as was the last tile, whose pattern is still
@@ -90,6 +92,7 @@ class Worker {
     int64_t pending = 0;
     for (int64_t row = begin_; row < end_; row += tile_rows_) {
       const int64_t rows = std::min(tile_rows_, end_ - row);
+      poll_.worked(rows * job_.n_cols);
       uint64_t* above = positive + row * job_.words;
       expect(stretches_.size() == 1 ? Scan::added : Scan::keys);
       const Scan done = scan(row, rows, above);
@@ -108,6 +111,7 @@ class Worker {
 
  private:
   const Job& job_;
+  Poll poll_;
   int64_t begin_, end_, tile_rows_;
   RunMemory memory_;
   double* wide_run_ = nullptr;  // the wide form's one run

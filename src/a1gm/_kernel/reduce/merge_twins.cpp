@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "interrupt.hpp"
+
 namespace a1gm {
 namespace {
 
@@ -26,8 +28,10 @@ void join_twins(const Lines& lines, std::vector<int32_t>& group) {
   size_t n_slots = 16;
   while (n_slots < 2 * signature.size()) n_slots *= 2;
   std::vector<int32_t> slots(n_slots, -1);  // first lines, by signature
+  Poll poll;
   for (int64_t i = 0; i < lines.n; ++i) {
     if (group[i] < 0) continue;
+    poll.worked(lines.ptr[i + 1] - lines.ptr[i]);
     for (int64_t k = lines.ptr[i]; k < lines.ptr[i + 1]; ++k)
       signature[i] += name[lines.index[k]];
     size_t slot = static_cast<size_t>(signature[i]) & (n_slots - 1);

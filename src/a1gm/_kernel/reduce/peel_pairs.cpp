@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "interrupt.hpp"
 #include "reduce/peel.hpp"
 #include "reduce/twin_index.hpp"
 
@@ -27,6 +28,7 @@ class Peeler {
     for (size_t i = 0; i < rows_.size(); ++i) rows_[i].name = name_of(i);
     for (size_t j = 0; j < cols_.size(); ++j) cols_[j].name = name_of(j);
     for (int64_t i = 0; i < p_.n_rows; ++i) {
+      poll_.worked(kVisit);
       Line& row = rows_[i];
       row.degree = static_cast<int32_t>(end_[i] - p_.ptr[i]);
       for (int64_t k = p_.ptr[i]; k < end_[i]; ++k) {
@@ -68,6 +70,8 @@ class Peeler {
   std::vector<int32_t> col_rows_;
   std::vector<std::pair<bool, int32_t>> queue_;
   std::vector<LogEntry> log_;
+  static constexpr int64_t kVisit = 64;  // what a visit costs, in cells
+  Poll poll_;
 
   void push_row(int32_t i) {
     if (rows_[i].degree) queue_.emplace_back(true, i);
@@ -78,6 +82,7 @@ class Peeler {
 
   void visit_row(int32_t i, TwinIndex& twins) {
     const int32_t degree = rows_[i].degree;
+    poll_.worked(kVisit + degree);
     if (degree == 0) return;
     if (degree == 1) return drop_leaf_row(i);
     const int32_t twin = twins.find_or_enter(i);
@@ -88,6 +93,7 @@ class Peeler {
 
   void visit_col(int32_t j, TwinIndex& twins) {
     const int32_t degree = cols_[j].degree;
+    poll_.worked(kVisit + degree);
     if (degree == 0) return;
     if (degree == 1) return drop_leaf_col(j);
     const int32_t twin = twins.find_or_enter(j);

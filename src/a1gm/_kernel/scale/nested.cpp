@@ -123,8 +123,10 @@ std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_r
   const bool whole = parts.size() == 1 && scale == 1.0 && lies_as_doubles(parts[0]);
   auto work = [&](int t) {
     std::vector<double> row(static_cast<size_t>(m));
+    Poll poll;
     for (int64_t i = n_rows * t / threads; i < n_rows * (t + 1) / threads; ++i) {
       if (nesting.depth[i] < 2) continue;  // step 0 has nothing before it
+      poll.worked(m);
       if (whole) {
         const Part& part = parts[0];
         sums[t].add(reinterpret_cast<const double*>(part.data + i * part.row_stride),

@@ -121,7 +121,9 @@ bool solve_wide(const BitMask& mask, const double* R, const double* C, double to
   double* const w = out.line_factor.data();
   Sweeps sweeps;
   Patience rule{tol, max_sweeps, max_sweeps};
+  Poll poll;
   for (int64_t k = 1;; ++k) {
+    poll.worked(mask.n * mask.m);
     wide.sweep(
         h.data(), [R, w](int64_t i, double reach) { return w[i] = R[i] / reach; },
         columns);

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "interrupt.hpp"
+
 namespace a1gm {
 
 constexpr double kAhead = 0.03;  // of tol may be left to further sweeps
@@ -31,7 +33,9 @@ bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
 Sweeps scale(const Lines& rows, const Lines& cols, const double* R, const double* C,
              double* w, double* h, Patience rule) {
   Sweeps out;
+  Poll poll;
   for (int64_t k = 0;; ++k) {
+    poll.worked(static_cast<int64_t>(rows.index.size() + cols.index.size()) + rows.n);
     double total = 0.0;
     for (int64_t j = 0; j < cols.n; ++j) total += h[j];
     double gap = 0.0;

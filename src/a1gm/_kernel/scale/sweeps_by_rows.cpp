@@ -96,7 +96,9 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
   Sweeps out;
   rule.polish = false;
   Momentum momentum(m);
+  Poll poll;
   for (int64_t k = 1;; ++k) {
+    poll.worked(n_cells + rows.n);
     auto work = [&](int t) {
       for (size_t j = 0; j < m; ++j) columns[t][j] = {h[j], 0.0};
       sweep_rows(rows, cut[t], cut[t + 1], R, w, columns[t].data());
