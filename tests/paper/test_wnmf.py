@@ -25,7 +25,9 @@ def test_no_sweep_makes_the_error_larger(rank) -> None:
         )
         for sweeps in range(1, 15)
     ]
-    assert all(later <= earlier for earlier, later in itertools.pairwise(errors))
+    # At rank 1 the last sweeps change nothing but the rounding of the matrix products.
+    most = 1.0 + 1e-14
+    assert all(later <= earlier * most for earlier, later in itertools.pairwise(errors))
 
 
 def test_it_stops_as_in_the_authors_experiments() -> None:
