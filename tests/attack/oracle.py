@@ -58,12 +58,17 @@ def truth_of(
     divergence, digits, total = Long(0.0), 19, data.sum()
     for rows, cols in components(fate == FINITE):
         at = np.ix_(rows, cols)
-        a, b, part, used = _solve(data[at], mask[at], start, cols, exact, signed)
+        r, c = data[at].sum(axis=1), data[at].sum(axis=0)
+        if signed:  # lines of sum 0 count in the margins that they cross
+            r, c = data[rows].sum(axis=1), data[:, cols].sum(axis=0)
+        near = None if start is None else np.asarray(start, float)[cols]
+        found = _solve(data[at], mask[at], r, c, near, exact, signed)
+        a, b, cells[at], part, used = found
         digits = max(digits, used)
-        cells[at] = a[:, None] * b
         divergence = divergence + part
-        share = data[at].sum() / total / b.sum()
-        w[rows], h[cols] = a / share, b * share
+        with np.errstate(all="ignore"):  # factors may leave even long double
+            share = c.sum() / total / b.sum()
+            w[rows], h[cols] = a / share, b * share
     if not data.any():
         h[seen.any(axis=0)] = Long(1.0) / max(1, seen.any(axis=0).sum())
     return Truth(fate, cells, w, h, divergence, total, digits)
@@ -92,26 +97,26 @@ def components(finite: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
-def _solve(data, mask, start, cols, exact, signed):
-    """Factors of one component, its divergence, and the digits used."""
+def _solve(data, mask, r, c, start, exact, signed):
+    """Factors of one component, its cells, its divergence, and the digits used."""
     if data.shape[1] > 2 * data.shape[0]:  # Newton on the smaller side
-        a, b, part, used = _solve(data.T, mask.T, None, cols, exact, signed)
-        return b, a, part, used
-    r, c = data.sum(axis=1), data.sum(axis=0)
+        b, a, cells, *more = _solve(data.T, mask.T, c, r, None, exact, signed)
+        return a, b, cells.T, *more
     if (r <= 0.0).any() or (c <= 0.0).any():
         raise NoTruth("a row or a column sums to nothing")
-    h = None if start is None else np.asarray(start, float)[cols].astype(Long)
-    if h is None or not (np.isfinite(h) & (h > 0.0)).all():
+    h = np.ones_like(c) if start is None else start.astype(Long)
+    if start is None or not (np.isfinite(h) & (h > 0.0)).all():
         h = np.ones_like(c)
         for _ in range(30):
             h = c / (mask.T @ (r / (mask @ h)))
     found = None if exact else _newton_long(mask, r, c, h)
     if found is None:
-        return _newton_balls(data, mask, h, signed)
+        return _newton_balls(data, mask, h, (r, c) if signed else None)
     w, h = found
-    fitted = mask * w[:, None] * h
+    cells = w[:, None] * h
     inside = mask > 0.0
-    return w, h, Long(0) if signed else _kl(data[inside], fitted[inside]).sum(), 19
+    part = Long(0) if signed else _kl(data[inside], (mask * cells)[inside]).sum()
+    return w, h, cells, part, 19
 
 
 def _kl(x, f):
@@ -163,7 +168,7 @@ def _grounded(A, rhs, ground):
 
 
 # --------------------------------------------------------------------- ball arithmetic
-def _newton_balls(data, mask, h, signed):
+def _newton_balls(data, mask, h, margins):
     import flint
 
     positive = np.abs(data[data != 0.0])
@@ -174,7 +179,7 @@ def _newton_balls(data, mask, h, signed):
         for _ in range(4):
             flint.ctx.prec = bits
             try:
-                return _try_balls(data, mask, h, signed, flint)
+                return _try_balls(data, mask, h, margins, flint)
             except ZeroDivisionError:  # a matrix that may be singular: not known enough
                 bits, h = 2 * bits, np.ones_like(h)
     finally:
@@ -182,12 +187,14 @@ def _newton_balls(data, mask, h, signed):
     raise NoTruth("not enough digits")
 
 
-def _try_balls(data, mask, h, signed, flint):
+def _try_balls(data, mask, h, margins, flint):
     n, m = data.shape
     M = flint.arb_mat([[_ball(x, flint) for x in line] for line in mask])
     D = [[_ball(x, flint) for x in line] for line in data]
     r = [sum(line, flint.arb(0)) for line in D]
     c = [sum((line[j] for line in D), flint.arb(0)) for j in range(m)]
+    if margins is not None:  # of a signed table: other lines count, too
+        r, c = ([_ball(x, flint) for x in sums] for sums in margins)
     at = max(range(m), key=lambda j: float(np.log(_long(c[j]))))
     free = [j for j in range(m) if j != at]
     H = [_ball(x, flint) for x in h]
@@ -230,16 +237,14 @@ def _try_balls(data, mask, h, signed, flint):
         raise NoTruth("Newton does not end")
     w, g = flows(H)
     part = flint.arb(0)
-    for i, line in enumerate(D):
-        for j, x in enumerate(line):
-            f = w[i] * H[j] * M[i, j]
-            if mask[i, j] > 0.0 and not signed:
-                part += f - x + (x * (x / f).log() if data[i, j] > 0.0 else 0)
+    cells = [[w[i] * H[j] for j in range(m)] for i in range(n)]
+    for i, j in np.argwhere(mask > 0.0).tolist() if margins is None else []:
+        f, x = cells[i][j] * M[i, j], D[i][j]
+        part += f - x + (x * (x / f).log() if data[i, j] > 0.0 else 0)
     digits = int(flint.ctx.prec * math.log10(2.0))
     as_long = np.vectorize(_long, otypes=[Long])
-    # Products of balls that leave even long double come back as 0 or inf.
-    w, H = as_long(np.array(w, object)), as_long(np.array(H, object))
-    return w, H, _long(part), digits
+    found = [as_long(np.array(x, object)) for x in (w, H, cells)]
+    return *found, _long(part), digits
 
 
 def _ball_step(M, w, H, r, g, free, flint):
@@ -280,4 +285,5 @@ def _long(x: Any) -> Any:
     whole, exponent = x.mid().man_exp()
     whole, exponent = int(whole), int(exponent)
     extra = max(0, abs(whole).bit_length() - 64)
-    return np.ldexp(Long(whole >> extra), max(-40000, min(40000, exponent + extra)))
+    with np.errstate(over="ignore", under="ignore"):  # beyond 1e±4900: 0 or inf
+        return np.ldexp(Long(whole >> extra), max(-40000, min(40000, exponent + extra)))
