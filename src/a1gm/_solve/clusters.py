@@ -20,12 +20,20 @@ from a1gm._solve.factors import CoreSolution
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["mend_by_clusters"]
+__all__ = ["cells_in_core", "mend_by_clusters"]
 
 STRONG = 1e-3  # of the largest cell of its row or column: a cell that joins them
 MOST_CLUSTERS = 500
 PRECISE = 1e-14
 ROUNDS, STEPS = 12, 80
+
+
+def cells_in_core(reduced: Reduced, cells: PairStatistics) -> tuple[Ints, Floats]:
+    """Place in the core, row by row, and sum of the cells that peeling has left."""
+    row_place, col_place = reduced.core_places
+    i, j = row_place[cells.lines].astype(np.int64), col_place[cells.cols]
+    kept = (i >= 0) & (j >= 0)
+    return i[kept] * reduced.core_shape[1] + j[kept], cells.sums[kept]
 
 
 @dataclass(frozen=True)
@@ -39,15 +47,13 @@ class _Cells:
 
     @classmethod
     def of_core(cls, reduced: Reduced, cells: PairStatistics) -> _Cells:
-        row_place, col_place = reduced.core_places
         m = reduced.core_shape[1]
-        i, j = row_place[cells.lines].astype(np.int64), col_place[cells.cols]
-        kept = (i >= 0) & (j >= 0)
-        key, place = np.unique(i[kept] * m + j[kept], return_inverse=True)
+        places, found = cells_in_core(reduced, cells)
+        key, place = np.unique(places, return_inverse=True)
         weights = np.ones(len(key))
         if cells.weights is not None:  # those of the core's own rows and columns
             weights = _weights_of(reduced, key)
-        sums = np.bincount(place.ravel(), cells.sums[kept], minlength=len(key))
+        sums = np.bincount(place.ravel(), found, minlength=len(key))
         rows, cols = np.divmod(key, m)
         return cls(rows, cols, sums.astype(np.float64), weights)
 

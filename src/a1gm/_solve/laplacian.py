@@ -14,7 +14,7 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._solve.mask import Mask, Sweep
 
-__all__ = ["Laplacian", "Solve", "conjugate_gradients", "free_columns"]
+__all__ = ["Laplacian", "Solve", "conjugate_gradients", "free_columns", "solver_at"]
 
 #: Gives the potentials of currents; those of the ground are 0.
 Solve: TypeAlias = Callable[[Floats], Floats]
@@ -108,6 +108,12 @@ class Laplacian:
         return conjugate_gradients(
             times, rhs, diagonal, self.free, is_enough, MOST_PRODUCTS
         )[0]
+
+
+def solver_at(mask: Mask, state: Sweep) -> Solve:
+    """What solves with the Hessian of a mask at the factors of a sweep."""
+    free = free_columns(mask.block, mask.col_sums)
+    return Laplacian(mask, state, free).solver(np.zeros_like(state.h))
 
 
 def conjugate_gradients(

@@ -15,7 +15,7 @@ from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
 from a1gm._solve.cell_error import SETTLED, Network
 from a1gm._solve.factors import CoreSolution, relative_gap
-from a1gm._solve.laplacian import Laplacian, Solve, free_columns
+from a1gm._solve.laplacian import Solve, solver_at
 from a1gm._solve.mask import DENSE_SIDE, CoreMask, DiskMask
 from a1gm._solve.newton import newton
 from a1gm._solve.settle import CellsOf, Near, no_cells, settle_core
@@ -142,8 +142,7 @@ def _settle_on_disk(
         if step <= SETTLED:
             return replace(core, step=step)
     if solve is None and mask.has_laplacian:
-        free = free_columns(mask.block, mask.col_sums)
-        solve = Laplacian(mask, state, free).solver(np.zeros_like(state.h))
+        solve = solver_at(mask, state)
     best, n_iter = core, core.n_iter
     while True:
         bound = Network.of_mask(mask, state).bound(solve)

@@ -16,9 +16,9 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._observe.statistics import PairStatistics
 from a1gm._solve.cell_error import SETTLED, Bound, Network
-from a1gm._solve.clusters import mend_by_clusters
+from a1gm._solve.clusters import cells_in_core, mend_by_clusters
 from a1gm._solve.factors import CoreSolution
-from a1gm._solve.laplacian import Laplacian, Solve, free_columns
+from a1gm._solve.laplacian import Solve, solver_at
 from a1gm._solve.mask import CoreMask
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
@@ -102,12 +102,9 @@ def _settle_by_edges(
 
 def _dense_cells(reduced: Reduced, cells: PairStatistics) -> Floats:
     """Sums of the cells of a core, twins added up."""
-    row_place, col_place = reduced.core_places
     n, m = reduced.core_shape
-    i, j = row_place[cells.lines], col_place[cells.cols]
-    kept = (i >= 0) & (j >= 0)
-    place = i[kept].astype(np.int64) * m + j[kept]
-    sums = np.bincount(place, cells.sums[kept], minlength=n * m)
+    place, found = cells_in_core(reduced, cells)
+    sums = np.bincount(place, found, minlength=n * m)
     return sums.astype(np.float64).reshape(n, m)
 
 
@@ -141,10 +138,7 @@ def _bound(
             return bound, False
     mask = CoreMask(reduced) if near is None else near.mask
     state = mask.sweep(core.w if mask.swapped else core.h)
-    solve = None if near is None else near.solve
-    if solve is None:
-        free = free_columns(mask.block, mask.col_sums)
-        solve = Laplacian(mask, state, free).solver(np.zeros_like(state.h))
+    solve = solver_at(mask, state) if near is None else near.solve
     return Network.of_mask(mask, state).bound(solve), mask.swapped
 
 
