@@ -67,13 +67,20 @@ def expand_factors(
         line_block=line_block,
         col_block=col_block,
         n_blocks=n_blocks,
-        solver=core.solver,
-        n_iter=core.n_iter,
-        gap=core.gap,
         all_inside=all_inside,
-        step=core.step + rounding_of(len(w), len(h)),
-        cut=core.cut,
+        **_how_solved(core, len(w), len(h)),
     )
+
+
+def _how_solved(core: CoreSolution, n_lines: int, n_cols: int) -> dict[str, Any]:
+    """What factors say of the solution of their core, expanded to so many lines."""
+    return {
+        "solver": core.solver,
+        "n_iter": core.n_iter,
+        "gap": core.gap,
+        "step": core.step + rounding_of(n_lines, n_cols),
+        "cut": core.cut,
+    }
 
 
 def _in_range(*factors: Floats) -> bool:
@@ -127,15 +134,11 @@ def expand_wide(
         line_block=line_block,
         col_block=col_block,
         n_blocks=n_blocks,
-        solver=core.solver,
-        n_iter=core.n_iter,
-        gap=core.gap,
-        step=core.step + rounding_of(len(lines), len(cols)),
-        cut=core.cut,
         all_inside=n_blocks == 1 and bool(lines.all() and cols.all()),
         line_exponent=lines_[1],
         scale_exponent=scales[1],
         col_exponent=columns[1],
+        **_how_solved(core, len(lines), len(cols)),
     )
 
 
@@ -201,10 +204,6 @@ def expand_disk_factors(
         line_block=nowhere,
         col_block=col_block,
         n_blocks=len(labels),
-        solver=core.solver,
-        n_iter=core.n_iter,
-        gap=core.gap,
         all_inside=graph.is_single,
-        step=core.step + rounding_of(0, len(h)),
-        cut=core.cut,
+        **_how_solved(core, 0, len(h)),
     )
