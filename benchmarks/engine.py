@@ -2,7 +2,6 @@
 
     python benchmarks/engine.py            # or: make bench
     python benchmarks/engine.py --quick    # a tenth of the rows, for a first look
-    python benchmarks/engine.py --readme   # only put the last results into README.md
 
 Prints a Markdown table, writes benchmarks/results/engine.csv, and exits with 1 when a
 row misses. Calls that are compared run in turns and the fastest run of each counts,
@@ -27,7 +26,6 @@ from measuring import (
     fastest,
     machine,
     markdown,
-    read_csv,
     write_csv,
 )
 
@@ -37,12 +35,6 @@ from a1gm._kernel import kernel
 from a1gm.exceptions import UndeterminedWarning
 
 RESULTS = Path(__file__).parent / "results" / "engine.csv"
-README = Path(__file__).parent.parent / "README.md"
-MARKS = (
-    "<!-- engine: written by benchmarks/engine.py --readme -->",
-    "<!-- /engine -->",
-)
-COLUMNS = ("work", "a1gm", "against", "takes", "reached", "asked")
 CERTIFICATE = 1e-10
 BUDGET = 1.0  # seconds for each call that is compared
 
@@ -345,27 +337,10 @@ def the_import(report: Report) -> None:
     )
 
 
-def write_readme() -> None:
-    """Put the timed rows of the last run between the marks of the README."""
-    rows = [row for row in read_csv(RESULTS) if row["against"] != "certificate"]
-    shown = [{name: row[name] for name in COLUMNS} for row in rows]
-    text = README.read_text(encoding="utf-8")
-    head, rest = text.split(MARKS[0])
-    _, tail = rest.split(MARKS[1])
-    table = f"{MARKS[0]}\n\n{markdown(shown)}\n\n{MARKS[1]}"
-    README.write_text(head + table + tail, encoding="utf-8")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    parser.add_argument(
-        "--readme", action="store_true", help="write the README's table"
-    )
     options = parser.parse_args()
-    if options.readme:
-        write_readme()
-        return 0
     small = 10 if options.quick else 1
     warnings.simplefilter("ignore", UndeterminedWarning)
     print(machine())

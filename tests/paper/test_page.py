@@ -1,4 +1,4 @@
-"""docs/paper.md says what the code does and what was measured."""
+"""docs/paper.md says what the code does; all pages say what was measured."""
 
 import contextlib
 import csv
@@ -20,10 +20,11 @@ def test_its_example_prints_what_it_shows() -> None:
     assert printed.getvalue().split() == shown
 
 
-def test_its_tables_are_those_of_the_results(monkeypatch) -> None:
+@pytest.mark.parametrize("name", ["README.md", "docs/paper.md", "docs/performance.md"])
+def test_tables_are_those_of_the_results(monkeypatch, name) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     page = pytest.importorskip("page")
-    assert page.with_tables(PAGE) == PAGE
+    assert page.with_tables(name) == (ROOT / name).read_text(encoding="utf-8")
 
 
 def results(name: str) -> list[dict[str, str]]:

@@ -38,8 +38,8 @@ def fit_command(
     r"""Fit a table and write its factors.
 
     The folder gets row_factor and col_factor with the names of the rows and columns,
-    fit.json (divergence, certificate, solver, blocks), and model.a1gm, with which a1gm
-    impute --model fills other files. The column factors sum to 1, so a row factor is
+    fit.json (divergence, certificate, cell_error, blocks), and model.a1gm, with which
+    a1gm impute --model fills other files. The column factors sum to 1, so a row factor is
     the estimated total of its row; when the table falls into several blocks, factors
     can be compared within a block only.
 
@@ -91,18 +91,19 @@ def summary_of(files: TableFiles, fit: RankOneFit) -> dict[str, Any]:
 
 def quality_of(fit: RankOneFit | NMMFFit) -> dict[str, Any]:
     """How good a fit is, for the summary of any command."""
-    keys = "divergence", "certificate", "converged", "solver", "n_iter", "n_blocks"
-    return {key: getattr(fit, key) for key in keys}
+    keys = ("divergence", "certificate", "cell_error", "converged", "solver", "n_iter")
+    return {key: getattr(fit, key) for key in (*keys, "n_blocks")}
 
 
 def certificate_in_words(fit: RankOneFit) -> str:
-    """Explain the certificate in a sentence."""
+    """Explain what is proved of a fit."""
     how = (
         "in closed form"
         if fit.solver == "closed form"
         else f"by {fit.solver} in {counted(int(fit.n_iter), 'step')}"
     )
     return (
-        f"Solved {how}; certificate {fit.certificate:.1e}: the row and column sums of "
-        "the fit differ from those of the data by at most this share."
+        f"Solved {how}. Certificate {fit.certificate:.1e}: the row and column sums of "
+        "the fit differ from those of the data by at most this share. Cell error "
+        f"{fit.cell_error:.1e}: no finite cell differs from the best fit's by more."
     )

@@ -127,7 +127,7 @@ def _cards(findings: Findings) -> str:
         ("filled", f"{findings.n_filled:,}", "cells got a value"),
         ("unknown", f"{findings.n_unknown:,}", "cells cannot be known"),
         ("solver", findings.fit.solver, _steps(findings)),
-        ("certificate", f"{findings.fit.certificate:.0e}", "0 is perfect"),
+        ("proved", f"{findings.fit.cell_error:.0e}", "at most, off the best fit"),
     ]
     return "".join(
         f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
@@ -215,5 +215,6 @@ def _certificate(findings: Findings) -> str:
         "At the best fit, every row and every column of the fitted table sums to what "
         "was observed there. Here the largest relative difference is "
         f"{fit.certificate:.1e}, so no other pair of factors explains the table "
-        f"noticeably better. The divergence is {fit.divergence:.6g}."
+        "noticeably better. No finite cell of the fit is off the best fit's by more "
+        f"than a share of {fit.cell_error:.1e}. The divergence is {fit.divergence:.6g}."
     )
