@@ -78,18 +78,29 @@ def test_what_cannot_be_reached_is_announced():
     assert largest_error(fit.reconstruct(), X) <= fit.cell_error
 
 
-def test_streams_without_cells_tell_their_users(tmp_path, monkeypatch):
+@pytest.mark.parametrize("again", [0, 1 << 24])
+@pytest.mark.parametrize("size", [1e-8, 1e-12])
+def test_files_are_read_again_or_their_users_told(size, again, tmp_path, monkeypatch):
     from a1gm._observe import gather
+    from a1gm._solve import dispatch
 
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
     monkeypatch.setattr(gather, "TABLE_BYTES", 1)
-    X = hollow_blocks(1e-10)
-    names = list("abcdef")
-    pq.write_table(pa.table(dict(zip(names, X.T, strict=True))), tmp_path / "t.parquet")
+    monkeypatch.setattr(dispatch, "CELLS_AGAIN", again)
+    X = hollow_blocks(size)
+    names, path = list("abcdef"), tmp_path / "t.parquet"
+    pq.write_table(pa.table(dict(zip(names, X.T, strict=True))), path)
+    if again:
+        fit = a1gm.fit_file(path)
+        error = largest_error(np.outer(fit.row_factor[:], fit.col_factor), X)
+        assert error <= RIGHT
+        assert error <= fit.cell_error <= 1e-8
+        assert fit.converged
+        return
     with pytest.warns(a1gm.exceptions.ConvergenceWarning, match="hang together"):
-        fit = a1gm.fit_file(tmp_path / "t.parquet")
+        fit = a1gm.fit_file(path)
     assert not fit.converged
     assert fit.cell_error > 1e-8
 

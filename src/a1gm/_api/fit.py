@@ -210,7 +210,9 @@ def fit_statistics(
     """Solve a table whose rows are not in memory; ``make_rows`` says where they are."""
     n_negative = int(table.is_signed)
     seen = Observation(np.zeros(0), None, statistics, table.exponent, n_negative)
-    solved = solve_observation(seen, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    solved = solve_observation(
+        seen, table.source, tol=tol, max_iter=max_iter, n_threads=n_threads
+    )
     rows = make_rows(solved)
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice

@@ -8,10 +8,10 @@ Three fast ways do all of this in one call of the kernel where they can.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 from a1gm._solve.expand import expand_disk_factors, expand_factors, expand_wide
 from a1gm._solve.extreme import solve_extreme_core
-from a1gm._solve.factors import Factors
+from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
 from a1gm._solve.scaling import PRECISE, solve_core, solve_disk_mask
 from a1gm._sources.dense import Source
@@ -45,7 +45,15 @@ NO_MARGIN_FIT = (
     "negative cells outweigh the others in some part of the pattern. Mark some "
     "negative cells as missing."
 )
+CELLS_AGAIN = 1 << 24  # so many cells of a table in files may be held at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
+
+
+class Rereadable(Protocol):
+    """A table that can be read again, in blocks of rows."""
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield the place of some rows, and their cells."""
 
 
 @dataclass
@@ -65,7 +73,7 @@ class Solved:
 
 def solve_observation(
     seen: Observation,
-    source: AnySource | None = None,
+    source: AnySource | Rereadable | None = None,
     *,
     tol: float,
     max_iter: int,
@@ -74,8 +82,11 @@ def solve_observation(
     """Solve what a pass has found; the source is read again only if it must be."""
     statistics, exponent = seen.statistics, seen.exponent
     read_cells = None
-    if isinstance(source, Source):
-        read_cells = partial(_cells_of, source, exponent)
+    if isinstance(statistics, DiskStatistics) and source is not None:
+        if statistics.n_lines * statistics.n_cols <= CELLS_AGAIN:
+            read_cells = partial(_cells_of, source, exponent, statistics.n_cols)
+    elif isinstance(source, Source):
+        read_cells = partial(_cells_of, source, exponent, source.n_cols)
         if isinstance(statistics, MaskStatistics) and not seen.n_negative:
             nested = _solve_nested(statistics, source, exponent, n_threads)
             if nested is not None:
@@ -104,7 +115,7 @@ def solve(
     are no others, not for the sake of cells that are not settled.
     """
     if isinstance(statistics, DiskStatistics):
-        return _solve_disk(statistics, tol=tol, max_iter=max_iter)
+        return _solve_disk(statistics, tol, max_iter, read_cells)
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
         return Solved(plain, statistics)
@@ -210,12 +221,31 @@ def _check_col_sums(statistics: Statistics, exponent: int) -> None:
 
 
 # ----------------------------------------------------------------- masks in a file
-def _solve_disk(statistics: DiskStatistics, *, tol: float, max_iter: int) -> Solved:
+def _solve_disk(
+    statistics: DiskStatistics,
+    tol: float,
+    max_iter: int,
+    read_cells: Callable[[], PairStatistics] | None,
+) -> Solved:
     if not statistics.observed_cols.any():
         _check_something_observed(statistics)
     graph = ColumnGraph.of_disk(statistics)
     mask = DiskMask(statistics, graph)
     core = solve_disk_mask(mask, tol=tol, max_iter=max_iter)
+    left = max_iter - core.n_iter
+    if core.step > SETTLED and left > 0 and read_cells is not None:
+        # A thin cut, which margins do not show: the file is read again, cell by cell.
+        found = solve(read_cells(), tol, left, keep_narrow=True).factors
+        if found.step < core.step and found.col_exponent is None:
+            core = CoreSolution(
+                core.w,
+                np.where(mask.block >= 0, found.col_factor, 0.0),
+                found.solver,
+                core.n_iter + found.n_iter,
+                found.gap,
+                found.step,
+                found.cut,
+            )
     factors = expand_disk_factors(core, mask.block, mask.col_sums, graph)
     return Solved(factors, statistics, None, graph)
 
@@ -309,7 +339,7 @@ def _solve_nested(
     )
 
 
-def _cells_of(source: Source, exponent: int) -> PairStatistics:
+def _cells_of(source: Rereadable, exponent: int, n_cols: int) -> PairStatistics:
     """Every row its own line, with the sum of every observed cell."""
     scale = math.ldexp(1.0, -exponent)
     counts: list[Floats] = [np.zeros(1, np.int64)]
@@ -324,5 +354,5 @@ def _cells_of(source: Source, exponent: int) -> PairStatistics:
         np.concatenate(cols),
         np.concatenate(values),
         None,
-        source.n_cols,
+        n_cols,
     )

@@ -39,8 +39,8 @@ def fit_command(
 
     The folder gets row_factor and col_factor with the names of the rows and columns,
     fit.json (divergence, certificate, cell_error, blocks), and model.a1gm, with which
-    a1gm impute --model fills other files. The column factors sum to 1, so a row factor is
-    the estimated total of its row; when the table falls into several blocks, factors
+    a1gm impute --model fills other files. The column factors sum to 1, so a row factor
+    is the estimated total of its row; when the table falls into several blocks, factors
     can be compared within a block only.
 
     \b
