@@ -14,6 +14,7 @@ import pytest
 from support.commands import A1GM, CSV
 from support.commands import run_executable as run
 
+from a1gm._base.bits import pack_bits
 from a1gm._kernel import is_compiled, kernel
 
 # FAULTS 49: interruptions and full disks
@@ -301,3 +302,30 @@ def test_peeling_is_interrupted(stopped_after):
     ptr, sums = np.arange(0, 3 * n + 1, 3), np.ones(3 * n)
     late = stopped_after(0.3, lambda: kernel.reduce_pairs(ptr, cols, sums, None, n))
     assert late < 1.0
+
+
+@needs_compiler
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("work", ["row_factors", "fill_rows", "divergence"])
+def test_placing_is_interrupted(stopped_after, work, n_threads):
+    n, m = 400_000, 20_000  # seconds long
+    h, nans = np.full(m, 1.0 / m), np.full(m, np.nan)
+    part = (np.broadcast_to(np.ones((1, m)), (n, m)), None, None, 0, 0)
+    target = np.lib.stride_tricks.as_strided(np.empty((1, m)), (n, m), (0, 8))
+    given = {
+        "row_factors": (False, n_threads),
+        "fill_rows": (nans, [target], False, n_threads),
+        "divergence": (n_threads,),
+    }
+    run = getattr(kernel, work)
+    assert stopped_after(0.1, lambda: run([part], h, *given[work])) < 1.0
+
+
+@needs_compiler
+def test_settling_is_interrupted(stopped_after):
+    n = 1200  # 10 seconds
+    rng = np.random.default_rng(0)
+    bits = pack_bits(rng.random((n, n)) < 0.5)
+    core = kernel.reduce_mask(bits, np.ones(n), np.ones(n), False, True)
+    w, h = np.ones(n), np.ones(n)
+    assert stopped_after(0.1, lambda: core.settle(w, h, None, 100)) < 1.0

@@ -76,7 +76,7 @@ nb::object row_factors_of(const nb::list& parts, nb::handle h, bool takes_negati
   auto [factors, array] = new_array<double>({static_cast<size_t>(job.n_rows)});
   bool holds = false;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     holds = row_factors(job, factors);
   }
   return holds ? array : nb::none();
@@ -95,7 +95,7 @@ nb::object fill_rows_of(const nb::list& parts, nb::handle h, nb::handle given_ot
   EmptyRows empty;
   bool holds = false;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     holds = fill_rows(job, values, targets.list, empty);
   }
   if (!holds) return nb::none();
@@ -108,7 +108,7 @@ nb::object divergence_of(const nb::list& parts, nb::handle h, int n_threads) {
   double sum = 0.0;
   bool holds = false;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     holds = divergence(job, sum);
   }
   if (!holds) return nb::none();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "interrupt.hpp"
 #include "place/tile.hpp"
 #include "sums.hpp"
 #include "threads.hpp"
@@ -49,7 +50,7 @@ struct Layout {
     const auto& parts = job.parts;
     by_columns = wants_columns && job.n_cols > 1 &&
                  std::all_of(parts.begin(), parts.end(), is_column);
-    in_place = parts.size() == 1 && lies_as_doubles(parts[0]);
+    in_place = parts.size() == 1 && lies_as<double>(parts[0]);
     const int64_t row_bytes = 8 * job.n_cols;
     tile_rows = by_columns ? std::clamp(kColumnTile / row_bytes, kMaxRows, kMaxRun)
                            : std::clamp(kRowTile / row_bytes,
@@ -93,6 +94,7 @@ class Placer {
   bool place(int64_t begin, int64_t end, F&& use) {
     for (int64_t row = begin; row < end; row += layout.tile_rows) {
       Tile tile{row, std::min(layout.tile_rows, end - row)};
+      poll_.worked(tile.rows * job.n_cols);
       read(tile);
       if (!find_factors(tile)) return false;
       use(tile);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "interrupt.hpp"
 #include "scale/sweeps.hpp"
 
 namespace a1gm {
@@ -101,6 +102,7 @@ class Elimination {
   bool swapped_;
   int64_t n_, m_, n_blocks_ = 0;
   double rounding_;
+  Poll poll_;
   std::vector<int32_t> order_, label_;
   std::vector<double> P_, X_, Q_, A_, Y_, R_, C_, h_, w_, v_, x_, g_;
 
@@ -132,6 +134,7 @@ class Elimination {
     std::fill(Y_.begin(), Y_.end(), 0.0);
     std::vector<double> fitted(C_.size(), 0.0), f(C_.size()), share(C_.size());
     for (int64_t i = 0; i < n_; ++i) {
+      poll_.worked(m_ * m_);
       double* const q = &Q_[i * m_];
       const double* const p = &P_[i * m_];
       double t = 0.0;
@@ -174,6 +177,7 @@ class Elimination {
   bool eliminate() {
     std::vector<double> outward(C_.size(), 0.0), c(C_), p(C_.size());
     for (int64_t k = m_ - 1; k > 0; --k) {
+      poll_.worked(k * k);
       const double* const a = &A_[k * m_];
       const double s = outward[k] = std::accumulate(a, a + k, 0.0);
       if (s == 0.0) continue;  // the first column of its block
