@@ -13,23 +13,30 @@
 namespace a1gm {
 namespace {
 
-constexpr int64_t kMostCols = 256;  // wider tables are quicker by lists of their holes
-constexpr int64_t kGroup = 8, kChoices = 1 << kGroup, kPerWord = 64 / kGroup;
+// What tables cost, in looks at a column's bit: a cell of a list, the rest of a row's
+// list in cells, and, in rows, the way from columns to choices and back.
+constexpr int64_t kListedCell = 30, kCellsPerRow = 5, kRowsPerTable = 4096;
+constexpr int64_t kGroup = 8, kLast = (1 << kGroup) - 1, kPerWord = 64 / kGroup;
+constexpr int64_t kPlaces = places_of(kGroup);
 
 // Whether every row shares a column with the one that observes most: then all are one
 // block, if every column is observed. False also for rows of one cell, which are better
-// peeled off.
+// peeled off, and where lists are quicker.
 bool meet_the_fullest(const BitMask& mask) {
-  int64_t fullest = 0, most = -1;
+  int64_t fullest = 0, most = -1, n_observed = 0;
   for (int64_t i = 0; i < mask.n; ++i) {
     int64_t count = 0;
     for (int64_t w = 0; w < mask.words; ++w) count += count_bits(mask.bits[i * mask.words + w]);
     if (count == 1) return false;
+    n_observed += count;
     if (count > most) {
       most = count;
       fullest = i;
     }
   }
+  const int64_t n_rare = std::min(n_observed, mask.n * mask.m - n_observed);
+  if (kListedCell * (n_rare + kCellsPerRow * mask.n) < (mask.n + kRowsPerTable) * mask.m)
+    return false;
   for (int64_t i = 0; i < mask.n; ++i) {
     uint64_t common = 0;
     for (int64_t w = 0; w < mask.words; ++w)
@@ -47,7 +54,7 @@ class WideMask {
       : mask_(mask),
         threads_(useful_threads(n_threads, mask.n * mask.m)),
         n_groups_((mask.m + kGroup - 1) / kGroup),
-        sums_(static_cast<size_t>(n_groups_ * kChoices)),
+        sums_(static_cast<size_t>(n_groups_ * kPlaces)),
         collected_(static_cast<size_t>(threads_)) {}
 
   // For each row the sum of x over its cells (0 without x); `factor_of` makes of it what
@@ -79,14 +86,14 @@ class WideMask {
     double a = 0.0, b = 0.0;
     for (int64_t k = 0; k < mask_.words; ++k) {
       uint64_t word = bits[k];
-      const double* from = sums_.data() + k * kPerWord * kChoices;
+      const double* from = sums_.data() + k * kPerWord * kPlaces;
       const int64_t n = std::min(kPerWord, n_groups_ - k * kPerWord);
       int64_t g = 0;
-      for (; g + 1 < n; g += 2, from += 2 * kChoices, word >>= 2 * kGroup) {
-        a += from[word & (kChoices - 1)];
-        b += from[kChoices + (word >> kGroup & (kChoices - 1))];
+      for (; g + 1 < n; g += 2, from += 2 * kPlaces, word >>= 2 * kGroup) {
+        a += from[word & kLast];
+        b += from[kPlaces + (word >> kGroup & kLast)];
       }
-      if (g < n) a += from[word & (kChoices - 1)];
+      if (g < n) a += from[word & kLast];
     }
     return a + b;
   }
@@ -95,10 +102,10 @@ class WideMask {
     const uint64_t* const bits = mask_.bits + i * mask_.words;
     for (int64_t k = 0; k < mask_.words; ++k) {
       uint64_t word = bits[k];
-      double* to = collected + k * kPerWord * kChoices;
+      double* to = collected + k * kPerWord * kPlaces;
       const int64_t n = std::min(kPerWord, n_groups_ - k * kPerWord);
-      for (int64_t g = 0; g < n; ++g, to += kChoices, word >>= kGroup)
-        to[word & (kChoices - 1)] += factor;
+      for (int64_t g = 0; g < n; ++g, to += kPlaces, word >>= kGroup)
+        to[word & kLast] += factor;
     }
   }
 };
@@ -107,8 +114,7 @@ class WideMask {
 
 bool solve_wide(const BitMask& mask, const double* R, const double* C, double tol,
                 int64_t max_sweeps, int n_threads, Plain& out) {
-  if (mask.m > kMostCols || !all_in_range(R, mask.n) || !all_in_range(C, mask.m) ||
-      !meet_the_fullest(mask))
+  if (!all_in_range(R, mask.n) || !all_in_range(C, mask.m) || !meet_the_fullest(mask))
     return false;
   WideMask wide(mask, n_threads);
   const auto m = static_cast<size_t>(mask.m);
