@@ -13,14 +13,14 @@ import numpy as np
 from a1gm._api.fit import fit_observation, fit_statistics
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.float_range import shifted
-from a1gm._base.types import Floats, Negatives, OnUndetermined, SmallInts
+from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._observe.codec import labels_to_json
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import check_row_sums, observe
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums, bytes_needed
-from a1gm._observe.table_bytes import read_table, write_table
+from a1gm._observe.table_bytes import RowPieces, read_table, write_table
 from a1gm._result.fit import RankOneFit, Table
 from a1gm._result.rows import GoneRows, RowStore
 from a1gm._solve.dispatch import Solved
@@ -94,7 +94,7 @@ class PatternTable:
         self._pieces: set[Hashable] = set()
         self._n_negative = 0
         self._sums: PatternSums | None = None
-        self._rows: list[tuple[Floats, SmallInts, int]] = []
+        self._rows: RowPieces = []
         self._col_labels: Any = None
         self._lock = threading.RLock()  # held wherever the statistics are used
 

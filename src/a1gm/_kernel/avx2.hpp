@@ -37,6 +37,20 @@ A1GM_INLINE __m256i head_mask(int64_t n) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
 }
 
+// Four cells, as doubles.
+A1GM_INLINE __m256d load(const double* x) { return _mm256_loadu_pd(x); }
+A1GM_INLINE __m256d load(const float* x) { return _mm256_cvtps_pd(_mm_loadu_ps(x)); }
+
+// The cells of the lanes in `head`, and zeros; nothing else is read.
+A1GM_INLINE __m256d load(const double* x, __m256i head) {
+  return _mm256_maskload_pd(x, head);
+}
+A1GM_INLINE __m256d load(const float* x, __m256i head) {
+  const __m256i even = _mm256_set_epi32(0, 0, 0, 0, 6, 4, 2, 0);
+  const __m256i halves = _mm256_permutevar8x32_epi32(head, even);
+  return _mm256_cvtps_pd(_mm_maskload_ps(x, _mm256_castsi256_si128(halves)));
+}
+
 // Turns four vectors: lane k of vector i becomes lane i of vector k.
 A1GM_INLINE void turn(__m256d* v) {
   const __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);

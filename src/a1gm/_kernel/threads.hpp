@@ -12,7 +12,7 @@
 
 namespace a1gm {
 
-constexpr int64_t kCellsPerThread = 1 << 19;  // fewer do not pay for a thread
+constexpr int64_t kCellsPerThread = 1 << 17;  // fewer do not pay for a thread
 
 // As many of the threads asked for as the work pays for.
 inline int useful_threads(int asked, int64_t n_cells,

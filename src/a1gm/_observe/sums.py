@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from a1gm._base.float_range import shifted
-from a1gm._base.types import Floats, Ints, SmallInts, Words
+from a1gm._base.types import AnyArray, Floats, Ints, Words
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
 
@@ -91,7 +91,7 @@ class PatternSums:
         self._reserve(len(self.keys))
         return np.fromiter((self._index[key] for key in keys), np.int64, len(keys))
 
-    def add_observation(self, seen: Observation) -> SmallInts:
+    def add_observation(self, seen: Observation) -> AnyArray:
         """Add what a pass over a piece found; returns the pattern of each row."""
         table = seen.statistics
         if not isinstance(table, PatternStatistics) or seen.line_of_row is None:
@@ -103,7 +103,10 @@ class PatternSums:
         is_zero = seen.row_sums == 0.0
         zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(places))
         self.add(places, sums, table.counts, zero_counts)
-        return places.astype(np.int32)[seen.line_of_row]
+        # Narrow numbers: fresh memory takes longer than the work on it.
+        few = np.uint8 if len(self) <= 256 else np.int32
+        lines: AnyArray = places.astype(few)[seen.line_of_row]
+        return lines
 
     def statistics(self) -> PatternStatistics:
         """The sums as statistics."""

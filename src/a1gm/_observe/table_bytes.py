@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, SmallInts
+from a1gm._base.types import AnyArray, Floats
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
 from a1gm._observe.codec import (
@@ -30,7 +30,7 @@ _need = partial(need, "a pattern table")
 SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")
 
 #: Sums, patterns and exponent of the rows of each piece.
-RowPieces: TypeAlias = list[tuple[Floats, SmallInts, int]]
+RowPieces: TypeAlias = list[tuple[Floats, AnyArray, int]]
 
 
 def write_table(
@@ -50,7 +50,7 @@ def write_table(
         arrays = {name: getattr(sums, name) for name in SUMS}
     if rows:
         arrays["row_sums"] = np.concatenate([r for r, _, _ in rows])
-        arrays["lines"] = np.concatenate([k for _, k, _ in rows])
+        arrays["lines"] = np.concatenate([k for _, k, _ in rows], dtype=np.int32)
     file = io.BytesIO()
     write_archive(file, KIND, content, arrays, version=__version__)
     return file.getvalue()

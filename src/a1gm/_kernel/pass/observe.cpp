@@ -25,12 +25,13 @@ void merge_fault(Fault& into, const Fault& from) {
   }
 }
 
-void merge_tables(std::vector<Worker>& workers, const Job& job, const IdMemory& new_ids,
-                  Observation& out) {
-  Worker& first = workers[0];
+template <typename T>
+void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
+                  const IdMemory& new_ids, Observation& out) {
+  Worker<T>& first = workers[0];
   std::vector<std::vector<int32_t>> renamed(workers.size());
   for (size_t t = 1; t < workers.size(); ++t) {
-    Worker& other = workers[t];
+    Worker<T>& other = workers[t];
     for (int64_t k = 0; k < other.patterns.size(); ++k) {
       const int32_t id =
           first.patterns.find_or_insert(&other.patterns.keys[k * job.words]);
@@ -52,38 +53,37 @@ void merge_tables(std::vector<Worker>& workers, const Job& job, const IdMemory& 
     first.sums[k].write(&out.sums[static_cast<size_t>(k * job.n_cols)]);
   const int width = id_width(out.n_patterns);
   void* const ids = new_ids(width);
-  run_on_threads(static_cast<int>(workers.size()), [&](int t) {
-    with_id_type(width, [&](auto id) {
-      workers[t].ids.write(renamed[t],
-                           static_cast<decltype(id)*>(ids) + workers[t].begin());
-    });
+  const int threads = useful_threads(static_cast<int>(workers.size()), job.n_rows);
+  run_on_threads(threads, [&](int begin) {
+    for (size_t t = begin; t < workers.size(); t += threads)
+      with_id_type(width, [&](auto id) {
+        workers[t].ids.write(renamed[t],
+                             static_cast<decltype(id)*>(ids) + workers[t].begin());
+      });
   });
 }
 
-}  // namespace
-
-Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
-                    double* row_sums, const IdMemory& new_ids, const Options& options) {
-  Observation out;
-  for (const Part& part : parts) out.n_cols += part.n_cols;
-  out.words = (out.n_cols + 63) / 64;
-
-  static const Isa isa = choose_isa();
+// Whether rows are read where they lie, as cells of type T.
+template <typename T>
+bool is_direct(const std::vector<Part>& parts, int64_t n_cols, const Options& options) {
   const auto n_parts = static_cast<int64_t>(parts.size());
-  const bool direct = options.scale == 1.0 &&
-                      (n_parts == 1 || out.n_cols >= kColsWorthReading * n_parts) &&
-                      std::all_of(parts.begin(), parts.end(), lies_as_doubles);
-  for (int64_t g = 0; g < n_groups; ++g)
-    if (std::none_of(parts.begin(), parts.end(),
-                     [g](const Part& part) { return part.sum_group == g; }))
-      std::fill_n(row_sums + g * n_rows, n_rows, 0.0);
+  return options.scale == 1.0 && (n_parts == 1 || n_cols >= kColsWorthReading * n_parts) &&
+         std::all_of(parts.begin(), parts.end(), lies_as<T>);
+}
+
+template <typename T>
+void observe_as(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
+                double* row_sums, const IdMemory& new_ids, const Options& options,
+                Observation& out) {
+  static const Isa<T> isa = choose_isa<T>();
   std::atomic<bool> go_wide{false};
-  const Job job{parts,    n_rows,  out.n_cols, out.words, n_groups,
-                row_sums, options, isa,        direct,    go_wide};
+  const bool direct = is_direct<T>(parts, out.n_cols, options);
+  const Job<T> job{parts,    n_rows,  out.n_cols, out.words, n_groups,
+                   row_sums, options, isa,        direct,    go_wide};
 
   const int threads = static_cast<int>(std::min<int64_t>(
       useful_threads(options.n_threads, n_rows * out.n_cols), std::max<int64_t>(1, n_rows)));
-  std::vector<Worker> workers;
+  std::vector<Worker<T>> workers;
   workers.reserve(static_cast<size_t>(threads));
   for (int t = 0; t < threads; ++t)
     workers.emplace_back(job, n_rows * t / threads, n_rows * (t + 1) / threads);
@@ -91,7 +91,7 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
   run_on_threads(threads, [&](int t) { workers[t].observe_table(); });
   out.wide = go_wide;
   if (out.wide) {
-    for (Worker& worker : workers) worker.ids.release();
+    for (Worker<T>& worker : workers) worker.ids.release();
     out.bits.resize(static_cast<size_t>(n_rows * out.words));
     out.positive.resize(out.bits.size());
     run_on_threads(threads, [&](int t) {
@@ -104,13 +104,30 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
   } else {
     merge_tables(workers, job, new_ids, out);
   }
-  for (const Worker& worker : workers) {
+  for (const Worker<T>& worker : workers) {
     merge_fault(out.negative, worker.negative);
     merge_fault(out.infinite, worker.infinite);
     out.total += worker.total;
     out.overflow |= worker.overflow;
     out.has_zero |= worker.has_zero;
   }
+}
+
+}  // namespace
+
+Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
+                    double* row_sums, const IdMemory& new_ids, const Options& options) {
+  Observation out;
+  for (const Part& part : parts) out.n_cols += part.n_cols;
+  out.words = (out.n_cols + 63) / 64;
+
+  for (int64_t g = 0; g < n_groups; ++g)
+    if (std::none_of(parts.begin(), parts.end(),
+                     [g](const Part& part) { return part.sum_group == g; }))
+      std::fill_n(row_sums + g * n_rows, n_rows, 0.0);
+  auto* const run = is_direct<float>(parts, out.n_cols, options) ? observe_as<float>
+                                                                 : observe_as<double>;
+  run(parts, n_rows, n_groups, row_sums, new_ids, options, out);
   // No sum of cells of at least 0 is above that of all of them.
   if (!std::isfinite(out.total) || out.negative.count != 0) {
     for (const double s : out.sums) out.overflow |= !std::isfinite(s);

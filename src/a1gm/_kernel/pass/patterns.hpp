@@ -29,7 +29,7 @@ class PatternIndex {
   PatternIndex(int64_t words, int64_t n_rows)
       : words_(words),
         slots_(64, -1),
-        shift_(n_rows < 100'000 ? 58 : 52),
+        shift_(n_rows < 4'000 ? 58 : 52),
         known_(words == 1 ? size_t{1} << (64 - shift_) : 0) {}
 
   // A small cache in front of the table, for keys of one word.

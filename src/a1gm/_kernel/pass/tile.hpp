@@ -57,24 +57,27 @@ struct RowSink {
   int32_t (*number)(void* owner, uint64_t key, RowSink& sink);
 };
 
-// The fastest versions that this processor runs.
+// The fastest versions that this processor runs, for cells of float64 or float32.
+template <typename T>
 struct Isa {
-  // Scans rows of `cols` doubles, at least one, `stride` apart.
-  void (*scan)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+  // Scans rows of `cols` cells, at least one, `stride` apart.
+  void (*scan)(const T* x, int64_t stride, int64_t rows, int64_t cols,
                int64_t words, TileScan& out);
   // Adds row i to acc[i]; accumulators are padded to whole vectors.
-  void (*add)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+  void (*add)(const T* x, int64_t stride, int64_t rows, int64_t cols,
               double* const* acc);
   // Adds all rows to one accumulator.
-  void (*add_run)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+  void (*add_run)(const T* x, int64_t stride, int64_t rows, int64_t cols,
                   double* acc);
   // Scans at most kNarrow columns and adds each row where it belongs, in one go; null
   // where that is not faster. For scans without `positive`.
-  void (*scan_and_add)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+  void (*scan_and_add)(const T* x, int64_t stride, int64_t rows, int64_t cols,
                        TileScan& out, RowSink& sink) = nullptr;
 };
 
-Isa choose_isa();
-Isa plain_isa();
+template <typename T>
+Isa<T> choose_isa();
+template <typename T>
+Isa<T> plain_isa();
 
 }  // namespace a1gm

@@ -40,16 +40,15 @@ void with_vectors(int64_t cols, F&& f) {
 }
 
 // One row of at most 4 * V columns; the last vector is read under `tail`.
-template <int V, bool kPositive, bool kColumns = false>
-A1GM_INLINE __m256d scan_short_row(const double* x, __m256i tail, uint64_t valid,
+template <int V, bool kPositive, bool kColumns = false, typename T>
+A1GM_INLINE __m256d scan_short_row(const T* x, __m256i tail, uint64_t valid,
                                    __m256d& smallest, uint64_t& key,
                                    uint64_t& positive, __m256d* columns = nullptr) {
   const __m256d zero = _mm256_setzero_pd();
   __m256d sum = zero;
   uint64_t bits = 0, above = 0;
   for (int v = 0; v < V; ++v) {
-    const __m256d a = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
-                                : _mm256_maskload_pd(x + 4 * v, tail);
+    const __m256d a = v + 1 < V ? load(x + 4 * v) : load(x + 4 * v, tail);
     const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
     const __m256d value = _mm256_and_pd(a, seen);
     sum = _mm256_add_pd(sum, value);
@@ -63,8 +62,8 @@ A1GM_INLINE __m256d scan_short_row(const double* x, __m256i tail, uint64_t valid
   return sum;
 }
 
-template <int V, bool kColumns>
-A1GM_TARGET void scan_narrow_rows(const double* x, int64_t stride, int64_t rows,
+template <int V, bool kColumns, typename T>
+A1GM_TARGET void scan_narrow_rows(const T* x, int64_t stride, int64_t rows,
                                   int64_t cols, TileScan& out) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   const uint64_t valid = cols == 64 ? ~uint64_t{0} : (uint64_t{1} << cols) - 1;
@@ -73,7 +72,7 @@ A1GM_TARGET void scan_narrow_rows(const double* x, int64_t stride, int64_t rows,
   int64_t i = 0;
   __m256d columns[V];
   for (int v = 0; v < V; ++v) columns[v] = _mm256_setzero_pd();
-  const auto scan_row = [&](const double* row, uint64_t& key) A1GM_LAMBDA {
+  const auto scan_row = [&](const T* row, uint64_t& key) A1GM_LAMBDA {
     return scan_short_row<V, false, kColumns>(row, tail, valid, smallest, key, unused,
                                               columns);
   };
@@ -115,18 +114,17 @@ A1GM_INLINE void add_to_run(const __m256d* values, uint64_t key, int64_t i,
   if (++run.rows % kRun == 0) sink.full.push_back(id);
 }
 
-template <int V>
-A1GM_TARGET void scan_and_add_rows(const double* x, int64_t stride, int64_t rows,
+template <int V, typename T>
+A1GM_TARGET void scan_and_add_rows(const T* x, int64_t stride, int64_t rows,
                                    int64_t cols, TileScan& out, RowSink& sink) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   const uint64_t valid = (uint64_t{1} << cols) - 1;
   __m256d smallest = _mm256_set1_pd(out.smallest);
-  const auto scan_row = [&](const double* row, int64_t i) A1GM_LAMBDA {
+  const auto scan_row = [&](const T* row, int64_t i) A1GM_LAMBDA {
     __m256d values[V], sum = _mm256_setzero_pd();
     uint64_t bits = 0;
     for (int v = 0; v < V; ++v) {
-      const __m256d a = v + 1 < V ? _mm256_loadu_pd(row + 4 * v)
-                                  : _mm256_maskload_pd(row + 4 * v, tail);
+      const __m256d a = v + 1 < V ? load(row + 4 * v) : load(row + 4 * v, tail);
       const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
       values[v] = _mm256_and_pd(a, seen);
       sum = v == 0 ? values[v] : _mm256_add_pd(sum, values[v]);
@@ -147,25 +145,25 @@ A1GM_TARGET void scan_and_add_rows(const double* x, int64_t stride, int64_t rows
   out.smallest = lane_min(smallest);
 }
 
-void scan_and_add_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void scan_and_add_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                        TileScan& out, RowSink& sink) {
   with_vectors(cols, [&](auto v) { scan_and_add_rows<v>(x, stride, rows, cols, out, sink); });
 }
 
 // Rows without holes need no masks. A hole, or an infinite cell, makes the sum of all
 // cells not finite: then false is returned and the scan must be done again.
-template <int V>
-A1GM_TARGET bool scan_complete_rows(const double* x, int64_t stride, int64_t rows,
+template <int V, typename T>
+A1GM_TARGET bool scan_complete_rows(const T* x, int64_t stride, int64_t rows,
                                     int64_t cols, TileScan& out) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   const __m256d zero = _mm256_setzero_pd();
   __m256d columns[V], least[2] = {zero, zero};
   for (int v = 0; v < V; ++v) columns[v] = zero;
-  const auto scan_row = [&](const double* row) A1GM_LAMBDA {
+  const auto scan_row = [&](const T* row) A1GM_LAMBDA {
     __m256d sum = zero;
     for (int v = 0; v < V; ++v) {
-      const __m256d a = v + 1 < V ? _mm256_loadu_pd(row + 4 * v)
-                                  : _mm256_maskload_pd(row + 4 * v, tail);
+      const __m256d a = v + 1 < V ? load(row + 4 * v) : load(row + 4 * v, tail);
       sum = v == 0 ? a : _mm256_add_pd(sum, a);
       columns[v] = _mm256_add_pd(columns[v], a);
       least[v & 1] = _mm256_min_pd(least[v & 1], a);
@@ -191,8 +189,8 @@ A1GM_TARGET bool scan_complete_rows(const double* x, int64_t stride, int64_t row
   return true;
 }
 
-template <int V>
-void scan_short_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <int V, typename T>
+void scan_short_rows(const T* x, int64_t stride, int64_t rows, int64_t cols,
                      TileScan& out) {
   const bool hopeful = out.asked == Scan::complete;
   if (hopeful && scan_complete_rows<V>(x, stride, rows, cols, out)) return;
@@ -203,7 +201,8 @@ void scan_short_rows(const double* x, int64_t stride, int64_t rows, int64_t cols
 }
 
 // The positive cells of a row: all observed ones, unless some are not.
-void mark_positive(const double* x, int64_t cols, int64_t words, bool look,
+template <typename T>
+void mark_positive(const T* x, int64_t cols, int64_t words, bool look,
                    const uint64_t* key, uint64_t* positive) {
   if (!look) {
     std::copy_n(key, words, positive);
@@ -217,8 +216,8 @@ void mark_positive(const double* x, int64_t cols, int64_t words, bool look,
   }
 }
 
-template <bool kPositive, bool kAdd>
-A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
+template <bool kPositive, bool kAdd, typename T>
+A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
                                 int64_t cols, int64_t words, TileScan& out) {
   const __m256d zero = _mm256_setzero_pd();
   __m256d smallest = _mm256_set1_pd(out.smallest);
@@ -230,13 +229,13 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
     __m256d s0 = zero, s1 = zero, s2 = zero, s3 = zero;
     __m256d blank = zero;  // lanes that met an observed cell that is not positive
     for (int64_t w = 0; w < words; ++w) {
-      const double* p = x + w * 64;
+      const T* p = x + w * 64;
       const int64_t n = std::min<int64_t>(64, cols - w * 64);
       uint64_t bits = 0;
       int64_t k = 0;
       for (; k + 16 <= n; k += 16) {
-        const __m256d a = _mm256_loadu_pd(p + k), b = _mm256_loadu_pd(p + k + 4);
-        const __m256d c = _mm256_loadu_pd(p + k + 8), d = _mm256_loadu_pd(p + k + 12);
+        const __m256d a = load(p + k), b = load(p + k + 4);
+        const __m256d c = load(p + k + 8), d = load(p + k + 12);
         const __m256d ma = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
         const __m256d mb = _mm256_cmp_pd(b, b, _CMP_ORD_Q);
         const __m256d mc = _mm256_cmp_pd(c, c, _CMP_ORD_Q);
@@ -267,8 +266,7 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
       }
       for (; k < n; k += 4) {
         const bool whole = k + 4 <= n;
-        const __m256d a =
-            whole ? _mm256_loadu_pd(p + k) : _mm256_maskload_pd(p + k, tail_mask);
+        const __m256d a = whole ? load(p + k) : load(p + k, tail_mask);
         const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
         const __m256d value = _mm256_and_pd(a, seen);
         s0 = _mm256_add_pd(s0, value);
@@ -299,7 +297,8 @@ A1GM_TARGET void scan_long_rows(const double* x, int64_t stride, int64_t rows,
   if (kAdd) out.done = Scan::added;
 }
 
-void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void scan_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                     int64_t words, TileScan& out) {
   if (cols <= kNarrow)
     return with_vectors(cols, [&](auto v) { scan_short_rows<v>(x, stride, rows, cols, out); });
@@ -311,22 +310,22 @@ void scan_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
     scan_long_rows<true, true>(x, stride, rows, cols, words, out);
 }
 
-template <int V>
-A1GM_TARGET void add_short_rows(const double* x, int64_t stride, int64_t rows,
+template <int V, typename T>
+A1GM_TARGET void add_short_rows(const T* x, int64_t stride, int64_t rows,
                                 int64_t cols, double* const* acc) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double* a = acc[i];
     for (int v = 0; v < V; ++v) {
-      const __m256d u = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
-                                  : _mm256_maskload_pd(x + 4 * v, tail);
+      const __m256d u = v + 1 < V ? load(x + 4 * v) : load(x + 4 * v, tail);
       const __m256d seen = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
       _mm256_storeu_pd(a + 4 * v, _mm256_add_pd(_mm256_loadu_pd(a + 4 * v), seen));
     }
   }
 }
 
-A1GM_TARGET void add_long_rows(const double* x, int64_t stride, int64_t rows,
+template <typename T>
+A1GM_TARGET void add_long_rows(const T* x, int64_t stride, int64_t rows,
                                int64_t cols, double* const* acc) {
   const int64_t tail = cols & 3, body = cols - tail;
   const __m256i tail_mask = head_mask(tail);
@@ -334,42 +333,42 @@ A1GM_TARGET void add_long_rows(const double* x, int64_t stride, int64_t rows,
     double* a = acc[i];
     int64_t j = 0;
     for (; j + 8 <= body; j += 8) {
-      const __m256d u = _mm256_loadu_pd(x + j), v = _mm256_loadu_pd(x + j + 4);
+      const __m256d u = load(x + j), v = load(x + j + 4);
       const __m256d su = _mm256_and_pd(u, _mm256_cmp_pd(u, u, _CMP_ORD_Q));
       const __m256d sv = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
       _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), su));
       _mm256_storeu_pd(a + j + 4, _mm256_add_pd(_mm256_loadu_pd(a + j + 4), sv));
     }
     for (; j < body; j += 4) {
-      const __m256d v = _mm256_loadu_pd(x + j);
+      const __m256d v = load(x + j);
       const __m256d seen = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
       _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), seen));
     }
     if (tail) {  // accumulators are padded to whole vectors
-      const __m256d v = _mm256_maskload_pd(x + j, tail_mask);
+      const __m256d v = load(x + j, tail_mask);
       const __m256d seen = _mm256_and_pd(v, _mm256_cmp_pd(v, v, _CMP_ORD_Q));
       _mm256_storeu_pd(a + j, _mm256_add_pd(_mm256_loadu_pd(a + j), seen));
     }
   }
 }
 
-void add_tile_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void add_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                    double* const* acc) {
   if (cols > kNarrow) return add_long_rows(x, stride, rows, cols, acc);
   with_vectors(cols, [&](auto v) { add_short_rows<v>(x, stride, rows, cols, acc); });
 }
 
 // At most 4 * V columns; the last vector is read under `tail`.
-template <int V>
-A1GM_TARGET void add_run_columns(const double* x, int64_t stride, int64_t rows,
+template <int V, typename T>
+A1GM_TARGET void add_run_columns(const T* x, int64_t stride, int64_t rows,
                                  int64_t cols, double* acc) {
   const __m256i tail = head_mask(cols - 4 * (V - 1));
   __m256d sum[V];
   for (int v = 0; v < V; ++v) sum[v] = _mm256_setzero_pd();
   for (int64_t i = 0; i < rows; ++i, x += stride)
     for (int v = 0; v < V; ++v) {
-      const __m256d a = v + 1 < V ? _mm256_loadu_pd(x + 4 * v)
-                                  : _mm256_maskload_pd(x + 4 * v, tail);
+      const __m256d a = v + 1 < V ? load(x + 4 * v) : load(x + 4 * v, tail);
       const __m256d seen = _mm256_and_pd(a, _mm256_cmp_pd(a, a, _CMP_ORD_Q));
       sum[v] = _mm256_add_pd(sum[v], seen);
     }
@@ -377,7 +376,8 @@ A1GM_TARGET void add_run_columns(const double* x, int64_t stride, int64_t rows,
     _mm256_storeu_pd(acc + 4 * v, _mm256_add_pd(_mm256_loadu_pd(acc + 4 * v), sum[v]));
 }
 
-void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void add_run_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                   double* acc) {
   for (; cols > 32; cols -= 32, x += 32, acc += 32)
     add_run_columns<8>(x, stride, rows, 32, acc);
@@ -387,12 +387,16 @@ void add_run_avx2(const double* x, int64_t stride, int64_t rows, int64_t cols,
 
 }  // namespace
 
-Isa choose_isa() {
+template <typename T>
+Isa<T> choose_isa() {
 #ifdef A1GM_AVX2
   if (has_avx2())
-    return {scan_tile_avx2, add_tile_avx2, add_run_avx2, scan_and_add_avx2};
+    return {scan_tile_avx2<T>, add_tile_avx2<T>, add_run_avx2<T>, scan_and_add_avx2<T>};
 #endif
-  return plain_isa();
+  return plain_isa<T>();
 }
+
+template Isa<double> choose_isa();
+template Isa<float> choose_isa();
 
 }  // namespace a1gm

@@ -7,7 +7,8 @@
 namespace a1gm {
 namespace {
 
-void scan_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void scan_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
                      int64_t words, TileScan& out) {
   double smallest = out.smallest;
   for (int64_t i = 0; i < rows; ++i, x += stride) {
@@ -34,7 +35,8 @@ void scan_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols
   out.smallest = smallest;
 }
 
-void add_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void add_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
                     double* const* acc) {
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double* a = acc[i];
@@ -43,7 +45,8 @@ void add_tile_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
 }
 
 // Rows of one pattern: the sums stay in registers (here, in one line of the cache).
-void add_run_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
+template <typename T>
+void add_run_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
                    double* acc) {
   for (int64_t i = 0; i < rows; ++i, x += stride)
     for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
@@ -51,6 +54,12 @@ void add_run_plain(const double* x, int64_t stride, int64_t rows, int64_t cols,
 
 }  // namespace
 
-Isa plain_isa() { return {scan_tile_plain, add_tile_plain, add_run_plain}; }
+template <typename T>
+Isa<T> plain_isa() {
+  return {scan_tile_plain<T>, add_tile_plain<T>, add_run_plain<T>};
+}
+
+template Isa<double> plain_isa();
+template Isa<float> plain_isa();
 
 }  // namespace a1gm

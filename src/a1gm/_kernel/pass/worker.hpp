@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "interrupt.hpp"
@@ -20,19 +21,22 @@ constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cac
 constexpr int64_t kMaxTileRows = 64;
 constexpr int64_t kRowsWorthARun = 16;  // tiles of fewer, long rows gain nothing
 
+template <typename T>
 struct Job {
   const std::vector<Part>& parts;
   int64_t n_rows, n_cols, words, n_groups;
   double* row_sums;
   const Options& options;
-  const Isa isa;
+  const Isa<T> isa;
   bool direct;  // the rows of every part can be read where they lie
   std::atomic<bool>& go_wide;
 };
 
+// T is the type of the cells that lie where they are read.
+template <typename T>
 class Worker {
  public:
-  Worker(const Job& job, int64_t begin, int64_t end)
+  Worker(const Job<T>& job, int64_t begin, int64_t end)
       : job_(job),
         begin_(begin),
         end_(end),
@@ -110,14 +114,14 @@ class Worker {
   int64_t begin() const { return begin_; }
 
  private:
-  const Job& job_;
+  const Job<T>& job_;
   Poll poll_;
   int64_t begin_, end_, tile_rows_;
   RunMemory memory_;
   double* wide_run_ = nullptr;  // the wide form's one run
   // Columns that lie side by side in memory and count into the same row sums.
   struct Stretch {
-    const double* x;  // first cell of the tile
+    const T* x;  // first cell of the tile
     int64_t stride, cols, first_col;
     int group;
     bool opens_group;  // the first stretch of its group
@@ -150,7 +154,7 @@ class Worker {
     const bool whole = !job_.direct && job_.n_groups == 1;
     for (const Part& part : job_.parts) {
       const int64_t cols = whole ? job_.n_cols : part.n_cols;
-      const int64_t stride = job_.direct ? part.row_stride / 8 : job_.n_cols;
+      const int64_t stride = job_.direct ? part.row_stride / sizeof(T) : job_.n_cols;
       stretches_.push_back(
           {nullptr, stride, cols, col, part.sum_group, !opened[part.sum_group]});
       opened[part.sum_group] = true;
@@ -262,16 +266,17 @@ class Worker {
   }
 
   void place_stretches(int64_t row, int64_t rows) {
-    if (!job_.direct) {
-      load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale,
-                scratch_.data());
-      for (Stretch& s : stretches_) s.x = scratch_.data() + s.first_col;
-      return;
-    }
+    if constexpr (std::is_same_v<T, double>)
+      if (!job_.direct) {
+        load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale,
+                  scratch_.data());
+        for (Stretch& s : stretches_) s.x = scratch_.data() + s.first_col;
+        return;
+      }
     for (size_t p = 0; p < stretches_.size(); ++p) {
       const Part& part = job_.parts[p];
       stretches_[p].x =
-          reinterpret_cast<const double*>(part.data + row * part.row_stride);
+          reinterpret_cast<const T*>(part.data + row * part.row_stride);
     }
   }
 

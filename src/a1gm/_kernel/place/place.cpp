@@ -127,7 +127,7 @@ class Placer {
 
   const double* read_column(const Tile& tile, int64_t j) {
     const Part& part = job.parts[static_cast<size_t>(j)];
-    if (holds_doubles(part) && part.row_stride == 8)
+    if (holds<double>(part) && part.row_stride == 8)
       return reinterpret_cast<const double*>(part.data) + tile.row;
     double* const to = scratch_.data() + j * layout.tile_rows;
     load_column(part, tile.row, tile.rows, to);
@@ -178,6 +178,7 @@ class Placer {
     return is_right;
   }
 
+  Poll poll_;
   const double largest_;  // of h, or 1: no fitted value is above w times this
   Numbers factors_, reach_, scratch_;
   std::vector<const double*> columns_;

@@ -22,15 +22,19 @@ struct Part {
   int sum_group = 0;  // which of the row sums these columns count into
 };
 
-// Whether the cells are doubles with NaN for holes.
-inline bool holds_doubles(const Part& part) {
-  return part.dtype == Dtype::f64 && part.mask == nullptr && part.validity == nullptr &&
-         reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
+// Whether the cells are floats of type T with NaN for holes.
+template <typename T>
+bool holds(const Part& part) {
+  return part.dtype == (sizeof(T) == 8 ? Dtype::f64 : Dtype::f32) &&
+         part.mask == nullptr && part.validity == nullptr &&
+         reinterpret_cast<uintptr_t>(part.data) % sizeof(T) == 0;
 }
 
-// Whether rows can be used where they lie: doubles side by side.
-inline bool lies_as_doubles(const Part& part) {
-  return holds_doubles(part) && part.col_stride == 8 && part.row_stride % 8 == 0;
+// Whether rows can be used where they lie: such cells side by side.
+template <typename T>
+bool lies_as(const Part& part) {
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  return holds<T>(part) && part.col_stride == size && part.row_stride % size == 0;
 }
 
 // Reads rows as float64 with NaN for missing cells, `stride` doubles apart.

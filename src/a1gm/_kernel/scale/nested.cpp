@@ -120,7 +120,7 @@ std::vector<double> sum_before_steps(const std::vector<Part>& parts, int64_t n_r
   const int threads = useful_threads(n_threads, n_rows * m);
   const StepOrder order = order_steps(nesting);
   std::vector<Accumulator> sums(static_cast<size_t>(threads), Accumulator(order));
-  const bool whole = parts.size() == 1 && scale == 1.0 && lies_as_doubles(parts[0]);
+  const bool whole = parts.size() == 1 && scale == 1.0 && lies_as<double>(parts[0]);
   auto work = [&](int t) {
     std::vector<double> row(static_cast<size_t>(m));
     Poll poll;
