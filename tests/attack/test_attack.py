@@ -25,6 +25,27 @@ def test_nothing_is_silently_wrong(kind):
         assert verdict.verdict in (RIGHT, ANNOUNCED), (seed, verdict)
 
 
+#: Tables that were fitted wrong, proved too well, or spoken of by NumPy.
+SEEN = {
+    "span 120": [300711, 301132, 301181, 700338],
+    "span 300": [
+        *(636, 872, 966, 40087, 200566, 200777, 201252, 300537, 300565, 500038),
+        *(700133, 701006, 701326),
+    ],
+    "extreme weights": [251, 951, 1160, 1605, 1612, 20220, 300548, 500233],
+    "odd": [436, 445, 1488, 200002, 300052],
+    "signed": [20051],
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", SEEN)
+def test_what_was_seen_once_is_right_or_announced(kind):
+    for seed in SEEN[kind]:
+        verdict = judge(kind, seed)
+        assert verdict.verdict in (RIGHT, ANNOUNCED), (seed, verdict)
+
+
 @pytest.mark.parametrize("kind", DAMAGED)
 def test_damaged_files_are_refused_or_read_right(kind):
     worker = Worker()

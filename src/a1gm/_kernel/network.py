@@ -21,12 +21,13 @@ LEAST_OVERLAP = 0.02
 LONGEST = 2.0  # no gap between logarithms of factors changes by more in one step
 
 
-def eliminate(A: Floats, currents: Floats) -> Floats:
+def eliminate(A: Floats, currents: Floats, *, sign: float = -1.0) -> Floats:
     """Potentials that currents cause; node 0 is the ground.
 
     A are the conductances between nodes; the diagonal does not count. A node that is
     joined to no earlier one is a ground as well. Currents belong to nodes (a vector) or
-    to pairs of nodes (antisymmetric): then a thin edge keeps its own digits.
+    to pairs of nodes (antisymmetric): then a thin edge keeps its own digits. With
+    ``sign`` 1 they are the sizes of currents, and the potentials bounds of theirs.
     """
     A, y, n = A.copy(), currents.copy(), len(A)
     by_pairs = y.ndim == 2
@@ -35,7 +36,7 @@ def eliminate(A: Floats, currents: Floats) -> Floats:
         p = a / a.sum() if a.any() else a
         A[:k, :k] += np.outer(a, p)
         if by_pairs:
-            y[:k, :k] += np.outer(p, y[k, :k]) - np.outer(y[k, :k], p)
+            y[:k, :k] += np.outer(p, y[k, :k]) + sign * np.outer(y[k, :k], p)
         else:
             y[:k] += p * y[k]
     v = np.zeros(n)
@@ -70,10 +71,12 @@ def overlap_step(
     for b in range(int(col_block.max(initial=-1)) + 1):
         own = col_block == b
         if np.count_nonzero(own) > 1:
-            shared = np.partition(means[own], 1)[:2].sum() - h[own].sum()
-            least = min(least, float(shared / reach[row_block == b].max()))
-    if not least > LEAST_OVERLAP:
-        return math.inf
+            mean = np.where(np.isfinite(means[own]), means[own], -math.inf)
+            shared = np.partition(mean, 1)[:2].sum() - h[own].sum()
+            share = float(shared / reach[row_block == b].max())
+            if not share > LEAST_OVERLAP:  # nor NaN
+                return math.inf
+            least = min(least, share)
     return 2.0 * (gap + rounding_of_sums(longest)) / least
 
 

@@ -26,6 +26,7 @@ from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
 __all__ = ["check_weights", "observe_weighted", "read_cell_weights"]
 
 LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
+NEAR = 2.0**-50  # what rounding leaves of the ratios of two products
 DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 
 
@@ -198,14 +199,20 @@ def _group_proportional_rows(used: Floats) -> tuple[SmallInts, Floats]:
     """Group of each row, rows with proportional weights together, and its scale."""
     largest = used.max(axis=1)
     base = np.where(largest > 0.0, largest, 1.0)
-    shape = _rounded(used / base[:, None], DIGITS)
+    exact = used / base[:, None]
+    shape = _rounded(exact, DIGITS)
     if ((shape < LEAST) & (used > 0.0)).any():  # further apart than float64 reaches
         ratio = wide_product(used, over=base[:, None])
+        exact = ratio.mantissa
         # Exponents have 12 bits.
-        shape = _rounded(ratio.mantissa, DIGITS - 4) + 2.0 * ratio.exponent
+        shape = _rounded(exact, DIGITS - 4) + 2.0 * ratio.exponent
     _, first, group = np.unique(shape, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first))  # groups in order of their first row
-    return order[group.ravel()].astype(np.int32), base
+    alike = first[group.ravel()]
+    # What is more than rounding keeps a row apart.
+    is_near = (np.abs(exact - exact[alike]) <= NEAR * exact).all(axis=1)
+    alike = np.where(is_near, alike, np.arange(len(used)))
+    found: SmallInts = np.unique(alike, return_inverse=True)[1].ravel().astype(np.int32)
+    return found, base
 
 
 def _rounded(x: Floats, digits: int) -> Floats:

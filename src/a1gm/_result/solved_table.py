@@ -166,7 +166,7 @@ class SolvedTable:
         cells can have the right margins and wrong cells between them. Infinite where
         nothing can be said.
         """
-        return cell_error(self._solved.factors.step)
+        return max(cell_error(self._solved.factors.step), self.certificate)
 
     @property
     def converged(self) -> bool:

@@ -33,6 +33,7 @@ __all__ = [
     "Network",
     "cell_error",
     "rounding_of",
+    "way_left",
 ]
 
 CELLS_RIGHT = 1e-8  # what a converged fit may be off by
@@ -47,10 +48,25 @@ def cell_error(step: float) -> float:
     return step / (1.0 - step) if step < 0.5 else math.inf
 
 
+def way_left(step: float, n: int) -> float:
+    """Bound the whole way to the optimum from Newton's first step, in n columns.
+
+    On the way conductances change by a share of twice its length e at most, so that
+    each pair of columns errs by 3/2 e² (e <= 1/4); along a tree, as any potential is a
+    mean over trees, the errors of n - 1 pairs add up: e <= step + 3/2 (n - 1) e².
+    """
+    loss = 3.0 * (n - 1) * step
+    return step / (1.0 - loss) if loss <= 0.5 else math.inf
+
+
 def rounding_of(n_lines: int, n_cols: int) -> float:
-    """What expanding a core of so many lines and columns may move a cell by."""
+    """What expanding a core to so many lines and columns may move a cell by.
+
+    Each of them may be a step of the log. It rounds up to eight times, and weights that
+    differ by eight roundings are proportional.
+    """
     n = n_lines + n_cols
-    return 4.0 * ROUNDING * min(n, 50.0 * math.sqrt(n))
+    return 16.0 * ROUNDING * min(n, 50.0 * math.sqrt(n))
 
 
 @dataclass(frozen=True)

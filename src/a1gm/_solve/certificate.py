@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from a1gm._base.float_range import product, wide_product
+from a1gm._base.bits import unpack_bits
+from a1gm._base.float_range import product, sum_groups, wide_product
+from a1gm._base.types import Floats
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.column_graph import ColumnGraph
@@ -12,6 +14,10 @@ from a1gm._solve.factors import Factors, relative_gap
 from a1gm._solve.mask import DiskMask
 
 __all__ = ["margin_mismatch"]
+
+# Of a mask in a file: a mismatch above it may be that of numbers out of range, which
+# is worth another look at so many cells.
+PRECISE, MOST_CELLS = 1e-10, 16_000_000
 
 
 def margin_mismatch(
@@ -23,16 +29,37 @@ def margin_mismatch(
     ``graph``, only columns are compared: its rows are fitted exactly.
     """
     h = np.nan_to_num(factors.col_factor, nan=0.0)
-    if factors.col_exponent is not None:
-        return _wide_mismatch(factors, statistics)
     if graph is not None and isinstance(statistics, DiskStatistics):
         mask = DiskMask(statistics, graph)
-        return relative_gap(mask.sweep(h).fitted, mask.col_sums)
+        with np.errstate(all="ignore"):
+            gap = relative_gap(mask.sweep(h).fitted, mask.col_sums)
+        if gap <= PRECISE or statistics.n_lines * statistics.n_cols > MOST_CELLS:
+            return gap
+        return _wide_disk_mismatch(mask, h, statistics.col_sums)
+    if factors.col_exponent is not None:
+        return _wide_mismatch(factors, statistics)
     w = np.nan_to_num(factors.line_factor, nan=0.0)
-    rows, cols = statistics.margins(w, h, factors.line_block, factors.col_block)
+    blocks = factors.line_block, factors.col_block
+    try:
+        with np.errstate(all="raise"):
+            rows, cols = statistics.margins(w, h, *blocks)
+    except FloatingPointError:  # a number on the way has left the range
+        return _wide_mismatch(factors, statistics)
     return max(
         relative_gap(rows, statistics.row_sums), relative_gap(cols, statistics.col_sums)
     )
+
+
+def _wide_disk_mismatch(mask: DiskMask, h: Floats, col_sums: Floats) -> float:
+    """Sum the cells of each column in units of its sum, rows fitted exactly."""
+    mask.unit = 1.0
+    shares = np.zeros(len(h))
+    for row_sums, bits in mask.pieces():
+        i, j = np.nonzero(unpack_bits(bits, len(h)))
+        reach = sum_groups(h[j], i, len(bits))
+        fitted = wide_product(row_sums[i], h[j], over=reach[i])
+        shares += weighted_counts(j, product(fitted, over=col_sums[j]), len(h))
+    return float(np.abs(shares - 1.0).max(initial=0.0, where=col_sums > 0.0))
 
 
 def _wide_mismatch(factors: Factors, statistics: Statistics) -> float:

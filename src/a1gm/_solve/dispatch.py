@@ -29,8 +29,13 @@ from a1gm._observe.statistics import (
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
-from a1gm._solve.expand import expand_disk_factors, expand_factors, expand_wide
-from a1gm._solve.extreme import solve_extreme_core
+from a1gm._solve.expand import (
+    expand_disk_factors,
+    expand_factors,
+    expand_wide,
+    in_range,
+)
+from a1gm._solve.extreme import needs_room, solve_extreme_core
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
 from a1gm._solve.scaling import PRECISE, solve_core, solve_disk_mask
@@ -131,7 +136,7 @@ def solve(
     with np.errstate(all="ignore"):  # what leaves the range is solved again below
         core = solve_core(reduced, cells_of, **options)
     factors = None
-    if core.step < math.inf or keep_narrow:
+    if keep_narrow or not needs_room(core):
         factors = expand_factors(reduced, core, *expand)
     if factors is None:
         wide = solve_extreme_core(reduced, core, cells_of, **options)
@@ -231,7 +236,8 @@ def _solve_disk(
         _check_something_observed(statistics)
     graph = ColumnGraph.of_disk(statistics)
     mask = DiskMask(statistics, graph)
-    core = solve_disk_mask(mask, tol=tol, max_iter=max_iter)
+    with np.errstate(all="ignore"):  # what leaves the range is not finite
+        core = solve_disk_mask(mask, tol=tol, max_iter=max_iter)
     left = max_iter - core.n_iter
     if core.step > SETTLED and left > 0 and read_cells is not None:
         # A thin cut, which margins do not show: the file is read again, cell by cell.
@@ -318,10 +324,11 @@ def _solve_nested(
     if found is None:
         return None
     h, reach = found
-    if not h.all():  # out of range: the general way says so
-        return None
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         line_scale, line_factor = 1.0 / reach, mask.sums / reach
+    known = reach > 0.0
+    if not in_range(h[~np.isnan(h)], line_scale[known], line_factor[known]):
+        return None
     line_block = np.where(reach > 0.0, 0, -1).astype(np.int32)
     col_block = np.where(np.isnan(h), -1, 0).astype(np.int32)
     return Factors(

@@ -16,13 +16,13 @@ from a1gm._base.float_range import (
 )
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._observe.statistics import weighted_counts
-from a1gm._solve.cell_error import rounding_of
+from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["expand_disk_factors", "expand_factors", "expand_wide"]
+__all__ = ["expand_disk_factors", "expand_factors", "expand_wide", "in_range"]
 
 OUT_OF_RANGE = (
     "The optimal factors of this table are outside the range of float64 (about 1e-308 "
@@ -41,7 +41,7 @@ def expand_factors(
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         w, h, line_block, col_block, exact = reduced.replay(core.w, core.h)
-        if not (exact and _in_range(core.w, core.h)):
+        if not (exact and in_range(core.w, core.h)):
             return None
         n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
         all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
@@ -54,7 +54,7 @@ def expand_factors(
             _share_out(w, h, line_block, col_block, row_sums, n_blocks)
         scale = w / row_sums
     lines, cols = line_block >= 0, col_block >= 0
-    if not _in_range(w[lines], h[cols], scale[lines]):
+    if not in_range(w[lines], h[cols], scale[lines]):
         return None
     if not all_inside:
         _fill_zero_lines(w, h, line_block, col_block, observed_col, n_blocks)
@@ -74,16 +74,17 @@ def expand_factors(
 
 def _how_solved(core: CoreSolution, n_lines: int, n_cols: int) -> dict[str, Any]:
     """What factors say of the solution of their core, expanded to so many lines."""
+    n = min(len(core.w) or len(core.h), len(core.h))
     return {
         "solver": core.solver,
         "n_iter": core.n_iter,
         "gap": core.gap,
-        "step": core.step + rounding_of(n_lines, n_cols),
+        "step": way_left(core.step, n) + rounding_of(n_lines, n_cols),
         "cut": core.cut,
     }
 
 
-def _in_range(*factors: Floats) -> bool:
+def in_range(*factors: Floats) -> bool:
     """Whether no factor of a line with data is 0, infinite or without its digits."""
     return all(
         np.abs(f).min(initial=1.0) >= LEAST and np.abs(f).max(initial=1.0) < np.inf
@@ -190,7 +191,7 @@ def expand_disk_factors(
         totals = weighted_counts(label, col_sums[on], graph.n)
         share = totals / totals.sum()
         h[on] = product(core.h[on], share[label], over=sums[label])
-        if not _in_range(core.h[on], h[on]):
+        if not in_range(core.h[on], h[on]):
             raise NotRepresentableError(OUT_OF_RANGE)
         col_block[on] = np.searchsorted(labels, label)
     else:  # a table of zeros: the row factors are 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST
+from a1gm._base.float_range import LEAST, product
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._observe.statistics import PairStatistics
 from a1gm._solve.cell_error import SETTLED
@@ -26,12 +26,22 @@ from a1gm.exceptions import NotRepresentableError
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["solve_extreme_core"]
+__all__ = ["needs_room", "solve_extreme_core"]
 
-ROUNDS = 8  # of powers of two taken from the factors that the last ones gave
-NEAR = 64.0  # powers of two from 1 at which factors are safe
+ROUNDS = 20  # of powers of two taken from the factors that the last ones gave
+NEAR = 8.0  # powers of two from 1 at which factors are safe
+FAR = 500.0  # powers of two that rows and columns span where cells may be lost
 SWEEPS, STILL = 200, 0.5  # of the first guess, which need not be near
 LOWEST, HIGHEST = -960, 1015  # powers of two between which margins are solved
+
+
+def needs_room(core: CoreSolution) -> bool:
+    """Whether cells may be wrong because their numbers, or others, are out of range."""
+    if core.step <= SETTLED or not len(core.w):
+        return False
+    with np.errstate(all="ignore"):
+        span = sum(np.log2(f.max() / f.min()) for f in (core.w, core.h))
+    return not (span < FAR and core.step < math.inf)
 
 
 def solve_extreme_core(
@@ -51,7 +61,7 @@ def solve_extreme_core(
     Raises
     ------
     NotRepresentableError
-        A margin of the core is too near to the smallest float64 for its cells.
+        Parts of the core hang together by cells that float64 does not have.
     """
     n, m = reduced.core_shape
     as_found = found, (np.zeros(n, np.int64), np.zeros(m, np.int64))
@@ -64,10 +74,12 @@ def solve_extreme_core(
         cells = cells_of(again=again)
         if cells is None:
             return None
-        return replace(cells, sums=np.ldexp(cells.sums, lift))
+        return replace(cells, sums=product(cells.sums, exponent=lift))
 
     (a, b), n_iter = _guess(reduced), 0
+    more = np.zeros_like(a), np.zeros_like(b)
     for _ in range(ROUNDS):
+        a, b = a + more[0], b + more[1]
         core = solve_core(
             reduced.rescaled(a + lift, b, lift),
             lifted_cells,
@@ -80,7 +92,6 @@ def solve_extreme_core(
         more = _powers(core.w), _powers(core.h)
         if max(np.abs(more[0]).max(), np.abs(more[1]).max()) <= NEAR:
             break
-        a, b = a + more[0], b + more[1]
     if in_range and not core.step < found.step:
         return as_found
     if not _is_in_range(core):
@@ -97,20 +108,13 @@ def _is_in_range(core: CoreSolution) -> bool:
 
 
 def _lift(reduced: Reduced) -> int:
-    """The power of two that brings every margin to where its cells keep their digits.
+    """The power of two that brings the margins to where their cells keep their digits.
 
     Cells of a margin may be 2**53 times as small before they count for nothing.
     """
     R, C = reduced.core_row_sums, reduced.core_col_sums
     low, high = (math.frexp(x)[1] for x in (min(R.min(), C.min()), R.sum()))
-    lift = max(LOWEST - low, 0)
-    if high + lift > HIGHEST:
-        raise NotRepresentableError(
-            "Some sums of this table are so near to the smallest float64 (about "
-            "1e-308), and others so large, that no power of two brings all of them "
-            "into range. Multiply rows or columns by powers of ten first."
-        )
-    return lift
+    return max(min(LOWEST - low, HIGHEST - high), 0)
 
 
 def _powers(factor: Floats) -> Ints:

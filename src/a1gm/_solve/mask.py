@@ -29,6 +29,7 @@ DENSE_SIDE = 1500  # Hessians up to this side are dense
 DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this size
 MAX_PAIRS = 20_000_000  # sparse Hessians are assembled up to this many products
 SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhead
+MIDDLE = 500  # power of two far from both ends of float64
 DISK_SIDE = 4000  # the Hessian of so many columns has 128 MB
 
 
@@ -98,8 +99,8 @@ class CoreMask:
 
     def laplacian_times(self, h: Floats, d: Floats) -> Floats:
         """Product of the Hessian, without its diagonal of fitted margins, with d."""
-        inner = self.R / (self.P @ h) ** 2
-        product: Floats = -h * (self.P.T @ (inner * (self.P @ (h * d))))
+        t = self.P @ h
+        product: Floats = -h * (self.P.T @ (self.R / t * (self.P @ (h * d) / t)))
         return product
 
 
@@ -160,11 +161,13 @@ class DiskMask:
 
     def __init__(self, statistics: DiskStatistics, graph: ColumnGraph) -> None:
         self.log, self.graph = statistics.log, graph
-        # A power of two, so that nothing overflows and nothing is rounded.
-        largest = max(float(statistics.col_sums.max()), np.finfo(float).tiny)
-        self.unit = math.ldexp(1.0, -math.frexp(largest)[1])
-        self.col_sums: Floats = statistics.col_sums * self.unit
+        # A power of two, so that nothing overflows and next to nothing is rounded.
         active: Bools = statistics.col_sums > 0.0
+        powers = np.frexp(statistics.col_sums)[1][active] if active.any() else [0]
+        low, high = int(min(powers)), int(max(powers))
+        largest = MIDDLE if high - low < MIDDLE else 2 * MIDDLE
+        self.unit = math.ldexp(1.0, min(largest - high, 1000))
+        self.col_sums: Floats = statistics.col_sums * self.unit
         self.block = np.where(active, graph.label, -1).astype(np.int32)
         inside = np.zeros((graph.n + 1, self.log.n_cols), bool)  # the last: nothing
         known = np.flatnonzero(active)
@@ -181,7 +184,7 @@ class DiskMask:
         """Whether the Hessian fits into memory."""
         return self.log.n_cols <= DISK_SIDE
 
-    def _pieces(self) -> Iterator[tuple[Floats, Words]]:
+    def pieces(self) -> Iterator[tuple[Floats, Words]]:
         """Yield sums and mask of the rows with data."""
         for _, sums, bits, positive in self.log.pieces():
             row_sums = sums * self.unit
@@ -200,7 +203,7 @@ class DiskMask:
     def sweep(self, h: Floats) -> Sweep:
         """Fit the rows exactly and return the margins of the columns, in one read."""
         margins, cost = np.zeros_like(h), 0.0
-        for row_sums, bits in self._pieces():
+        for row_sums, bits in self.pieces():
             octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
             t = bits_times(bits, h)
             margins += _times_octets(row_sums / t, octets, len(h))
@@ -211,13 +214,13 @@ class DiskMask:
         """Bound what Newton would still move a cell by, in one read."""
         h, n = state.h, self.graph.n
         sum_of_rows, reach = np.zeros_like(h), np.zeros(n + 1)
-        for row_sums, bits in self._pieces():
+        for row_sums, bits in self.pieces():
             octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
             sum_of_rows += _times_octets(row_sums, octets, len(h))
             first = unpack_bits(bits, len(h)).argmax(axis=1)
             np.maximum.at(reach, self.block[first], bits_times(bits, h))
         on = self.block >= 0
-        means = h[on] * sum_of_rows[on] / self.col_sums[on]
+        means = h[on] * (sum_of_rows[on] / self.col_sums[on])
         rows = np.arange(n, dtype=np.int32)
         return overlap_step(
             reach[:n], rows, h[on], means, self.block[on], gap, self.longest
@@ -228,7 +231,7 @@ class DiskMask:
         m = len(h)
         off = np.zeros((m, m))
         step = max(1, (1 << 20) // m)
-        for row_sums, bits in self._pieces():
+        for row_sums, bits in self.pieces():
             for at in range(0, len(bits), step):
                 mask = unpack_bits(bits[at : at + step], m) * h
                 Q = mask * (np.sqrt(row_sums[at : at + step]) / mask.sum(1))[:, None]
@@ -239,9 +242,10 @@ class DiskMask:
     def laplacian_times(self, h: Floats, d: Floats) -> Floats:
         """Product of the Hessian, without its diagonal of fitted margins, with d."""
         product = np.zeros_like(h)
-        for row_sums, bits in self._pieces():
+        for row_sums, bits in self.pieces():
             octets = np.ascontiguousarray(bits, "<u8").view(np.uint8)
-            inner = row_sums / bits_times(bits, h) ** 2 * bits_times(bits, h * d)
+            t = bits_times(bits, h)
+            inner = row_sums / t * (bits_times(bits, h * d) / t)
             product -= _times_octets(inner, octets, len(h))
         return h * product
 

@@ -123,6 +123,8 @@ def solve_disk_mask(mask: DiskMask, *, tol: float, max_iter: int) -> CoreSolutio
         rate = gap / before
         # The factors are one scaling further than the gap that is measured.
         h[on] *= C[on] / state.fitted[on]
+        if not np.isfinite(gap):
+            break
         if gap <= tol and (rate >= 1.0 or gap * rate <= AHEAD * tol * (1.0 - rate)):
             break
         if n >= 8 and mask.has_laplacian and _is_slow(gap, rate, tol, n):

@@ -16,7 +16,7 @@ namespace a1gm {
 namespace {
 
 // Weights that differ by rounding only are proportional.
-constexpr double kProportional = 1e-14;
+constexpr double kProportional = 0x1p-50;
 
 class Peeler {
  public:

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "reduce/peel.hpp"
 
@@ -29,7 +30,9 @@ Reduced rescaled(const Reduced& reduced, const int64_t* a, const int64_t* b,
     from.each_observed(i, [&](int32_t j) {
       const double weight = from.weight.empty() ? 1.0 : from.weight[k++];
       rows.index.push_back(j);
-      rows.weight.push_back(std::ldexp(weight, within(a[i] + b[j])));
+      // An observed cell is never 0: it stays one.
+      rows.weight.push_back(std::max(std::ldexp(weight, within(a[i] + b[j])),
+                                     std::numeric_limits<double>::denorm_min()));
     });
     rows.ptr.push_back(static_cast<int64_t>(rows.index.size()));
   }

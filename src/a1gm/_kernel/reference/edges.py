@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, SmallInts
 from a1gm._kernel.network import ROUNDING, eliminate, rounding_of_sums, shortened
 
 __all__ = ["settle_by_edges"]
 
 SETTLED, FAR, PATIENCE = 4e-15, 0.5, 6
+FINE = 1e-9  # rounding that need not be known better
 
 
 def settle_by_edges(
@@ -39,39 +40,61 @@ def settle_by_edges(
         w, Q = R / t, P * h / t[:, None]
         F = w[:, None] * (P * h)
         fitted = F.sum(axis=0)
-        A = _products(F, Q)
+        A = _products(F, Q, F, Q)[pairs]
         if X is not None:
-            Y = _products(X, Q, X / R[:, None], F)
-            v = eliminate(A[pairs], (Y - Y.T)[pairs])[back]
-            floor = 4.0 * ROUNDING * sum(P.shape)
+            Y = _products(X, X / R[:, None], F, Q)
+            v = eliminate(A, (Y - Y.T)[pairs])[back]
         else:
-            v = eliminate(A[pairs], (C - fitted)[order])[back]
-            unit = eliminate(A[pairs], C[order])
-            floor = 2.0 * rounding_of_sums(len(P)) * float(unit.max())
+            v = eliminate(A, (C - fitted)[order])[back]
+        reach = float(eliminate(A, C[order]).max())
+        unit = 8.0 * ROUNDING * sum(P.shape)
+        floor = unit if X is not None else 2.0 * rounding_of_sums(len(P)) * reach
+        if X is None and min(R.min(), C.min()) < LEAST:  # rounded by more than others
+            floor = math.inf
         gap = float((np.abs(fitted - C) / C).max())
         moved = max(float(np.ptp(v[block == b])) for b in np.unique(block))
         moved = max(moved, gap - floor)  # no step is shorter than what it would mend
         # A conductance that has vanished would make one block two.
-        is_torn = _n_grounds(A[pairs]) > len(np.unique(block))
-        if is_torn or not math.isfinite(moved + floor):
+        if _n_grounds(A) > len(np.unique(block)) or not math.isfinite(moved):
             return w, h, n, math.inf, gap, v
         # Far away every step may be as long as the one before.
         stuck = 0 if moved < 0.7 * best or moved > FAR else stuck + 1
         best = min(best, moved)
         ends = moved <= SETTLED or stuck >= PATIENCE or (stuck and moved < 1e-10)
         if ends or n >= max_steps:
+            if X is not None:
+                least = min(R.min(), C.min(), t.min() / max(1.0, h.max()))
+                if unit * (1.0 + reach) > FINE or not least * ROUNDING > LEAST:
+                    sizes = _sizes(P, X, F, Q, t, h)[pairs]
+                    reach = float(eliminate(A, sizes, sign=1.0).max())
+                is_lost = not (min(w.min(), h.min()) >= LEAST)
+                floor = math.inf if is_lost else unit * (1.0 + reach)
             return w, h, n, moved + floor, gap, v
         h = h * np.exp(shortened(v))
         n += 1
 
 
-def _products(a: Floats, b: Floats, c: Any = None, d: Any = None) -> Floats:
-    """Sum a_ij b_ik over the rows, which is c_ij d_ik too: one may have vanished."""
-    c, d = (b, a) if c is None else (c, d)
+def _products(a: Floats, a_share: Floats, b: Floats, b_share: Floats) -> Floats:
+    """Sum a_ij b_ik over the sum of the row: the smaller times the other's share.
+
+    It keeps its digits wherever the product does.
+    """
     sums = np.zeros((a.shape[1], a.shape[1]))
-    for i in range(len(a)):
-        sums += np.maximum(np.outer(a[i], b[i]), np.outer(c[i], d[i]))
+    for x, p, y, q in zip(a, a_share, b, b_share, strict=True):
+        sums += np.minimum(x[:, None], y) * np.maximum(p[:, None], q)
     return sums
+
+
+def _sizes(P: Floats, X: Floats, F: Floats, Q: Floats, t: Floats, h: Floats) -> Floats:
+    """What the currents between columns are differences of, for their rounding.
+
+    Numbers below the least normal one round as that does.
+    """
+    parts = _products(X, X / X.sum(axis=1)[:, None], F, Q)
+    seen = (P > 0.0).astype(np.float64)
+    small = (seen * X * (LEAST / t)[:, None]).T @ (seen * np.maximum(h, 1.0))
+    sizes: Floats = parts + parts.T + LEAST * (seen.T @ seen) + small + small.T
+    return sizes
 
 
 def _n_grounds(A: Floats) -> int:

@@ -118,7 +118,7 @@ class _Peeling:
                 continue
             positive = weights > 0
             ratios = weights[positive] / P[kept, other][positive]
-            if self.weighted and np.ptp(ratios) > 1e-14 * ratios[0]:
+            if self.weighted and np.ptp(ratios) > 2.0**-50 * ratios[0]:
                 continue
             step = "twin_row" if is_row else "twin_col"
             sums = S[line, other].sum(), S[kept, other].sum()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import LEAST
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm._kernel.network import overlap_step
 from a1gm._kernel.reference.big import Big, apart, is_normal
@@ -159,10 +160,10 @@ class Reduced:
     def step_by_overlap(self, core_w: Floats, core_h: Floats, gap: float) -> float:
         """Bound what Newton would still move a cell by; infinite if not known."""
         self._check(core_w, core_h, "core_w", "core_h", np.float64)
-        if self.core_mask[3] is not None:
-            return math.inf
         R, C = self.core_row_sums, self.core_col_sums
-        means = core_h * (self.P.T @ R) / C
+        if self.core_mask[3] is not None or min(R.min(), C.min()) < LEAST:
+            return math.inf
+        means = core_h * (self.P.T @ R / C)
         blocks = self.core_row_block, self.core_col_block
         reach, longest = R / core_w, max(self.core_shape)
         return overlap_step(reach, blocks[0], core_h, means, blocks[1], gap, longest)
@@ -231,7 +232,8 @@ class Reduced:
         power = np.clip(row_exponent[:, None] + col_exponent, -(1 << 14), 1 << 14)
         made = replace(self, n_core_blocks=0)
         with np.errstate(over="ignore", under="ignore"):
-            made.P = np.ldexp(self.P, power.astype(np.int32))
+            least = np.where(self.P > 0.0, np.finfo(float).smallest_subnormal, 0.0)
+            made.P = np.maximum(np.ldexp(self.P, power.astype(np.int32)), least)
             made.core_row_sums = np.ldexp(self.core_row_sums, lift)
             made.core_col_sums = np.ldexp(self.core_col_sums, lift)
         return made

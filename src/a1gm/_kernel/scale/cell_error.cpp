@@ -15,12 +15,20 @@ constexpr double kLeastOverlap = 0.02;
 constexpr double kSettled = 4e-15;  // a step of rounding
 constexpr double kLongest = 2.0;    // no logarithm moves further in one step
 constexpr double kFar = 0.5;
+constexpr double kFine = 1e-9;      // rounding that need not be known better
 constexpr int64_t kPatience = 6;    // steps without progress
+constexpr double kLeast = std::numeric_limits<double>::min();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Of sums of so many numbers, one after the other.
 double rounding_of_sums(int64_t n) {
   return (4.0 + std::sqrt(static_cast<double>(n))) * kRounding;
+}
+
+// Whether margins are so small that float64 rounds them by more than others.
+bool has_lost_digits(const Reduced& core) {
+  return *std::min_element(core.R.begin(), core.R.end()) < kLeast ||
+         *std::min_element(core.C.begin(), core.C.end()) < kLeast;
 }
 
 // The core with its smaller side as columns, the heaviest column first.
@@ -30,7 +38,7 @@ class Elimination {
       : swapped_(core.rows.n < core.rows.n_other),
         n_(std::max(core.rows.n, core.rows.n_other)),
         m_(std::min(core.rows.n, core.rows.n_other)),
-        rounding_(rounding_of_sums(n_)),
+        rounding_(has_lost_digits(core) ? kInfinity : rounding_of_sums(n_)),
         order_(static_cast<size_t>(m_)),
         P_(size(n_, m_), 0.0),
         Q_(P_.size()),
@@ -62,19 +70,22 @@ class Elimination {
       out.gap = collect();
       // A conductance that has vanished would make one block two; and no step is
       // shorter than the mismatch that it would mend.
-      out.step = eliminate() ? std::max(spread(), out.gap) : kInfinity;
-      if (!std::isfinite(out.step)) {
+      const bool is_whole = eliminate(-1.0);
+      const double rounding = X_.empty() ? floor_of_columns() : unit();
+      const double moved = is_whole ? std::max(spread(), out.gap - rounding) : kInfinity;
+      if (!std::isfinite(moved)) {
         out.step = kInfinity;
         return out;
       }
-      const double moved = out.step - floor();
       // Far away every step may be as long as the one before.
       stuck = moved < 0.7 * best || moved > kFar ? 0 : stuck + 1;
       best = std::min(best, moved);
       // Rounding is reached, or what is left no longer shrinks.
       if (moved <= kSettled || stuck >= kPatience || (stuck && moved < 1e-10) ||
-          out.n >= max_steps)
+          out.n >= max_steps) {
+        out.step = moved + floor();
         return out;
+      }
       move();
     }
   }
@@ -128,8 +139,10 @@ class Elimination {
   }
 
   // Fits the rows; conductances A between columns, and the current of each pair or, by
-  // margins alone, of each column. Returns the largest mismatch of a column.
-  double collect() {
+  // margins alone, of each column. Returns the largest mismatch of a column. The `sizes`
+  // of currents are what they are differences of; numbers below the least normal one
+  // round as that does.
+  double collect(bool sizes = false) {
     std::fill(A_.begin(), A_.end(), 0.0);
     std::fill(Y_.begin(), Y_.end(), 0.0);
     std::vector<double> fitted(C_.size(), 0.0), f(C_.size()), share(C_.size());
@@ -140,8 +153,8 @@ class Elimination {
       double t = 0.0;
       for (int64_t j = 0; j < m_; ++j) t += q[j] = p[j] * h_[j];
       w_[i] = R_[i] / t;
-      // Fitted cells f and their shares q of the row: where one is 0 in float64 the
-      // other need not be, so products are taken both ways.
+      // Fitted cells f and their shares q of the row: the smaller one times the share
+      // of the larger keeps its digits wherever the product does.
       for (int64_t j = 0; j < m_; ++j) {
         f[j] = w_[i] * q[j];
         q[j] /= t;
@@ -153,13 +166,19 @@ class Elimination {
         if (p[j] == 0.0) continue;
         const double own = f[j], part = q[j];
         double* const a = &A_[j * m_];
-        for (int64_t k = 0; k < j; ++k) a[k] += std::max(own * q[k], part * f[k]);
+        for (int64_t k = 0; k < j; ++k) a[k] += std::min(own, f[k]) * std::max(part, q[k]);
         if (x == nullptr) continue;
         const double data = x[j], data_share = share[j];
         double* const y = &Y_[j * m_];
-        for (int64_t k = 0; k < j; ++k)
-          y[k] += std::max(data * q[k], data_share * f[k]) -
-                  std::max(part * x[k], own * share[k]);
+        for (int64_t k = 0; sizes && k < j; ++k)
+          if (p[k] != 0.0)
+            y[k] += std::min(data, f[k]) * std::max(data_share, q[k]) +
+                    std::min(x[k], own) * std::max(share[k], part) + kLeast +
+                    (data * std::max(h_[k], 1.0) + x[k] * std::max(h_[j], 1.0)) *
+                        (kLeast / t);
+        for (int64_t k = 0; !sizes && k < j; ++k)
+          y[k] += std::min(data, f[k]) * std::max(data_share, q[k]) -
+                  std::min(x[k], own) * std::max(share[k], part);
       }
     }
     double gap = 0.0;
@@ -171,10 +190,10 @@ class Elimination {
     return gap;
   }
 
-  // Potentials v of the currents and, by margins alone, x of one unit of rounding per
-  // unit of data: all its terms are positive.
+  // Potentials v of the currents, or bounds of them if `sign` is 1 and the currents are
+  // sizes; x are those of one unit of rounding per unit of data, all terms positive.
   // False when some column is tied to no earlier one although its block has one.
-  bool eliminate() {
+  bool eliminate(double sign) {
     std::vector<double> outward(C_.size(), 0.0), c(C_), p(C_.size());
     for (int64_t k = m_ - 1; k > 0; --k) {
       poll_.worked(k * k);
@@ -188,16 +207,14 @@ class Elimination {
         if (a[j] == 0.0) continue;
         double* const to = &A_[j * m_];
         for (int64_t l = 0; l < j; ++l) to[l] += a[j] * p[l];
-        if (y == nullptr) {
-          g_[j] += p[j] * g_[k];
-          c[j] += p[j] * c[k];
-        }
+        c[j] += p[j] * c[k];
+        if (y == nullptr) g_[j] += p[j] * g_[k];
       }
       if (y == nullptr) continue;
       for (int64_t j = 0; j < k; ++j) {
         double* const to = &Y_[j * m_];
         if (a[j] == 0.0 && y[j] == 0.0) continue;
-        for (int64_t l = 0; l < j; ++l) to[l] += p[j] * y[l] - y[j] * p[l];
+        for (int64_t l = 0; l < j; ++l) to[l] += p[j] * y[l] + sign * y[j] * p[l];
       }
     }
     for (int64_t k = 0; k < m_; ++k) {
@@ -205,8 +222,7 @@ class Elimination {
       v_[k] = x_[k] = 0.0;
       if (s == 0.0) continue;
       v_[k] = (std::inner_product(a, a + k, v_.begin(), 0.0) + g_[k]) / s;
-      if (X_.empty())
-        x_[k] = (std::inner_product(a, a + k, x_.begin(), 0.0) + c[k]) / s;
+      x_[k] = (std::inner_product(a, a + k, x_.begin(), 0.0) + c[k]) / s;
     }
     return std::count(outward.begin(), outward.end(), 0.0) == n_blocks_;
   }
@@ -226,13 +242,35 @@ class Elimination {
     for (size_t j = 0; j < moved.size(); ++j) h_[j] *= std::exp(moved[j] - moved[0]);
   }
 
-  // What rounding alone may move a cell by.
-  double floor() const {
-    if (!X_.empty()) return 4.0 * kRounding * static_cast<double>(n_ + m_);
+  // Rounding of the sums, products and quotients that lead to one number.
+  double unit() const { return 8.0 * kRounding * static_cast<double>(n_ + m_); }
+
+  // What rounding may move a cell by: that of margins goes in at the columns.
+  double floor_of_columns() const {
     return 2.0 * rounding_ * *std::max_element(x_.begin(), x_.end());
   }
 
-  // Largest difference of potentials within a block, and rounding.
+  // The same with sums of cells, at the end. Where that is too coarse, or where numbers
+  // have lost digits, the current of each pair rounds as the two parts do of which it
+  // is the difference, and what is lost goes the way of all currents.
+  double floor() {
+    if (X_.empty()) return floor_of_columns();
+    const auto is_lost = [](double x) { return !(x >= kLeast); };
+    if (std::any_of(w_.begin(), w_.end(), is_lost) ||
+        std::any_of(h_.begin(), h_.end(), is_lost))
+      return kInfinity;
+    const double most = std::max(1.0, *std::max_element(h_.begin(), h_.end()));
+    double least = C_.back();
+    for (int64_t i = 0; i < n_; ++i)
+      least = std::min({least, R_[i], R_[i] / w_[i] / most});
+    const double coarse = unit() * (1.0 + *std::max_element(x_.begin(), x_.end()));
+    if (coarse <= kFine && least * kRounding > kLeast) return coarse;
+    collect(true);
+    eliminate(1.0);
+    return unit() * (1.0 + *std::max_element(v_.begin(), v_.end()));
+  }
+
+  // Largest difference of potentials within a block.
   double spread() const {
     const auto n = static_cast<size_t>(*std::max_element(label_.begin(), label_.end()));
     std::vector<double> low(n + 1, kInfinity), high(n + 1, -kInfinity);
@@ -243,7 +281,7 @@ class Elimination {
       high[label_[j]] = std::max(high[label_[j]], v_[j]);
     }
     for (size_t b = 0; b <= n; ++b) widest = std::max(widest, high[b] - low[b]);
-    return widest + floor();
+    return widest;
   }
 };
 
@@ -266,27 +304,33 @@ Overlap::Overlap(int64_t n_blocks)
     : total_(static_cast<size_t>(n_blocks), 0.0),
       most_(total_),
       first_(total_.size(), kInfinity),
-      second_(first_) {}
+      second_(first_),
+      n_(total_.size(), 0) {}
 
 void Overlap::add_column(int32_t block, double h, double sum_of_rows, double sum) {
   total_[block] += h;
-  const double mean = h * sum_of_rows / sum;  // of what its rows reach
+  ++n_[block];
+  double mean = h * (sum_of_rows / sum);  // of what its rows reach
+  if (!std::isfinite(mean)) mean = -kInfinity;  // not known
   second_[block] = std::min(second_[block], std::max(first_[block], mean));
   first_[block] = std::min(first_[block], mean);
 }
 
 double Overlap::step(double gap, int64_t longest) const {
   double least = 1.0;
-  for (size_t b = 0; b < total_.size(); ++b)
-    if (std::isfinite(second_[b]))  // a block of one column has nothing to share out
-      least = std::min(least, (first_[b] + second_[b] - total_[b]) / most_[b]);
-  if (!(least > kLeastOverlap)) return kInfinity;
+  for (size_t b = 0; b < total_.size(); ++b) {
+    if (n_[b] < 2) continue;  // nothing to share out
+    const double share = (first_[b] + second_[b] - total_[b]) / most_[b];
+    if (!(share > kLeastOverlap)) return kInfinity;  // nor NaN
+    least = std::min(least, share);
+  }
   return 2.0 * (gap + rounding_of_sums(longest)) / least;
 }
 
 double step_by_overlap(const Reduced& core, const double* w, const double* h,
                        double gap) {
-  if (!core.rows.weight.empty() || is_kept_by_rows(core.rows)) return kInfinity;
+  if (!core.rows.weight.empty() || is_kept_by_rows(core.rows) || has_lost_digits(core))
+    return kInfinity;
   Overlap overlap(core.n_core_blocks);
   for (size_t i = 0; i < core.R.size(); ++i)
     overlap.add_row(core.row_label[i], core.R[i] / w[i]);

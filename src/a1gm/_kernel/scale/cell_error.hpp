@@ -36,6 +36,7 @@ class Overlap {
 
  private:
   std::vector<double> total_, most_, first_, second_;
+  std::vector<int64_t> n_;  // columns
 };
 
 // The same for a core; infinite for weights, and for large sparse cores.
