@@ -9,8 +9,7 @@ from support.tables import make_table
 import a1gm
 from a1gm._base.bits import pack_bits
 from a1gm._kernel import kernel
-from a1gm._solve import mask, scaling
-from a1gm._solve.mask import _Complement
+from a1gm._solve import laplacian, mask, scaling
 from a1gm._solve.scaling import solve_core
 
 TOL = 1e-10
@@ -84,13 +83,12 @@ def test_the_usual_way(name):
 
 @pytest.mark.usefixtures("newton_only")
 @pytest.mark.parametrize("name", sorted(HARD))
-@pytest.mark.parametrize("way", ["dense", "sparse", "iterative"])
+@pytest.mark.parametrize("way", ["dense", "products", "factors"])
 def test_newton_every_way(name, way, monkeypatch):
     if way != "dense":
         monkeypatch.setattr(mask, "DENSE_SIDE", 0)
-        monkeypatch.setattr(mask, "DENSE_CELLS", 0)
-    if way == "iterative":
-        monkeypatch.setattr(mask, "MAX_PAIRS", 0)
+    if way == "factors":
+        monkeypatch.setattr(laplacian, "FACTORS", 0)
     reduced = reduced_of(HARD[name])
     solution = solve_core(reduced, tol=TOL, max_iter=1000)
     assert solution.solver in {"newton", "scaling"}
@@ -154,17 +152,6 @@ def test_weighted_core():
     assert reduced.core_shape == (9, 9)
     solution = solve_core(reduced, tol=TOL, max_iter=1000)
     assert gap_of(reduced, solution) <= 2.0 * TOL
-
-
-def test_complement_multiplies_like_the_mask():
-    from scipy.sparse import csr_array
-
-    rng = np.random.default_rng(6)
-    holes = (rng.random((8, 5)) < 0.3).astype(float)
-    P, complement = 1.0 - holes, _Complement(csr_array(holes))
-    x, y = rng.uniform(size=5), rng.uniform(size=8)
-    np.testing.assert_allclose(complement @ x, P @ x, rtol=1e-13)
-    np.testing.assert_allclose(complement.T @ y, P.T @ y, rtol=1e-13)
 
 
 @pytest.mark.parametrize("seed", [51, 87, 444, 534, 537, 657])

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "bind_arrays.hpp"
+#include "bind_flow.hpp"
 #include "bind_place.hpp"
 #include "checks.hpp"
 #include "pass/observe.hpp"
@@ -445,6 +446,8 @@ NB_MODULE(_native, m) {
                    })
       .def_prop_ro("n_core_blocks", [](const Reduced& r) { return r.n_core_blocks; })
       .def_prop_ro("n_listed", [](const Reduced& r) { return r.rows.index.size(); })
+      .def_prop_ro("lists_missing", [](const Reduced& r) { return r.rows.lists_missing; })
+      .def_prop_ro("longest_sum", &longest_sum)
       .def_prop_ro("core_row_sums", [](const Reduced& r) { return copy_of(r.R); })
       .def_prop_ro("core_col_sums", [](const Reduced& r) { return copy_of(r.C); })
       .def_prop_ro("core_row_block", [](const Reduced& r) { return copy_of(r.row_label); })
@@ -452,6 +455,7 @@ NB_MODULE(_native, m) {
       .def_prop_ro("core_mask", &core_mask)
       .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
            nb::arg("patience"), nb::arg("n_threads") = 1)
+      .def("sweep", &sweep_of, nb::arg("h"))
       .def("product", &core_product_of, nb::arg("d"), nb::arg("x"))
       .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
       .def_prop_ro("core_places", &places_of)
@@ -465,4 +469,5 @@ NB_MODULE(_native, m) {
            nb::arg("row_exponent"), nb::arg("col_exponent"))
       .def("rescaled", &rescale, nb::arg("row_exponent"), nb::arg("col_exponent"),
            nb::arg("lift"));
+  bind_flow(m);
 }

@@ -11,6 +11,7 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._kernel import kernel
 from a1gm._observe.statistics_base import (
+    CELLS_AT_ONCE,
     Statistics,
     check_array,
     check_length,
@@ -103,6 +104,12 @@ class PairStatistics(Statistics):
         """Yield stretches of the pairs, a bounded number at a time."""
         # Each stretch costs as much as there are columns, so it has as many pairs.
         return pieces_of(len(self.cols), self.n_cols)
+
+    @property
+    def lines_at_once(self) -> int:
+        """Lines whose pairs are a bounded number, on average."""
+        n_pairs = max(len(self.cols), self.n_lines)
+        return max(1, CELLS_AT_ONCE * self.n_lines // n_pairs)
 
     def cells(self) -> Iterator[tuple[Ints, Ints, Bools]]:
         """Yield line, column and sign of the observed cells, some at a time."""

@@ -108,6 +108,11 @@ class Statistics(ABC):
         """Observed and positive bits, where the mask is all that is kept."""
         return None
 
+    @property
+    def lines_at_once(self) -> int:
+        """Lines whose cells are a bounded number."""
+        return max(1, CELLS_AT_ONCE // self.n_cols)
+
     def observed_at(self, lines: Ints) -> Bools:
         """Observed cells of lines given by their numbers."""
         unique, place = np.unique(lines, return_inverse=True)

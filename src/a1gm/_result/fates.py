@@ -264,11 +264,11 @@ class Fates:
     def _step(self) -> int:
         return max(1, CELLS_AT_ONCE // len(self.graph.label))
 
-    def pieces(self) -> Iterator[tuple[int, int]]:
+    def pieces(self, step: int | None = None) -> Iterator[tuple[int, int]]:
         """Yield ranges of rows, a bounded number of cells at a time."""
-        n = self.rows.n_rows
-        for start in range(0, n, self._step):
-            yield start, min(start + self._step, n)
+        n, step = self.rows.n_rows, step or self._step
+        for start in range(0, n, step):
+            yield start, min(start + step, n)
 
     # --------------------------------------------------------------------- counting
     @cached_property
@@ -281,7 +281,7 @@ class Fates:
         of_component = np.zeros(graph.n, np.int64)  # rows with data
         counts = np.zeros(len(FATES), np.int64)
         n_empty = n_given_up = 0
-        step = max(1, CELLS_AT_ONCE // n_cols)
+        step = lines.statistics.lines_at_once
         for start in range(0, lines.statistics.n_lines, step):
             some = slice(start, min(start + step, lines.statistics.n_lines))
             component = lines.component(some)
@@ -381,7 +381,7 @@ class Fates:
         """The first rows without an observed cell, and how many there are."""
         n_empty, found = self.totals.n_empty_rows, []
         if n_empty and self.rows.is_kept:
-            for start, stop in self.pieces():
+            for start, stop in self.pieces(self._lines().statistics.lines_at_once):
                 component = self._lines().component(self.rows.read(start, stop)[0])
                 found += (start + np.flatnonzero(component == NOTHING)).tolist()
                 if len(found) >= most:
@@ -400,7 +400,7 @@ class Fates:
     def row_blocks(self) -> tuple[SmallInts, SmallInts]:
         """Component of each row and column, rows of zeros each their own; -1 empty."""
         found, n = [], self.graph.n
-        for start, stop in self.pieces():
+        for start, stop in self.pieces(self._lines().statistics.lines_at_once):
             lines, is_zero = self.rows.read(start, stop)
             component = self._lines().component(lines).copy()
             component[is_zero & (component >= 0)] = ZEROS

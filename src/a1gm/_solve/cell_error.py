@@ -19,8 +19,8 @@ from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._kernel import kernel
 from a1gm._kernel.network import ROUNDING, rounding_of_sums, shortened
 from a1gm._observe.statistics import MaskStatistics
-from a1gm._solve.laplacian import Solve, conjugate_gradients, free_columns
-from a1gm._solve.mask import Mask, Sweep
+from a1gm._solve.laplacian import Enough, Solve, conjugate_gradients, free_columns
+from a1gm._solve.mask import CoreMask, DiskMask, Sweep
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
@@ -123,7 +123,7 @@ class Network:
             h * reduced.product(d, h),
             np.asarray(reduced.core_col_block),
             lambda x: h * reduced.product(d, h * x),
-            max(reduced.core_shape),
+            reduced.longest_sum,
         )
 
     @classmethod
@@ -141,7 +141,7 @@ class Network:
         return cls(mask.col_sums, product(np.ones_like(h)), one, product, len(w))
 
     @classmethod
-    def of_mask(cls, mask: Mask, state: Sweep) -> Network:
+    def of_mask(cls, mask: CoreMask | DiskMask, state: Sweep) -> Network:
         """Return the columns of any mask at the factors of a sweep."""
         return cls(
             mask.col_sums,
@@ -193,11 +193,10 @@ class Network:
         def missed(residual: Floats) -> float:
             return 2.0 * reach * float(np.abs(residual[free] / self.sums[free]).max())
 
-        def is_enough(x: Floats, residual: Floats) -> bool:
-            return missed(residual) <= 0.25 * self._spread(x)
-
         off = np.where(free, self.sums - self.fitted, 0.0)
-        x, residual = self._solve(off, free, is_enough, solve)
+        # What the residual may hide is a quarter of the step, or of what is settled.
+        enough = Enough(0.125 * SETTLED / reach, 0.125 / reach)
+        x, residual = self._solve(off, free, enough, solve)
         own = self._spread(x) + missed(residual) + 2.0 * reach * self._rounding
         return Bound(min(step, own) if own >= 0.0 else step, x)
 
@@ -217,11 +216,7 @@ class Network:
         max x / k; how x was found does not matter.
         """
         c = np.where(free, self.sums, 0.0)
-
-        def is_enough(_: Floats, residual: Floats) -> bool:
-            return bool((residual[free] < (1.0 - SUPERSOLUTION) * c[free]).all())
-
-        x, _ = self._solve(c, free, is_enough, solve)
+        x, _ = self._solve(c, free, Enough(1.0 - SUPERSOLUTION), solve)
         if not np.isfinite(x).all():
             return math.inf
         most, rounding = float(np.abs(x).max()), self._rounding
@@ -235,13 +230,13 @@ class Network:
         self,
         rhs: Floats,
         free: Bools,
-        is_enough: Callable[[Floats, Floats], bool],
+        enough: Enough,
         solve: Solve | None,
     ) -> tuple[Floats, Floats]:
         """Solve with the Laplacian off the ground until it is enough."""
         if solve is not None:
-            x = solve(rhs)
+            x = solve(rhs, enough)
             return x, np.where(free, rhs - self.times(x), 0.0)
         return conjugate_gradients(
-            self.times, rhs, self.fitted, free, is_enough, PRODUCTS
+            self.times, rhs, self.fitted, free, self.sums, enough, PRODUCTS
         )

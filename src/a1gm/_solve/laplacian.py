@@ -1,32 +1,54 @@
 """Solve with the Laplacian of the columns: the Hessian of the cost in log h.
 
 One column of each component is the ground and stays where it is; the others are free.
+A small Hessian is an array and is factorised. A large one is a sparse graph, and the
+kernel's conjugate gradients solve with it; how they are preceded is decided by cost,
+as it is known while they run (``FACTORS``, ``PRECEDED``; see ``flow.hpp``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._solve.mask import Mask, Sweep
+from a1gm._solve.mask import ListedMask, Mask, Sweep
 
-__all__ = ["Laplacian", "Solve", "conjugate_gradients", "free_columns", "solver_at"]
-
-#: Gives the potentials of currents; those of the ground are 0.
-Solve: TypeAlias = Callable[[Floats], Floats]
+__all__ = ["Enough", "Solve", "conjugate_gradients", "free_columns", "hessian_at"]
 
 # Directions so flat that their slope is rounding; they move no margin by 1e-11.
 RIDGE = 1e-13
-CLOSE, MOST_PRODUCTS = 1e-8, 2000
+# In products with the Hessian, by benchmarks/costs.py: thin factors with their use, and
+# one product that they precede.
+FACTORS, PRECEDED = 200, 4
+MOST_PRODUCTS = 2000
+
+
+class Enough(NamedTuple):
+    """When potentials are good enough.
+
+    No column may miss its current by more than its sum times ``least``, or times
+    ``share`` of the range of the potentials.
+    """
+
+    least: float
+    share: float = 0.0
+
+
+#: Gives the potentials of currents; those of the ground are 0.
+Solve: TypeAlias = Callable[[Floats, Enough], Floats]
 
 
 def free_columns(block: SmallInts, sums: Floats) -> Bools:
     """All columns with data but the heaviest of each component."""
     free: Bools = block >= 0
+    if not block.any():  # one component, and every column in it
+        free[sums.argmax()] = False
+        return free
     order = np.lexsort((-sums, block))
     order = order[free[order]]
     _, first = np.unique(block[order], return_index=True)
@@ -34,86 +56,48 @@ def free_columns(block: SmallInts, sums: Floats) -> Bools:
     return free
 
 
-class Laplacian:
-    """The Hessian of a mask at some factors: an array, a sparse table or products."""
+def hessian_at(mask: Mask, state: Sweep) -> Callable[[Floats | None], Solve]:
+    """What makes solvers with the Hessian of a mask at the factors of a sweep.
 
-    def __init__(self, mask: Mask, state: Sweep, free: Bools) -> None:
-        self.mask, self.state, self.free = mask, state, free
-        self.off = mask.laplacian(state.h)
+    They are given what the Hessian shall have more on its diagonal.
+    """
+    if isinstance(mask, ListedMask):
+        return partial(_flow_solver, mask.flow(state))
+    off = mask.laplacian(state.h)
+    return partial(_dense_solver, off, free_columns(mask.block, mask.col_sums))
 
-    def solver(self, extra: Floats) -> Solve:
-        """What solves with it and some more on the diagonal."""
-        free = self.free
-        if self.off is None:
-            return lambda rhs: self._solve_by_products(rhs, extra)
-        is_dense = isinstance(self.off, np.ndarray)
-        solve = self._solve_dense(extra) if is_dense else self._solve_sparse(extra)
 
-        def solve_all(rhs: Floats) -> Floats:
-            found = np.zeros_like(rhs)
-            found[free] = solve(rhs[free])
-            return found
-
-        return solve_all
-
-    def _solve_dense(self, extra: Floats) -> Solve:
-        # The diagonal is minus the sum of the others: no cancellation between parts
-        # that a few cells join.
-        diagonal = (extra - self.off.sum(axis=1))[self.free]
-        H = self.off[np.ix_(self.free, self.free)]
-        np.fill_diagonal(H, diagonal)
-        scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
-        H = H * scale[:, None] * scale
-        np.fill_diagonal(H, H.diagonal() + RIDGE)
-
-        def solve(rhs: Floats) -> Floats:
-            try:
-                solved: Floats = np.linalg.solve(H, rhs * scale)
-            except np.linalg.LinAlgError:
-                solved = np.linalg.lstsq(H, rhs * scale, rcond=None)[0]
-            potentials: Floats = solved * scale
-            return potentials
-
-        return solve
-
-    def _solve_sparse(self, extra: Floats) -> Solve:
-        from scipy.sparse import diags_array, eye_array
-        from scipy.sparse.linalg import splu
-
-        off: Any = self.off
-        H = (diags_array(extra - np.asarray(off.sum(axis=1)).ravel()) + off).tocsr()
-        H = H[self.free][:, self.free].tocsc()
-        scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
-        scaled = diags_array(scale) @ H @ diags_array(scale)
-        scaled = (scaled + RIDGE * eye_array(len(scale))).tocsc()
-        options = {"SymmetricMode": True}
-        factors = splu(
-            scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
-        )
-        return lambda rhs: factors.solve(rhs * scale) * scale
-
-    def _solve_by_products(self, rhs: Floats, extra: Floats) -> Floats:
-        state = self.state
-        diagonal = state.fitted + extra
-
-        def times(d: Floats) -> Floats:
-            product: Floats = diagonal * d
-            return product + self.mask.laplacian_times(state.h, d)
-
-        least = CLOSE * float(np.linalg.norm(rhs[self.free]))
-
-        def is_enough(_: Floats, residual: Floats) -> bool:
-            return float(np.linalg.norm(residual)) <= least
-
-        return conjugate_gradients(
-            times, rhs, diagonal, self.free, is_enough, MOST_PRODUCTS
+def _flow_solver(flow: Any, extra: Floats | None) -> Solve:
+    def solve(rhs: Floats, enough: Enough) -> Floats:
+        found: Floats = flow.solve(
+            rhs, extra, *enough, FACTORS, PRECEDED, MOST_PRODUCTS
         )[0]
+        return found
+
+    return solve
 
 
-def solver_at(mask: Mask, state: Sweep) -> Solve:
-    """What solves with the Hessian of a mask at the factors of a sweep."""
-    free = free_columns(mask.block, mask.col_sums)
-    return Laplacian(mask, state, free).solver(np.zeros_like(state.h))
+def _dense_solver(off: Floats, free: Bools, extra: Floats | None) -> Solve:
+    # The diagonal is minus the sum of the others: no cancellation between parts that
+    # a few cells join.
+    diagonal = -off.sum(axis=1)[free]
+    if extra is not None:
+        diagonal += extra[free]
+    H = off[np.ix_(free, free)]
+    np.fill_diagonal(H, diagonal)
+    scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
+    H = H * scale[:, None] * scale
+    np.fill_diagonal(H, H.diagonal() + RIDGE)
+
+    def solve(rhs: Floats, _: Enough) -> Floats:
+        found, currents = np.zeros_like(rhs), rhs[free] * scale
+        try:
+            found[free] = np.linalg.solve(H, currents) * scale
+        except np.linalg.LinAlgError:
+            found[free] = np.linalg.lstsq(H, currents, rcond=None)[0] * scale
+        return found
+
+    return solve
 
 
 def conjugate_gradients(
@@ -121,13 +105,11 @@ def conjugate_gradients(
     rhs: Floats,
     diagonal: Floats,
     free: Bools,
-    is_enough: Callable[[Floats, Floats], bool],
+    sums: Floats,
+    enough: Enough,
     max_steps: int,
 ) -> tuple[Floats, Floats]:
-    """Solve with a Laplacian until it is enough, judged by solution and residual.
-
-    Returns both.
-    """
+    """Solve with a Laplacian until it is enough; return also the residual."""
     x, residual = np.zeros_like(rhs), np.where(free, rhs, 0.0)
     scale = np.where(free, 1.0 / np.where(free, diagonal, 1.0), 0.0)
     direction, before = np.zeros_like(rhs), 1.0
@@ -144,6 +126,7 @@ def conjugate_gradients(
             break
         x = x + length * direction
         residual = residual - length * product
-        if is_enough(x, residual):
+        missed = float(np.abs(residual[free] / sums[free]).max())
+        if missed <= max(enough.least, enough.share * float(np.ptp(x))):
             break
     return x, residual

@@ -1,8 +1,8 @@
 """The core as an operator: what its rows and columns sum to for given column factors.
 
 Every kind answers ``sweep(h)``, the fitted column margins with the rows fitted exactly,
-and ``laplacian(h)``, the Hessian of the cost in log h without its diagonal: an array,
-a sparse table, or None where only products with it are cheap.
+and ``laplacian(h)``, the Hessian of the cost in log h without its diagonal, or
+``flow(state)``, which solves with a Hessian that nobody writes down.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from a1gm._base.bits import BITS_OF_BYTES, bits_times, pack_bits, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, Words
+from a1gm._kernel import kernel
 from a1gm._kernel.network import overlap_step
 from a1gm._observe.disk import DiskStatistics
 from a1gm._solve.column_graph import ColumnGraph
@@ -23,12 +24,10 @@ from a1gm._solve.column_graph import ColumnGraph
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["CoreMask", "DiskMask", "Mask", "Sweep"]
+__all__ = ["CoreMask", "DiskMask", "ListedMask", "Mask", "Sweep", "is_listed"]
 
 DENSE_SIDE = 1500  # Hessians up to this side are dense
-DENSE_CELLS = 20_000_000  # and so are masks of mostly observed cells up to this size
-MAX_PAIRS = 20_000_000  # sparse Hessians are assembled up to this many products
-SPARSE_SIDE, SPARSE_GAIN = 300, 100  # when a sparse Hessian is worth its overhead
+DENSE_CELLS = 20_000_000  # in cores up to this size
 MIDDLE = 500  # power of two far from both ends of float64
 DISK_SIDE = 4000  # the Hessian of so many columns has 128 MB
 
@@ -40,10 +39,52 @@ class Sweep:
     h: Floats
     fitted: Floats
     row_cost: float
+    w: Floats | None = None  # the rows, where they are held
+
+
+def is_listed(reduced: Reduced) -> bool:
+    """Whether a core is worked on by its listed cells, not as an array."""
+    small, large = sorted(reduced.core_shape)
+    if small > DENSE_SIDE or small * large > DENSE_CELLS:
+        return True
+    # Products of listed cells cost ten times as much each.
+    return not reduced.lists_missing and reduced.n_listed * 10 <= small * large
+
+
+class ListedMask:
+    """A large core in memory: the kernel has its products and solves with them."""
+
+    swapped = False
+
+    def __init__(self, reduced: Reduced) -> None:
+        self.reduced = reduced
+        self.col_sums: Floats = reduced.core_col_sums
+        self.block = np.asarray(reduced.core_col_block)
+        self._row_sums = reduced.core_row_sums
+        self._flow: Any = None
+
+    def rows(self, h: Floats) -> Floats:
+        """Row factors that fit the rows exactly."""
+        factors: Floats = self.reduced.sweep(h)[0]
+        return factors
+
+    def sweep(self, h: Floats) -> Sweep:
+        """Fit the rows exactly and return the margins of the columns."""
+        w, fitted = self.reduced.sweep(h)
+        R = self._row_sums
+        return Sweep(h, fitted, float(R @ np.log(R / w)), w)
+
+    def flow(self, state: Sweep) -> Any:
+        """The network of the columns; what precedes its solutions is kept."""
+        if self._flow is None:
+            self._flow = kernel.Flow(self.reduced, state.w, state.h)
+        else:
+            self._flow.move(state.w, state.h)
+        return self._flow
 
 
 class CoreMask:
-    """The core in memory: dense, listed by its observed cells, or by its holes.
+    """A small or dense core in memory, as an array.
 
     With ``swapped`` rows and columns exchange their roles: Newton works on the smaller
     side.
@@ -51,7 +92,7 @@ class CoreMask:
 
     def __init__(self, reduced: Reduced) -> None:
         self.swapped = reduced.core_shape[0] < reduced.core_shape[1]
-        P = _operator(reduced)
+        P = _dense_mask(reduced)
         R, C = reduced.core_row_sums, reduced.core_col_sums
         block = reduced.core_col_block
         if self.swapped:
@@ -63,8 +104,7 @@ class CoreMask:
     @property
     def longest(self) -> int:
         """Numbers in the longest sum of a margin."""
-        n, m = self.P.shape
-        return int(max(n, m))
+        return int(max(self.P.shape))
 
     def rows(self, h: Floats) -> Floats:
         """Row factors that fit the rows exactly."""
@@ -77,25 +117,13 @@ class CoreMask:
         fitted = h * (self.P.T @ (self.R / t))
         return Sweep(h, fitted, float(self.R @ np.log(t)))
 
-    def laplacian(self, h: Floats) -> Any:
+    def laplacian(self, h: Floats) -> Floats:
         """Off-diagonal part of the Hessian, minus the weights between columns."""
-        if isinstance(self.P, _Complement):
-            return None
         scale = np.sqrt(self.R) / (self.P @ h)
-        if isinstance(self.P, np.ndarray):
-            Q = self.P * h * scale[:, None]
-            off = -(Q.T @ Q)
-            np.fill_diagonal(off, 0.0)
-            return off
-        # How many products of pairs of cells the Hessian is the sum of.
-        products = (np.diff(self.P.tocsr().indptr).astype(float) ** 2).sum()
-        side = len(h)
-        is_dense = (
-            side <= DENSE_SIDE and SPARSE_GAIN * products >= side**2 * SPARSE_SIDE
-        )
-        if not is_dense and products > MAX_PAIRS:
-            return None
-        return _listed_laplacian(self.P, scale, h, is_dense=is_dense)
+        Q = self.P * h * scale[:, None]
+        off: Floats = -(Q.T @ Q)
+        np.fill_diagonal(off, 0.0)
+        return off
 
     def laplacian_times(self, h: Floats, d: Floats) -> Floats:
         """Product of the Hessian, without its diagonal of fitted margins, with d."""
@@ -104,51 +132,12 @@ class CoreMask:
         return product
 
 
-def _listed_laplacian(P: Any, scale: Floats, h: Floats, *, is_dense: bool) -> Any:
-    from scipy.sparse import diags_array
-
-    Q = diags_array(scale) @ P @ diags_array(h)
-    if is_dense:
-        dense = -(Q.T @ Q).toarray()
-        np.fill_diagonal(dense, 0.0)
-        return dense
-    off = (Q.T @ Q).tocsr()
-    return diags_array(off.diagonal()) - off
-
-
-class _Complement:
-    """A mask that is given by its holes: P x = sum(x) - holes x."""
-
-    def __init__(self, holes: Any) -> None:
-        self.holes = holes
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        rows, cols = self.holes.shape
-        return rows, cols
-
-    @property
-    def T(self) -> _Complement:  # noqa: N802 - NumPy's word
-        return _Complement(self.holes.T)
-
-    def __matmul__(self, x: Floats) -> Floats:
-        product: Floats = x.sum(axis=0) - self.holes @ x
-        return product
-
-
-def _operator(reduced: Reduced) -> Any:
-    """The core's mask as something that multiplies vectors."""
-    from scipy.sparse import csr_array
-
+def _dense_mask(reduced: Reduced) -> Floats:
     ptr, index, lists_missing, weights = reduced.core_mask
-    values = np.ones(len(index)) if weights is None else weights
-    listed = csr_array((values, index, ptr), shape=reduced.core_shape)
-    small, large = sorted(reduced.core_shape)
-    fits = small <= DENSE_SIDE and small * large <= DENSE_CELLS
-    if lists_missing:
-        return 1.0 - listed.toarray() if fits else _Complement(listed)
-    # Products of sparse matrices cost ten times as much per cell.
-    return listed.toarray() if fits and len(index) * 10 > small * large else listed
+    P = np.full(reduced.core_shape, 1.0 if lists_missing else 0.0)
+    lines = np.repeat(np.arange(len(P)), np.diff(ptr))
+    P[lines, index] = 0.0 if lists_missing else 1.0 if weights is None else weights
+    return P
 
 
 # ----------------------------------------------------------------- masks in a file
@@ -261,4 +250,4 @@ def _times_octets(w: Floats, octets: Any, n_cols: int) -> Floats:
 
 
 #: Columns without data have factor 0 and are in no block (-1).
-Mask: TypeAlias = CoreMask | DiskMask
+Mask: TypeAlias = CoreMask | ListedMask | DiskMask

@@ -11,7 +11,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats
 from a1gm._solve.factors import relative_gap
-from a1gm._solve.laplacian import Laplacian, Solve, free_columns
+from a1gm._solve.laplacian import Enough, Solve, hessian_at
 from a1gm._solve.mask import Mask, Sweep
 
 __all__ = ["newton"]
@@ -19,6 +19,7 @@ __all__ = ["newton"]
 LONGEST = 30.0  # no logarithm of a factor moves further in one step
 LEAST_DAMPING, DAMPING_STEP = 1e-10, 100.0  # in units of a sweep's own curvature
 PATIENCE = 6  # steps without progress
+ROUGH = 0.1  # of the mismatch may be left to the next step
 
 
 def newton(
@@ -39,7 +40,6 @@ class _Search:
     def __init__(self, mask: Mask) -> None:
         self.mask, self.C = mask, mask.col_sums
         self.on: Bools = mask.block >= 0
-        self.free = free_columns(mask.block, self.C)
         self.solve: Solve | None = None
 
     def run(self, h: Floats, tol: float, max_steps: int) -> tuple[Floats, int, float]:
@@ -48,7 +48,9 @@ class _Search:
         best, steps, stuck = (gap, h), 0, 0
         while gap > tol and steps < max_steps and stuck < PATIENCE:
             previous = gap
-            state, cheaper = self._step(state)
+            # A direction as good as the step is long; the last is good enough for tol.
+            enough = Enough(max(min(gap, ROUGH) * gap, ROUGH * tol))
+            state, cheaper = self._step(state, enough)
             # One scaling after each step corrects every column with its own margin.
             state = self.mask.sweep(self._rescaled(state))
             gap = self._gap(state)
@@ -73,10 +75,10 @@ class _Search:
     def _cost(self, state: Sweep) -> float:
         return state.row_cost - float(self.C[self.on] @ np.log(state.h[self.on]))
 
-    def _step(self, state: Sweep) -> tuple[Sweep, bool]:
+    def _step(self, state: Sweep, enough: Enough) -> tuple[Sweep, bool]:
         """Move; return also whether the cost fell by more than its own rounding."""
         gradient = np.where(self.on, state.fitted - self.C, 0.0)
-        direction = self._direction(state, gradient)
+        direction = self._direction(state, gradient, enough)
         slope, cost = float(gradient @ direction), self._cost(state)
         # The allowance is the rounding of the cost itself: near the optimum the full
         # step is right although the cost no longer falls.
@@ -90,17 +92,17 @@ class _Search:
             length /= 2.0
         return state, False
 
-    def _direction(self, state: Sweep, gradient: Floats) -> Floats:
+    def _direction(self, state: Sweep, gradient: Floats, enough: Enough) -> Floats:
         """Newton's direction, damped towards a scaling sweep where it is too long.
 
         Where one cell has all of a row's weight the cost is nearly flat, and the
         direction along it is so long that the others could not move.
         """
-        laplacian = Laplacian(self.mask, state, self.free)
+        solver = hessian_at(self.mask, state)
         damping = 0.0
         while damping < 1.0:
-            self.solve = laplacian.solver(damping * self.C)
-            direction = self.solve(-gradient)
+            self.solve = solver(damping * self.C if damping else None)
+            direction = self.solve(-gradient, enough)
             if not np.abs(direction).max() > LONGEST:
                 break
             damping = max(DAMPING_STEP * damping, LEAST_DAMPING)

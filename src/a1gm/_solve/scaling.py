@@ -15,8 +15,8 @@ from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
 from a1gm._solve.cell_error import SETTLED, Network
 from a1gm._solve.factors import CoreSolution, relative_gap
-from a1gm._solve.laplacian import Solve, solver_at
-from a1gm._solve.mask import DENSE_SIDE, CoreMask, DiskMask
+from a1gm._solve.laplacian import Solve, hessian_at
+from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
 from a1gm._solve.settle import CellsOf, Near, no_cells, settle_core
 
@@ -30,6 +30,7 @@ SECONDS_PER_LISTED_CELL = 2e-9
 SECONDS_PER_FLOP = 1e-10
 SECONDS_PER_NEWTON_STEP = 2e-4
 NEWTON_STEPS = 6
+LISTED_PATIENCE = 80
 SMALLEST_START = 1e-290
 PRECISE = 1e-10
 AHEAD = 0.03  # of it may be left to further sweeps
@@ -84,7 +85,7 @@ def solve_core(
 def _newton(
     reduced: Reduced, core: CoreSolution, *, tol: float, max_iter: int
 ) -> tuple[CoreSolution, Near | None]:
-    mask = CoreMask(reduced)
+    mask = ListedMask(reduced) if is_listed(reduced) else CoreMask(reduced)
     start = core.w if mask.swapped else core.h
     small, steps, gap, solve = newton(
         mask, start, tol=tol, max_steps=max_iter - core.n_iter
@@ -100,9 +101,11 @@ def _newton(
 
 def _patience(reduced: Reduced) -> int:
     """How many sweeps cost as much as Newton would."""
+    if is_listed(reduced):
+        return LISTED_PATIENCE
     small, large = sorted(reduced.core_shape)
     sweep = SECONDS_PER_LISTED_CELL * (2 * reduced.n_listed + 4 * (small + large))
-    flops = large * small**2 if small <= DENSE_SIDE else 200 * reduced.n_listed
+    flops = large * small**2
     newton_cost = NEWTON_STEPS * (SECONDS_PER_NEWTON_STEP + SECONDS_PER_FLOP * flops)
     return int(np.clip(newton_cost / sweep, 30, 400))
 
@@ -144,7 +147,7 @@ def _settle_on_disk(
         if step <= SETTLED:
             return replace(core, step=step)
     if solve is None and mask.has_laplacian:
-        solve = solver_at(mask, state)
+        solve = hessian_at(mask, state)(None)
     best, n_iter = core, core.n_iter
     while True:
         bound = Network.of_mask(mask, state).bound(solve)

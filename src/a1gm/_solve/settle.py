@@ -18,8 +18,8 @@ from a1gm._observe.statistics import PairStatistics
 from a1gm._solve.cell_error import SETTLED, Bound, Network
 from a1gm._solve.clusters import cells_in_core, mend_by_clusters
 from a1gm._solve.factors import CoreSolution
-from a1gm._solve.laplacian import Solve, solver_at
-from a1gm._solve.mask import CoreMask
+from a1gm._solve.laplacian import Solve, hessian_at
+from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
@@ -35,8 +35,8 @@ ROUNDS = 12
 class Near:
     """A mask, and what solves with its Hessian near the solution."""
 
-    mask: CoreMask
-    solve: Solve
+    mask: CoreMask | ListedMask
+    solve: Solve | None = None
 
 
 class CellsOf(Protocol):
@@ -113,6 +113,8 @@ def _settle_by_steps(
     reduced: Reduced, core: CoreSolution, max_iter: int, near: Near | None
 ) -> CoreSolution:
     """Take Newton steps until the bound no longer falls."""
+    if near is None and is_listed(reduced):
+        near = Near(ListedMask(reduced))
     best = core
     for _ in range(ROUNDS):
         bound, is_swapped = _bound(reduced, core, near)
@@ -137,8 +139,13 @@ def _bound(
         if math.isfinite(bound.step):
             return bound, False
     mask = CoreMask(reduced) if near is None else near.mask
+    if isinstance(mask, ListedMask):
+        network = Network.of_core(reduced, core.w, core.h)
+        state = Sweep(core.h, network.fitted, 0.0, core.w)
+        return network.bound(hessian_at(mask, state)(None)), False
     state = mask.sweep(core.w if mask.swapped else core.h)
-    solve = solver_at(mask, state) if near is None else near.solve
+    solve = None if near is None else near.solve
+    solve = solve or hessian_at(mask, state)(None)
     return Network.of_mask(mask, state).bound(solve), mask.swapped
 
 

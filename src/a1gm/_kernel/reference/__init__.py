@@ -3,6 +3,7 @@
 Every function has a twin of the same name and signature in the compiled module.
 """
 
+from a1gm._kernel.reference.flow import Flow
 from a1gm._kernel.reference.observe import expand_rows, observe
 from a1gm._kernel.reference.place import divergence, fill_rows, row_factors
 from a1gm._kernel.reference.reduce import reduce_mask, reduce_pairs, reduce_table
@@ -15,6 +16,7 @@ from a1gm._kernel.reference.solve import (
 )
 
 __all__ = [
+    "Flow",
     "Reduced",
     "divergence",
     "expand_rows",

@@ -86,6 +86,17 @@ class Reduced:
         return int(np.count_nonzero(self.P))
 
     @property
+    def lists_missing(self) -> bool:
+        """Whether holes are listed instead."""
+        return False
+
+    @property
+    def longest_sum(self) -> int:
+        """Numbers in the longest sum of a product."""
+        met = self.P > 0.0
+        return int(max(met.sum(axis=0).max(), met.sum(axis=1).max()))
+
+    @property
     def core_mask(self) -> tuple[Ints, SmallInts, bool, Floats | None]:
         """Row pointers, column indices, whether they name holes, and weights."""
         rows, cols = np.nonzero(self.P)
@@ -150,6 +161,15 @@ class Reduced:
         """Whether ``settle`` costs less than a few hundred sweeps of a small table."""
         small, large = sorted(self.core_shape)
         return (small + large) * small**2 <= EDGE_FLOPS
+
+    def sweep(self, h: Floats) -> tuple[Floats, Floats]:
+        """Row factors that fit the rows exactly, and the column sums they give."""
+        check_array(h, "h", 1, np.float64)
+        check_length(
+            h, self.core_shape[1], "h must be one number per column of the core"
+        )
+        w: Floats = self.core_row_sums / (self.P @ h)
+        return w, h * (self.P.T @ w)
 
     def product(self, d: Floats, x: Floats) -> Floats:
         """Pᵀ (d (P x))."""

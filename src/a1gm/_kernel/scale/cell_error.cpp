@@ -146,6 +146,7 @@ class Elimination {
     std::fill(A_.begin(), A_.end(), 0.0);
     std::fill(Y_.begin(), Y_.end(), 0.0);
     std::vector<double> fitted(C_.size(), 0.0), f(C_.size()), share(C_.size());
+    std::vector<int64_t> on;
     for (int64_t i = 0; i < n_; ++i) {
       poll_.worked(m_ * m_);
       double* const q = &Q_[i * m_];
@@ -162,23 +163,41 @@ class Elimination {
       }
       const double* const x = X_.empty() ? nullptr : &X_[i * m_];
       for (int64_t j = 0; x != nullptr && j < m_; ++j) share[j] = x[j] / R_[i];
-      for (int64_t j = 0; j < m_; ++j) {
-        if (p[j] == 0.0) continue;
+      on.clear();
+      for (int64_t j = 0; j < m_; ++j)
+        if (p[j] != 0.0) on.push_back(j);
+      // Few cells are visited one by one, many in stretches.
+      const bool few = 4 * static_cast<int64_t>(on.size()) < m_;
+      for (size_t e = 0; e < on.size(); ++e) {
+        const int64_t j = on[e];
         const double own = f[j], part = q[j];
         double* const a = &A_[j * m_];
-        for (int64_t k = 0; k < j; ++k) a[k] += std::min(own, f[k]) * std::max(part, q[k]);
+        const auto join = [&](int64_t k) {
+          a[k] += std::min(own, f[k]) * std::max(part, q[k]);
+        };
+        if (few)
+          for (size_t b = 0; b < e; ++b) join(on[b]);
+        else
+          for (int64_t k = 0; k < j; ++k) join(k);
         if (x == nullptr) continue;
         const double data = x[j], data_share = share[j];
         double* const y = &Y_[j * m_];
-        for (int64_t k = 0; sizes && k < j; ++k)
-          if (p[k] != 0.0)
+        const auto send = [&](int64_t k) {
+          y[k] += std::min(data, f[k]) * std::max(data_share, q[k]) -
+                  std::min(x[k], own) * std::max(share[k], part);
+        };
+        if (sizes)
+          for (size_t b = 0; b < e; ++b) {
+            const int64_t k = on[b];
             y[k] += std::min(data, f[k]) * std::max(data_share, q[k]) +
                     std::min(x[k], own) * std::max(share[k], part) + kLeast +
                     (data * std::max(h_[k], 1.0) + x[k] * std::max(h_[j], 1.0)) *
                         (kLeast / t);
-        for (int64_t k = 0; !sizes && k < j; ++k)
-          y[k] += std::min(data, f[k]) * std::max(data_share, q[k]) -
-                  std::min(x[k], own) * std::max(share[k], part);
+          }
+        else if (few)
+          for (size_t b = 0; b < e; ++b) send(on[b]);
+        else
+          for (int64_t k = 0; k < j; ++k) send(k);
       }
     }
     double gap = 0.0;

@@ -82,21 +82,48 @@ Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
   return scale_by_rows(core.rows, R, C, w, h, rule, n_threads);
 }
 
-void core_product(const Reduced& core, const double* d, const double* x, double* y) {
+namespace {
+
+// y = P' t, where t_i is made of row i's sum of x.
+template <typename OfRow>
+void to_and_fro(const Reduced& core, const double* x, double* y, OfRow&& of_row) {
   const Lines& rows = core.rows;
   const double total = std::accumulate(x, x + rows.n_other, 0.0);
-  std::vector<double> t(static_cast<size_t>(rows.n));
-  for (int64_t i = 0; i < rows.n; ++i) t[i] = d[i] * rows.sum(i, x, total);
   if (!is_kept_by_rows(rows)) {
+    std::vector<double> t(static_cast<size_t>(rows.n));
+    for (int64_t i = 0; i < rows.n; ++i) t[i] = of_row(i, rows.sum(i, x, total));
     const double all = std::accumulate(t.begin(), t.end(), 0.0);
     for (int64_t j = 0; j < core.cols.n; ++j) y[j] = core.cols.sum(j, t.data(), all);
     return;
   }
   std::fill_n(y, rows.n_other, 0.0);
   const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
-  for (int64_t i = 0; i < rows.n; ++i)
+  for (int64_t i = 0; i < rows.n; ++i) {
+    const double t = of_row(i, rows.sum(i, x, total));
     for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k)
-      y[rows.index[k]] += weight ? weight[k] * t[i] : t[i];
+      y[rows.index[k]] += weight ? weight[k] * t : t;
+  }
+}
+
+}  // namespace
+
+int64_t longest_sum(const Reduced& core) {
+  const Lines& rows = core.rows;
+  if (rows.lists_missing) return std::max(rows.n, rows.n_other);
+  std::vector<int64_t> length(static_cast<size_t>(rows.n_other), 0);
+  for (const int32_t j : rows.index) ++length[j];
+  for (int64_t i = 0; i < rows.n; ++i) length.push_back(rows.length(i));
+  return *std::max_element(length.begin(), length.end());
+}
+
+void sweep_core(const Reduced& core, const double* h, double* w, double* fitted) {
+  to_and_fro(core, h, fitted,
+             [&](int64_t i, double t) { return w[i] = core.R[i] / t; });
+  for (size_t j = 0; j < core.C.size(); ++j) fitted[j] *= h[j];
+}
+
+void core_product(const Reduced& core, const double* d, const double* x, double* y) {
+  to_and_fro(core, x, y, [d](int64_t i, double t) { return d[i] * t; });
 }
 
 }  // namespace a1gm

@@ -45,6 +45,12 @@ const std::vector<double>& sum_of_rows(const Reduced& core);
 Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
                   int n_threads);
 
+// Numbers in the longest sum of a product.
+int64_t longest_sum(const Reduced& core);
+
+// w = R / (P h) and the column sums h (P' w) that these factors give.
+void sweep_core(const Reduced& core, const double* h, double* w, double* fitted);
+
 // y = P'(d (P x)) for the mask P of a core.
 void core_product(const Reduced& core, const double* d, const double* x, double* y);
 

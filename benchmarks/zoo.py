@@ -1,0 +1,230 @@
+"""The sparse zoo: every kind of sparse table beside plain scaling in SciPy.
+
+    python benchmarks/zoo.py                   # some minutes; or: make bench
+    python benchmarks/zoo.py --only bands      # these kinds only
+    python benchmarks/zoo.py --up-to 10000     # smaller tables only
+
+Prints a Markdown table with solver, sweeps, certificate and cell error of each row,
+writes benchmarks/results/zoo.csv (whole runs only), and exits with 1 when a row misses:
+a fit that has not converged, or one that takes more than ``LIMIT`` times plain scaling
+to the same certificate. Plain scaling is given up after some seconds ("> 10 s"), and
+the fit must be as fast as if it had got there. Each row runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from measuring import duration, machine, markdown, write_csv
+from paths import alone, plain_scaling, random_sparse
+
+import a1gm
+
+RESULTS = Path(__file__).parent / "results" / "zoo.csv"
+LIMIT = 1.5
+PATIENCE, PATIENCE_PER_ROW = 10.0, 2e-5  # seconds until plain scaling is given up
+BUDGET, RUNS = 1.0, 9  # of each way, in turns; the fastest counts
+ALONE = 300.0  # seconds for a row
+
+
+# ------------------------------------------------------------------------ the kinds
+def table_of(rows: np.ndarray, cols: np.ndarray, n: int, m: int) -> sp.csr_array:
+    """Gamma numbers at these places."""
+    key = np.unique(rows.astype(np.int64) * m + cols)
+    values = np.random.default_rng(5).gamma(2.0, size=len(key))
+    return sp.csr_array((values, (key // m, key % m)), shape=(n, m))
+
+
+def ratings(n: int, per_row: int) -> sp.csr_array:
+    """Active and popular ones have most cells, as users and films have."""
+    random = np.random.default_rng(0)
+    m = max(n // 10, 10)
+    counts = np.minimum(np.ceil(per_row / 3 * random.pareto(1.5, n) + 1), m // 2)
+    rows = np.repeat(np.arange(n), counts.astype(np.int64))
+    cols = (m * random.random(len(rows)) ** 2.5).astype(np.int64)
+    return table_of(rows, cols, n, m)
+
+
+def lattice(n: int, _: int) -> sp.csr_array:
+    """Places in the plane observe themselves and their four neighbours."""
+    side = math.isqrt(n)
+    at = np.arange(side * side).reshape(side, side)
+    pairs = [(at, at), (at[1:], at[:-1]), (at[:-1], at[1:])]
+    pairs += [(at[:, 1:], at[:, :-1]), (at[:, :-1], at[:, 1:])]
+    rows, cols = (np.concatenate([p[k].ravel() for p in pairs]) for k in (0, 1))
+    return table_of(rows, cols, side * side, side * side)
+
+
+def bands(n: int, width: int) -> sp.csr_array:
+    """Row i observes the next ``width`` columns."""
+    rows = np.repeat(np.arange(n), width)
+    cols = rows + np.tile(np.arange(width), n)
+    return table_of(rows, cols, n, n + width - 1)
+
+
+def bridged(n: int, per_row: int, *, parts: int = 2, size: float = 1.0) -> sp.csr_array:
+    """Random parts, each joined to the next by one cell."""
+    small = n // parts
+    S = sp.block_diag([random_sparse(small, per_row, seed) for seed in range(parts)])
+    at = np.arange(1, parts) * small
+    joints = sp.coo_array((np.full(len(at), size), (at - small, at)), shape=S.shape)
+    return sp.csr_array(S + joints)
+
+
+def chain(n: int, per_row: int) -> sp.csr_array:
+    """Eight expanders that small cells join."""
+    return bridged(n, per_row, parts=8, size=1e-3)
+
+
+def tree(n: int, extra: int) -> sp.csr_array:
+    """A random tree of rows and columns, and one more cell per ``extra`` rows."""
+    random = np.random.default_rng(0)
+    parent = (random.random(n) * np.arange(n)).astype(np.int64)
+    more = random.integers(n, size=(2, n // extra))
+    rows = np.concatenate([np.arange(n), np.arange(1, n), more[0]])
+    cols = np.concatenate([np.arange(n), parent[1:], more[1]])
+    return table_of(rows, cols, n, n)
+
+
+Make = Callable[[int, int], sp.csr_array]
+THOUSANDS = (1_000, 10_000, 100_000)
+KINDS: dict[str, tuple[str, Make, tuple[int, ...], tuple[int, ...]]] = {
+    "random": (
+        "random, {} per row",
+        random_sparse,
+        (2, 3, 4, 6, 10, 20, 50),
+        THOUSANDS,
+    ),
+    "large": ("random, {} per row", random_sparse, (4, 10), (1_000_000,)),
+    "ratings": ("ratings, about {} per row", ratings, (4, 20), (*THOUSANDS, 1_000_000)),
+    "lattice": ("places in a plane", lattice, (5,), (*THOUSANDS, 1_000_000)),
+    "bands": ("bands of {}", bands, (3, 10), (*THOUSANDS, 1_000_000)),
+    "bridges": ("two halves of {} per row, a bridge", bridged, (4, 10), THOUSANDS),
+    "chains": ("eight parts of {} per row, thin joints", chain, (4, 10), THOUSANDS),
+    "trees": (
+        "a tree, a cell more per {} rows",
+        tree,
+        (100, 5),
+        (*THOUSANDS, 1_000_000),
+    ),
+}
+
+
+# --------------------------------------------------------------------- one row each
+@dataclass(frozen=True)
+class Row:
+    """One table: seconds of both ways, and what the fit says of itself."""
+
+    table: str
+    n_cells: int
+    plain: float  # infinite where it was given up
+    patience: float
+    seconds: float = math.inf
+    solver: str = "none"
+    n_iter: int = 0
+    certificate: float = math.inf
+    cell_error: float = math.inf
+    converged: bool = False
+
+    @property
+    def ratio(self) -> float:
+        return self.seconds / min(self.plain, self.patience)
+
+    @property
+    def holds(self) -> bool:
+        return self.converged and self.ratio <= LIMIT
+
+    def written(self) -> dict[str, object]:
+        gave_up = self.plain == math.inf
+        plain = f"> {self.patience:.0f} s" if gave_up else duration(self.plain)
+        return {
+            "table": self.table,
+            "cells": f"{self.n_cells:,}",
+            "a1gm": duration(self.seconds),
+            "plain scaling": plain,
+            "ratio": f"{'< ' if gave_up else ''}{self.ratio:.2g}",
+            "solver": self.solver,
+            "sweeps": self.n_iter,
+            "certificate": f"{self.certificate:.0e}",
+            "cell error": f"{self.cell_error:.0e}",
+            "holds": "yes" if self.holds else "NO",
+        }
+
+
+def measure(kind: str, n: int, per_row: int) -> Row:
+    """Both ways on one table, in turns where they are quick."""
+    name, make, _, _ = KINDS[kind]
+    S = make(n, per_row)
+    patience = PATIENCE + PATIENCE_PER_ROW * n
+    a1gm.fit(sp.csr_array(np.eye(2)), absent="missing")  # whatever is imported late
+    fits, theirs, ours = [], [], []
+    while not ours or (sum(ours) < BUDGET and len(ours) < RUNS):
+        started = time.perf_counter()
+        fits.append(a1gm.fit(S, absent="missing"))
+        ours.append(time.perf_counter() - started)
+        if sum(theirs) < BUDGET:
+            theirs.append(plain_scaling(S, patience))
+    fit = fits[-1]
+    return Row(
+        f"{name.format(per_row)}, {S.shape[0]:,} x {S.shape[1]:,}",
+        S.nnz,
+        min(theirs),
+        patience,
+        min(ours),
+        fit.solver,
+        fit.n_iter,
+        fit.certificate,
+        fit.cell_error,
+        fit.converged,
+    )
+
+
+def growth(rows: dict[tuple[str, int, int], Row]) -> list[str]:
+    """How the time of the fit grows per doubling, from 10^5 rows to 10^6."""
+    lines = []
+    for (kind, n, per_row), row in rows.items():
+        before = rows.get((kind, n // 10, per_row))
+        if n == 1_000_000 and before is not None:
+            per_doubling = (row.seconds / before.seconds) ** math.log10(2.0)
+            lines.append(f"{row.table}: x {per_doubling:.2f} per doubling of the rows")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=KINDS, nargs="+", help="these kinds only")
+    parser.add_argument("--up-to", type=int, default=10**9, help="rows at most")
+    chosen = parser.parse_args()
+    print(machine())
+    rows = {}
+    for kind in chosen.only or KINDS:
+        _, _, widths, sizes = KINDS[kind]
+        for width, n in itertools.product(widths, sizes):
+            if n <= chosen.up_to:
+                row = alone(measure, kind, n, width, patience=ALONE)
+                rows[kind, n, width] = row
+                print(*row.written().values(), sep=" | ", flush=True)
+    print()
+    print(markdown([row.written() for row in rows.values()]))
+    print()
+    print("\n".join(growth(rows)))
+    ratios = [row.ratio for row in rows.values()]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    worst = max(ratios)
+    print(f"worst ratio to plain scaling {worst:.2f}, geometric mean {mean:.2f}")
+    if chosen.only is None and chosen.up_to == 10**9:
+        write_csv([row.written() for row in rows.values()], RESULTS)
+    return int(not all(row.holds for row in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The network of a core: compiled against NumPy, and both against the Laplacian."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.kernels import native, needs_native, statistics_of
+from support.tables import make_table
+
+from a1gm._kernel import reference
+
+EXACT = 1e-12
+KINDS = ["at random", "banded", "mostly missing", "block-diagonal"]
+NEVER = 10**9
+
+
+def laplacian_of(core, w, h):
+    ptr, index, lists_missing, _ = core.core_mask
+    P = np.full(core.core_shape, float(lists_missing))
+    P[np.repeat(np.arange(len(P)), np.diff(ptr)), index] = 1.0 - float(lists_missing)
+    F = P * np.outer(w, h)
+    return np.diag(F.sum(axis=0)) - F.T @ (F / core.core_row_sums[:, None])
+
+
+@needs_native
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factors", [0, 5, NEVER])
+@pytest.mark.parametrize("extra", [0.0, 0.1])
+def test_potentials_agree(kind, factors, extra):
+    keys, sums = statistics_of(make_table(kind, 40, 30, seed=3))
+    core, twin = native.reduce_table(keys, sums), reference.reduce_table(keys, sums)
+    found = []
+    for kernel, reduced in ((native, core), (reference, twin)):
+        order = np.argsort(reduced.core_col_sums)
+        w, h = reduced.scale(reduced.start, 1e-9, 50, 50)[:2]
+        c = reduced.core_col_sums
+        flow = kernel.Flow(reduced, w, h)
+        more = extra * c if extra else None
+        x, n = flow.solve(c, more, EXACT, 0.0, factors, 4, 5000)
+        assert n < 5000
+        found.append(x[order])
+        S = laplacian_of(reduced, w, h) + np.diag(extra * c)
+        free = x != 0.0
+        np.testing.assert_allclose((S @ x)[free], c[free], rtol=1e-9)
+    np.testing.assert_allclose(*found, rtol=1e-7)
+
+
+@needs_native
+def test_old_factors_still_precede():
+    core = native.reduce_table(*statistics_of(make_table("banded", 60, 60, seed=1)))
+    flow = native.Flow(core, *core.scale(core.start, 1e-9, 5, 5)[:2])
+    c = core.core_col_sums
+    flow.solve(c, None, EXACT, 0.0, 0, 4, 5000)
+    w, h = core.scale(core.start, 1e-9, 50, 50)[:2]
+    flow.move(w, h)
+    x, n = flow.solve(c, None, EXACT, 0.0, NEVER, 4, 5000)
+    free = x != 0.0
+    assert n < 60
+    np.testing.assert_allclose((laplacian_of(core, w, h) @ x)[free], c[free], rtol=1e-9)
+
+
+@needs_native
+@pytest.mark.parametrize("kind", KINDS)
+def test_sweeps_agree(kind):
+    keys, sums = statistics_of(make_table(kind, 25, 20, seed=13))
+    found = []
+    for kernel in (native, reference):
+        core = kernel.reduce_table(keys, sums)
+        w, fitted = core.sweep(np.ones(core.core_shape[1]))
+        found.append((np.sort(w), np.sort(fitted)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+WRONG = [
+    ("y", np.ones(7), "y must be one number per column of the core"),
+    ("extra", np.ones(7), "extra must be as long as y"),
+    ("y", np.ones(8, np.float32), "y must be a one-dimensional array of float64"),
+    ("factors", -1, "costs must be 0 or more"),
+    ("max_products", -1, "max_products must be 0 or more"),
+]
+
+
+def test_bad_calls_are_refused_in_words(kernel):
+    X = np.where(np.eye(8) + np.roll(np.eye(8), 1, axis=0) > 0, 1.0, np.nan)
+    core = kernel.reduce_table(*statistics_of(X))
+    good = {
+        "y": np.ones(8),
+        "extra": None,
+        "least": 0.1,
+        "share": 0.0,
+        "factors": 1,
+        "preceded": 1,
+        "max_products": 9,
+    }
+    flow = kernel.Flow(core, np.ones(8), np.ones(8))
+    flow.solve(**good)
+    for name, value, sentence in WRONG:
+        with pytest.raises(ValueError, match=sentence):
+            flow.solve(**{**good, name: value})
+    for w, h, sentence in (
+        (np.ones(7), np.ones(8), "w must be one number per row of the core"),
+        (np.ones(8), np.ones(7), "h must be one number per column of the core"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            flow.move(w, h)
+        with pytest.raises(ValueError, match=sentence):
+            kernel.Flow(core, w, h)
+    with pytest.raises(ValueError, match="h must be one number per column of the core"):
+        core.sweep(np.ones(7))
