@@ -110,14 +110,11 @@ def solve(
     n_threads: int | None = None,
     *,
     read_cells: Callable[[], PairStatistics] | None = None,
-    keep_narrow: bool = False,
 ) -> Solved:
     """Solve a table of non-negative cells.
 
     ``read_cells`` gives the sum of every observed cell, for leaves among as many
-    patterns as rows; without it they are left to the iteration. ``keep_narrow`` is for
-    callers without a use for factors beyond float64: they are found only where there
-    are no others, not for the sake of cells that are not settled.
+    patterns as rows; without it they are left to the iteration.
     """
     if isinstance(statistics, DiskStatistics):
         return _solve_disk(statistics, tol, max_iter, read_cells)
@@ -136,7 +133,7 @@ def solve(
     with np.errstate(all="ignore"):  # what leaves the range is solved again below
         core = solve_core(reduced, cells_of, **options)
     factors = None
-    if keep_narrow or not needs_room(core):
+    if not needs_room(core):
         factors = expand_factors(reduced, core, *expand)
     if factors is None:
         wide = solve_extreme_core(reduced, core, cells_of, **options)
@@ -241,7 +238,7 @@ def _solve_disk(
     left = max_iter - core.n_iter
     if core.step > SETTLED and left > 0 and read_cells is not None:
         # A thin cut, which margins do not show: the file is read again, cell by cell.
-        found = solve(read_cells(), tol, left, keep_narrow=True).factors
+        found = solve(read_cells(), tol, left).factors
         if found.step < core.step and found.col_exponent is None:
             core = CoreSolution(
                 core.w,

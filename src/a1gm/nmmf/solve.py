@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, product
+from a1gm._base.float_range import LEAST, log2_of, product
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observation import Observation
@@ -19,7 +19,6 @@ from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.exponent import OUT_OF_RANGE, check_in_range, inside_blocks
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
-from a1gm.nmmf.level import may_be_off_level, set_levels
 from a1gm.nmmf.observe import weighted_row_sums
 
 __all__ = ["Solution", "factors_of_rows", "row_factors_of_sets", "solve_joint"]
@@ -34,13 +33,11 @@ class Solution:
 
     Those of ``solved`` fit the weighted sums. ``pattern_factor``, ``col_factor`` and
     ``pattern_scale`` are in the data's units, with each block on its scale. ``gap`` is
-    the mismatch with which the solver stopped, and ``level_gap`` that of a small
-    table's level, which the margins do not show.
+    the mismatch with which the solver stopped.
     """
 
     joint: JointTable
     solved: Solved
-    level_gap: float
     pattern_factor: Floats
     pattern_scale: Floats
     col_factor: Floats
@@ -53,12 +50,11 @@ class Solution:
     @property
     def gap(self) -> float:
         """The mismatch with which the solver stopped."""
-        return max(self.raw.gap, self.level_gap)
+        return self.raw.gap
 
     def certificate(self) -> float:
-        """Measure the mismatch of the weighted margins, and of the levels."""
-        mismatch = margin_mismatch(self.raw, self.solved.statistics)
-        return max(mismatch, self.level_gap)
+        """Measure the mismatch of the weighted margins."""
+        return margin_mismatch(self.raw, self.solved.statistics)
 
 
 def solve_joint(
@@ -71,19 +67,40 @@ def solve_joint(
         max_iter=max_iter,
         n_threads=n_threads,
         read_cells=joint.pairs,
-        keep_narrow=True,
     )
-    raw, statistics, level_gap = solved.factors, solved.statistics, 0.0
+    raw, statistics = solved.factors, solved.statistics
     if raw.col_exponent is not None:
-        raise NotRepresentableError(OUT_OF_RANGE)
-    # A fit that has not reached tol says so itself, and closed forms have no gap.
-    if 0.0 < raw.gap <= tol and may_be_off_level(joint, raw.gap, tol):
-        raw, level_gap = set_levels(joint, raw, statistics, tol)
+        raw = _narrowed(raw, statistics.row_sums)
     shared = _share_out_one_block(joint, raw)
     if shared is None:
         check_digits(raw, statistics, tol)
         shared = _share_out(joint, raw, statistics.row_sums)
-    return Solution(joint, replace(solved, factors=raw), level_gap, *shared)
+    return Solution(joint, replace(solved, factors=raw), *shared)
+
+
+def _narrowed(raw: Factors, sums: Floats) -> Factors:
+    """Put the factors of each block in the middle of float64: their scale is free."""
+    shift = np.zeros(raw.n_blocks + 1, np.int64)  # last, what is in no block
+    sides = (raw.lines, raw.line_block, 1), (raw.columns, raw.col_block, -1)
+    for factor, block, sign in sides:
+        bits = log2_of(factor)
+        known = block >= 0
+        for end, start in ((np.minimum, np.inf), (np.maximum, -np.inf)):
+            found = np.full(raw.n_blocks, start)
+            end.at(found, block[known], bits[known])
+            shift[:-1] += sign * np.rint(found / 4.0).astype(np.int64)
+    line_factor = product(raw.lines, exponent=-shift[raw.line_block])
+    col_factor = product(raw.columns, exponent=shift[raw.col_block])
+    check_in_range(raw, line_factor, col_factor)
+    return replace(
+        raw,
+        line_factor=line_factor,
+        line_scale=product(line_factor, over=np.where(sums > 0.0, sums, np.inf)),
+        col_factor=col_factor,
+        line_exponent=None,
+        scale_exponent=None,
+        col_exponent=None,
+    )
 
 
 def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:
