@@ -14,6 +14,7 @@ from a1gm._api.options import (
     check_rank,
 )
 from a1gm._base.float_range import (
+    LEAST,
     Numbers,
     joined,
     mantissas,
@@ -30,6 +31,7 @@ from a1gm._observe.weights import observe_weighted, read_cell_weights
 from a1gm._result.fit import RankOneFit, Table, Voice
 from a1gm._result.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._solve.dispatch import Solved, solve_observation
+from a1gm._solve.factors import Factors
 from a1gm._sources.read import AnySource, read_input
 from a1gm.exceptions import ParameterError
 
@@ -143,8 +145,8 @@ def fit(
         msg = 'negatives="allow" and weights cannot be combined; leave one out.'
         raise ParameterError(msg)
     else:
-        V = read_cell_weights(weights, source)
-        seen = observe_weighted(source, V)
+        V = read_cell_weights(weights, source, check=False)
+        seen = observe_weighted(source, V, n_threads=n_threads)
     return fit_observation(
         seen,
         source,
@@ -264,7 +266,7 @@ def fit_gathered(
 def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Numbers:
     factors, statistics = solved.factors, solved.statistics
     line = slice(None) if seen.line_of_row is None else seen.line_of_row
-    if factors.col_exponent is not None or seen.exponent or _has_weights(statistics):
+    if factors.col_exponent is not None or seen.exponent or _may_vanish(seen, factors):
         rows = factors.lines
         if seen.line_of_row is not None:
             rows = wide_product(seen.row_sums, factors.scales[line])
@@ -283,6 +285,12 @@ def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Num
     return rows
 
 
-def _has_weights(statistics: Statistics) -> bool:
-    """Whether a row's factor may be far below all of its cells."""
-    return getattr(statistics, "weights", None) is not None
+def _may_vanish(seen: Observation, factors: Factors) -> bool:
+    """Whether a row's factor may be far below all of its cells: weights can do that."""
+    if seen.line_of_row is None or getattr(seen.statistics, "weights", None) is None:
+        return False
+    sums, scale = seen.row_sums, factors.line_scale
+    least = sums.min(where=sums > 0.0, initial=1.0) * scale[scale > 0.0].min(
+        initial=1.0
+    )
+    return not (least >= LEAST and sums.max() * scale.max() < np.inf)

@@ -51,6 +51,16 @@ A1GM_INLINE __m256d load(const float* x, __m256i head) {
   return _mm256_cvtps_pd(_mm_maskload_ps(x, _mm256_castsi256_si128(halves)));
 }
 
+// Lanes to keep for each four bits.
+struct Lanes {
+  alignas(32) int64_t mask[16][4];
+  Lanes() {
+    for (int bits = 0; bits < 16; ++bits)
+      for (int lane = 0; lane < 4; ++lane) mask[bits][lane] = bits >> lane & 1 ? -1 : 0;
+  }
+};
+inline const Lanes kLanes;
+
 // Turns four vectors: lane k of vector i becomes lane i of vector k.
 A1GM_INLINE void turn(__m256d* v) {
   const __m256d a = _mm256_unpacklo_pd(v[0], v[1]), b = _mm256_unpackhi_pd(v[0], v[1]);

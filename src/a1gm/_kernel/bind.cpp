@@ -10,7 +10,9 @@
 
 #include "bind_arrays.hpp"
 #include "bind_flow.hpp"
+#include "bind_masks.hpp"
 #include "bind_place.hpp"
+#include "bind_weights.hpp"
 #include "checks.hpp"
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
@@ -24,12 +26,6 @@ using namespace a1gm;
 
 namespace {
 
-using Given = nb::handle;  // an array of the caller that nobody has looked at yet
-
-nb::tuple fault_tuple(const Fault& f) {
-  return nb::make_tuple(f.count, f.row, f.col, f.value);
-}
-
 // ------------------------------------------------------------------------- the pass
 nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads,
                         double scale, int64_t table_cells, bool keep_table) {
@@ -42,14 +38,7 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
   auto [row_sums, row_sums_array] =
       new_array<double>({static_cast<size_t>(n_groups), n});
   nb::object ids_array = nb::none();
-  const IdMemory new_ids = [&ids_array, n](int width) -> void* {
-    nb::gil_scoped_acquire acquire;
-    return with_id_type(width, [&](auto id) -> void* {
-      auto [ids, array] = new_array<decltype(id)>({n});
-      ids_array = array;
-      return ids;
-    });
-  };
+  const IdMemory new_ids = id_memory(n, ids_array);
   Observation o;
   {
     Unlocked unlocked;
@@ -58,9 +47,7 @@ nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads
   const auto m = static_cast<size_t>(o.n_cols), words = static_cast<size_t>(o.words);
   const auto k = static_cast<size_t>(o.n_patterns);
   nb::object statistics =
-      o.wide ? nb::object(nb::make_tuple(to_numpy(std::move(o.bits), {n, words}),
-                                         to_numpy(std::move(o.positive), {n, words}),
-                                         to_numpy(std::move(o.col_sums)), o.has_zero))
+      o.wide ? wide_tuple(o, n)
              : nb::object(nb::make_tuple(ids_array,
                                          to_numpy(std::move(o.keys), {k, words}),
                                          to_numpy(std::move(o.counts)),
@@ -102,31 +89,6 @@ void expand_in_place(Given row_sums, Given pattern_id, Given scale, int n_thread
 }
 
 // --------------------------------------------------------------------------- masks
-// Checked bits of as many columns as somebody else says.
-BitMask mask_of(Matrix<uint64_t>& bits, int64_t n_cols) {
-  check_bit_shape(bits.rows(), n_cols, bits.cols());
-  const BitMask mask{bits.data(), bits.rows(), n_cols, bits.cols()};
-  check_bits(mask);
-  return mask;
-}
-
-// Bits and margins of a mask, as most functions take them.
-struct Margins {
-  Margins(Given given_bits, Given given_row_sums, Given given_col_sums)
-      : bits(given_bits, "bits"),
-        row_sums(given_row_sums, "row_sums"),
-        col_sums(given_col_sums, "col_sums"),
-        mask(mask_of(bits, col_sums.rows())) {
-    require(row_sums.rows() == mask.n, "row_sums must be one number per row");
-    R = row_sums.data();
-    C = col_sums.data();
-  }
-  Matrix<uint64_t> bits;
-  Vector<double> row_sums, col_sums;
-  BitMask mask;
-  const double *R, *C;
-};
-
 // Keys and sums of a pattern table.
 struct Patterns {
   Patterns(Given given_keys, Given given_sums)
@@ -176,25 +138,6 @@ Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n
 }
 
 // --------------------------------------------------------------------------- solve
-nb::object tuple_of(Plain&& plain) {
-  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
-                        to_numpy(std::move(plain.line_scale)),
-                        to_numpy(std::move(plain.col_factor)), plain.n_iter,
-                        plain.newton, plain.gap, plain.step);
-}
-
-// Calls `solve` without the interpreter's lock; None when it declines.
-template <typename F>
-nb::object solved(F&& solve) {
-  Plain plain;
-  bool found = false;
-  {
-    Unlocked unlocked;
-    found = solve(plain);
-  }
-  return found ? tuple_of(std::move(plain)) : nb::none();
-}
-
 nb::object solve_table(Given keys, Given sums, double tol, int64_t max_sweeps,
                        int64_t max_steps) {
   const Patterns g(keys, sums);
@@ -415,6 +358,7 @@ nb::tuple core_mask(const Reduced& r) {
 
 NB_MODULE(_native, m) {
   bind_place(m);
+  bind_weights(m);
   m.def("observe", &observe_parts, nb::arg("parts"), nb::arg("n_groups"),
         nb::arg("n_threads"), nb::arg("scale"), nb::arg("table_cells"),
         nb::arg("keep_table"));

@@ -89,6 +89,11 @@ class MaskStatistics(Statistics):
         """Sum of the column factors over the observed cells of each row."""
         return bits_times(self.bits, h)
 
+    def product(self, d: Floats, x: Floats, n_threads: int) -> Floats:
+        """Mᵀ (d (M x)) for the mask M."""
+        found: Floats = kernel.mask_product(self.bits, d, x, n_threads)
+        return found
+
     def mask_words(self) -> tuple[Words, Words | None]:
         """Observed and positive bits of all rows; None if all are positive."""
         return self.bits, self.positive

@@ -137,16 +137,21 @@ class Statistics(ABC):
             i, j = np.nonzero(observed)
             yield i + lines.start, j, self.positive_lines(lines)[i, j]
 
+    def shares(self, lines: slice, cells: Bools) -> Floats:
+        """Weights of some cells of some lines; 0 for the others."""
+        return cells.astype(np.float64)
+
     def weighted_cells(self) -> Iterator[tuple[Ints, Ints, Floats]]:
         """Yield line, column and weight of the observed cells, some at a time."""
-        for lines, cols, _ in self.cells():
-            yield lines, cols, np.ones(len(lines))
+        for lines, observed in self.pieces():
+            i, j = np.nonzero(observed)
+            yield i + lines.start, j, self.shares(lines, observed)[i, j]
 
     def reach(self, h: Floats) -> Floats:
         """Sum of the column factors over the observed cells of each line."""
         out = np.zeros(self.n_lines)
         for lines, observed in self.pieces():
-            out[lines] = observed @ h
+            out[lines] = self.shares(lines, observed) @ h
         return out
 
     def margins(
@@ -161,7 +166,7 @@ class Statistics(ABC):
             mask = observed
             if not one:
                 mask = observed & (line_label[lines, None] == col_label)
-            share = mask.astype(np.float64)
+            share = self.shares(lines, mask)
             rows[lines] = w[lines] * (share @ h)
             cols += h * (w[lines] @ share)
         return rows, cols

@@ -1,24 +1,27 @@
 """Fits with cell weights.
 
 The weighted cost has the same form with a matrix of weights P in place of the 0/1
-mask: w_i (P h)_i = sum_j P_ij X_ij. When the weights are a product a_i b_j on the
-observed cells, w' = a w and h' = b h make it the unweighted problem; otherwise rows and
-columns with proportional weights are twins, and the core keeps its weights.
+mask: w_i (P h)_i = sum_j P_ij X_ij. Rows with proportional weights are twins. Where
+few rows are, the weights stay where they lie, and the mask is kept beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, keeps_digits, product, wide_product
-from a1gm._base.types import AnyArray, Floats, SmallInts
-from a1gm._observe.observation import Observation
-from a1gm._observe.statistics import PairStatistics
+from a1gm._base.float_range import product
+from a1gm._base.types import AnyArray, Floats
+from a1gm._kernel import kernel, say_if_slow, threads_for
+from a1gm._observe.observation import TABLE_CELLS, Observation
+from a1gm._observe.pair_statistics import pointers
+from a1gm._observe.statistics import PairStatistics, WeightedStatistics
 from a1gm._sources import AnySource, SparseSource, read_input
 from a1gm._sources.cells import check_piece, check_stored_cells
+from a1gm._sources.dense import Source
 from a1gm._sources.labels import check_same_labels
 from a1gm._sources.read import is_sparse
 from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
@@ -26,39 +29,41 @@ from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
 __all__ = ["check_weights", "observe_weighted", "read_cell_weights"]
 
 LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
-NEAR = 2.0**-50  # what rounding leaves of the ratios of two products
-DIGITS = 44  # bits of a weight's mantissa that count when rows are grouped
 
 
-def observe_weighted(source: AnySource, V: Any) -> Observation:
-    """Observe a table whose cells have weights, as ``read_cell_weights`` gives them."""
-    if isinstance(source, SparseSource):
-        return _observe_stored(source, V)
-    X = np.where(V > 0.0, source.rows(slice(0, source.n_rows)), np.nan)
-    check_piece(source, X, 0)
-    return _observe_weighted(X, V)
+# ------------------------------------------------------------------------- reading
+def read_cell_weights(weights: Any, source: AnySource, *, check: bool = True) -> Any:
+    """Weights of the cells of a table, as another of its kind.
 
-
-def read_cell_weights(weights: Any, source: AnySource) -> Any:
-    """Weights of the cells of a table: an array, or those of a sparse table's cells."""
+    Dense ones need no ``check`` of their values where a pass will look at them.
+    """
     if isinstance(source, SparseSource):
         return read_stored_weights(weights, source)
     if is_sparse(weights):
         raise WeightsError(
             "weights are sparse, but X is dense. Pass weights.toarray()."
         )
-    return read_weights(weights, source)
+    return read_weights(weights, source, check=check)
 
 
-def read_weights(weights: Any, source: AnySource) -> Floats:
-    """Check that the weights are non-negative numbers, one per cell."""
-    given = read_input(weights, name="weights")
+def read_weights(weights: Any, source: AnySource, *, check: bool) -> Source:
+    """Weights that lie as a table of the same shape and names."""
+    given: Source = read_input(weights, name="weights")
     _check_shape(given, source)
     check_same_labels("row", given.row_labels, source.row_labels, "weights", "X")
     check_same_labels("column", given.col_labels, source.col_labels, "weights", "X")
-    V: Floats = given.rows(slice(0, given.n_rows))
-    _check_values(V, lambda at: divmod(at, given.n_cols))
-    return V
+    if check and not all(_are_weights(piece) for _, piece in given.blocks()):
+        _refuse(given)
+    return given
+
+
+def _are_weights(V: Floats) -> bool:
+    return bool(((V >= 0.0) & (np.inf > V)).all())
+
+
+def _refuse(V: Source) -> None:
+    """Raise for weights that cannot be used, with the number of them."""
+    _check_values(V.rows(slice(0, V.n_rows)), lambda at: divmod(at, V.n_cols))
 
 
 def read_stored_weights(weights: Any, source: SparseSource) -> SparseSource:
@@ -69,8 +74,8 @@ def read_stored_weights(weights: Any, source: SparseSource) -> SparseSource:
             'Pass X.toarray() and an array of weights, or say absent="missing".'
         )
     if not is_sparse(weights):
-        V = read_weights(weights, source)
-        return source.with_values(V[source.lines, source.cols])
+        V = read_weights(weights, source, check=True)
+        return source.with_values(V.rows(slice(0, V.n_rows))[source.lines, source.cols])
     given: SparseSource = read_input(weights, absent="missing", name="weights")
     _check_shape(given, source)
     _check_values(given.values, given.place)
@@ -118,48 +123,107 @@ def check_weights(V: Floats, name_of: Callable[[int], str], zero: str) -> None:
             )
 
 
+# ----------------------------------------------------------------------- observing
+def observe_weighted(
+    source: AnySource, V: Any, *, n_threads: int | None = None
+) -> Observation:
+    """Observe a table whose cells have weights, as ``read_cell_weights`` gives them."""
+    if isinstance(source, SparseSource):
+        return _observe_stored(source, V)
+    return _observe_dense(source.in_one_piece(), V.in_one_piece(), n_threads)
+
+
 def _observe_stored(source: SparseSource, weights: SparseSource) -> Observation:
     """Pairs of the stored cells that count, every row a line of its own."""
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
     check_stored_cells(cells, "raise")
-    sums, v, exponent = _weighted_sums(cells.values, weights.values[used])
+    x, v = cells.values, weights.values[used]
+    of_weights, exponent = _exponents([(x, v)], len(x))
+    if of_weights:
+        v = np.ldexp(v, -of_weights)
+    sums = product(x, v, exponent=-exponent) if exponent else x * v
     pairs = PairStatistics(cells.ptr, cells.cols, sums, v, cells.n_cols)
     return Observation(pairs.row_sums, None, pairs, exponent, 0)
 
 
-def _observe_weighted(X: Floats, V: Floats) -> Observation:
-    """Pairs of (group of rows with proportional weights, column)."""
-    V = np.where(np.isnan(X), 0.0, V)
-    sums, used, exponent = _weighted_sums(np.nan_to_num(X), V)
-    group, base = _group_proportional_rows(used)
-    row_sums = sums.sum(axis=1)
-    n_groups = int(group.max()) + 1
-    first = np.unique(group, return_index=True)[1]
-    block_sums = np.zeros((n_groups, X.shape[1]))
-    np.add.at(block_sums, group, sums)
-    weights = used[first]
-    lines, cols = np.nonzero(weights)
-    counts = np.bincount(lines, minlength=n_groups)
-    statistics = PairStatistics(
-        np.concatenate(([0], np.cumsum(counts))),
-        cols.astype(np.int32),
-        block_sums[lines, cols],
-        weights[lines, cols],
-        X.shape[1],
-    )
-    # The sums that the rows would have with the weights of their group's first row.
-    alike = product(row_sums, base[first][group], over=base)
-    if not (keeps_digits(alike) & ((alike == 0.0) == (row_sums == 0.0))).all():
+def _observe_dense(source: Source, V: Source, n_threads: int | None) -> Observation:
+    """One pass, again on another scale where numbers leave float64."""
+    say_if_slow()
+    n_cells = source.n_rows * source.n_cols
+    threads = threads_for(n_cells, n_threads)
+
+    def look(of_weights: int, exponent: int) -> Any:
+        scale = math.ldexp(1.0, -of_weights)
+        args = source.parts, V.parts, threads, scale, exponent, TABLE_CELLS
+        return kernel.observe_weighted(*args)
+
+    of_weights = exponent = 0
+    *found, of_weight, of_cell, are_fit = look(0, 0)
+    if not are_fit or of_weight[1] == 0.0:
+        _check_cells(source, V)
+    if not (_are_in_range(of_weight, n_cells) and _are_in_range(of_cell, n_cells)):
+        pieces = ((piece, V.rows(rows)) for rows, piece in source.blocks())
+        of_weights, exponent = _exponents(pieces, n_cells)
+        *found, _, _, _ = look(of_weights, exponent)
+    row_sums, is_wide, form = found
+    if is_wide:
+        bits, positive, col_sums, has_zero = form
+        weights = _array_of(V, of_weights)
+        return Observation(
+            row_sums,
+            None,
+            WeightedStatistics(
+                bits, positive if has_zero else None, row_sums, col_sums, weights
+            ),
+            exponent,
+            0,
+        )
+    if np.isnan(row_sums).any():
         raise NotRepresentableError(
             "The weights of proportional rows are further apart than float64 reaches "
             "(1e-308 to 1e308). Multiply the weights of a row by a power of ten."
         )
-    return Observation(alike, group, statistics, exponent, 0)
+    line_of_row, weights, sums = form
+    lines, cols = np.nonzero(weights)
+    pairs = PairStatistics(
+        pointers(lines, len(weights)),
+        cols.astype(np.int32),
+        sums[lines, cols],
+        weights[lines, cols],
+        source.n_cols,
+    )
+    return Observation(row_sums, line_of_row, pairs, exponent, 0)
 
 
-def _weighted_sums(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
-    """Data times weights and 2**-exponent, the weights on a scale of their own.
+def _check_cells(source: Source, V: Source) -> None:
+    """Raise for weights, and cells of positive weight, that cannot be used."""
+    _refuse(V)
+    every = slice(0, V.n_rows)
+    X = np.where(V.rows(every) > 0.0, source.rows(every), np.nan)
+    check_piece(source, X, 0)
+
+
+def _array_of(V: Source, exponent: int) -> AnyArray:
+    """The weights in one array: where they lie, if they lie in one and as they are."""
+    (values, mask, validity, *_), *more = V.parts
+    if exponent or more or mask is not None or validity is not None:
+        return np.ldexp(V.rows(slice(0, V.n_rows)), -exponent)
+    return values
+
+
+def _are_in_range(ends: tuple[float, float], n: int) -> bool:
+    """Whether sums of n numbers between these ends keep their digits."""
+    least, most = ends
+    return (least, most) == (math.inf, 0.0) or (
+        least >= 2.0**LOWEST
+        and math.isfinite(most)
+        and math.frexp(most)[1] + n.bit_length() <= HIGHEST
+    )
+
+
+def _exponents(pieces: Iterable[tuple[Floats, Floats]], n: int) -> tuple[int, int]:
+    """Powers of two by which weights, and then n weighted cells, are divided.
 
     Nothing is scaled where it need not be. Only ratios of weights count in a fit.
 
@@ -168,22 +232,24 @@ def _weighted_sums(X: Floats, V: Floats) -> tuple[Floats, Floats, int]:
     NotRepresentableError
         No power of two keeps the largest finite and all digits of the smallest.
     """
-    used = V > 0.0
-    of_weights = _exponent_in_range(np.frexp(V)[1][used], V.size, "weights")
-    positive = used & (X > 0.0)
-    powers = (np.frexp(X)[1].astype(np.int64) + np.frexp(V)[1])[positive] - of_weights
-    exponent = _exponent_in_range(powers, X.size, "weighted cells")
-    V = np.ldexp(V, -of_weights) if of_weights else V
-    if not exponent:
-        return X * V, V, 0
-    return product(X, V, exponent=-exponent), V, exponent
+    of_weights, of_cells = [], []
+    for X, V in pieces:
+        used = (V > 0.0) & ~np.isnan(X)
+        x, v = X[used], V[used]
+        powers = np.frexp(v)[1].astype(np.int64)
+        of_cell = (powers + np.frexp(x)[1])[x > 0.0]
+        of_weights += [powers.min(), powers.max()] if len(powers) else []
+        of_cells += [of_cell.min(), of_cell.max()] if len(of_cell) else []
+    first = _exponent_in_range(of_weights, n, "weights")
+    second = _exponent_in_range(of_cells, n, "weighted cells", first)
+    return first, second
 
 
-def _exponent_in_range(powers: AnyArray, n: int, what: str) -> int:
+def _exponent_in_range(powers: list[Any], n: int, what: str, less: int = 0) -> int:
     """A power of two by which n numbers of these powers are divided; 0 if it can be."""
-    if not len(powers):
+    if not powers:
         return 0
-    low, high = int(powers.min()) - 1, int(powers.max()) + n.bit_length()
+    low, high = int(min(powers)) - 1 - less, int(max(powers)) - less + n.bit_length()
     if low >= LOWEST and high <= HIGHEST:
         return 0
     if high - low > HIGHEST - LOWEST:
@@ -193,29 +259,3 @@ def _exponent_in_range(powers: AnyArray, n: int, what: str) -> int:
             "them closer together."
         )
     return high - HIGHEST if high > HIGHEST else low - LOWEST
-
-
-def _group_proportional_rows(used: Floats) -> tuple[SmallInts, Floats]:
-    """Group of each row, rows with proportional weights together, and its scale."""
-    largest = used.max(axis=1)
-    base = np.where(largest > 0.0, largest, 1.0)
-    exact = used / base[:, None]
-    shape = _rounded(exact, DIGITS)
-    if ((shape < LEAST) & (used > 0.0)).any():  # further apart than float64 reaches
-        ratio = wide_product(used, over=base[:, None])
-        exact = ratio.mantissa
-        # Exponents have 12 bits.
-        shape = _rounded(exact, DIGITS - 4) + 2.0 * ratio.exponent
-    _, first, group = np.unique(shape, axis=0, return_index=True, return_inverse=True)
-    alike = first[group.ravel()]
-    # What is more than rounding keeps a row apart.
-    is_near = (np.abs(exact - exact[alike]) <= NEAR * exact).all(axis=1)
-    alike = np.where(is_near, alike, np.arange(len(used)))
-    found: SmallInts = np.unique(alike, return_inverse=True)[1].ravel().astype(np.int32)
-    return found, base
-
-
-def _rounded(x: Floats, digits: int) -> Floats:
-    mantissa, exponent = np.frexp(x)
-    rounded: Floats = np.ldexp(np.round(np.ldexp(mantissa, digits)), exponent - digits)
-    return rounded

@@ -18,7 +18,7 @@ from a1gm._base.float_range import (
 )
 from a1gm._base.types import Floats, Ints
 from a1gm._result.new_rows import NewRows, Placed
-from a1gm._sources.dense import Source
+from a1gm._sources.dense import table_of
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import NotRepresentableError
@@ -61,14 +61,14 @@ def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float
     parts = []
     for rows, piece in source.blocks():
         used = ~np.isnan(piece)
-        v = None if V is None else V[rows]
+        v = None if V is None else V.rows(rows)
         if v is not None:
             used &= v > 0.0
         i, j = np.nonzero(used)
         if len(i):
-            part = Source([(piece, None, None, 0, 0)], *piece.shape)
             own = None if v is None else v[i, j]
-            parts.append(_of_placed(piece[i, j], rule.place(part, v), i, j, own))
+            placed = rule.place(table_of(piece), None if v is None else table_of(v))
+            parts.append(_of_placed(piece[i, j], placed, i, j, own))
     total = sum(parts)
     if total == np.inf and max(parts) < np.inf:
         raise NotRepresentableError(TOO_LARGE)

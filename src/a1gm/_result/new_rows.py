@@ -345,10 +345,11 @@ def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells
         yield rows, cols, source.values[seen], None if V is None else V.values[seen]
         return
     for some, cells in source.blocks():
-        piece = cells if V is None else np.where(V[some] > 0.0, cells, np.nan)
+        V_some = None if V is None else V.rows(some)
+        piece = cells if V_some is None else np.where(V_some > 0.0, cells, np.nan)
         check_piece(source, piece, some.start, rule.negatives)
         i, j = np.nonzero(~np.isnan(piece))
-        v = None if V is None else V[some][i, j]
+        v = None if V_some is None else V_some[i, j]
         yield i + some.start, j, piece[i, j], v
 
 

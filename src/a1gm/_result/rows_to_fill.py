@@ -12,7 +12,7 @@ from a1gm._base.types import Floats, Ints
 from a1gm._result import one_pass
 from a1gm._result.fill_columns import Left, Target, fill_columns
 from a1gm._result.new_rows import NewRows, Placed
-from a1gm._sources.dense import Part, Source
+from a1gm._sources.dense import Source, table_of
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 
@@ -23,8 +23,7 @@ def filled_rows(rule: NewRows, values: Floats) -> Floats:
     """Rows with their holes filled; NaN where the data determine no value."""
     if not np.isnan(values).any():
         return values
-    part: Part = (values, None, None, 0, 0)
-    source = Source([part], *values.shape)
+    source = table_of(values)
     rows, filled = RowsToFill(rule, source), np.empty_like(values)
     fill_columns(source, rows.values, rows.one_pass, [filled])
     return filled

@@ -30,6 +30,7 @@ from a1gm._observe.statistics import (
     PairStatistics,
     PatternStatistics,
     Statistics,
+    WeightedStatistics,
 )
 from a1gm._result.fates import FATES, Totals
 from a1gm._result.rows import GoneRows, HeldRows, RowStore
@@ -47,6 +48,7 @@ STATISTICS: dict[str, type[Statistics]] = {
     "patterns": PatternStatistics,
     "mask": MaskStatistics,
     "pairs": PairStatistics,
+    "weights": WeightedStatistics,
 }
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 FACTORS = {  # and the exponents that some fits have beside them

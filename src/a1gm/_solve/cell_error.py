@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._kernel import kernel
 from a1gm._kernel.network import ROUNDING, rounding_of_sums, shortened
 from a1gm._observe.statistics import MaskStatistics
 from a1gm._solve.laplacian import Enough, Solve, conjugate_gradients, free_columns
@@ -127,18 +126,20 @@ class Network:
         )
 
     @classmethod
-    def of_bits(
-        cls, mask: MaskStatistics, w: Floats, h: Floats, n_threads: int
+    def of_rows(
+        cls, mask: MaskStatistics, d: Floats, h: Floats, n_threads: int
     ) -> Network:
-        """Return the columns of a table in one block, by its mask."""
-        d = w / (mask.sums / w)
+        """Return the columns of a table in one block, by its mask.
+
+        ``d`` are the factors of the rows, squared and over their sums.
+        """
 
         def product(x: Floats) -> Floats:
-            found: Floats = h * kernel.mask_product(mask.bits, d, h * x, n_threads)
-            return found
+            return h * mask.product(d, h * x, n_threads)
 
-        one = np.zeros(len(h), np.int32)
-        return cls(mask.col_sums, product(np.ones_like(h)), one, product, len(w))
+        block = np.where(mask.col_sums > 0.0, 0, -1).astype(np.int32)
+        fitted = product(np.ones_like(h))
+        return cls(mask.col_sums, fitted, block, product, max(len(d), len(h)))
 
     @classmethod
     def of_mask(cls, mask: CoreMask | DiskMask, state: Sweep) -> Network:

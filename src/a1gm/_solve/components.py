@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._base.bits import union, unpack_bits
-from a1gm._base.types import Bools, Ints, SmallInts, Words
+from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._observe.statistics import Statistics
 
 __all__ = ["Components", "find_components", "number_by_rows", "separate_zero_lines"]
@@ -29,6 +29,11 @@ class Components:
     def n(self) -> int:
         """Number of components."""
         return int(max(self.line.max(initial=-1), self.col.max(initial=-1))) + 1
+
+    def hold_together(self, row_sums: Floats, col_sums: Floats) -> bool:
+        """Whether all lines and columns with data are in one component."""
+        found = np.append(self.line[row_sums > 0.0], self.col[col_sums > 0.0])
+        return len(found) > 0 and bool((found == found[0]).all())
 
 
 def find_components(statistics: Statistics) -> Components | None:

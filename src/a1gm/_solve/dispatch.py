@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from a1gm._base.float_range import product
 from a1gm._base.types import Floats, Solver
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.disk import DiskStatistics
@@ -24,6 +25,7 @@ from a1gm._observe.statistics import (
     PairStatistics,
     PatternStatistics,
     Statistics,
+    WeightedStatistics,
     as_mask,
 )
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
@@ -52,6 +54,7 @@ NO_MARGIN_FIT = (
 )
 CELLS_AGAIN = 1 << 24  # so many cells of a table in files may be held at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
+WEIGHTED_SWEEPS = 400  # listing the cells of a table with weights costs as much
 
 
 class Rereadable(Protocol):
@@ -91,8 +94,9 @@ def solve_observation(
         if statistics.n_lines * statistics.n_cols <= CELLS_AGAIN:
             read_cells = partial(_cells_of, source, exponent, statistics.n_cols)
     elif isinstance(source, Source):
-        read_cells = partial(_cells_of, source, exponent, source.n_cols)
-        if isinstance(statistics, MaskStatistics) and not seen.n_negative:
+        V = statistics.weights if isinstance(statistics, WeightedStatistics) else None
+        read_cells = partial(_cells_of, source, exponent, source.n_cols, V)
+        if isinstance(statistics, MaskStatistics) and not seen.n_negative and V is None:
             nested = _solve_nested(statistics, source, exponent, n_threads)
             if nested is not None:
                 return Solved(nested, statistics)
@@ -120,7 +124,7 @@ def solve(
         return _solve_disk(statistics, tol, max_iter, read_cells)
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
-        return Solved(plain, statistics)
+        return plain
     components, reduced = _reduce(statistics, force=read_cells is None)
     if reduced is None and read_cells is not None:
         statistics = read_cells()
@@ -256,50 +260,59 @@ def _solve_disk(
 # ----------------------------------------------------------------------- fast ways
 def _solve_plain(
     statistics: Statistics, tol: float, max_iter: int, n_threads: int | None
-) -> Factors | None:
-    """One call of the kernel for the usual table: one block, no zeros, quick to scale.
+) -> Solved | None:
+    """One call of the kernel for the usual table: one block, quick to scale.
 
-    Small tables spend more time between the steps than in them.
+    Small tables spend more time between the steps than in them. Only weighted tables
+    may have zeros here.
     """
     budget, tol = min(PLAIN_SWEEPS, max_iter // 2), min(tol, PRECISE)
-    found = None
+    found = components = None
     if isinstance(statistics, PatternStatistics):
         found = kernel.solve_plain(
             statistics.keys, statistics.sums, tol, budget, max_iter - budget
         )
-    elif isinstance(statistics, MaskStatistics) and statistics.positive is None:
+    elif isinstance(statistics, MaskStatistics):
         threads = threads_for(statistics.n_lines * statistics.n_cols, n_threads)
-        found = kernel.solve_wide(
-            statistics.bits,
-            statistics.sums,
-            statistics.column_sums,
-            tol,
-            budget,
-            threads,
-        )
+        margins = statistics.sums, statistics.column_sums
+        options = tol, budget, threads
+        if isinstance(statistics, WeightedStatistics):
+            options = tol, min(WEIGHTED_SWEEPS, max_iter // 2), threads
+            components = find_components(statistics)
+            if components is None or components.hold_together(*margins):
+                args = statistics.bits, statistics.parts, *margins, *options
+                found = kernel.solve_weighted(*args)
+        elif statistics.positive is None:
+            found = kernel.solve_wide(statistics.bits, *margins, *options)
     if found is None:
         return None
     line_factor, line_scale, col_factor, n_iter, is_newton, gap, step = found
     if step > SETTLED:
         assert isinstance(statistics, MaskStatistics)
-        network = Network.of_bits(statistics, line_factor, col_factor, threads)
-        step = network.bound().step
+        d = line_factor * line_scale
+        step = Network.of_rows(statistics, d, col_factor, threads).bound().step
         if step > SETTLED:
             return None
     solver: Solver = "newton" if is_newton else "scaling"
-    return Factors(
+    # Lines and columns of zeros are in no block.
+    blocks = [np.where(f > 0.0, 0, -1).astype(np.int32) for f in found[1:3]]
+    all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
+    if not all_inside:
+        col_factor[~statistics.has_observed()[1]] = np.nan
+    factors = Factors(
         line_factor=line_factor,
         line_scale=line_scale,
         col_factor=col_factor,
-        line_block=np.zeros(len(line_factor), np.int32),
-        col_block=np.zeros(len(col_factor), np.int32),
+        line_block=blocks[0],
+        col_block=blocks[1],
         n_blocks=1,
         solver=solver if n_iter else "closed form",
         n_iter=n_iter,
         gap=gap,
-        all_inside=True,
+        all_inside=all_inside,
         step=step + rounding_of(len(line_factor), len(col_factor)),
     )
+    return Solved(factors, statistics, components)
 
 
 def _solve_nested(
@@ -343,20 +356,27 @@ def _solve_nested(
     )
 
 
-def _cells_of(source: Rereadable, exponent: int, n_cols: int) -> PairStatistics:
-    """Every row its own line, with the sum of every observed cell."""
-    scale = math.ldexp(1.0, -exponent)
+def _cells_of(
+    source: Rereadable, exponent: int, n_cols: int, V: Any = None
+) -> PairStatistics:
+    """Every row its own line, with the sum, and weight, of every observed cell."""
+    scale = math.ldexp(1.0, -exponent) if V is None else 1.0
     counts: list[Floats] = [np.zeros(1, np.int64)]
-    cols, values = [], []
-    for _, piece in source.blocks():
+    cols, values, weights = [], [], []
+    for rows, piece in source.blocks():
         observed = ~np.isnan(piece)
+        if V is not None:
+            observed &= V[rows] > 0.0
+            weights.append(V[rows][observed].astype(np.float64))
         counts.append(observed.sum(axis=1))
         cols.append(np.nonzero(observed)[1].astype(np.int32))
         values.append(piece[observed] * scale)
+        if V is not None:
+            values[-1] = product(values[-1], weights[-1], exponent=-exponent)
     return PairStatistics(
         np.cumsum(np.concatenate(counts)),
         np.concatenate(cols),
         np.concatenate(values),
-        None,
+        None if V is None else np.concatenate(weights),
         n_cols,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray, Floats
 from a1gm._sources.labels import text_of_label
 
-__all__ = ["Part", "Source", "name_cell"]
+__all__ = ["Part", "Source", "name_cell", "table_of"]
 
 # Values (2-D), mask of missing cells, Arrow validity bitmap of a single column with the
 # offset of its first bit, and the row sum that the columns count into.
@@ -81,12 +81,17 @@ class Source:
     def observed_as_ones(self) -> Source:
         """The same holes, with 1 in every observed cell."""
         ones = np.vstack([np.where(np.isnan(b), np.nan, 1.0) for _, b in self.blocks()])
-        return Source([(ones, None, None, 0, 0)], self.n_rows, self.n_cols)
+        return table_of(ones)
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
         labels = self.row_labels, self.col_labels
         return name_cell(*labels, row, col, row_offset, name=self.name)
+
+
+def table_of(values: AnyArray) -> Source:
+    """An array of numbers, NaN for the missing ones, as a table."""
+    return Source([(values, None, None, 0, 0)], *values.shape)
 
 
 def name_cell(

@@ -8,6 +8,7 @@
 #include "checks.hpp"
 #include "pass/worker.hpp"
 #include "threads.hpp"
+#include "wide_number.hpp"
 
 namespace a1gm {
 namespace {
@@ -25,6 +26,17 @@ void merge_fault(Fault& into, const Fault& from) {
   }
 }
 
+// The sum that a row would have with the weights of its pattern, given the largest of
+// its own and of theirs; NaN where float64 does not have it.
+double alike(double sum, double own, double theirs) {
+  if (sum == 0.0) return sum;
+  const double ratio = theirs / own, quick = sum * ratio;
+  if (keeps_digits(ratio) && keeps_digits(quick)) return quick;
+  const Wide careful = Wide(sum) * Wide(theirs) / Wide(own);
+  const double found = std::ldexp(careful.mantissa, static_cast<int>(careful.exponent));
+  return keeps_digits(found) ? found : std::numeric_limits<double>::quiet_NaN();
+}
+
 template <typename T>
 void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
                   const IdMemory& new_ids, Observation& out) {
@@ -34,11 +46,15 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
     Worker<T>& other = workers[t];
     for (int64_t k = 0; k < other.patterns.size(); ++k) {
       const int32_t id =
-          first.patterns.find_or_insert(&other.patterns.keys[k * job.words]);
+          first.patterns.find_or_insert(&other.patterns.keys[k * job.key_words]);
       renamed[t].push_back(id);
       if (id == static_cast<int32_t>(first.sums.size())) {
         first.sums.push_back(std::move(other.sums[k]));
         first.counts.push_back(other.counts[k]);
+        if (job.is_weighted())
+          first.line_weights.insert(first.line_weights.end(),
+                                    &other.line_weights[k * job.n_cols],
+                                    &other.line_weights[k * job.n_cols] + job.n_cols);
       } else {
         first.sums[id].absorb(other.sums[k]);
         first.counts[id] += other.counts[k];
@@ -47,18 +63,27 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
   }
   out.n_patterns = first.patterns.size();
   out.keys = std::move(first.patterns.keys);
+  out.weights = std::move(first.line_weights);
   out.sums.resize(static_cast<size_t>(out.n_patterns * job.n_cols));
   out.counts = std::move(first.counts);
   for (int64_t k = 0; k < out.n_patterns; ++k)
     first.sums[k].write(&out.sums[static_cast<size_t>(k * job.n_cols)]);
+  std::vector<double> largest;  // weight of each pattern
+  for (auto own = out.weights.begin(); own != out.weights.end(); own += job.n_cols)
+    largest.push_back(*std::max_element(own, own + job.n_cols));
   const int width = id_width(out.n_patterns);
   void* const ids = new_ids(width);
   const int threads = useful_threads(static_cast<int>(workers.size()), job.n_rows);
   run_on_threads(threads, [&](int begin) {
     for (size_t t = begin; t < workers.size(); t += threads)
       with_id_type(width, [&](auto id) {
-        workers[t].ids.write(renamed[t],
-                             static_cast<decltype(id)*>(ids) + workers[t].begin());
+        auto* const own = static_cast<decltype(id)*>(ids) + workers[t].begin();
+        workers[t].ids.write(renamed[t], own);
+        if (!job.is_weighted()) return;
+        double* const sums = job.row_sums + workers[t].begin();
+        const double* const own_largest = job.largest + workers[t].begin();
+        for (int64_t i = 0; i < workers[t].size(); ++i)
+          sums[i] = alike(sums[i], own_largest[i], largest[static_cast<size_t>(own[i])]);
       });
   });
 }
@@ -67,7 +92,8 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
 template <typename T>
 bool is_direct(const std::vector<Part>& parts, int64_t n_cols, const Options& options) {
   const auto n_parts = static_cast<int64_t>(parts.size());
-  return options.scale == 1.0 && (n_parts == 1 || n_cols >= kColsWorthReading * n_parts) &&
+  return options.scale == 1.0 && options.weights == nullptr &&
+         (n_parts == 1 || n_cols >= kColsWorthReading * n_parts) &&
          std::all_of(parts.begin(), parts.end(), lies_as<T>);
 }
 
@@ -78,8 +104,11 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups
   static const Isa<T> isa = choose_isa<T>();
   std::atomic<bool> go_wide{false};
   const bool direct = is_direct<T>(parts, out.n_cols, options);
+  const bool is_weighted = options.weights != nullptr;
+  std::vector<double> largest(static_cast<size_t>(is_weighted ? n_rows : 0));
   const Job<T> job{parts,    n_rows,  out.n_cols, out.words, n_groups,
-                   row_sums, options, isa,        direct,    go_wide};
+                   row_sums, options, isa,        direct,    go_wide,
+                   is_weighted ? out.n_cols : out.words, largest.data()};
 
   const int threads = static_cast<int>(std::min<int64_t>(
       useful_threads(options.n_threads, n_rows * out.n_cols), std::max<int64_t>(1, n_rows)));
@@ -110,6 +139,7 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups
     out.total += worker.total;
     out.overflow |= worker.overflow;
     out.has_zero |= worker.has_zero;
+    out.range.add(worker.range);
   }
 }
 

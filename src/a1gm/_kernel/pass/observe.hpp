@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "pass/weigh.hpp"
 #include "read/table_part.hpp"
 
 namespace a1gm {
@@ -19,6 +20,11 @@ struct Options {
   double scale = 1.0;         // every cell is multiplied by it (a power of two)
   int64_t table_cells = 1 << 18;  // a smaller pattern table is always kept
   bool keep_table = false;    // keep the pattern table whatever its size
+  // Weights of the cells, which are times `weight_scale` (a power of two); weighted
+  // cells are times 2^-exponent. Patterns are then rows of proportional weights.
+  const std::vector<Part>* weights = nullptr;
+  double weight_scale = 1.0;
+  int exponent = 0;
 };
 
 struct Observation {
@@ -28,6 +34,7 @@ struct Observation {
   std::vector<uint64_t> keys;    // n_patterns x words: observed bits
   std::vector<int64_t> counts;   // rows with each pattern
   std::vector<double> sums;      // n_patterns x n_cols
+  std::vector<double> weights;   // n_patterns x n_cols, those of the first row
   std::vector<uint64_t> bits;    // wide form: n_rows x words, observed
   std::vector<uint64_t> positive;  // wide form: n_rows x words, cell > 0
   std::vector<double> col_sums;  // wide form
@@ -35,13 +42,15 @@ struct Observation {
   double total = 0.0;            // sum of all cells, roughly
   bool overflow = false;
   Fault negative, infinite;
+  WeightRange range;
 };
 
 // Gives memory for n_rows pattern numbers of 1, 2 or 4 bytes each.
 using IdMemory = std::function<void*(int width)>;
 
 // `row_sums` (n_groups x n_rows) is the caller's array; the pattern numbers, which the
-// wide form does not have, go to memory asked for when their width is known.
+// wide form does not have, go to memory asked for when their width is known. Rows of a
+// pattern with weights have the sums that the weights of its first row would give them.
 Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
                     double* row_sums, const IdMemory& new_ids, const Options& options);
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -13,12 +14,14 @@
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
 #include "pass/tile.hpp"
+#include "read/tile_reader.hpp"
 #include "sums.hpp"
 
 namespace a1gm {
 
 constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cache
 constexpr int64_t kMaxTileRows = 64;
+constexpr int kHolesShift = 54;  // a thousand places
 constexpr int64_t kRowsWorthARun = 16;  // tiles of fewer, long rows gain nothing
 
 template <typename T>
@@ -30,6 +33,9 @@ struct Job {
   const Isa<T> isa;
   bool direct;  // the rows of every part can be read where they lie
   std::atomic<bool>& go_wide;
+  int64_t key_words;  // of a pattern
+  double* largest;    // weight of each row, where there are weights
+  bool is_weighted() const { return options.weights != nullptr; }
 };
 
 // T is the type of the cells that lie where they are read.
@@ -41,10 +47,17 @@ class Worker {
         begin_(begin),
         end_(end),
         memory_(job.n_cols),
-        patterns(job.words, end - begin),
+        patterns(job.key_words, end - begin),
         ids(end - begin) {
     tile_rows_ = std::clamp<int64_t>(kTileBytes / (8 * job.n_cols), 1, kMaxTileRows);
     keys_.resize(static_cast<size_t>(tile_rows_ * job.words));
+    if (job.is_weighted()) {
+      shape_.resize(static_cast<size_t>(job.key_words));
+      by_holes_.assign(size_t{1} << (64 - kHolesShift), -1);
+      cells_.emplace(job.parts, job.n_cols, tile_rows_);
+      weights_.emplace(*job.options.weights, job.n_cols, tile_rows_,
+                       job.options.weight_scale);
+    }
     acc_.resize(static_cast<size_t>(tile_rows_));
     tile_ids_.resize(static_cast<size_t>(tile_rows_));
     if (!job.direct)
@@ -73,7 +86,8 @@ class Worker {
         continue;
       }
       if (done != Scan::added) {
-        assign_patterns(rows);
+        number_rows(row, rows);
+        find_runs(rows);
         add_cells(rows);
       }
       for (const int32_t id : due_) flush(id);
@@ -88,6 +102,7 @@ class Worker {
     negative = infinite = Fault{};
     total = 0.0;
     overflow = false;
+    range = {};
     sums.clear();
     sums.emplace_back(job_.n_cols, memory_.next());
     std::fill_n(sums[0].run(), job_.n_cols, 0.0);
@@ -112,6 +127,7 @@ class Worker {
   }
 
   int64_t begin() const { return begin_; }
+  int64_t size() const { return end_ - begin_; }
 
  private:
   const Job<T>& job_;
@@ -136,12 +152,19 @@ class Worker {
   std::vector<double*> acc_, stretch_acc_;
   std::vector<Run> runs_;
   std::vector<int32_t> due_, tile_ids_;
+  std::optional<TileReader> cells_, weights_;
+  const double* tile_weights_ = nullptr;
+  std::vector<uint64_t> shape_;
+  std::vector<int32_t> by_holes_;  // pattern of the last row with such holes
+  std::vector<double> line_largest_;
 
  public:
   PatternIndex patterns;
   IdBuffer ids;
   std::vector<ColumnSums> sums;
   std::vector<int64_t> counts;
+  std::vector<double> line_weights;  // of the first row of each pattern
+  WeightRange range;
   Fault negative, infinite;
   double total = 0.0;
   bool overflow = false, has_zero = false;
@@ -163,7 +186,8 @@ class Worker {
       if (whole) break;
     }
     if (stretches_.size() == 1) {
-      if (all_narrow_ && job_.isa.scan_and_add != nullptr) first_ = Scan::added;
+      if (all_narrow_ && job_.isa.scan_and_add != nullptr && !job_.is_weighted())
+        first_ = Scan::added;
       return;
     }
     const auto rows = static_cast<size_t>(tile_rows_);
@@ -179,7 +203,7 @@ class Worker {
 
   // Whether all rows of the tile have a pattern that is known already.
   bool is_one_pattern(int64_t rows) {
-    if (runs_.empty()) return false;
+    if (runs_.empty() || job_.is_weighted()) return false;
     const uint64_t* key = keys_.data();
     uint64_t differs = 0;
     for (int64_t k = job_.words; k < rows * job_.words; ++k)
@@ -218,11 +242,13 @@ class Worker {
     }
   }
 
-  // Which pattern each row of the tile has, and where its cells are to be added.
-  void assign_patterns(int64_t rows) {
+  // Which pattern each row of the tile has.
+  void number_rows(int64_t row, int64_t rows) {
     const uint64_t* key = keys_.data();
     int32_t* const ids = tile_ids_.data();
-    if (job_.words == 1) {
+    if (job_.is_weighted()) {
+      for (int64_t i = 0; i < rows; ++i) ids[i] = number_by_weights(row, i);
+    } else if (job_.words == 1) {
       for (int64_t i = 0; i < rows; ++i) {
         KnownKey& hit = patterns.cached(key[i]);
         if (hit.key != key[i] || hit.id < 0) hit = {key[i], number_of(key + i)};
@@ -231,6 +257,11 @@ class Worker {
     } else {
       for (int64_t i = 0; i < rows; ++i) ids[i] = number_of(key + i * job_.words);
     }
+  }
+
+  // Where the cells of each row are to be added.
+  void find_runs(int64_t rows) {
+    const int32_t* const ids = tile_ids_.data();
     double** const acc = acc_.data();
     Run* const runs = runs_.data();
     for (int64_t i = 0; i < rows; ++i) {
@@ -253,6 +284,40 @@ class Worker {
     counts.push_back(0);
   }
 
+  // The pattern of the tile's row i by its weights: that of the last row with the same
+  // holes, where they are proportional.
+  int32_t number_by_weights(int64_t row, int64_t i) {
+    const int64_t m = job_.n_cols;
+    const double* const cells = scratch_.data() + i * m;
+    const double* const own = tile_weights_ + i * weights_->stride();
+    double& largest = job_.largest[row + i];
+    uint64_t holes = 0;
+    for (int64_t w = 0; w < job_.words; ++w)
+      holes = (holes + keys_[i * job_.words + w]) * kKeyMix;
+    int32_t& id = by_holes_[holes >> kHolesShift];
+    if (id >= 0 && range.least * kNearEnough > 1.0 && range.most < kNearEnough) {
+      bool alike = false;
+      largest = largest_weight(cells, own, m, &line_weights[id * m], line_largest_[id], alike);
+      if (alike) return id;
+    }
+    largest = shape_of(cells, own, m, shape_.data());
+    id = number_of(shape_.data());
+    if (id < static_cast<int32_t>(line_largest_.size())) return id;
+    line_largest_.push_back(largest);
+    for (int64_t j = 0; j < m; ++j) line_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
+    return id;
+  }
+
+  void weigh_tile(int64_t row, int64_t rows) {
+    const double* const x = cells_->rows(row, rows);
+    tile_weights_ = weights_->rows(row, rows);
+    const int64_t m = job_.n_cols, of_cells = cells_->stride(), of_weights = weights_->stride();
+    const bool is_flat = of_cells == m && of_weights == m;
+    for (int64_t i = 0; i < (is_flat ? 1 : rows); ++i)
+      weigh(x + i * of_cells, tile_weights_ + i * of_weights, is_flat ? rows * m : m,
+            job_.options.exponent, scratch_.data() + i * m, range);
+  }
+
   void flush(int32_t id) {
     sums[id].flush();
     counts[id] += runs_[id].rows;
@@ -268,8 +333,11 @@ class Worker {
   void place_stretches(int64_t row, int64_t rows) {
     if constexpr (std::is_same_v<T, double>)
       if (!job_.direct) {
-        load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale,
-                  scratch_.data());
+        if (job_.is_weighted())
+          weigh_tile(row, rows);
+        else
+          load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale,
+                    scratch_.data());
         for (Stretch& s : stretches_) s.x = scratch_.data() + s.first_col;
         return;
       }
@@ -315,7 +383,7 @@ class Worker {
     s.done = tile.done;
     const bool no_holes = tile.done == Scan::complete ||
                           (all_narrow_ && tile.keys[0] == all_bits(s.cols));
-    s.next = no_holes ? Scan::complete : Scan::columns;
+    s.next = no_holes && !job_.is_weighted() ? Scan::complete : Scan::columns;
   }
 
   void scan_and_add(const Stretch& s, int64_t rows, TileScan& tile) {

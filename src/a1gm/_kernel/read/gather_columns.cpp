@@ -13,15 +13,6 @@ namespace {
 constexpr int64_t kAhead = 64;
 constexpr int64_t kWord = 64;  // rows whose validity bits make one word
 
-// Lanes to keep for each four validity bits.
-struct Lanes {
-  alignas(32) int64_t mask[16][4];
-  Lanes() {
-    for (int bits = 0; bits < 16; ++bits)
-      for (int lane = 0; lane < 4; ++lane) mask[bits][lane] = bits >> lane & 1 ? -1 : 0;
-  }
-};
-const Lanes kLanes;
 const bool kHasAvx2 = has_avx2();
 
 uint64_t validity_word(const Part& part, int64_t row, int64_t rows) {

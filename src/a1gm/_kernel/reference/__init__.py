@@ -4,7 +4,7 @@ Every function has a twin of the same name and signature in the compiled module.
 """
 
 from a1gm._kernel.reference.flow import Flow
-from a1gm._kernel.reference.observe import expand_rows, observe
+from a1gm._kernel.reference.observe import expand_rows, observe, observe_weighted
 from a1gm._kernel.reference.place import divergence, fill_rows, row_factors
 from a1gm._kernel.reference.reduce import reduce_mask, reduce_pairs, reduce_table
 from a1gm._kernel.reference.reduced import Reduced
@@ -12,7 +12,9 @@ from a1gm._kernel.reference.solve import (
     mask_product,
     solve_nested,
     solve_plain,
+    solve_weighted,
     solve_wide,
+    weighted_product,
 )
 
 __all__ = [
@@ -23,11 +25,14 @@ __all__ = [
     "fill_rows",
     "mask_product",
     "observe",
+    "observe_weighted",
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
     "row_factors",
     "solve_nested",
     "solve_plain",
+    "solve_weighted",
     "solve_wide",
+    "weighted_product",
 ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.bits import pack_bits
-from a1gm._base.types import AnyArray, Bools, Floats, Words
+from a1gm._base.float_range import keeps_digits, product, wide_product
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel.reference.checks import Part, check_ids, check_table, require
 
-__all__ = ["expand_rows", "observe", "read_rows"]
+__all__ = ["expand_rows", "observe", "observe_weighted", "read_rows"]
 
 PIECE_CELLS = 1 << 18  # rows are read in pieces of about this many cells
 
@@ -52,6 +54,81 @@ def read_rows(parts: list[Part], start: int, stop: int, scale: float) -> Floats:
         columns.append(piece)
     piece = columns[0] if len(columns) == 1 else np.hstack(columns)
     return piece * scale if scale != 1.0 else piece
+
+
+def observe_weighted(
+    parts: list[Part],
+    weights: list[Part],
+    n_threads: int,
+    weight_scale: float,
+    exponent: int,
+    table_cells: int,
+) -> tuple[Any, ...]:
+    """Observe all rows, with weights, once; see ``a1gm._observe.weights``.
+
+    Row sums, whether there are too many kinds of rows for a table of them, that table
+    or a mask, smallest and largest weight and weighted cell, and whether all can be
+    used.
+    """
+    n, m = check_table(parts, 1, 1.0, n_threads)
+    shape = check_table(weights, 1, weight_scale, n_threads)
+    require(shape == (n, m), "weights must be one number per cell of the table")
+    require(abs(exponent) <= 1 << 14, "exponent must be within 2^14")
+    require(table_cells >= 0, "table_cells must be 0 or more")
+    X, V = read_rows(parts, 0, n, 1.0), read_rows(weights, 0, n, weight_scale)
+    are_fit = bool(((V >= 0.0) & (np.inf > V)).all())
+    used, at = (V > 0.0) & ~np.isnan(X), (V > 0.0) & (X > 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cells = product(np.where(used, X, 0.0), V, exponent=-exponent)
+        cells = np.where(used, cells, 0.0)
+        are_fit &= bool(((cells >= 0.0) & (cells < np.inf)).all())
+        sums = cells.sum(axis=1)
+        kinds = _proportional_rows(np.where(used, V, 0.0))
+        wide = len(kinds.first) * m > table_cells and len(kinds.first) * 4 > n
+        form: tuple[Any, ...]
+        if wide:
+            positive = pack_bits(at)
+            bits = pack_bits(used)
+            has_zero = bool((bits != positive).any())
+            form = bits, positive, cells.sum(axis=0), has_zero
+        else:
+            by_kind = np.zeros((len(kinds.first), m))
+            np.add.at(by_kind, kinds.number, cells)
+            form = kinds.number, np.where(used, V, 0.0)[kinds.first], by_kind
+            sums = kinds.alike(sums)
+    return sums, wide, form, _ends(V[used]), _ends(cells[at]), are_fit
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Rows of proportional weights: number and first row of each, largest weights."""
+
+    number: SmallInts
+    first: Ints
+    largest: Floats
+
+    def alike(self, sums: Floats) -> Floats:
+        """Sums that rows would have with the weights of the first of their kind."""
+        theirs = self.largest[self.first][self.number]
+        own = np.where(self.largest > 0.0, self.largest, 1.0)
+        found = product(sums, theirs, over=own)
+        kept = keeps_digits(found) & ((found == 0.0) == (sums == 0.0))
+        return np.where(kept, found, np.nan)
+
+
+def _proportional_rows(V: Floats) -> _Kinds:
+    """Number the kinds of rows in the order of their first rows."""
+    largest = V.max(axis=1, initial=0.0)
+    ratio = wide_product(V, over=np.where(largest > 0.0, largest, 1.0)[:, None])
+    # 44 bits of the mantissa count; exponents have 12.
+    shape = np.round(np.ldexp(ratio.mantissa, 40)) + np.ldexp(2.0 * ratio.exponent, 40)
+    _, first, number = np.unique(shape, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))
+    return _Kinds(order[number.ravel()].astype(np.int32), np.sort(first), largest)
+
+
+def _ends(x: Floats) -> tuple[float, float]:
+    return float(x.min(initial=np.inf)), float(x.max(initial=0.0))
 
 
 class _Pass:

@@ -19,7 +19,14 @@ from a1gm._kernel.reference.checks import (
 )
 from a1gm._kernel.reference.observe import read_rows
 
-__all__ = ["mask_product", "solve_nested", "solve_plain", "solve_wide"]
+__all__ = [
+    "mask_product",
+    "solve_nested",
+    "solve_plain",
+    "solve_weighted",
+    "solve_wide",
+    "weighted_product",
+]
 
 
 def solve_plain(
@@ -42,6 +49,42 @@ def solve_wide(
     """Return None, as ``solve_plain`` does."""
     check_mask(bits, row_sums, col_sums)
     check_sweeps(tol, max_sweeps, n_threads)
+
+
+def solve_weighted(
+    bits: Words,
+    weights: list[Part],
+    row_sums: Floats,
+    col_sums: Floats,
+    tol: float,
+    max_sweeps: int,
+    n_threads: int,
+) -> None:
+    """Return None, as ``solve_plain`` does."""
+    _check_weights(bits, weights, row_sums, col_sums, n_threads)
+    check_sweeps(tol, max_sweeps, n_threads)
+
+
+def weighted_product(
+    bits: Words, weights: list[Part], row_sums: Floats, col_sums: Floats, n_threads: int
+) -> Floats:
+    """Pᵀ (d (P x)) for weights P, d being the second last and x the last vector."""
+    _check_weights(bits, weights, row_sums, col_sums, n_threads)
+    V = read_rows(weights, 0, len(bits), 1.0)
+    P = np.where(unpack_bits(bits, len(col_sums)), V, 0.0)
+    product: Floats = (row_sums * (P @ col_sums)) @ P
+    return product
+
+
+def _check_weights(
+    bits: Words, weights: list[Part], row_sums: Floats, col_sums: Floats, n_threads: int
+) -> None:
+    check_mask(bits, row_sums, col_sums)
+    shape = check_table(weights, 1, 1.0, n_threads)
+    require(
+        shape == (len(row_sums), len(col_sums)),
+        "weights must be one number per cell of the table",
+    )
 
 
 def mask_product(bits: Words, d: Floats, x: Floats, n_threads: int) -> Floats:

@@ -20,11 +20,6 @@ constexpr int64_t kPatience = 6;    // steps without progress
 constexpr double kLeast = std::numeric_limits<double>::min();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Of sums of so many numbers, one after the other.
-double rounding_of_sums(int64_t n) {
-  return (4.0 + std::sqrt(static_cast<double>(n))) * kRounding;
-}
-
 // Whether margins are so small that float64 rounds them by more than others.
 bool has_lost_digits(const Reduced& core) {
   return *std::min_element(core.R.begin(), core.R.end()) < kLeast ||
@@ -305,6 +300,10 @@ class Elimination {
 };
 
 }  // namespace
+
+double rounding_of_sums(int64_t n) {
+  return (4.0 + std::sqrt(static_cast<double>(n))) * kRounding;
+}
 
 void core_places(const Reduced& core, int32_t* rows, int32_t* cols) {
   std::fill_n(rows, core.n_rows, -1);

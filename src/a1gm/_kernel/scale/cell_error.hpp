@@ -16,6 +16,9 @@ namespace a1gm {
 constexpr double kRounding = 0x1p-53;
 constexpr double kSettledStep = 5e-9;  // half of what a converged fit may be off by
 
+// Of sums of so many numbers, one after the other.
+double rounding_of_sums(int64_t n);
+
 // Where each row and column of the table is in the core; -1 when it was peeled off.
 void core_places(const Reduced& core, int32_t* rows, int32_t* cols);
 

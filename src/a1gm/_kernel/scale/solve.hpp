@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bit_mask.hpp"
+#include "read/table_part.hpp"
 
 namespace a1gm {
 
@@ -32,6 +33,18 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
 // as infinite: not known.
 bool solve_wide(const BitMask& mask, const double* R, const double* C, double tol,
                 int64_t max_sweeps, int n_threads, Plain& out);
+
+// The same for a mask whose cells have weights, of any type and layout. Lines and
+// columns of sum 0 have factor 0; the others must be one block. False also where weights
+// are a product of rows and columns and something can be peeled: a closed form may exist.
+bool solve_weighted(const BitMask& mask, const std::vector<Part>& weights,
+                    const double* R, const double* C, double tol, int64_t max_sweeps,
+                    int n_threads, Plain& out);
+
+// y = P'(d (P x)) for the weights P of the observed cells.
+void weighted_product(const BitMask& mask, const std::vector<Part>& weights,
+                      const double* d, const double* x, int n_threads,
+                      std::vector<double>& y);
 
 // y = M'(d (M x)) for a bit mask M.
 void wide_product(const BitMask& mask, const double* d, const double* x, int n_threads,

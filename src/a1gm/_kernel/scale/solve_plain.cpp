@@ -106,7 +106,7 @@ bool Plain::finish(const double* R) {
   line_scale.resize(line_factor.size());
   for (size_t i = 0; i < line_factor.size(); ++i) {
     line_factor[i] *= total;
-    line_scale[i] = line_factor[i] / R[i];
+    line_scale[i] = R[i] == 0.0 ? 0.0 : line_factor[i] / R[i];
   }
   return in_range();
 }

@@ -1,0 +1,40 @@
+// Cells times their weights, and what tells rows of proportional weights from others.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace a1gm {
+
+// Smallest and largest weight of an observed cell, and positive weighted cell; `bad`
+// when some weight is NaN, infinite or negative.
+struct WeightRange {
+  double least = HUGE_VAL, most = 0.0, least_cell = HUGE_VAL, most_cell = 0.0;
+  bool bad = false;
+  void add(const WeightRange& other) {
+    least = std::min(least, other.least);
+    most = std::max(most, other.most);
+    least_cell = std::min(least_cell, other.least_cell);
+    most_cell = std::max(most_cell, other.most_cell);
+    bad |= other.bad;
+  }
+};
+
+// y = x v 2^-exponent, NaN where x is missing or v is 0. Three doubles past the end of
+// y may be overwritten.
+void weigh(const double* x, const double* v, int64_t n, int exponent, double* y,
+           WeightRange& range);
+
+// The largest weight v of the observed cells of a row (where y is not NaN); `alike` tells
+// whether all are proportional to weights whose largest is `most`, 0 where that row does
+// not observe. For weights that are far from the ends of float64.
+double largest_weight(const double* y, const double* v, int64_t n, const double* weights,
+                      double most, bool& alike);
+constexpr double kNearEnough = 0x1p400;  // weights within it, and its inverse, are far
+
+// The weights v of the observed cells of a row (where y is not NaN), each over the
+// largest of them, which is returned: equal keys mean proportional rows, to 44 bits.
+double shape_of(const double* y, const double* v, int64_t n, uint64_t* key);
+
+}  // namespace a1gm
