@@ -122,6 +122,7 @@ def _proportional_rows(V: Floats) -> _Kinds:
     ratio = wide_product(V, over=np.where(largest > 0.0, largest, 1.0)[:, None])
     # 44 bits of the mantissa count; exponents have 12.
     shape = np.round(np.ldexp(ratio.mantissa, 40)) + np.ldexp(2.0 * ratio.exponent, 40)
+    shape[V == 0.0] = 0.0
     _, first, number = np.unique(shape, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(np.argsort(first))
     return _Kinds(order[number.ravel()].astype(np.int32), np.sort(first), largest)

@@ -260,7 +260,7 @@ bool solve_weighted(const BitMask& mask, const std::vector<Part>& weights,
   };
   Sweeps sweeps;
   Spread spread;
-  Patience rule{tol, max_sweeps, max_sweeps, false};
+  Patience rule{tol, max_sweeps, std::numeric_limits<int64_t>::max()};
   Momentum momentum(m);
   for (int64_t k = 1;; ++k) {
     if (measured.empty() && k > 1 && sweeps.gap < kNear) {

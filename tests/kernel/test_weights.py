@@ -1,0 +1,157 @@
+"""Tables with weights: compiled against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.kernels import SAME, native, needs_native, part
+from support.tables import make_table, tables
+
+from a1gm._base.bits import pack_bits
+from a1gm._kernel import reference
+
+pytestmark = needs_native
+
+
+def weights_like(X, seed, *, zeros=0.2, kinds=None):
+    rng = np.random.default_rng(seed)
+    V = rng.uniform(0.2, 3.0, X.shape)
+    if kinds:  # rows of few shapes, each times a number of its own
+        V = V[rng.integers(min(kinds, len(V)), size=len(V))] * rng.gamma(
+            2, size=(len(V), 1)
+        )
+    V[rng.random(X.shape) < zeros] = 0.0
+    return V
+
+
+def assert_same(parts, weights, *, n_threads=1, scale=1.0, exponent=0, cells=1 << 18):
+    options = parts, weights, n_threads, scale, exponent, cells
+    got, expected = (
+        native.observe_weighted(*options),
+        reference.observe_weighted(*options),
+    )
+    assert got[1] == expected[1]
+    np.testing.assert_allclose(got[0], expected[0], rtol=SAME)
+    for mine, theirs in zip(got[2], expected[2], strict=True):
+        np.testing.assert_allclose(
+            np.asarray(mine).astype(float), np.asarray(theirs).astype(float), rtol=SAME
+        )
+    for mine, theirs in zip(got[3:5], expected[3:5], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert got[5] == expected[5]
+    return got
+
+
+@pytest.mark.parametrize("kinds", [None, 3])
+@given(tables(max_rows=40, max_cols=40, zeros=0.2), st.integers(0, 2**31))
+def test_any_table(kinds, X, seed):
+    V = weights_like(X, seed, kinds=kinds)
+    assert_same([part(X)], [part(V)])
+
+
+@pytest.mark.parametrize("n_cols", [*range(1, 20), 31, 32, 33, 63, 64, 65, 129, 200])
+def test_any_width(n_cols):
+    X = make_table("at random", 70, n_cols, seed=n_cols, zeros=0.1)
+    V = weights_like(X, n_cols)
+    assert_same([part(X)], [part(V)])
+    if n_cols > 8:
+        assert assert_same([part(X)], [part(V)], cells=0)[1]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u2", "?"])
+@pytest.mark.parametrize("cells", [0, 1 << 18])
+def test_any_type_layout_and_mark_of_a_hole(dtype, cells):
+    X = make_table("at random", 90, 21, seed=3)
+    V = (10.0 * weights_like(X, 4)).astype(dtype)
+    holes = np.isnan(X)
+    whole = np.nan_to_num(X, nan=-7.0)
+    wide = np.zeros((90, 42), dtype)
+    wide[:, ::2] = V
+    for parts in ([part(X)], [part(np.asfortranarray(X))], [part(whole, holes)]):
+        for weights in ([part(V)], [part(np.asfortranarray(V))], [part(wide[:, ::2])]):
+            assert_same(parts, weights, cells=cells)
+    columns = [part(V[:, k : k + 1]) for k in range(21)]
+    assert_same([part(X[:, :8]), part(X[:, 8:])], columns, cells=cells)
+
+
+@pytest.mark.parametrize("kinds", [None, 5])
+def test_threads_change_nothing(kinds):
+    X = make_table("at random", 3000, 400, seed=5)
+    V = weights_like(X, 6, kinds=kinds, zeros=0.0)
+    one, two = (
+        native.observe_weighted([part(X)], [part(V)], n, 1.0, 0, 1 << 16)
+        for n in (1, 3)
+    )
+    assert one[1] == two[1]
+    np.testing.assert_allclose(one[0], two[0], rtol=SAME)
+    np.testing.assert_allclose(one[2][-1], two[2][-1], rtol=SAME)
+
+
+def test_proportional_rows_are_one_kind_however_far_apart():
+    rng = np.random.default_rng(7)
+    base = np.array([1e-200, 1.0, 1e100, 3.0])
+    V = base * (10.0 ** rng.integers(-90, 90, 40))[:, None]
+    X = rng.uniform(1.0, 2.0, V.shape)
+    found = assert_same([part(X)], [part(V)])
+    assert len(found[2][1]) == 1
+    V[7, 0] *= 1.0 + 1e-9
+    assert len(assert_same([part(X)], [part(V)])[2][1]) == 2
+
+
+def test_sums_that_float64_does_not_have_are_nan():
+    V = np.array([[1e-300, 2e-300], [1e300, 2e300]])
+    X = np.array([[1.0, 1.0], [1e-300, 1e-300]])
+    sums = assert_same([part(X)], [part(V)])[0]
+    np.testing.assert_array_equal(np.isnan(sums), [False, True])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_what_cannot_be_used_is_told(bad):
+    X, V = np.ones((5, 7)), np.ones((5, 7))
+    V[3, 6] = bad
+    assert not assert_same([part(X)], [part(V)])[5]
+    V[3, 6], X[3, 6] = 0.0, bad  # nobody looks at a cell of weight 0
+    assert assert_same([part(X)], [part(V)])[5]
+    V[3, 6] = 1.0
+    told = [
+        k.observe_weighted([part(X)], [part(V)], 1, 1.0, 0, 99)[5]
+        for k in (native, reference)
+    ]
+    assert told == [np.isnan(bad)] * 2
+
+
+def test_scales_and_ranges():
+    X = np.array([[1e200, 2e200], [np.nan, 3e200]])
+    V = np.array([[1e200, 1.0], [1.0, 1e-10]])
+    of_cells = assert_same([part(X)], [part(V)], scale=2.0**-30, exponent=300)[4]
+    assert of_cells[0] > 0.0
+    assert np.isfinite(of_cells[1])
+    assert native.observe_weighted([part(X)], [part(V)], 1, 1.0, 0, 99)[4][1] == np.inf
+
+
+@pytest.mark.parametrize("n_cols", [1, 2, 3, 4, 5, 7, 20, 63, 64, 65, 67, 130])
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 33])
+def test_products(n_rows, n_cols):
+    rng = np.random.default_rng(n_cols)
+    V = rng.uniform(0.5, 2.0, (n_rows, n_cols))
+    bits = pack_bits(rng.random(V.shape) < 0.7)
+    d, x = rng.random(n_rows), rng.random(n_cols)
+    for weights in (V, np.asfortranarray(V), V.astype("f4")):
+        options = bits, [part(weights)], d, x, 2
+        np.testing.assert_allclose(
+            native.weighted_product(*options),
+            reference.weighted_product(*options),
+            rtol=SAME,
+        )
+
+
+def test_weights_beyond_the_table_are_never_read():
+    rng = np.random.default_rng(1)
+    V = np.full((8, 10), np.nan)
+    V[:7, :7] = rng.uniform(0.5, 2.0, (7, 7))
+    bits = pack_bits(np.ones((7, 7), bool))
+    d, x = rng.random(7), rng.random(7)
+    found = native.weighted_product(bits, [part(V[:7, :7])], d, x, 1)
+    np.testing.assert_allclose(found, (d * (V[:7, :7] @ x)) @ V[:7, :7], rtol=SAME)
