@@ -13,11 +13,13 @@ from support.kernels import native, needs_native, part
 
 import a1gm
 from a1gm._base.bits import pack_bits
+from a1gm._kernel import is_compiled
 from a1gm._observe.statistics import PairStatistics, WeightedStatistics
 from a1gm._solve.cell_error import cell_error
 
 SHAPE = (400, 200)  # more cells than a table of patterns always has
 nan = np.nan
+when_compiled = pytest.mark.skipif(not is_compiled, reason="a way of that kernel")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
     pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
@@ -68,7 +70,7 @@ def assert_same_fit(fit, expected, X, V):
     np.testing.assert_allclose(fit.impute(X), right, rtol=1e-8)
 
 
-@needs_native
+@when_compiled
 @pytest.mark.parametrize("kind", ["uniform", "whole", "heavy", "by row", "single"])
 @pytest.mark.parametrize("zeros", [0.0, 0.2])
 def test_weights_where_they_lie(kind, zeros):
@@ -80,7 +82,7 @@ def test_weights_where_they_lie(kind, zeros):
         assert_same_fit(fit, by_cells(X, V), X, V)
 
 
-@needs_native
+@when_compiled
 def test_rows_and_columns_without_data():
     X, V = table(3, zeros=0.3), weights(4)
     X[5], X[:, 7] = nan, nan

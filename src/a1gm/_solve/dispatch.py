@@ -2,7 +2,7 @@
 
     statistics ──► components ──► reduce ──► core ──► expand ──► factors
 
-Three fast ways do all of this in one call of the kernel where they can.
+Four fast ways do all of this in one call of the kernel where they can.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._observe.observe import check_row_sums, observe
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fit import RankOneFit, rule_of
+from a1gm._sources.dense import table_of
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.estimators._checks import (
@@ -275,7 +276,7 @@ class RankOneNMF(RowFactors):
         if isinstance(source, SparseSource):
             return float("nan")
         V = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
-        return divergence_of_rows(rule_of(fit), source, V)
+        return divergence_of_rows(rule_of(fit), source, table_of(V))
 
     # ------------------------------------------------------------- scikit-learn's hooks
     def __sklearn_tags__(self) -> Any:

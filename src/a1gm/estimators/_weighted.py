@@ -11,7 +11,7 @@ from dataclasses import replace
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Floats, Negatives
 from a1gm._sources.cells import check_piece, check_stored_cells
-from a1gm._sources.dense import Source
+from a1gm._sources.dense import table_of
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 
@@ -45,8 +45,8 @@ def collect_rows(
         if not len(kept):
             table.skip((call, k))
             continue
-        part = Source([(kept, None, None, 0, 0)], *kept.shape)
-        table.add_source(replace(part, col_labels=source.col_labels), (call, k))
+        part = replace(table_of(kept), col_labels=source.col_labels)
+        table.add_source(part, (call, k))
     return table
 
 

@@ -13,6 +13,7 @@ from a1gm._result.new_rows import NewRows, Placed
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._sources import Source
 from a1gm._sources.cells import check_piece
+from a1gm._sources.dense import table_of
 from a1gm.nmmf.layout import SharedTable
 
 __all__ = ["RowsOfTable", "place_rows"]
@@ -40,7 +41,7 @@ def place_rows(given: Sequence[RowsOfTable], n_components: int) -> Placed:
     used, weights = [rows for rows in weighted if rows is not None], None
     if len(used) < len(steering):
         used = [given[k] for k in steering]
-        weights = _cell_weights(used, [observes[k] for k in steering])
+        weights = table_of(_cell_weights(used, [observes[k] for k in steering]))
     parts = [part for rows in used for part in rows.table.parts]
     label = np.concatenate([rows.label for rows in used])
     factor = np.concatenate([rows.factor for rows in used])
