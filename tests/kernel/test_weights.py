@@ -96,8 +96,12 @@ def test_proportional_rows_are_one_kind_however_far_apart():
     X = rng.uniform(1.0, 2.0, V.shape)
     found = assert_same([part(X)], [part(V)])
     assert len(found[2][1]) == 1
-    V[7, 0] *= 1.0 + 1e-9
-    assert len(assert_same([part(X)], [part(V)])[2][1]) == 2
+    for off in (1e-9, 1e-14):
+        V[7, 0] *= 1.0 + off
+        assert len(assert_same([part(X)], [part(V)])[2][1]) == 2
+        near = np.array([[1.0, 2.0, 3.0]] * 3)  # which is looked at another way
+        near[1, 1] *= 1.0 + off
+        assert len(assert_same([part(near)], [part(near)])[2][1]) == 2
 
 
 def test_sums_that_float64_does_not_have_are_nan():

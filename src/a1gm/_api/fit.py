@@ -290,7 +290,6 @@ def _may_vanish(seen: Observation, factors: Factors) -> bool:
     if seen.line_of_row is None or getattr(seen.statistics, "weights", None) is None:
         return False
     sums, scale = seen.row_sums, factors.line_scale
-    least = sums.min(where=sums > 0.0, initial=1.0) * scale[scale > 0.0].min(
-        initial=1.0
-    )
-    return not (least >= LEAST and sums.max() * scale.max() < np.inf)
+    least = [float(x.min(where=x > 0.0, initial=1.0)) for x in (sums, scale)]
+    most = float(sums.max()) * float(scale.max())
+    return not (least[0] * least[1] >= LEAST and most < np.inf)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr uint64_t kHalf = 1 << 8, kDigits = ~uint64_t{2 * kHalf - 1};  // 44 bits
-constexpr double kProportional = 0x1p-44;
+constexpr double kProportional = 0x1p-50;
 const double kLift = std::ldexp(1.0, 1020);
 
 void weigh_cell(double x, double v, int exponent, double& y, WeightRange& range) {
@@ -31,14 +31,20 @@ void weigh_cell(double x, double v, int exponent, double& y, WeightRange& range)
   range.most_cell = std::max(range.most_cell, y);
 }
 
-// Ratios below the smallest float64 with all digits are lifted, and marked.
-uint64_t key_of(double v, double largest) {
+// Ratios below the smallest float64 with all digits are lifted.
+double ratio_of(double v, double largest, bool& is_lifted) {
   const double ratio = v / largest;
-  const bool is_far = ratio < std::numeric_limits<double>::min();
-  const double shown = is_far ? v * kLift / largest : ratio;
+  is_lifted = ratio < std::numeric_limits<double>::min();
+  return is_lifted ? v * kLift / largest : ratio;
+}
+
+uint64_t key_of(double v, double largest, bool exact) {
+  bool is_lifted = false;
+  const double ratio = ratio_of(v, largest, is_lifted);
   uint64_t bits;
-  std::memcpy(&bits, &shown, sizeof bits);
-  return ((bits + kHalf) & kDigits) | static_cast<uint64_t>(is_far);
+  std::memcpy(&bits, &ratio, sizeof bits);
+  const uint64_t digits = exact ? bits | 2 : (bits + kHalf) & kDigits;
+  return digits | static_cast<uint64_t>(is_lifted);
 }
 
 #ifdef A1GM_AVX2
@@ -134,12 +140,26 @@ double largest_weight(const double* y, const double* v, int64_t n, const double*
   return largest;
 }
 
-double shape_of(const double* y, const double* v, int64_t n, uint64_t* key) {
+double shape_of(const double* y, const double* v, int64_t n, bool exact, uint64_t* key) {
   double largest = 0.0;
   for (int64_t k = 0; k < n; ++k)
     if (y[k] == y[k]) largest = std::max(largest, v[k]);
-  for (int64_t k = 0; k < n; ++k) key[k] = y[k] == y[k] ? key_of(v[k], largest) : 0;
+  for (int64_t k = 0; k < n; ++k)
+    key[k] = y[k] == y[k] ? key_of(v[k], largest, exact) : 0;
   return largest;
+}
+
+bool are_alike(const double* y, const double* v, int64_t n, double largest,
+               const double* weights, double most) {
+  bool alike = true;
+  for (int64_t k = 0; k < n; ++k) {
+    if (y[k] != y[k]) continue;
+    bool one = false, other = false;
+    const double own = ratio_of(v[k], largest, one);
+    alike &= std::abs(own - ratio_of(weights[k], most, other)) <= kProportional * own;
+    alike &= one == other;
+  }
+  return alike;
 }
 
 }  // namespace a1gm

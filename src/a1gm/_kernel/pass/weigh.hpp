@@ -28,13 +28,20 @@ void weigh(const double* x, const double* v, int64_t n, int exponent, double* y,
 
 // The largest weight v of the observed cells of a row (where y is not NaN); `alike` tells
 // whether all are proportional to weights whose largest is `most`, 0 where that row does
-// not observe. For weights that are far from the ends of float64.
+// not observe, but for what rounding leaves of the ratios of two products. For weights
+// that are far from the ends of float64.
 double largest_weight(const double* y, const double* v, int64_t n, const double* weights,
                       double most, bool& alike);
 constexpr double kNearEnough = 0x1p400;  // weights within it, and its inverse, are far
 
 // The weights v of the observed cells of a row (where y is not NaN), each over the
-// largest of them, which is returned: equal keys mean proportional rows, to 44 bits.
-double shape_of(const double* y, const double* v, int64_t n, uint64_t* key);
+// largest of them, which is returned. Proportional rows have equal keys, mostly: 44 bits
+// count, and all of them where it must be exact.
+double shape_of(const double* y, const double* v, int64_t n, bool exact, uint64_t* key);
+
+// What largest_weight tells, for any weights: those of a row and others, with the largest
+// of both.
+bool are_alike(const double* y, const double* v, int64_t n, double largest,
+               const double* weights, double most);
 
 }  // namespace a1gm

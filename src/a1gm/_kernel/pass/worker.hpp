@@ -300,9 +300,13 @@ class Worker {
       largest = largest_weight(cells, own, m, &line_weights[id * m], line_largest_[id], alike);
       if (alike) return id;
     }
-    largest = shape_of(cells, own, m, shape_.data());
-    id = number_of(shape_.data());
-    if (id < static_cast<int32_t>(line_largest_.size())) return id;
+    for (const bool exact : {false, true}) {
+      largest = shape_of(cells, own, m, exact, shape_.data());
+      id = number_of(shape_.data());
+      if (id == static_cast<int32_t>(line_largest_.size())) break;
+      if (exact || are_alike(cells, own, m, largest, &line_weights[id * m], line_largest_[id]))
+        return id;
+    }
     line_largest_.push_back(largest);
     for (int64_t j = 0; j < m; ++j) line_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
     return id;

@@ -14,6 +14,7 @@ from a1gm._kernel.reference.checks import Part, check_ids, check_table, require
 
 __all__ = ["expand_rows", "observe", "observe_weighted", "read_rows"]
 
+NEAR = 2.0**-50  # what rounding leaves of the ratios of two products
 PIECE_CELLS = 1 << 18  # rows are read in pieces of about this many cells
 
 
@@ -124,8 +125,12 @@ def _proportional_rows(V: Floats) -> _Kinds:
     shape = np.round(np.ldexp(ratio.mantissa, 40)) + np.ldexp(2.0 * ratio.exponent, 40)
     shape[V == 0.0] = 0.0
     _, first, number = np.unique(shape, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first))
-    return _Kinds(order[number.ravel()].astype(np.int32), np.sort(first), largest)
+    alike, exact = first[number.ravel()], ratio.mantissa
+    # What is more than rounding keeps a row apart.
+    is_near = (np.abs(exact - exact[alike]) <= NEAR * exact).all(axis=1)
+    alike = np.where(is_near, alike, np.arange(len(V)))
+    first, number = np.unique(alike, return_inverse=True)
+    return _Kinds(number.ravel().astype(np.int32), first, largest)
 
 
 def _ends(x: Floats) -> tuple[float, float]:
