@@ -10,7 +10,6 @@
 namespace a1gm {
 namespace {
 
-
 // A column's factor beside the sum it collects: one line of the cache serves both.
 struct Column {
   double h, sum;
