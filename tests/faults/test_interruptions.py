@@ -322,6 +322,23 @@ def test_placing_is_interrupted(stopped_after, work, n_threads):
 
 
 @needs_compiler
+@pytest.mark.parametrize("factors", [0, 10**9])
+def test_a_large_network_is_interrupted(stopped_after, factors):
+    n = 400_000
+    cols = np.random.default_rng(0).integers(0, n, (n, 4), np.int32)
+    cols.sort(axis=1)
+    cols += np.arange(4, dtype=np.int32)  # no column twice
+    ptr, sums = np.arange(0, 4 * n + 1, 4), np.ones(4 * n)
+    core = kernel.reduce_pairs(ptr, cols.ravel(), sums, None, n + 4)
+    flow = kernel.Flow(core, *core.scale(core.start, 1e-9, 2, 2)[:2])
+    c = core.core_col_sums  # no solution is good enough
+    assert (
+        stopped_after(0.2, lambda: flow.solve(c, None, 0.0, 0.0, factors, 4, 2000))
+        < 1.0
+    )
+
+
+@needs_compiler
 def test_settling_is_interrupted(stopped_after):
     n = 1200  # 10 seconds
     rng = np.random.default_rng(0)

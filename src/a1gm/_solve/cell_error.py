@@ -38,7 +38,7 @@ __all__ = [
 CELLS_RIGHT = 1e-8  # what a converged fit may be off by
 SURELY_RIGHT = 0.99 * CELLS_RIGHT  # a step of which nothing need be computed
 SETTLED = 5e-9  # half of it: nothing is mended below
-SUPERSOLUTION = 0.3  # enough of it proves a bound
+SUPERSOLUTION, CLOSE = 0.3, 0.95  # enough of it proves a bound, or a close one
 PRODUCTS = 60  # a table that needs more is worth a factorisation
 
 
@@ -185,6 +185,8 @@ class Network:
         if not free.any():
             return Bound(0.0)
         reach = self._reach(free, solve)
+        if SETTLED < 8.0 * reach * self._rounding < math.inf:
+            reach = self._reach(free, solve, CLOSE)
         step = 2.0 * reach * self._mismatch
         if not math.isfinite(step):
             return Bound(math.inf)
@@ -210,14 +212,16 @@ class Network:
         np.maximum.at(high, self.block[on], x[on])
         return float((high - low)[high >= low].max())
 
-    def _reach(self, free: Bools, solve: Solve | None) -> float:
+    def _reach(
+        self, free: Bools, solve: Solve | None, enough: float = SUPERSOLUTION
+    ) -> float:
         """Bound the potential that a current of a column's own sum can cause.
 
         By the maximum principle any x with S x >= k c > 0 off the ground bounds it by
         max x / k; how x was found does not matter.
         """
         c = np.where(free, self.sums, 0.0)
-        x, _ = self._solve(c, free, Enough(1.0 - SUPERSOLUTION), solve)
+        x, _ = self._solve(c, free, Enough(1.0 - enough), solve)
         if not np.isfinite(x).all():
             return math.inf
         most, rounding = float(np.abs(x).max()), self._rounding

@@ -48,20 +48,21 @@ void Flow::factorise(const double* extra) {
   const int64_t n = rows.n, m = rows.n_other;
   std::vector<uint8_t> is_ground(static_cast<size_t>(n), 0);
   is_ground.insert(is_ground.end(), is_ground_.begin(), is_ground_.end());
-  factors_ = std::make_unique<ThinFactors>(
+  auto made = std::make_unique<ThinFactors>(
       std::move(is_ground),
       static_cast<int64_t>(rows.index.size()) + (extra == nullptr ? 0 : m));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k) {
       const int32_t j = rows.index[k];
       const double cell = w_[i] * h_[j];
-      factors_->join(i, n + j, rows.weight.empty() ? cell : rows.weight[k] * cell);
+      made->join(i, n + j, rows.weight.empty() ? cell : rows.weight[k] * cell);
     }
   const auto ground = std::find(is_ground_.begin(), is_ground_.end(), 1);
   if (extra != nullptr)
     for (int64_t j = 0; j < m; ++j)
-      if (!is_ground_[j]) factors_->join(n + j, n + (ground - is_ground_.begin()), extra[j]);
-  factors_->eliminate();
+      if (!is_ground_[j]) made->join(n + j, n + (ground - is_ground_.begin()), extra[j]);
+  made->eliminate();
+  factors_ = std::move(made);
   all_.resize(static_cast<size_t>(n + m));
   place_.clear();
   for (int64_t j = 0; j < m; ++j) place_.push_back(factors_->place(n + j));
@@ -93,15 +94,15 @@ int64_t Flow::solve(const double* y, const double* extra, Enough enough, Costs c
   }
   const bool has_list = !core_.rows.lists_missing;
   double before = 1.0;
-  if (factors_ != nullptr) spent_ = 0;
+  int64_t spent = 0;
   Poll poll;
   for (int64_t n = 1; n <= max_products; ++n) {
     poll.worked(static_cast<int64_t>(4 * core_.rows.index.size() + d_.size() + 8 * m));
-    if (has_list && !is_fresh_ && spent_ >= costs.factors) {
+    if (has_list && !is_fresh_ && spent >= costs.factors) {
       factorise(extra);
       std::fill(p.begin(), p.end(), 0.0);
     }
-    spent_ += factors_ == nullptr ? 1 : costs.preceded;
+    spent += factors_ == nullptr ? 1 : costs.preceded;
     precede(residual.data(), extra, z.data());
     const double now = std::inner_product(z.begin(), z.end(), residual.begin(), 0.0);
     if (!(now > 0.0)) return n;

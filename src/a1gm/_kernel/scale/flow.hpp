@@ -30,8 +30,8 @@ class Flow {
 
   // Potentials x of currents y that leave at the heaviest column of each block, by
   // conjugate gradients; `extra` joins columns to the ground, null = nothing. Thin
-  // factors are made when as much was spent without them as they cost, and again when
-  // old ones have cost as much in one call. Returns the products taken.
+  // factors are made when as much was spent without them, or with old ones, as they
+  // cost; they are kept. Returns the products taken.
   int64_t solve(const double* y, const double* extra, Enough enough, Costs costs,
                 int64_t max_products, double* x);
 
@@ -46,7 +46,6 @@ class Flow {
   std::unique_ptr<ThinFactors> factors_;
   std::vector<int32_t> place_;  // of columns in them
   bool is_fresh_ = false;   // the factors are of these very conductances
-  int64_t spent_ = 0;       // see Costs
 };
 
 }  // namespace a1gm

@@ -98,7 +98,9 @@ void to_and_fro(const Reduced& core, const double* x, double* y, OfRow&& of_row)
   }
   std::fill_n(y, rows.n_other, 0.0);
   const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
+  Poll poll;
   for (int64_t i = 0; i < rows.n; ++i) {
+    poll.worked(rows.length(i));
     const double t = of_row(i, rows.sum(i, x, total));
     for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k)
       y[rows.index[k]] += weight ? weight[k] * t : t;

@@ -20,8 +20,10 @@ void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
                 double* w, Column* columns) {
   const int32_t* index = rows.index.data();
   const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
+  Poll poll;
   for (int64_t i = begin; i < end; ++i) {
     const int64_t from = rows.ptr[i], to = rows.ptr[i + 1];
+    poll.worked(to - from);
     double t = 0.0;
     if (weight != nullptr)
       for (int64_t k = from; k < to; ++k) t += weight[k] * columns[index[k]].h;

@@ -133,9 +133,11 @@ void ThinFactors::eliminate() {
 void ThinFactors::solve(double* y) const {
   const auto n = static_cast<int64_t>(order_.size());
   const Entry* entries = entries_.data();
+  Poll poll;
   for (int64_t k = 0; k < n; ++k) {
     double here = y[k];
     const int64_t last = ptr_[k + 1] - 1;
+    poll.worked(last - ptr_[k]);
     for (int64_t e = ptr_[k]; e < last; ++e) {
       const double sent = entries[e].share * here;
       y[entries[e].to] += sent;
@@ -147,6 +149,7 @@ void ThinFactors::solve(double* y) const {
   std::fill(y + n, y + place_.size(), 0.0);
   for (int64_t k = n - 1; k >= 0; --k) {
     const int64_t last = ptr_[k + 1] - 1;
+    poll.worked(last - ptr_[k]);
     double here = y[k] + y[entries[last].to];
     for (int64_t e = last - 1; e >= ptr_[k]; --e)
       here += entries[e].share * (y[entries[e].to] - here);
