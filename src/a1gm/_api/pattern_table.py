@@ -12,6 +12,7 @@ import numpy as np
 
 from a1gm._api.fit import fit_observation, fit_statistics
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._base.bits import names_of_rows
 from a1gm._base.float_range import shifted
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import counted
@@ -19,7 +20,7 @@ from a1gm._observe.codec import labels_to_json
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import check_row_sums, observe
 from a1gm._observe.statistics import PatternStatistics
-from a1gm._observe.sums import PatternSums, bytes_needed
+from a1gm._observe.sums import PatternSums, Room, bytes_needed
 from a1gm._observe.table_bytes import RowPieces, read_table, write_table
 from a1gm._result.fit import RankOneFit, Table
 from a1gm._result.rows import GoneRows, RowStore
@@ -95,6 +96,7 @@ class PatternTable:
         self._n_negative = 0
         self._sums: PatternSums | None = None
         self._rows: RowPieces = []
+        self._room = Room()
         self._col_labels: Any = None
         self._lock = threading.RLock()  # held wherever the statistics are used
 
@@ -102,12 +104,12 @@ class PatternTable:
         with self._lock:
             held = {"_pieces": set(self._pieces), "_rows": list(self._rows)}
             state = self.__dict__ | held | {"_sums": copy.deepcopy(self._sums)}
-        del state["_lock"]
+        del state["_lock"], state["_room"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._lock = threading.RLock()
+        self._lock, self._room = threading.RLock(), Room()
 
     @property
     def n_columns(self) -> int | None:
@@ -188,12 +190,11 @@ class PatternTable:
         table = seen.statistics
         assert isinstance(table, PatternStatistics)
         self._check_columns(table.n_cols, col_labels)
-        sums = self._grown_for(
-            [k.tobytes() for k in table.keys], table.n_cols, seen.n_rows
-        )
+        sums = self._grown_for(names_of_rows(table.keys), table.n_cols, seen.n_rows)
         lines = sums.add_observation(seen)
         if self.keep_rows:
-            self._rows.append((seen.row_sums, lines, seen.exponent))
+            row_sums = self._room.copy(seen.row_sums)
+            self._rows.append((row_sums, lines, seen.exponent))
         if self._col_labels is None:
             self._col_labels = col_labels
         self.n_rows += seen.n_rows

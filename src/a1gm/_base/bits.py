@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Words
@@ -10,6 +12,7 @@ __all__ = [
     "BITS_OF_BYTES",
     "bits_times",
     "has_bits_beyond",
+    "names_of_rows",
     "pack_bits",
     "union",
     "unpack_bits",
@@ -32,6 +35,13 @@ def unpack_bits(bits: Words, n_cols: int) -> Bools:
     """Undo `pack_bits`."""
     as_bytes = np.ascontiguousarray(bits, dtype="<u8").view(np.uint8)
     return np.unpackbits(as_bytes, axis=1, bitorder="little", count=n_cols).astype(bool)
+
+
+def names_of_rows(bits: Words) -> list[bytes]:
+    """Return the bytes of each row, to be looked up."""
+    whole: Any = np.ascontiguousarray(bits).view(f"V{8 * bits.shape[1]}")
+    names: list[bytes] = whole.ravel().tolist()
+    return names
 
 
 def union(bits: Words) -> Words:

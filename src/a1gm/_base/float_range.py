@@ -152,7 +152,7 @@ def wide_product(*factors: Any, over: Any = 1.0, exponent: Any = 0) -> Wide:
 
 def shifted(x: Floats, shift: int | Ints) -> Floats:
     """Multiply sums by 2**shift; raise where digits would be lost."""
-    if not np.any(shift):
+    if isinstance(shift, int) and shift == 0:
         return x
     moved = _ldexp(x, shift)
     if (_ldexp(moved, -np.asarray(shift)) != x).any():

@@ -12,7 +12,7 @@ import tempfile
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits, union, unpack_bits
+from a1gm._base.bits import names_of_rows, pack_bits, union, unpack_bits
 from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Ints, Negatives, Words
 from a1gm._observe.disk import DiskStatistics
@@ -112,7 +112,7 @@ class Gatherer:
         """Whether the patterns of a piece fit into the memory that is allowed."""
         table = seen.statistics
         assert isinstance(table, PatternStatistics)
-        fresh = self._patterns.count_new([key.tobytes() for key in table.keys])
+        fresh = self._patterns.count_new(names_of_rows(table.keys))
         need = bytes_needed(len(self._patterns) + fresh, self.n_cols)
         if self.negatives == "raise":
             return need <= TABLE_BYTES

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.bits import unpack_bits
+from a1gm._base.bits import names_of_rows, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel import kernel
 from a1gm._observe.pair_statistics import PairStatistics, pointers
@@ -108,8 +108,7 @@ class PatternStatistics(Statistics):
         check_sums("sums", self.sums)
         if (self.counts < 0).any():
             raise ValueError("counts are below zero")
-        names = {key.tobytes() for key in self.keys}
-        if len(names) != self.n_lines:
+        if len(set(names_of_rows(self.keys))) != self.n_lines:
             raise ValueError("two patterns have the same key")
         if self.sums[~self.observed_lines(slice(0, self.n_lines))].any():
             raise ValueError("a missing cell has a sum")

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
+from a1gm._base.bits import names_of_rows
 from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats, Ints, Words
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
 
-__all__ = ["PatternSums", "bytes_needed"]
+__all__ = ["PatternSums", "Room", "bytes_needed"]
 
 SMALL = 2.0**-64  # sums times this do not overflow
 ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
@@ -30,6 +31,30 @@ def _size(sums: Floats) -> float:
     return float(np.abs(sums * SMALL).sum())
 
 
+class Room:
+    """Memory for many short arrays, in few long ones.
+
+    The system gives out fresh memory by the page, which takes longer than the work on
+    it; long arrays have large pages.
+    """
+
+    MOST = 1 << 20  # numbers asked for at a time
+
+    def __init__(self) -> None:
+        self._free = np.empty(0)
+        self._taken = 0
+
+    def copy(self, values: Floats) -> Floats:
+        """Copy an array to where it is kept."""
+        n = len(values)
+        if n > len(self._free):
+            self._free = np.empty(max(n, min(self._taken, self.MOST)))
+        kept, self._free = self._free[:n], self._free[n:]
+        self._taken += n
+        kept[:] = values
+        return kept
+
+
 class PatternSums:
     """For each pattern: its column sums, its rows, and how many of them are zero.
 
@@ -42,7 +67,6 @@ class PatternSums:
         self.n_cols = n_cols
         self.exponent = 0
         self._bound = 0.0  # of the sums together, as ``_size`` measures them
-        self.keys: list[bytes] = []
         self._index: dict[bytes, int] = {}
         self._hi = np.zeros((0, n_cols))
         self._lo = np.zeros((0, n_cols))
@@ -50,46 +74,49 @@ class PatternSums:
         self._zero_counts = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self._index)
+
+    @property
+    def keys(self) -> list[bytes]:
+        """Observed bits of each pattern, as bytes."""
+        return list(self._index)
 
     @property
     def hi(self) -> Floats:
         """Leading part of the sums, one row per pattern."""
-        return self._hi[: len(self.keys)]
+        return self._hi[: len(self)]
 
     @property
     def lo(self) -> Floats:
         """What rounding left out of ``hi``."""
-        return self._lo[: len(self.keys)]
+        return self._lo[: len(self)]
 
     @property
     def counts(self) -> Ints:
         """Rows of each pattern."""
-        return self._counts[: len(self.keys)]
+        return self._counts[: len(self)]
 
     @property
     def zero_counts(self) -> Ints:
         """Rows of each pattern whose sum is zero."""
-        return self._zero_counts[: len(self.keys)]
+        return self._zero_counts[: len(self)]
 
     @property
     def key_words(self) -> Words:
         """Observed bits of each pattern."""
         words = -(-self.n_cols // 64)
-        return np.frombuffer(b"".join(self.keys), np.uint64).reshape(-1, words)
+        return np.frombuffer(b"".join(self._index), np.uint64).reshape(-1, words)
 
     def count_new(self, keys: list[bytes]) -> int:
         """How many of the keys (all different) are not in the table."""
-        return sum(key not in self._index for key in keys)
+        return len(set(keys) - self._index.keys())
 
     def places(self, keys: list[bytes]) -> Ints:
         """Row of the table for each key; new keys get new rows."""
-        for key in keys:
-            if key not in self._index:
-                self._index[key] = len(self.keys)
-                self.keys.append(key)
-        self._reserve(len(self.keys))
-        return np.fromiter((self._index[key] for key in keys), np.int64, len(keys))
+        index = self._index
+        places = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
+        self._reserve(len(index))
+        return places
 
     def add_observation(self, seen: Observation) -> AnyArray:
         """Add what a pass over a piece found; returns the pattern of each row."""
@@ -99,13 +126,13 @@ class PatternSums:
                 "Patterns are added from observations made with keep_table=True."
             )
         sums = self.align(table.sums, seen.exponent)
-        places = self.places([key.tobytes() for key in table.keys])
+        places = self.places(names_of_rows(table.keys))
         is_zero = seen.row_sums == 0.0
         zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(places))
         self.add(places, sums, table.counts, zero_counts)
         # Narrow numbers: fresh memory takes longer than the work on it.
         few = np.uint8 if len(self) <= 256 else np.int32
-        lines: AnyArray = places.astype(few)[seen.line_of_row]
+        lines: AnyArray = places.astype(few).take(seen.line_of_row)
         return lines
 
     def statistics(self) -> PatternStatistics:

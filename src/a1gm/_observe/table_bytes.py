@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from a1gm._base.bits import names_of_rows
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
@@ -109,7 +110,7 @@ def _sums_of(arrays: dict[str, AnyArray], content: dict[str, Any]) -> PatternSum
     exponent = content["exponent"]
     _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
     sums = PatternSums(hi.shape[1])
-    places = sums.places([row.tobytes() for row in keys])
+    places = sums.places(names_of_rows(keys))
     sums.exponent = exponent
     sums.add(places, hi, counts, zero_counts)
     sums.lo[places] += lo

@@ -108,9 +108,9 @@ A1GM_INLINE void add_to_run(const __m256d* values, uint64_t key, int64_t i,
   if (__builtin_expect(hit.key != key || id < 0, 0)) id = sink.number(sink.owner, key, sink);
   sink.ids[i] = id;
   Run& run = sink.runs[id];
-  for (int v = 0; v < V; ++v)  // runs are padded to whole vectors
-    _mm256_storeu_pd(run.sums + 4 * v,
-                     _mm256_add_pd(_mm256_loadu_pd(run.sums + 4 * v), values[v]));
+  double* const sums = run.sums;  // vectors may be anywhere: it would be read again
+  for (int v = 0; v < V; ++v)     // runs are padded to whole vectors
+    _mm256_storeu_pd(sums + 4 * v, _mm256_add_pd(load(sums + 4 * v), values[v]));
   if (++run.rows % kRun == 0) sink.full.push_back(id);
 }
 
