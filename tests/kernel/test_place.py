@@ -72,6 +72,21 @@ def test_every_width(n, m):
         assert_same([part(table)], h)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_long_columns_that_begin_anywhere(threads):
+    X, h = make_table(180_001, 6)  # written past the caches
+
+    def targets(_):
+        memory = [np.full(180_006, -1.0) for _ in range(6)]
+        return [own[j : j + 180_001, None] for j, own in enumerate(memory)]
+
+    columns = [part(np.ascontiguousarray(X[:, j : j + 1])) for j in range(6)]
+    filled = assert_same(columns, h, targets=targets, threads=threads)
+    for j, column in enumerate(filled):  # nothing beside them
+        assert (column.base[:j] == -1.0).all()
+        assert (column.base[j + 180_001 :] == -1.0).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_every_dtype(dtype, order):

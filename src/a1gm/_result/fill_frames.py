@@ -51,21 +51,22 @@ def _room_for(source: Source) -> _Room:
     room, at = _Room(), 0
     has_holes = _columns_with_holes(source)
     widths = [part[0].shape[1] for part in source.parts] or [1] * source.n_cols
-    for k, width in enumerate(widths):
-        chosen = has_holes[at : at + width]
-        if width > 1 and chosen.all():
+    chosen = np.split(has_holes, np.cumsum(widths)[:-1])
+    whole = [len(holes) > 1 and holes.all() for holes in chosen]
+    n_apart = sum(holes.sum() for holes, w in zip(chosen, whole, strict=True) if not w)
+    # In one array, too: the system gives out long ones by large pages.
+    apart = iter(np.empty((n_apart, source.n_rows, 1)))
+    for k, holes in enumerate(chosen):
+        if whole[k]:
             matrix = np.empty_like(source.parts[k][0], np.float64, subok=False)
             room.targets.append(matrix)
-            room.columns |= {at + j: matrix[:, j] for j in range(width)}
+            room.columns |= {at + j: matrix[:, j] for j in range(len(holes))}
         else:
-            own = [np.empty((source.n_rows, 1)) if holes else None for holes in chosen]
+            own = [next(apart) if hole else None for hole in holes]
             room.targets += own
-            room.columns |= {
-                at + j: target[:, 0]
-                for j, target in enumerate(own)
-                if target is not None
-            }
-        at += width
+            columns = enumerate(own, at)
+            room.columns |= {j: own[:, 0] for j, own in columns if own is not None}
+        at += len(holes)
     return room
 
 

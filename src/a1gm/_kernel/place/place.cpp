@@ -14,12 +14,13 @@ namespace {
 
 // Rows are placed a tile at a time: rows that lie side by side, or have to be gathered,
 // in tiles that stay in the first-level cache; columns in runs, in the second-level one.
-constexpr int64_t kRowTile = 8 * 1024, kColumnTile = 256 * 1024;  // bytes
-constexpr int64_t kMaxRows = 64, kMaxRun = 2048;
+constexpr int64_t kRowTile = 8 * 1024, kColumnTile = 512 * 1024;  // bytes
+constexpr int64_t kMaxRows = 64, kMaxRun = 4096;
 constexpr int64_t kGatheredRows = 16;  // fewer are not worth a look at every column
 // Cells that a thread takes at a time. Two threads that write to one fresh page of 2 MB
 // would each ask for it and clear it, so stretches of long tables are longer than that.
 constexpr int64_t kFewCells = 1 << 16, kManyCells = 1 << 20;
+constexpr int64_t kStreamed = 1 << 20;  // cells that no cache will hold until they are read
 constexpr int64_t kColsPerSum = 2048;  // longer rows are summed with compensation
 
 bool is_column(const Part& part) { return part.n_cols == 1; }
@@ -261,7 +262,8 @@ class Filler {
     const bool is_direct = !to.is_single && to.row_stride == 8;
     double* const out =
         is_direct ? reinterpret_cast<double*>(to.data) + tile.row : filled_.data();
-    p_.isa.fill_column(p_.column(j), tile.rows, p_.h[j], p_.w(), out);
+    const bool stream = is_direct && p_.job.n_rows * p_.job.n_cols >= kStreamed;
+    p_.isa.fill_column(p_.column(j), tile.rows, p_.h[j], p_.w(), out, stream);
     if (tile.has_empty)
       for (int64_t i = 0; i < tile.rows; ++i) put_otherwise(out[i], j);
     if (!is_direct) fits &= store_tile(out, 1, tile.rows, {to}, tile.row);

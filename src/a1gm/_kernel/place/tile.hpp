@@ -23,8 +23,9 @@ struct PlaceIsa {
   // out = x, or w h where x is missing; -0.0 becomes 0.0.
   void (*fill_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                     const double* h, const double* w, double* out, int64_t out_stride);
+  // `stream`: out is not read soon, so it need not be in a cache.
   void (*fill_column)(const double* x, int64_t rows, double h, const double* w,
-                      double* out);
+                      double* out, bool stream);
   // The divergence of the cells.
   double (*diverge_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                          const double* h, const double* w);

@@ -117,11 +117,22 @@ A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_
 }
 
 A1GM_TARGET void fill_column(const double* x, int64_t rows, double h, const double* w,
-                             double* out) {
+                             double* out, bool stream) {
   const __m256d share = all(h);
-  by_fours(x, rows, [&](int64_t i, __m256d a) A1GM_LAMBDA {
-    store(out, i, rows, fill_four(a, _mm256_loadu_pd(w + i), share));
-  });
+  const auto fill = [&](int64_t begin, int64_t n) A1GM_LAMBDA {
+    by_fours(x + begin, n, [&](int64_t i, __m256d a) A1GM_LAMBDA {
+      store(out + begin, i, n, fill_four(a, _mm256_loadu_pd(w + begin + i), share));
+    });
+  };
+  int64_t i = 0;
+  if (stream) {  // a line that is stored as usual is read first
+    i = std::min<int64_t>(rows, -(reinterpret_cast<intptr_t>(out) / 8) & 3);
+    fill(0, i);
+    for (; i + 4 <= rows; i += 4)
+      _mm256_stream_pd(out + i, fill_four(load(x + i), load(w + i), share));
+    _mm_sfence();
+  }
+  fill(i, rows - i);
 }
 
 // ------------------------------------------------------------------- the divergence
