@@ -51,10 +51,11 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
       if (id == static_cast<int32_t>(first.sums.size())) {
         first.sums.push_back(std::move(other.sums[k]));
         first.counts.push_back(other.counts[k]);
-        if (job.is_weighted())
-          first.line_weights.insert(first.line_weights.end(),
-                                    &other.line_weights[k * job.n_cols],
-                                    &other.line_weights[k * job.n_cols] + job.n_cols);
+        if (job.is_weighted()) {
+          const double* const own = &other.weighing()->line_weights[k * job.n_cols];
+          std::vector<double>& all = first.weighing()->line_weights;
+          all.insert(all.end(), own, own + job.n_cols);
+        }
       } else {
         first.sums[id].absorb(other.sums[k]);
         first.counts[id] += other.counts[k];
@@ -63,7 +64,7 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
   }
   out.n_patterns = first.patterns.size();
   out.keys = std::move(first.patterns.keys);
-  out.weights = std::move(first.line_weights);
+  if (job.is_weighted()) out.weights = std::move(first.weighing()->line_weights);
   out.sums.resize(static_cast<size_t>(out.n_patterns * job.n_cols));
   out.counts = std::move(first.counts);
   for (int64_t k = 0; k < out.n_patterns; ++k)
@@ -133,13 +134,13 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups
   } else {
     merge_tables(workers, job, new_ids, out);
   }
-  for (const Worker<T>& worker : workers) {
+  for (Worker<T>& worker : workers) {
     merge_fault(out.negative, worker.negative);
     merge_fault(out.infinite, worker.infinite);
     out.total += worker.total;
     out.overflow |= worker.overflow;
     out.has_zero |= worker.has_zero;
-    out.range.add(worker.range);
+    if (worker.weighing()) out.range.add(worker.weighing()->range);
   }
 }
 

@@ -14,14 +14,13 @@
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
 #include "pass/tile.hpp"
-#include "read/tile_reader.hpp"
+#include "pass/weighing.hpp"
 #include "sums.hpp"
 
 namespace a1gm {
 
 constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cache
 constexpr int64_t kMaxTileRows = 64;
-constexpr int kHolesShift = 54;  // a thousand places
 constexpr int64_t kRowsWorthARun = 16;  // tiles of fewer, long rows gain nothing
 
 template <typename T>
@@ -51,13 +50,8 @@ class Worker {
         ids(end - begin) {
     tile_rows_ = std::clamp<int64_t>(kTileBytes / (8 * job.n_cols), 1, kMaxTileRows);
     keys_.resize(static_cast<size_t>(tile_rows_ * job.words));
-    if (job.is_weighted()) {
-      shape_.resize(static_cast<size_t>(job.key_words));
-      by_holes_.assign(size_t{1} << (64 - kHolesShift), -1);
-      cells_.emplace(job.parts, job.n_cols, tile_rows_);
-      weights_.emplace(*job.options.weights, job.n_cols, tile_rows_,
-                       job.options.weight_scale);
-    }
+    if (job.is_weighted())
+      weighing_.emplace(job.parts, job.options, job.n_cols, job.words, tile_rows_);
     acc_.resize(static_cast<size_t>(tile_rows_));
     tile_ids_.resize(static_cast<size_t>(tile_rows_));
     if (!job.direct)
@@ -102,7 +96,7 @@ class Worker {
     negative = infinite = Fault{};
     total = 0.0;
     overflow = false;
-    range = {};
+    if (weighing_) weighing_->range = {};
     sums.clear();
     sums.emplace_back(job_.n_cols, memory_.next());
     std::fill_n(sums[0].run(), job_.n_cols, 0.0);
@@ -127,6 +121,7 @@ class Worker {
   }
 
   int64_t begin() const { return begin_; }
+  std::optional<Weighing>& weighing() { return weighing_; }
   int64_t size() const { return end_ - begin_; }
 
  private:
@@ -152,19 +147,13 @@ class Worker {
   std::vector<double*> acc_, stretch_acc_;
   std::vector<Run> runs_;
   std::vector<int32_t> due_, tile_ids_;
-  std::optional<TileReader> cells_, weights_;
-  const double* tile_weights_ = nullptr;
-  std::vector<uint64_t> shape_;
-  std::vector<int32_t> by_holes_;  // pattern of the last row with such holes
-  std::vector<double> line_largest_;
+  std::optional<Weighing> weighing_;
 
  public:
   PatternIndex patterns;
   IdBuffer ids;
   std::vector<ColumnSums> sums;
   std::vector<int64_t> counts;
-  std::vector<double> line_weights;  // of the first row of each pattern
-  WeightRange range;
   Fault negative, infinite;
   double total = 0.0;
   bool overflow = false, has_zero = false;
@@ -247,7 +236,9 @@ class Worker {
     const uint64_t* key = keys_.data();
     int32_t* const ids = tile_ids_.data();
     if (job_.is_weighted()) {
-      for (int64_t i = 0; i < rows; ++i) ids[i] = number_by_weights(row, i);
+      const auto number = [this](const uint64_t* shape) { return number_of(shape); };
+      for (int64_t i = 0; i < rows; ++i)
+        ids[i] = weighing_->number(i, key + i * job_.words, job_.largest[row + i], number);
     } else if (job_.words == 1) {
       for (int64_t i = 0; i < rows; ++i) {
         KnownKey& hit = patterns.cached(key[i]);
@@ -284,44 +275,6 @@ class Worker {
     counts.push_back(0);
   }
 
-  // The pattern of the tile's row i by its weights: that of the last row with the same
-  // holes, where they are proportional.
-  int32_t number_by_weights(int64_t row, int64_t i) {
-    const int64_t m = job_.n_cols;
-    const double* const cells = scratch_.data() + i * m;
-    const double* const own = tile_weights_ + i * weights_->stride();
-    double& largest = job_.largest[row + i];
-    uint64_t holes = 0;
-    for (int64_t w = 0; w < job_.words; ++w)
-      holes = (holes + keys_[i * job_.words + w]) * kKeyMix;
-    int32_t& id = by_holes_[holes >> kHolesShift];
-    if (id >= 0 && range.least * kNearEnough > 1.0 && range.most < kNearEnough) {
-      bool alike = false;
-      largest = largest_weight(cells, own, m, &line_weights[id * m], line_largest_[id], alike);
-      if (alike) return id;
-    }
-    for (const bool exact : {false, true}) {
-      largest = shape_of(cells, own, m, exact, shape_.data());
-      id = number_of(shape_.data());
-      if (id == static_cast<int32_t>(line_largest_.size())) break;
-      if (exact || are_alike(cells, own, m, largest, &line_weights[id * m], line_largest_[id]))
-        return id;
-    }
-    line_largest_.push_back(largest);
-    for (int64_t j = 0; j < m; ++j) line_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
-    return id;
-  }
-
-  void weigh_tile(int64_t row, int64_t rows) {
-    const double* const x = cells_->rows(row, rows);
-    tile_weights_ = weights_->rows(row, rows);
-    const int64_t m = job_.n_cols, of_cells = cells_->stride(), of_weights = weights_->stride();
-    const bool is_flat = of_cells == m && of_weights == m;
-    for (int64_t i = 0; i < (is_flat ? 1 : rows); ++i)
-      weigh(x + i * of_cells, tile_weights_ + i * of_weights, is_flat ? rows * m : m,
-            job_.options.exponent, scratch_.data() + i * m, range);
-  }
-
   void flush(int32_t id) {
     sums[id].flush();
     counts[id] += runs_[id].rows;
@@ -338,7 +291,7 @@ class Worker {
     if constexpr (std::is_same_v<T, double>)
       if (!job_.direct) {
         if (job_.is_weighted())
-          weigh_tile(row, rows);
+          weighing_->weigh_rows(row, rows, scratch_.data());
         else
           load_tile(job_.parts, row, rows, job_.n_cols, job_.options.scale,
                     scratch_.data());

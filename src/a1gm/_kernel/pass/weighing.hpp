@@ -1,0 +1,77 @@
+// The rows of a thread times their weights, and patterns of proportional weights.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pass/observe.hpp"
+#include "pass/tile.hpp"
+#include "pass/weigh.hpp"
+#include "read/tile_reader.hpp"
+
+namespace a1gm {
+
+class Weighing {
+ public:
+  Weighing(const std::vector<Part>& parts, const Options& options, int64_t n_cols,
+           int64_t words, int64_t tile_rows)
+      : m_(n_cols),
+        words_(words),
+        exponent_(options.exponent),
+        x_(parts, n_cols, tile_rows),
+        weights_(*options.weights, n_cols, tile_rows, options.weight_scale),
+        shape_(static_cast<size_t>(n_cols)),
+        by_holes_(size_t{1} << (64 - kHolesShift), -1) {}
+
+  WeightRange range;
+  std::vector<double> line_weights;  // of the first row of each pattern
+
+  // Writes the cells of some rows times their weights.
+  void weigh_rows(int64_t row, int64_t rows, double* out) {
+    const double* const x = x_.rows(row, rows);
+    v_ = weights_.rows(row, rows);
+    cells_ = out;
+    const bool is_flat = x_.stride() == m_ && weights_.stride() == m_;
+    for (int64_t i = 0; i < (is_flat ? 1 : rows); ++i)
+      weigh(x + i * x_.stride(), v_ + i * weights_.stride(), is_flat ? rows * m_ : m_,
+            exponent_, out + i * m_, range);
+  }
+
+  // The pattern of the tile's row i, and its largest weight: the pattern of the last row
+  // with the same holes, where weights are proportional; else `number_of` its shape.
+  template <typename F>
+  int32_t number(int64_t i, const uint64_t* key, double& largest, F&& number_of) {
+    const double* const cells = cells_ + i * m_;
+    const double* const own = v_ + i * weights_.stride();
+    uint64_t holes = 0;
+    for (int64_t w = 0; w < words_; ++w) holes = (holes + key[w]) * kKeyMix;
+    int32_t& id = by_holes_[holes >> kHolesShift];
+    if (id >= 0 && range.least * kNearEnough > 1.0 && range.most < kNearEnough) {
+      bool alike = false;
+      largest = largest_weight(cells, own, m_, &line_weights[id * m_], largest_[id], alike);
+      if (alike) return id;
+    }
+    for (const bool exact : {false, true}) {
+      largest = shape_of(cells, own, m_, exact, shape_.data());
+      id = number_of(shape_.data());
+      if (id == static_cast<int32_t>(largest_.size())) break;
+      if (exact || are_alike(cells, own, m_, largest, &line_weights[id * m_], largest_[id]))
+        return id;
+    }
+    largest_.push_back(largest);
+    for (int64_t j = 0; j < m_; ++j) line_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
+    return id;
+  }
+
+ private:
+  static constexpr int kHolesShift = 54;  // a thousand places
+  int64_t m_, words_;
+  int exponent_;
+  TileReader x_, weights_;
+  const double *v_ = nullptr, *cells_ = nullptr;  // of the tile
+  std::vector<uint64_t> shape_;
+  std::vector<int32_t> by_holes_;
+  std::vector<double> largest_;  // weight of each pattern
+};
+
+}  // namespace a1gm
