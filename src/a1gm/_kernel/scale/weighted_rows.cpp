@@ -40,16 +40,19 @@ void collect_squares_plain(const WeightedRows& rows, const double* factors,
 }
 
 #ifdef A1GM_AVX2
+constexpr int64_t kShort = 64;
+
+A1GM_INLINE __m256d load(const double* v, uint64_t bits) {
+  const auto* const lanes = reinterpret_cast<const double*>(kLanes.mask[bits & 15]);
+  return _mm256_and_pd(_mm256_loadu_pd(v), _mm256_load_pd(lanes));
+}
+
 // Calls f with four weights of each row, 0 where they are not observed or were met
 // before, and the column of the first. The last four end with the row.
 template <typename F>
 A1GM_INLINE void each_four(const WeightedRows& rows, F&& f) {
   const double *a = rows.weights[0], *b = rows.weights[1];
   const double *c = rows.weights[2], *d = rows.weights[3];
-  const auto load = [](const double* v, uint64_t bits) A1GM_LAMBDA {
-    const auto* const lanes = reinterpret_cast<const double*>(kLanes.mask[bits & 15]);
-    return _mm256_and_pd(_mm256_loadu_pd(v), _mm256_load_pd(lanes));
-  };
   for (int64_t w = 0; w * 64 < rows.n_cols; ++w) {
     uint64_t in_a = rows.bits[0][w], in_b = rows.bits[1][w];
     uint64_t in_c = rows.bits[2][w], in_d = rows.bits[3][w];
@@ -71,7 +74,36 @@ A1GM_INLINE void each_four(const WeightedRows& rows, F&& f) {
   }
 }
 
+// The sum of a long row in four parts.
+A1GM_INLINE __m256d reach_of(const double* v, const uint64_t* bits, int64_t n_cols,
+                             const double* x) {
+  __m256d even = _mm256_setzero_pd(), odd = even;
+  const auto add = [v, x](int64_t j, uint64_t own, __m256d& sum) A1GM_LAMBDA {
+    sum = _mm256_fmadd_pd(load(v + j, own), _mm256_loadu_pd(x + j), sum);
+  };
+  for (int64_t w = 0; w * 64 < n_cols; ++w) {
+    uint64_t left = bits[w];
+    const int64_t end = std::min(n_cols, w * 64 + 64);
+    int64_t j = w * 64;
+    for (; j + 8 <= end; j += 8, left >>= 8) {
+      add(j, left, even);
+      add(j + 4, left >> 4, odd);
+    }
+    for (; j + 4 <= end; j += 4, left >>= 4) add(j, left, even);
+    if (j < end) add(end - 4, left << (j + 4 - end), odd);
+  }
+  return _mm256_add_pd(even, odd);
+}
+
+// Long rows one after another, as they lie: memory is not read ahead for several.
 A1GM_TARGET void reach_avx2(const WeightedRows& rows, const double* x, double* sums) {
+  if (rows.n_cols > kShort) {
+    __m256d found[kRowsAtOnce];
+    for (int64_t i = 0; i < kRowsAtOnce; ++i)
+      found[i] = reach_of(rows.weights[i], rows.bits[i], rows.n_cols, x);
+    _mm256_storeu_pd(sums, four_sums(found[0], found[1], found[2], found[3]));
+    return;
+  }
   const __m256d zero = _mm256_setzero_pd();
   __m256d a = zero, b = zero, c = zero, d = zero;
   each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
