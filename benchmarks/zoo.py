@@ -18,6 +18,7 @@ import itertools
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from measuring import duration, machine, markdown, write_csv
 from paths import alone, plain_scaling, random_sparse
 
 import a1gm
+from a1gm.exceptions import ConvergenceWarning
 
 RESULTS = Path(__file__).parent / "results" / "zoo.csv"
 LIMIT = 1.5
@@ -165,6 +167,7 @@ def measure(kind: str, n: int, per_row: int) -> Row:
     name, make, _, _ = KINDS[kind]
     S = make(n, per_row)
     patience = PATIENCE + PATIENCE_PER_ROW * n
+    warnings.simplefilter("ignore", ConvergenceWarning)  # it is in the row
     a1gm.fit(sp.csr_array(np.eye(2)), absent="missing")  # whatever is imported late
     fits, theirs, ours = [], [], []
     while not ours or (sum(ours) < BUDGET and len(ours) < RUNS):
@@ -211,6 +214,9 @@ def main() -> int:
         for width, n in itertools.product(widths, sizes):
             if n <= chosen.up_to:
                 row = alone(measure, kind, n, width, patience=ALONE)
+                if row == math.inf:
+                    name = f"{KINDS[kind][0].format(width)}, {n:,} rows"
+                    row = Row(name, 0, math.inf, PATIENCE)
                 rows[kind, n, width] = row
                 print(*row.written().values(), sep=" | ", flush=True)
     print()
