@@ -294,6 +294,36 @@ def seconds_to_stop(code: str, after: float) -> float:
     return time.perf_counter() - started
 
 
+# ----------------------------------------------------------------------------- growth
+def growth(report: Report) -> None:
+    """Time per doubling, from tables that no cache holds to four times as much."""
+    by_rows = [with_patterns(n, 20) for n in (500_000, 2_000_000)]
+    by_cols = [at_random(50_000, m) for m in (200, 800)]
+    for what, pair in (("rows x 20", by_rows), ("columns x 50,000", by_cols)):
+        fits = [a1gm.fit(X) for X in pair]
+        add_doubling(report, f"impute, {what}", [f.impute for f in fits], pair)
+        add_doubling(report, f"transform, {what}", [f.transform for f in fits], pair)
+    V = [np.random.default_rng(1).random(X.shape) + 0.5 for X in by_cols]
+    fit_weighted = [functools.partial(a1gm.fit, weights=v) for v in V]
+    add_doubling(report, "weighted fit, columns x 50,000", fit_weighted, by_cols)
+    squares = [random_sparse(n, 10) for n in (40_000, 160_000)]
+    add_doubling(report, "sparse fit, 10 cells per row", [fit_sparse] * 2, squares)
+
+
+def add_doubling(
+    report: Report,
+    work: str,
+    calls: list[Callable[[object], object]],
+    tables: list[object],
+) -> None:
+    """Compare a call of a table with that of a table four times as large."""
+    runs = zip(("small", "large"), calls, tables, strict=True)
+    times = fastest({k: functools.partial(call, X) for k, call, X in runs}, BUDGET)
+    report.add_growth(
+        f"{work}: time per doubling", (times["large"] / times["small"]) ** 0.5
+    )
+
+
 # ---------------------------------------------------------------- a process of its own
 def alone(
     call: Callable[..., Any], *arguments: object, patience: float = PATIENCE
@@ -329,6 +359,7 @@ ROWS = {
     "sparse": sparse,
     "text": text_file,
     "interrupts": interrupts,
+    "growth": growth,
 }
 
 
