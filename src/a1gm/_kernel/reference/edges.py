@@ -63,7 +63,9 @@ def settle_by_edges(
         ends = moved <= SETTLED or stuck >= PATIENCE or (stuck and moved < 1e-10)
         if ends or n >= max_steps:
             if X is not None:
-                least = min(R.min(), C.min(), t.min() / max(1.0, h.max()))
+                least = min(
+                    R.min(), C.min(), t.min() / max(1.0, h.max()), C.min() / w.max()
+                )
                 if unit * (1.0 + reach) > FINE or not least * ROUNDING > LEAST:
                     sizes = _sizes(P, X, F, Q, t, h)[pairs]
                     reach = float(eliminate(A, sizes, sign=1.0).max())

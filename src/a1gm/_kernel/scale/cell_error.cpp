@@ -276,7 +276,7 @@ class Elimination {
     const double most = std::max(1.0, *std::max_element(h_.begin(), h_.end()));
     double least = C_.back();
     for (int64_t i = 0; i < n_; ++i)
-      least = std::min({least, R_[i], R_[i] / w_[i] / most});
+      least = std::min({least, R_[i], R_[i] / w_[i] / most, C_.back() / w_[i]});
     const double coarse = unit() * (1.0 + *std::max_element(x_.begin(), x_.end()));
     if (coarse <= kFine && least * kRounding > kLeast) return coarse;
     collect(true);
