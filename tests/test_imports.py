@@ -361,6 +361,8 @@ FIT_NAMES = {
     "col_factor",
     "col_labels",
     "converged",
+    "deviance",
+    "deviance_explained",
     "divergence",
     "divergence_of",
     "fate",
@@ -370,6 +372,7 @@ FIT_NAMES = {
     "n_undetermined",
     "pattern",
     "reconstruct",
+    "residuals",
     "row_block",
     "row_factor",
     "row_labels",
@@ -380,6 +383,7 @@ FIT_NAMES = {
     "to_frames",
     "tol",
     "transform",
+    "uncertainty",
     "undetermined",
 }
 PATTERN_NAMES = {

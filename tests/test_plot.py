@@ -138,3 +138,23 @@ def test_labels_of_axes_do_not_overlap(scale):
         assert len(shown) >= 2
         for one, next_one in itertools.pairwise(shown):
             assert one.x1 < next_one.x0
+
+
+def test_how_sure():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 12), rng.gamma(3, 1, 5))) + 1.0
+    X[2, 3] = X[5, 1] = nan
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    fit = a1gm.fit(frame)
+    sure = fit.uncertainty()
+    axes = plot.index(sure.index())
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), sure.index().value)
+    assert [text.get_text() for text in axes.get_xticklabels()] == list("abcde")
+    totals = sure.totals("column")
+    widths = [bar.get_width() for bar in plot.totals(totals).patches]
+    np.testing.assert_allclose(widths, np.sort(totals.value)[::-1])
+    picture = plot.residuals(frame, fit).images[0].get_array()
+    np.testing.assert_allclose(picture.filled(nan), fit.residuals(X))
+    lines = plot.interval(frame, sure, 2).collections[0].get_segments()
+    lower, upper = (bound.to_numpy()[2, 3] for bound in sure.interval(frame))
+    np.testing.assert_allclose(lines, [[[3, lower], [3, upper]]])

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Assessment",
     "MissingPattern",
     "NMMFFit",
     "NMMFTuning",
@@ -42,6 +43,8 @@ __all__ = [
     "RankOneNMF",
     "RankOneNMMF",
     "RelationsFit",
+    "Uncertainty",
+    "assess",
     "distributed",
     "exceptions",
     "fit",
@@ -59,6 +62,9 @@ __all__ = [
 
 # Loaded on first use: name -> module that holds it (None = the module itself).
 _LAZY: dict[str, str | None] = {
+    "Assessment": "a1gm._api.assess",
+    "Uncertainty": "a1gm._result.uncertainty",
+    "assess": "a1gm._api.assess",
     "MissingPattern": "a1gm._result.pattern",
     "NMMFFit": "a1gm.nmmf",
     "NMMFTuning": "a1gm.nmmf",

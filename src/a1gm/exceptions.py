@@ -70,7 +70,9 @@ class A1gmError(Exception):
 
 
 class DataError(A1gmError, ValueError):
-    """The table itself cannot be fitted."""
+    """The table itself cannot be fitted; ``column`` is the one to blame, if any."""
+
+    column: int | None = None
 
 
 class NegativeValuesError(DataError):

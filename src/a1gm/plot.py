@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.optional import require
-from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
 from a1gm._base.words import counted, shown
 from a1gm._sources import read_input
 
@@ -21,8 +21,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from a1gm._result.fit import RankOneFit
+    from a1gm._result.labelled import Index, TotalsWithErrors
+    from a1gm._result.residuals import Kind
+    from a1gm._result.uncertainty import Uncertainty
 
-__all__ = ["factors", "observed_vs_fitted", "pattern", "structure_order"]
+__all__ = [
+    "factors",
+    "index",
+    "interval",
+    "observed_vs_fitted",
+    "pattern",
+    "residuals",
+    "structure_order",
+    "totals",
+]
 
 _MISSING_COLOUR = "#d1495b"
 _BAR_COLOUR = "#2e6f95"
@@ -148,6 +160,168 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     return axes
 
 
+# ---------------------------------------------------------------------- how sure
+def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw an index with its band, in the order of its columns or rows.
+
+    Parameters
+    ----------
+    found : Index
+        What ``fit.uncertainty().index()`` gives.
+    level : float
+        The share that the band holds.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    from scipy.special import ndtri
+
+    width = float(ndtri((1.0 + level) / 2.0)) * found.se
+    places = np.arange(len(found))
+    with _drawing(ax) as (axes,):
+        low = np.maximum(found.value - width, 0.0)
+        high = found.value + width
+        axes.fill_between(places, low, high, color=_BAR_COLOUR, alpha=0.2, lw=0)
+        axes.plot(places, found.value, color=_BAR_COLOUR, marker="o", ms=3)
+        axes.axhline(1.0, color="#888888", lw=0.8)
+        _name_places(axes, found.labels)
+        axes.set_ylabel(f"index, with the {level:.0%} band")
+        axes.set_ylim(bottom=0.0)
+    return axes
+
+
+def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw totals as bars with their standard errors, largest first.
+
+    Parameters
+    ----------
+    found : TotalsWithErrors
+        What ``fit.uncertainty().totals()`` gives.
+    most : int
+        The most bars; the largest are shown.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    with _drawing(ax) as (axes,):
+        order = bars(axes, found.value, found.labels, most=most, title="total ± s.e.")
+        axes.errorbar(
+            found.value[order],
+            np.arange(len(order)),
+            xerr=found.se[order],
+            fmt="none",
+            ecolor=_MISSING_COLOUR,
+        )
+    return axes
+
+
+def residuals(
+    X: Any, fit: RankOneFit, *, kind: Kind = "pearson", ax: Axes | None = None
+) -> Axes:
+    """Draw the residuals of a table as a map: blue below the fit, red above.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, or other rows with its columns.
+    fit : RankOneFit
+        The fit.
+    kind : {"pearson", "deviance", "response"}
+        As in ``fit.residuals``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Missing cells are left blank. Large tables are averaged down.
+    """
+    found = _values(fit.residuals(X, kind))
+    known = ~np.isnan(found)
+    share = _shrunk(known)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        picture = _shrunk(np.nan_to_num(found)) / np.where(share > 0.0, share, np.nan)
+    largest = np.nanquantile(np.abs(picture), 0.99) if known.any() else 1.0
+    with _drawing(ax) as (axes,):
+        image = axes.imshow(
+            picture,
+            cmap="RdBu_r",
+            vmin=-largest,
+            vmax=largest,
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, found.shape[1], found.shape[0], 0),
+        )
+        axes.figure.colorbar(image, ax=axes, label=f"{kind} residual")
+        axes.set_xlabel(counted(found.shape[1], "column"))
+        axes.set_ylabel(counted(found.shape[0], "row"))
+        axes.set_xticks([])
+        axes.set_yticks([])
+    return axes
+
+
+def interval(
+    X: Any,
+    errors: Uncertainty,
+    row: int,
+    *,
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one row: its cells, and its holes filled with their bounds.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table.
+    errors : Uncertainty
+        What ``fit.uncertainty()`` gives.
+    row : int
+        Which row, from 0.
+    level : float
+        The share of cells that the bounds hold.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    source = read_input(X)
+    x = source.rows(slice(row, row + 1))
+    low, high = (np.asarray(bound)[0] for bound in errors.interval(x, level))
+    holes, places = np.isnan(x[0]), np.arange(x.shape[1])
+    with _drawing(ax) as (axes,):
+        axes.plot(places[~holes], x[0, ~holes], "o", color=_BAR_COLOUR, label="known")
+        axes.vlines(
+            places[holes],
+            low[holes],
+            high[holes],
+            color=_MISSING_COLOUR,
+            lw=3,
+            label=f"missing: {level:.0%} bounds",
+        )
+        _name_places(axes, source.col_labels)
+        axes.set_ylim(bottom=0.0)
+        axes.legend(frameon=False)
+    return axes
+
+
+def _name_places(axes: Axes, labels: Any, most: int = 12) -> None:
+    """Name some places of the horizontal axis."""
+    if labels is None:
+        return
+    places = np.arange(0, len(labels), -(-len(labels) // most))
+    names = [_short(labels[k], 10) for k in places]
+    axes.set_xticks(places, labels=names, parse_math=False, rotation=45, ha="right")
+
+
 def _decades(lowest: float, highest: float, most: int = 6) -> Floats:
     """Zero and some powers of ten; those near zero would be written over its label."""
     first, last = math.ceil(math.log10(lowest)), math.floor(math.log10(highest))
@@ -195,8 +369,8 @@ def _line_order(missing: Bools, block: SmallInts | None) -> Ints:
 
 def bars(
     axes: Axes, factor: Floats, names: Sequence[Any] | None, *, most: int, title: str
-) -> None:
-    """Draw a factor as horizontal bars, largest first.
+) -> Ints:
+    """Draw a factor as horizontal bars, largest first; return their places.
 
     Parameters
     ----------
@@ -228,6 +402,7 @@ def bars(
     axes.xaxis.set_major_locator(MaxNLocator(5 if largest < 1e5 else 3))
     if 1e3 <= largest < 1e9:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    return order
 
 
 def _short(name: Any, limit: int = 18) -> str:
@@ -255,9 +430,9 @@ def _values(X: Any) -> Floats:
     return values
 
 
-def _shrunk(missing: Bools) -> Floats:
+def _shrunk(table: AnyArray) -> Floats:
     """Average a picture down to what a screen shows."""
-    picture = missing.astype(np.float64)
+    picture = table.astype(np.float64)
     for axis in (0, 1):
         n = picture.shape[axis]
         if n > _MOST_PIXELS:

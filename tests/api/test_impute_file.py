@@ -327,3 +327,27 @@ def test_work_grows_with_the_columns_not_with_their_square(tmp_path, suffix):
 
     calls(10)  # imports what is needed
     assert calls(8_000) < 8 * calls(2_000)  # 4 where linear, 16 where square
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_bounds_of_the_filled_cells_are_added(tmp_path: Path, kind: str) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 12), [1.0, 2.0, 3.0])) + 1.0
+    X[2, 1] = X[5, 2] = np.nan
+    text = "\n".join(",".join("" if np.isnan(v) else f"{v:g}" for v in r) for r in X)
+    (tmp_path / "a.csv").write_text(f"x,y,z\n{text}\n")
+    out = tmp_path / f"b.{kind}"
+    a1gm.impute_file(tmp_path / "a.csv", out, interval=0.9)
+    table = pq.read_table(out) if kind == "parquet" else pyarrow.csv.read_csv(out)
+    assert table.column_names == ["x", "y", "z", "y_low", "y_high", "z_low", "z_high"]
+    lower, upper = a1gm.fit(X).uncertainty().interval(X, 0.9)
+    for name, j, i in (("y", 1, 2), ("z", 2, 5)):
+        low, high = (table[f"{name}_{end}"].to_pylist() for end in ("low", "high"))
+        assert low[i] == pytest.approx(lower[i, j])
+        assert high[i] == pytest.approx(upper[i, j])
+        assert [v is None for v in low] == [k != i for k in range(12)]
+    with pytest.raises(ParameterError, match="interval must be between 0 and 1"):
+        a1gm.impute_file(tmp_path / "a.csv", out, interval=95)

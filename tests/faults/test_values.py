@@ -132,18 +132,47 @@ def test_fault_03_allowed_negatives_beside_an_empty_row(recwarn):
     assert [w.category for w in recwarn] == []
 
 
-def test_fault_03_allowed_negatives_need_positive_sums():
-    with pytest.raises(DataError, match=r"sum of row 1 is -1"):
-        a1gm.fit([[5.0, 1.0], [-3.0, 2.0]], negatives="allow")
-    with pytest.raises(DataError, match=r"sum of column 0 is -1"):
-        a1gm.fit([[-4.0, 6.0], [3.0, 2.0]], negatives="allow")
+HOLLOW = np.array([[nan, 5.0, 6.0], [7.0, nan, 8.0], [9.0, 4.0, nan]])
 
 
-def test_fault_03_allowed_negatives_that_no_factors_fit():
-    # Row 0 alone asks for more of column 0 than the column holds.
-    for X in ([[5.0, nan], [-2.0, 10.0]], [[5.0, nan, 1.0], [-2.0, 10.0, nan]]):
-        with pytest.raises(DataError, match="No non-negative factors"):
-            a1gm.fit(X, negatives="allow")
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[5.0, 1.0], [-3.0, 2.0]],
+        [[-4.0, 6.0], [3.0, 2.0]],
+        [[5.0, nan], [-2.0, 10.0]],
+        [[5.0, nan, 1.0], [-2.0, 10.0, nan]],
+    ],
+)
+def test_fault_03_sums_of_any_sign_will_do_in_closed_form(X):
+    X = np.array(X)
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.solver == "closed form"
+    assert fit.certificate <= 1e-12
+    fitted = np.where(np.isnan(X), 0.0, np.outer(fit.row_factor, fit.col_factor))
+    for axis in (0, 1):
+        expected = np.nansum(X, axis=axis)
+        np.testing.assert_allclose(fitted.sum(axis=axis), expected, atol=1e-12)
+
+
+def test_fault_03_a_zero_denominator_is_named():
+    with pytest.raises(DataError, match=r"column [01] is projected sum to 0"):
+        a1gm.fit([[1.0, 2.0], [1.0, -4.0]], negatives="allow")
+
+
+def test_fault_03_a_core_needs_positive_sums():
+    X = HOLLOW.copy()
+    X[2, 1] = -6.0
+    with pytest.raises(DataError, match=r"no closed form.*column 1 sums to -1"):
+        a1gm.fit(X, negatives="allow")
+    with pytest.raises(DataError, match=r"no closed form.*some rows sum to -1"):
+        a1gm.fit(X.T, negatives="allow")
+
+
+def test_fault_03_columns_of_zeros_beside_sums_of_either_sign():
+    X = np.array([[127.0, 0.0, 0.0], [-187.0, 0.0, nan], [62.0, nan, nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.impute(X), [[127, 0, 0], [-187, 0, 0], [62, 0, 0]])
 
 
 def test_fault_03_allowed_negatives_in_a_wide_table_with_leaves():

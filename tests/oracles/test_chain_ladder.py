@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -31,6 +32,9 @@ TRIANGLES = [
     ("mcl", "paid"),
     ("tail_sample", "paid"),
 ]
+
+
+SAMPLES = [*dict(TRIANGLES), "auto", "berqsherm", "clrd", "liab", "usauto", "xyz"]
 
 
 def load(name: str, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +119,35 @@ def test_the_hand_formula_is_chainladder_s():
     np.testing.assert_allclose(latest * (ahead[::-1] - 1.0), expected, rtol=RTOL)
 
 
-def test_a_development_year_that_runs_backwards_is_refused():
-    cumulative, _ = load("mcl", "incurred")
-    with pytest.raises(a1gm.exceptions.DataError, match="the sum of column 3 is -2"):
-        a1gm.fit(increments(cumulative), negatives="allow")
+def every_triangle() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """All samples whose rows are known from the first age, with their reserves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in SAMPLES:
+            sample = chainladder.load_sample(name).set_backend("numpy")
+            if not sample.is_cumulative:
+                sample = sample.incr_to_cum()
+            reserves = chainladder.Chainladder().fit(sample).ibnr_
+            reserves = reserves.set_backend("numpy").values
+            future = np.isnan(sample.nan_triangle)
+            if future.shape != sample.shape[2:]:
+                continue
+            for a, b in np.ndindex(sample.shape[:2]):
+                cumulative = np.array(sample.values[a, b], float)
+                # chainladder takes a zero for a missing cell.
+                if (np.nan_to_num(cumulative)[~future] == 0.0).any():
+                    continue
+                cumulative[future] = np.nan
+                yield name, cumulative, np.nan_to_num(reserves[a, b, :, 0])
+
+
+def test_every_triangle_that_chain_ladder_projects():
+    n_triangles = 0
+    for name, cumulative, reserves in every_triangle():
+        X = increments(cumulative)
+        fit = a1gm.fit(X, negatives="allow", on_undetermined="ignore")
+        size = np.nanmax(np.abs(cumulative))
+        off = np.abs(reserves_of(X, fit) - reserves).max()
+        assert off <= RTOL * size, name
+        n_triangles += 1
+    assert n_triangles > 900

@@ -25,7 +25,7 @@ from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
-from a1gm._observe.observe import check_row_sums, observe
+from a1gm._observe.observe import observe
 from a1gm._observe.statistics import Statistics
 from a1gm._observe.weights import observe_weighted, read_cell_weights
 from a1gm._result.fit import RankOneFit, Table, Voice
@@ -139,8 +139,6 @@ def fit(
     V = None
     if weights is None:
         seen = observe(source, n_threads=n_threads, negatives=negatives)
-        if seen.n_negative:
-            check_row_sums(seen, source.row_labels)
     elif negatives == "allow":
         msg = 'negatives="allow" and weights cannot be combined; leave one out.'
         raise ParameterError(msg)

@@ -8,8 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Unpack
 
-import numpy as np
-
 from a1gm._api.file_options import (
     FileOptions,
     FitOptions,
@@ -17,13 +15,12 @@ from a1gm._api.file_options import (
     takes_file_options,
 )
 from a1gm._api.fit import fit_gathered
-from a1gm._base.types import Negatives, OnUndetermined
+from a1gm._base.types import OnUndetermined
 from a1gm._base.words import MOST_NAMED, named
 from a1gm._observe.gather import Gatherer
 from a1gm._result.fit import RankOneFit, Voice, source_of
 from a1gm._sources.files import PathOrPaths, TableFiles
 from a1gm._sources.files.options import hint
-from a1gm._sources.files.piece import sum_below_zero
 from a1gm._sources.labels import Names
 from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
 
@@ -108,7 +105,7 @@ def fit_files(
                 piece.placing_faults(options.negatives),
             ):
                 gatherer.add(piece.source, files.n_rows_expected)
-    with _naming_faults(files, options.negatives):
+    with _naming_faults(files):
         return fit_gathered(
             gatherer,
             col_labels=files.col_labels,
@@ -148,7 +145,7 @@ class FileNames(Names):
 
 
 @contextlib.contextmanager
-def _naming_faults(files: TableFiles, negatives: Negatives) -> Iterator[None]:
+def _naming_faults(files: TableFiles) -> Iterator[None]:
     """Raise errors about the whole table again with the file or the column."""
     try:
         yield
@@ -158,15 +155,12 @@ def _naming_faults(files: TableFiles, negatives: Negatives) -> Iterator[None]:
             "missing. At least one must hold a number."
         ) from error
     except DataError as error:
-        if negatives == "allow":
-            sums = sum(np.nansum(values, axis=0) for _, values in files.blocks())
-            below = np.flatnonzero(np.asarray(sums) < 0.0)
-            if len(below):
-                column = files.names[below[0]]
-                remedy = f"Leave it out with {hint('exclude', column)}"
-                what = f"{files.name}: column {column!r}"
-                raise sum_below_zero(what, remedy) from error
-        raise
+        if error.column is None:
+            raise
+        name = files.names[error.column]
+        text = str(error).replace(f"column {error.column} ", f"column {name!r} ")
+        option = hint("exclude", name)
+        raise DataError(f"{files.name}: {text} ({option} leaves it out.)") from error
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,12 +18,13 @@ from a1gm._api.file_options import (
 )
 from a1gm._api.fit_file import files_of, fit_files
 from a1gm._base.atomic import atomic_folder, check_target
-from a1gm._base.types import OnUndetermined
+from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
 from a1gm._result.rows_to_fill import filled_rows
+from a1gm._result.uncertainty import bounds_of_rows, check_level
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import find_files
 from a1gm._sources.files.options import hint
@@ -46,6 +47,7 @@ def impute_file(
     *,
     fit: RankOneFit | None = None,
     mark: bool = False,
+    interval: float | None = None,
     overwrite: bool = False,
     on_undetermined: OnUndetermined | None = None,
     **options: Unpack[FileOptions],
@@ -71,6 +73,10 @@ def impute_file(
     mark : bool, default=False
         Whether to add a column ``NAME_filled`` per column with holes: true where a cell
         was filled.
+    interval : float, optional
+        A share such as 0.95: adds ``NAME_low`` and ``NAME_high`` per column with holes,
+        between which that share of the filled cells would lie. The data of the fit are
+        read once more for their scatter.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
     on_undetermined : {"warn", "raise", "ignore"}, optional
@@ -103,6 +109,8 @@ def impute_file(
     b,2,4
     """
     reading, fitting = split_options(options, on_undetermined or "warn")
+    if interval is not None:
+        check_level(interval, "interval")
     paths = find_files(src)
     check_place(paths, dst, overwrite=overwrite)
     how = on_undetermined
@@ -127,6 +135,7 @@ def impute_file(
         how,
         fitting.progress,
         takes_negatives=fitting.negatives == "allow",
+        interval=interval,
     ).write(dst)
     return fit
 
@@ -212,6 +221,7 @@ class FillFiles:
     on_undetermined: OnUndetermined = "warn"
     progress: Progress | None = None
     takes_negatives: bool = False
+    interval: float | None = None
     n_filled: int = 0
     n_left: int = 0
     columns: list[str] = field(default_factory=list)
@@ -255,7 +265,14 @@ class FillFiles:
         counts = self.files.counts
         assert counts is not None
         file, fill = self.files.files[at], partial(filled_rows, self._rule)
-        return Filler(file, fill, counts, self.mark, to_text)
+        return Filler(file, fill, counts, self.mark, self._bounds, to_text)
+
+    @cached_property
+    def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
+        """What gives the bounds of the holes of rows, if they are asked for."""
+        if self.interval is None:
+            return None
+        return partial(bounds_of_rows, self.fit.uncertainty(), self.interval)
 
     @cached_property
     def _rule(self) -> NewRows:

@@ -18,7 +18,7 @@ from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._observe.codec import labels_to_json
 from a1gm._observe.observation import Observation
-from a1gm._observe.observe import check_row_sums, observe
+from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums, Room, bytes_needed
 from a1gm._observe.table_bytes import RowPieces, read_table, write_table
@@ -178,7 +178,6 @@ class PatternTable:
             keep_table=True,
             row_offset=offset,
         )
-        check_row_sums(seen, source.row_labels, offset)
         with self._lock:
             self._add(seen, source.col_labels, key)
         return self

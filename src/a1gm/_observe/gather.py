@@ -17,7 +17,7 @@ from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Ints, Negatives, Words
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.observation import Observation
-from a1gm._observe.observe import check_row_sums, observe
+from a1gm._observe.observe import observe
 from a1gm._observe.row_log import LineLog, MaskLog
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._observe.sums import PatternSums, bytes_needed
@@ -75,7 +75,6 @@ class Gatherer:
             negatives=self.negatives,
             keep_table=self._masks is None,
         )
-        check_row_sums(seen, source.row_labels, self.n_rows)
         self.n_negative += seen.n_negative
         if self._masks is None and not self._has_room(seen):
             self._check_disk(n_rows_expected)

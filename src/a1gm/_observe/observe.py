@@ -16,9 +16,9 @@ from a1gm._observe.sums import PatternSums
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
+from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
-__all__ = ["check_row_sums", "observe"]
+__all__ = ["observe"]
 
 
 def observe(
@@ -119,17 +119,3 @@ class _Pieces:
             exponent,
             self.n_negative,
         )
-
-
-def check_row_sums(seen: Observation, labels: Any = None, row_offset: int = 0) -> None:
-    """Raise for a row that sums to less than zero, where negative cells are allowed."""
-    if not seen.n_negative or not (seen.row_sums < 0.0).any():
-        return
-    row = int((seen.row_sums < 0.0).argmax())
-    name = row + row_offset if labels is None else repr(labels[row])
-    value = float(seen.row_sums[row]) * 2.0**seen.exponent
-    raise DataError(
-        'With negatives="allow" every row and column sum must be positive, but the sum '
-        f"of row {name} is {value:g}. Drop that row or mark its negative cells as "
-        "missing."
-    )

@@ -75,16 +75,25 @@ class PairStatistics(Statistics):
 
     def observed_lines(self, lines: slice) -> Bools:
         """Observed cells of some lines."""
-        return self._dense(lines, np.ones(1, bool))
+        found: Bools = self._dense(lines, np.ones(1, bool))
+        return found
+
+    def weight_lines(self, lines: slice) -> Floats:
+        """Weights of the cells of some lines; 0 where nothing is observed."""
+        pairs = slice(self.ptr[lines.start], self.ptr[lines.stop])
+        own = np.ones(1) if self.weights is None else self.weights[pairs]
+        found: Floats = self._dense(lines, own)
+        return found
 
     def positive_lines(self, lines: slice) -> Bools:
         """Positive cells of some lines."""
         pairs = slice(self.ptr[lines.start], self.ptr[lines.stop])
-        return self._dense(lines, self.sums[pairs] > 0.0)
+        found: Bools = self._dense(lines, self.sums[pairs] > 0.0)
+        return found
 
-    def _dense(self, lines: slice, values: Bools) -> Bools:
+    def _dense(self, lines: slice, values: Any) -> Any:
         ptr = self.ptr[lines.start : lines.stop + 1]
-        cells = np.zeros((len(ptr) - 1, self.n_cols), bool)
+        cells = np.zeros((len(ptr) - 1, self.n_cols), values.dtype)
         within = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
         cells[within, self.cols[ptr[0] : ptr[-1]]] = values
         return cells

@@ -147,6 +147,10 @@ class Statistics(ABC):
             i, j = np.nonzero(observed)
             yield i + lines.start, j, self.shares(lines, observed)[i, j]
 
+    def weight_lines(self, lines: slice) -> Floats:
+        """Weights of the cells of some lines; 0 where nothing is observed."""
+        return self.observed_lines(lines).astype(np.float64)
+
     def reach(self, h: Floats) -> Floats:
         """Sum of the column factors over the observed cells of each line."""
         out = np.zeros(self.n_lines)

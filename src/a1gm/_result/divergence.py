@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["divergence_of_cells", "divergence_of_rows"]
+__all__ = ["divergence_of_cells", "divergence_of_rows", "placed_pieces"]
 
 FAR = 1000.0  # powers of two
 TOO_LARGE = (
@@ -58,7 +60,33 @@ def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float
         return found
     if isinstance(source, SparseSource):
         return _of_stored(rule, source, V)
-    parts = []
+    parts = [
+        _of_placed(piece.x, piece.placed, piece.i, piece.j, piece.weight)
+        for piece in placed_pieces(rule, source, V)
+    ]
+    total = sum(parts)
+    if total == np.inf and max(parts) < np.inf:
+        raise NotRepresentableError(TOO_LARGE)
+    return total
+
+
+@dataclass(frozen=True)
+class PlacedPiece:
+    """Observed cells of some rows, which have their place among the columns."""
+
+    first: int  # row of the table
+    i: Ints  # rows from there
+    j: Ints
+    x: Floats
+    weight: Floats | None
+    placed: Placed
+
+
+def placed_pieces(rule: NewRows, source: Any, V: Any = None) -> Iterator[PlacedPiece]:
+    """Yield the observed cells of a table that is read in blocks of rows.
+
+    Cells of weight 0 are as good as missing.
+    """
     for rows, piece in source.blocks():
         used = ~np.isnan(piece)
         v = None if V is None else V.rows(rows)
@@ -68,11 +96,7 @@ def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float
         if len(i):
             own = None if v is None else v[i, j]
             placed = rule.place(table_of(piece), None if v is None else table_of(v))
-            parts.append(_of_placed(piece[i, j], placed, i, j, own))
-    total = sum(parts)
-    if total == np.inf and max(parts) < np.inf:
-        raise NotRepresentableError(TOO_LARGE)
-    return total
+            yield PlacedPiece(rows.start, i, j, piece[i, j], own, placed)
 
 
 def _of_placed(x: Floats, placed: Placed, i: Ints, j: Ints, v: Floats | None) -> float:

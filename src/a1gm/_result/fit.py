@@ -15,15 +15,18 @@ from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._result.divergence import divergence_of_rows
+from a1gm._result.evidence import Evidence
 from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.messages import Voice, tell_undetermined, text_of_left
+from a1gm._result.residuals import Kind, residuals_of
 from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._result.table import Table
+from a1gm._result.uncertainty import Dispersion, Uncertainty
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import (
     EmptyLineWarning,
@@ -100,6 +103,87 @@ class RankOneFit(SolvedTable):
         if self._table.is_signed:
             return math.nan
         return divergence_of_rows(self._new_rows, source, V)
+
+    # ---------------------------------------------------------------------- how sure
+    @property
+    def deviance(self) -> float:
+        """Twice the divergence."""
+        return 2.0 * self.divergence
+
+    @cached_property
+    def deviance_explained(self) -> float:
+        """Share of the deviance from one constant per block that the factors explain.
+
+        NaN where the divergence is, and for a table that is constant.
+        """
+        gained = self._evidence.gain_over_constants()
+        total = self.deviance + gained
+        return gained / total if total > 0.0 else math.nan
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return Evidence(
+            self._solved,
+            self._rows,
+            self._table,
+            self._fates,
+            self._new_rows,
+            self.shape,
+            self.row_labels,
+            self.col_labels,
+            lambda: self.divergence,
+            lambda: self.undetermined,
+            self._places,
+        )
+
+    def uncertainty(
+        self, dispersion: Dispersion = "pearson", *, robust: bool = False
+    ) -> Uncertainty:
+        """How sure the fit is: errors of cells, totals and indices; tests of fit.
+
+        Parameters
+        ----------
+        dispersion : {"pearson", "deviance", "poisson"} or float, default="pearson"
+            Variance of a cell over its mean: estimated by Pearson's statistic or by
+            the deviance, 1, or a number that is known from elsewhere.
+        robust : bool, default=False
+            Take what the columns say from the scatter of the rows, as it is: right
+            too where the cells of a row scatter together.
+
+        Returns
+        -------
+        Uncertainty
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, 33.0], [9.0, 22.0, np.nan]])
+        >>> u = a1gm.fit(X).uncertainty()
+        >>> round(u.standard_error(2, 2), 1)
+        4.3
+        """
+        return Uncertainty(self._evidence, dispersion, robust=robust)
+
+    def residuals(self, X: Any, kind: Kind = "pearson", *, weights: Any = None) -> Any:
+        """Differences between the observed cells of any rows and their fitted values.
+
+        Parameters
+        ----------
+        X : table of shape (any, n_cols)
+            The table that was fitted, or other rows.
+        kind : {"pearson", "deviance", "response"}, default="pearson"
+            ``(x - f) / sqrt(f)``; the signed root of the cell's part of the deviance;
+            or ``x - f``.
+        weights : table, optional
+            Weights of the cells of X, where the fit had weights.
+
+        Returns
+        -------
+        table
+            Of the kind of X; missing cells stay missing.
+        """
+        source, V = self._table.read(X, weights, self.shape[1])
+        return residuals_of(self._new_rows, X, source, V, kind)
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self) -> Any:
@@ -290,7 +374,7 @@ class RankOneFit(SolvedTable):
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
         state["_table"] = replace(self._table, source=None, weights=None)
-        for cached in ("_fates", "_new_rows", "pattern"):
+        for cached in ("_evidence", "_fates", "_new_rows", "pattern"):
             state.pop(cached, None)
         return state
 

@@ -9,7 +9,7 @@ import numpy as np
 from a1gm._base.types import AnyArray, Floats
 from a1gm.exceptions import MissingExtraError, ParameterError
 
-__all__ = ["FactorFrames", "factor_frames", "table_frame"]
+__all__ = ["FactorFrames", "factor_frames", "labelled_frame", "table_frame"]
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -23,16 +23,11 @@ class FactorFrames(NamedTuple):
 
 def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
     """Make a frame of each factor, with its labels and blocks."""
-    if backend is None:
-        raise ParameterError(
-            "The fitted table was not a frame, so name the library: "
-            f"fit.to_frames(backend=...) with one of {BACKENDS}."
-        )
     rows = {"row_factor": np.asarray(fit.row_factor), "row_block": fit.row_block}
     columns = {"col_factor": fit.col_factor, "col_block": fit.col_block}
     return FactorFrames(
-        _frame("row", fit.row_labels, rows, backend),
-        _frame("column", fit.col_labels, columns, backend),
+        labelled_frame("row", fit.row_labels, rows, backend),
+        labelled_frame("column", fit.col_labels, columns, backend),
     )
 
 
@@ -46,7 +41,15 @@ def table_frame(table: Floats, backend: str, row_labels: Any, col_labels: Any) -
     return _library_frame(columns, backend, gaps)
 
 
-def _frame(what: str, labels: Any, values: dict[str, AnyArray], backend: str) -> Any:
+def labelled_frame(
+    what: str, labels: Any, values: dict[str, Any], backend: str | None
+) -> Any:
+    """Make a frame of columns, with the labels of its rows."""
+    if backend is None:
+        raise ParameterError(
+            "The fitted table was not a frame, so name the library: backend=... with "
+            f"one of {BACKENDS}."
+        )
     if backend == "pandas":
         return _pandas_frame(what, labels, values)
     n = len(next(iter(values.values())))

@@ -9,7 +9,15 @@ from typing import Any, overload
 import numpy as np
 
 from a1gm._base.float_range import check_narrow
-from a1gm._base.types import AnyArray, Fate, Floats, OnUndetermined, SmallInts, Solver
+from a1gm._base.types import (
+    AnyArray,
+    Fate,
+    Floats,
+    Ints,
+    OnUndetermined,
+    SmallInts,
+    Solver,
+)
 from a1gm._base.warn import warn_user
 from a1gm._result.fates import FATES, Fates, Totals, UndeterminedCells, fates_of
 from a1gm._result.messages import (
@@ -266,6 +274,12 @@ class SolvedTable:
         >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
         ['zero', 'finite', 'unbounded']
         """
+        rows, cols = self._places(i, j)
+        codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
+        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+
+    def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
+        """Rows and columns that a user names, paired up."""
         rows = find_places("row", i, self.row_labels, self.shape[0])
         cols = find_places("column", j, self.col_labels, self.shape[1])
         try:
@@ -275,8 +289,7 @@ class SolvedTable:
                 f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not "
                 "pair up. Give as many of one as of the other, or one of them."
             ) from error
-        codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
-        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+        return rows, cols
 
     @property
     def undetermined(self) -> UndeterminedCells:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from a1gm._solve.components import Components, find_components, separate_zero_li
 from a1gm._solve.expand import (
     expand_disk_factors,
     expand_factors,
+    expand_signed,
     expand_wide,
     in_range,
 )
@@ -49,8 +50,8 @@ __all__ = ["Solved", "solve", "solve_observation"]
 
 NO_MARGIN_FIT = (
     "No non-negative factors reproduce the row and column sums of this table: its "
-    "negative cells outweigh the others in some part of the pattern. Mark some "
-    "negative cells as missing."
+    "negative cells outweigh the others in some part of the pattern, and its holes "
+    "have no closed form. Fit the parts of the table by themselves."
 )
 CELLS_AGAIN = 1 << 24  # so many cells of a table in files may be held at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
@@ -184,19 +185,31 @@ def _solve_signed(
 ) -> Solved:
     """Fit the margins of a table with negative cells.
 
-    Lines and columns of zero sum have factor 0, but their cells still count in the
-    margins they cross, so beside them no sums of cells are used.
+    In closed form sums of any sign will do, as in chain-ladder. Elsewhere lines and
+    columns of zero sum have factor 0, but their cells still count in the margins they
+    cross, so beside them no sums of cells are used.
     """
-    _check_col_sums(statistics, exponent)
+    reduced = statistics.reduce(force=read_cells is None)
+    if reduced is None and read_cells is not None:
+        statistics = read_cells()
+        reduced = statistics.reduce(force=False)
     components = separate_zero_lines(statistics)
+    if reduced.core_shape[0] == 0:
+        factors = expand_signed(reduced, statistics)
+        if factors is not None:
+            return Solved(factors, statistics)
+        if components is not None:
+            # It divides by a sum of zero; lines of nothing but zeros can go first.
+            rest = statistics.inside(components.line, components.col)
+            factors = expand_signed(rest.reduce(force=False), rest)
+            if factors is not None and _has_same_sums(rest, statistics):
+                return Solved(factors, statistics, components)
+        if min(statistics.row_sums.min(), statistics.col_sums.min()) < 0.0:
+            _refuse_zero_denominator(statistics)
+    _check_sums(statistics, exponent)
     if components is not None:
         mask = as_mask(statistics).inside(components.line, components.col)
         reduced = mask.reduce(force=True)
-    else:
-        reduced = statistics.reduce(force=read_cells is None)
-        if reduced is None and read_cells is not None:
-            statistics = read_cells()
-            reduced = statistics.reduce(force=False)
     core = solve_core(
         reduced,
         partial(_cells, None if components else statistics, None),
@@ -215,15 +228,54 @@ def _solve_signed(
     return Solved(factors, statistics, components)
 
 
-def _check_col_sums(statistics: Statistics, exponent: int) -> None:
-    below = np.flatnonzero(statistics.col_sums < 0.0)
-    if len(below):
-        value = math.ldexp(float(statistics.col_sums[below[0]]), exponent)
-        raise DataError(
-            'With negatives="allow" every row and column sum must be positive, but the '
-            f"sum of column {below[0]} is {value:g}. Drop that column or mark its "
-            "negative cells as missing."
-        )
+def _refuse_zero_denominator(statistics: Statistics) -> NoReturn:
+    """Name the column whose rows sum to zero in the columns that are known longer."""
+    mask = as_mask(statistics)
+    observed = mask.observed_lines(slice(0, mask.n_lines))
+    cells, n_known = statistics.cell_sums(), observed.sum(axis=0)
+    column = int(n_known.argmin())
+    if cells is not None:
+        table = np.zeros(observed.shape)
+        table[cells.lines, cells.cols] = cells.sums
+        for j in np.argsort(-n_known, kind="stable")[1:]:
+            before = table[observed[:, j]][:, n_known > n_known[j]]
+            if abs(before.sum()) <= 1e-12 * np.abs(before).sum():
+                column = int(j)
+                break
+    raise _column_error(
+        column,
+        f"The cells from which column {column} is projected sum to 0, so its factor "
+        "cannot be computed. Leave out the column, or the rows that end there.",
+    )
+
+
+def _column_error(column: int, text: str) -> DataError:
+    """An error about a column, whose name others may know."""
+    error = DataError(text)
+    error.column = column
+    return error
+
+
+def _has_same_sums(one: Statistics, other: Statistics) -> bool:
+    sums = (one.row_sums, other.row_sums), (one.col_sums, other.col_sums)
+    return all(np.array_equal(a, b) for a, b in sums)
+
+
+def _check_sums(statistics: Statistics, exponent: int) -> None:
+    sums = {"columns": statistics.col_sums, "rows": statistics.row_sums}
+    for side, found in sums.items():
+        below = np.flatnonzero(found < 0.0)
+        if len(below):
+            value = math.ldexp(float(found[below[0]]), exponent)
+            which = f"column {below[0]} sums" if side == "columns" else "some rows sum"
+            text = (
+                "The holes of this table have no closed form, and then every row and "
+                f"column sum must be positive, but {which} to {value:g}. Leave out "
+                f"such {side} and treat them by themselves."
+            )
+            if side == "rows":
+                raise DataError(text)
+            raise _column_error(int(below[0]), text)
 
 
 # ----------------------------------------------------------------- masks in a file

@@ -15,19 +15,28 @@ from a1gm._base.float_range import (
     wide_product,
 )
 from a1gm._base.types import Floats, Ints, SmallInts
-from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["expand_disk_factors", "expand_factors", "expand_wide", "in_range"]
+__all__ = [
+    "expand_disk_factors",
+    "expand_factors",
+    "expand_signed",
+    "expand_wide",
+    "in_range",
+]
 
 OUT_OF_RANGE = (
     "The optimal factors of this table are outside the range of float64 (about 1e-308 "
     "to 1e308). Rescale rows or columns, or drop extreme ones."
 )
+
+
+_NO_CORE = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0, 0.0)
 
 
 def expand_factors(
@@ -69,6 +78,43 @@ def expand_factors(
         n_blocks=n_blocks,
         all_inside=all_inside,
         **_how_solved(core, len(w), len(h)),
+    )
+
+
+def expand_signed(reduced: Any, statistics: Statistics) -> Factors | None:
+    """Replay the peeling of a table that has no core, with sums of any sign.
+
+    None where something is projected from cells that sum to zero.
+    """
+    with np.errstate(all="ignore"):
+        _, h, line_block, col_block, _ = reduced.replay(_NO_CORE.w, _NO_CORE.h)
+        n_blocks = int(reduced.n_roots)
+        line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
+        on = col_block >= 0
+        totals = weighted_counts(col_block[on], statistics.col_sums[on], n_blocks)
+        sums = weighted_counts(col_block[on], h[on], n_blocks)
+        # Where they cancel, another scale must do.
+        size = weighted_counts(col_block[on], np.abs(h[on]), n_blocks)
+        share = np.where(totals == 0.0, 1.0, totals / (totals.sum() or 1.0))
+        factor = share / np.where(np.abs(sums) > 1e-9 * size, sums, size)
+        h[on] *= factor[col_block[on]]
+        h[~on] = np.nan
+        inside = statistics.inside(line_block, col_block)
+        reach = inside.reach(np.nan_to_num(h))
+        scale = 1.0 / reach
+    if not (np.isfinite(h[on]).all() and np.isfinite(scale[line_block >= 0]).all()):
+        return None
+    h[~on & statistics.has_observed()[1]] = 0.0
+    scale[line_block < 0] = 0.0
+    return Factors(
+        line_factor=statistics.row_sums * scale,
+        line_scale=scale,
+        col_factor=h,
+        line_block=line_block,
+        col_block=col_block,
+        n_blocks=n_blocks,
+        all_inside=n_blocks == 1 and bool(line_block.min() == 0 == col_block.min()),
+        **_how_solved(_NO_CORE, len(reach), len(h)),
     )
 
 

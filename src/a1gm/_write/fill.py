@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats
+from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._sources.arrow import with_floats
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.numbers import joined
@@ -21,7 +21,7 @@ from a1gm.exceptions import DataError, LabelError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MARK = "_filled"
+_MARK, _BOUNDS = "_filled", ("_low", "_high")
 
 
 @dataclass
@@ -37,6 +37,8 @@ class Filler:
     fill_rows: Callable[[Floats], Floats]
     counts: ColumnCounts  # of the whole table
     mark: bool = False  # add a column per filled one: which cells were filled
+    #: Gives the bounds of the holes of rows; then each filled column gets two more.
+    bounds: Callable[[Floats], tuple[Floats, Floats]] | None = None
     to_text: bool = True
     n_filled: int = 0  # so far
     n_left: int = 0  # holes that stay because nothing can be known
@@ -48,7 +50,9 @@ class Filler:
         before = self.file.source.schema
         self._position = {name: j for j, name in enumerate(self.file.names)}
         self._is_filled = np.zeros(len(self.file.names), bool)
-        self._marked = np.flatnonzero(self.mark & (self.counts.missing > 0))
+        self._marked = np.flatnonzero(self.counts.missing > 0)
+        self._suffixes = [_MARK] * self.mark
+        self._suffixes += _BOUNDS if self.bounds is not None else ()
         fields = [self._field(column) for column in before]
         pairs = list(zip(before, fields, strict=True))
         changed = [old.name for old, new in pairs if old.type != new.type]
@@ -60,7 +64,7 @@ class Filler:
                 at = place, self._position[old.name]
                 self._alike[old.type, new.type].append(at)
         metadata = with_floats(before.metadata, changed)
-        self.schema = pa.schema([*fields, *self._mark_fields()], metadata=metadata)
+        self.schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
 
     @property
     def columns_filled(self) -> list[str]:
@@ -86,10 +90,8 @@ class Filler:
             chosen = [at for at in places if old != new or is_filled[at[1]]]
             if chosen:
                 self._fill_columns(columns, chosen, new, values, filled)
-        marks = pa.array(filled.T[self._marked].ravel())
-        columns += _cut(
-            marks.cast(pa.string()) if self.to_text else marks, self._marked
-        )
+        if self._suffixes:
+            columns += self._more_columns(piece.values, filled)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _has_holes(self, name: str) -> bool:
@@ -112,17 +114,46 @@ class Filler:
             return column
         return pa.field(name, pa.float64(), metadata=column.metadata)
 
-    def _mark_fields(self) -> Iterator[pa.Field]:
+    def _more_fields(self) -> Iterator[pa.Field]:
+        """Columns that are added: for each with holes, one per suffix."""
         import pyarrow as pa
 
         known = set(self.file.source.schema.names)
-        for name in (self.file.names[j] + _MARK for j in self._marked):
-            if name in known:
-                raise LabelError(
-                    f"{self.file.name} already has a column {name!r}, which "
-                    f"{hint('mark', True)} would add. Rename it."
-                )
-            yield pa.field(name, pa.string() if self.to_text else pa.bool_())
+        for j in self._marked:
+            for suffix in self._suffixes:
+                name = self.file.names[j] + suffix
+                if name in known:
+                    is_mark = suffix == _MARK
+                    by = hint("mark", True) if is_mark else hint("interval", ...)
+                    raise LabelError(
+                        f"{self.file.name} already has a column {name!r}, which {by} "
+                        "would add. Rename it."
+                    )
+                kind = pa.bool_() if suffix == _MARK else pa.float64()
+                yield pa.field(name, pa.string() if self.to_text else kind)
+
+    def _more_columns(self, values: Floats, filled: Bools) -> list[pa.Array]:
+        import pyarrow as pa
+
+        tables: list[AnyArray] = [filled] * self.mark
+        if self.bounds is not None:
+            tables += [np.where(filled, b, np.nan) for b in self.bounds(values)]
+        found = []
+        for j in self._marked:
+            for table in tables:
+                column = pa.array(table[:, j], from_pandas=True)
+                found.append(self._as_text(column) if self.to_text else column)
+        return found
+
+    def _as_text(self, cells: pa.Array) -> pa.Array:
+        """Numbers or truths in the words of the file."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text = cells.cast(pa.string())
+        if self.file.options.decimal == ",":
+            text = pc.replace_substring(text, ".", ",")
+        return text
 
     def _fill_columns(
         self,
@@ -175,9 +206,7 @@ class Filler:
 
         fills = pa.array(numbers)
         if pa.types.is_string(target):
-            fills = fills.cast(pa.string())
-            if self.file.options.decimal == ",":
-                fills = pc.replace_substring(fills, ".", ",")
+            fills = self._as_text(fills)
         elif pa.types.is_decimal(target):
             # Rounded to the digits the column has.
             fills = pc.round(fills, ndigits=target.scale).cast(target, safe=False)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from a1gm.cli.assess import assess_command
 from a1gm.cli.common import unwrapped
 from a1gm.cli.demo import demo_command
 from a1gm.cli.fit import fit_command
@@ -63,6 +64,7 @@ for name, command in (
     ("inspect", inspect_command),
     ("fit", fit_command),
     ("impute", impute_command),
+    ("assess", assess_command),
     ("report", report_command),
     ("nmmf", nmmf_command),
     ("demo", demo_command),

@@ -53,7 +53,9 @@ def demo_command(
     _show(f"a1gm inspect {table} --id shop", common)
     inspect_command(file=table, **shared)
     _show(f"a1gm impute {table} --id shop -o {filled}", common)
-    impute_command(file=table, out=filled, mark=False, model=None, **shared)
+    impute_command(
+        file=table, out=filled, mark=False, interval=None, model=None, **shared
+    )
     _show(f"a1gm report {table} --id shop -o {page}", common)
     report_command(file=table, out=page, title="Sales of forty shops", **shared)
     if not common.quiet:

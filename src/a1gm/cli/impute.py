@@ -35,6 +35,14 @@ def impute_command(
             "--mark", help="Add a column per filled column: which cells were filled."
         ),
     ] = False,
+    interval: Annotated[
+        Optional[float],  # noqa: UP045 - typer reads it
+        typer.Option(
+            "--interval",
+            help="Add NAME_low and NAME_high per filled column: bounds that hold this "
+            "share of the cells, such as 0.95.",
+        ),
+    ] = None,
     model: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option("--model", help="Fill with a saved model instead of a new fit."),
@@ -52,13 +60,15 @@ def impute_command(
     \b
     Example:
       a1gm impute sales.csv -o filled.csv
-      a1gm impute sales.csv -o filled.parquet --mark
+      a1gm impute sales.csv -o filled.parquet --mark --interval 0.95
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import FillFiles, check_place
     from a1gm._sources.files.find import find_files
 
+    if interval is not None and not 0.0 < interval < 1.0:
+        raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
     if out == "-" and common.json:
         raise UsageError("-o - and --json both want standard output; drop one.")
     with usage_errors():
@@ -68,6 +78,7 @@ def impute_command(
         # What stays missing is said below.
         done = FillFiles(files, fit, mark, common.overwrite, "ignore", progress)
         done.takes_negatives = common.negatives == "allow"
+        done.interval = interval
         done.write(out)
     _say_result(out, done, common, has_warned=model is None)
 

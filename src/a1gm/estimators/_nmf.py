@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
-from a1gm._observe.observe import check_row_sums, observe
+from a1gm._observe.observe import observe
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fit import RankOneFit, rule_of
 from a1gm._sources.dense import table_of
@@ -158,7 +158,6 @@ class RankOneNMF(RowFactors):
         if s is not None:
             source = weighted_rows(source, s, self.negatives)
         seen = observe(source, n_threads=self.n_threads, negatives=self.negatives)
-        check_row_sums(seen, source.row_labels)
         return fit_observation(seen, source, n_threads=self.n_threads, **options)
 
     def partial_fit(

@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,17 @@ def fit_figure(findings: Findings) -> str:
         lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
         "Observed cells against their fitted values; the line marks equality.",
         name="fit",
+    )
+
+
+def index_figure(findings: Findings) -> str:
+    """Draw the columns relative to the first, with their band."""
+    assert findings.sure is not None
+    found = replace(findings.sure.index(), labels=findings.col_names)
+    return _drawn(
+        lambda axes: plot.index(found, ax=axes),
+        "Factors of the columns relative to the first, with their 95 % band.",
+        name="index",
     )
 
 

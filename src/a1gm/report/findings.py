@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import kl_div
 
-from a1gm._base.types import Floats, Ints
+from a1gm._api.assess import Assessment, assess
+from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import shown
+from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
+    from a1gm._result.uncertainty import Uncertainty
 
 MOST_CELLS = 200
+MOST_ASSESSED = 1_000_000  # cells of a table that is fitted again and again
 _ROWS_AT_ONCE = 1 << 12
 _ROUNDING = 1e-6
 
@@ -76,6 +80,31 @@ class Findings:
     def n_unknown(self) -> int:
         """Missing cells that stay missing."""
         return int(np.count_nonzero(np.isnan(self.filled)))
+
+    @cached_property
+    def sure(self) -> Uncertainty | None:
+        """How sure the fit is; None where too little is known to say."""
+        try:
+            return self.fit.uncertainty()
+        except (A1gmError, MemoryError):
+            return None
+
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """What rank 1 is worth on hidden cells; None where none can be hidden."""
+        if self.X.size > MOST_ASSESSED:
+            return None
+        negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
+        try:
+            return assess(self.X, repeats=3, random_state=0, negatives=negatives)
+        except A1gmError:
+            return None
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Bounds of the filled cells, at the 95 % level; NaN where there are none."""
+        nothing = np.full(self.X.shape, np.nan)
+        return (nothing, nothing) if self.sure is None else self.sure.interval(self.X)
 
     def cells_filled(self) -> Ints:
         """Rows and columns of the first filled cells."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import html
+import math
 import os
+import re
 from collections.abc import Sequence
 from importlib import resources
+from itertools import pairwise
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import counted, shown
+from a1gm._result.show import solver_in_words
 from a1gm._sources import read_input
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
@@ -66,7 +70,9 @@ def report_html(
         style=_resource("report.css"),
         script=_resource("report.js"),
         cards=_cards(findings),
+        verdict=html.escape(_verdict(findings)),
         lead=html.escape(_lead(findings)),
+        worth=_worth(findings),
         shape=html.escape(_shape(findings)),
         as_found=as_found,
         reordered=reordered,
@@ -126,8 +132,7 @@ def _cards(findings: Findings) -> str:
         ("holes", f"{n_missing:,}", f"{share:.1%} of the cells"),
         ("filled", f"{findings.n_filled:,}", "cells got a value"),
         ("unknown", f"{findings.n_unknown:,}", "cells cannot be known"),
-        ("solver", findings.fit.solver, _steps(findings)),
-        ("proved", f"{findings.fit.cell_error:.0e}", "at most, off the best fit"),
+        *_how_sure(findings),
     ]
     return "".join(
         f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
@@ -136,11 +141,67 @@ def _cards(findings: Findings) -> str:
     )
 
 
-def _steps(findings: Findings) -> str:
-    n_iter = int(findings.fit.n_iter)
-    if n_iter == 0:
-        return "no iteration"
-    return counted(n_iter, "step")
+def _how_sure(findings: Findings) -> list[tuple[str, str, str]]:
+    """What the fills sum to, and what they are worth."""
+    facts = []
+    if findings.sure is not None and findings.n_filled:
+        total = findings.sure.totals("all")
+        value, se = float(total.value[0]), float(total.se[0])
+        if not math.isnan(value):
+            filled = f"± {tables.number(se)}, the sum of what was filled"
+            facts.append(("total", tables.number(value), filled))
+    if findings.assessment is not None:
+        skill = findings.assessment.skill
+        facts.append(("skill", f"{skill:.2f}", "1 is perfect, 0 a column's mean"))
+    return facts
+
+
+def _verdict(findings: Findings) -> str:
+    found = findings.assessment
+    return "" if found is None else found.verdict
+
+
+def _worth(findings: Findings) -> str:
+    """What the fills are worth: hidden cells, totals with errors, an index."""
+    found, sure = findings.assessment, findings.sure
+    words, parts = [], []
+    if found is not None:
+        words.append(
+            f"{counted(found.n_hidden, 'known cell was', 'known cells were')} hidden "
+            "and filled again; errors are in units of a column's standard deviation."
+        )
+        if not math.isnan(found.coverage):
+            share = f"{found.coverage:.0%} of the {found.level:.0%} intervals"
+            words.append(f"{share} held the hidden cell.")
+        parts.append(tables.score_table(found))
+    if sure is None:
+        words.append("The table has too few cells to say how sure the fills are.")
+    else:
+        words.append(
+            f"The variance of a cell is about {sure.dispersion:.3g} times its mean "
+            f"({counted(sure.dof, 'degree')} of freedom)."
+        )
+        if findings.n_filled:
+            parts.append(tables.totals_table(findings))
+        if are_ordered(findings.col_names):
+            parts.append(
+                f"<figure>{figures.index_figure(findings)}<figcaption>Columns relative "
+                "to the first, with the 95 % band</figcaption></figure>"
+            )
+    text = html.escape(" ".join(words))
+    return f'<p>{text}</p><div class="pair">{"".join(parts)}</div>'
+
+
+def are_ordered(names: Sequence[str]) -> bool:
+    """Whether names are numbers or dates that ascend."""
+    if len(names) < 3:
+        return False
+    is_date = all(re.fullmatch(r"\d{4}(-\d{1,2}){0,2}", name) for name in names)
+    if is_date:
+        return sorted(names) == list(names)
+    numbers = [re.fullmatch(r"\D*(\d+)\D*", name) for name in names]
+    found = [int(match[1]) for match in numbers if match is not None]
+    return len(found) == len(names) and all(a < b for a, b in pairwise(found))
 
 
 def _lead(findings: Findings) -> str:
@@ -211,10 +272,12 @@ def _unknown(findings: Findings) -> str:
 
 def _certificate(findings: Findings) -> str:
     fit = findings.fit
+    how = solver_in_words(fit.solver, int(fit.n_iter))
     return (
-        "At the best fit, every row and every column of the fitted table sums to what "
-        "was observed there. Here the largest relative difference is "
-        f"{fit.certificate:.1e}, so no other pair of factors explains the table "
-        "noticeably better. No finite cell of the fit is off the best fit's by more "
-        f"than a share of {fit.cell_error:.1e}. The divergence is {fit.divergence:.6g}."
+        f"Solved by: {how}. At the best rank-1 fit, every row and every column of the "
+        "fitted table sums to what was observed there; here the largest relative "
+        f"difference is {fit.certificate:.1e}, and no finite cell is off the best "
+        f"fit's by more than a share of {fit.cell_error:.1e}. That proves the best "
+        "rank-1 fit; it does not prove that rank 1 is right for this table. The "
+        f"divergence is {fit.divergence:.6g}."
     )

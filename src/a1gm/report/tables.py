@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from a1gm._api.assess import Assessment
 from a1gm._base.types import Floats, SmallInts
 from a1gm.report.findings import MOST_CELLS, Findings
 
@@ -94,12 +95,44 @@ def filled_table(findings: Findings) -> str:
     """List the cells that were filled, and with what."""
     if findings.n_filled == 0:
         return "<p>No cell was filled.</p>"
-    lines = [
-        (*findings.names_of(i, j), float(findings.filled[i, j]))
+    low, high = findings.bounds
+    lines: list[tuple[str | float, ...]] = [
+        (
+            *findings.names_of(i, j),
+            *(float(t[i, j]) for t in (findings.filled, low, high)),
+        )
         for i, j in findings.cells_filled()
     ]
     more = _more("first", findings.n_filled, MOST_CELLS)
-    return table(f"Filled cells{more}", ("row", "column", "filled with"), lines)
+    heads = ("row", "column", "filled with", "95 % from", "to")
+    return table(f"Filled cells{more}", heads, lines)
+
+
+def totals_table(findings: Findings) -> str:
+    """List the totals of what was filled in each row, with their errors."""
+    assert findings.sure is not None
+    totals = findings.sure.totals("row")
+    some = np.flatnonzero(totals.value > 0.0)
+    order = some[np.argsort(-totals.value[some], kind="stable")]
+    lines = [
+        (findings.row_names[k], float(totals.value[k]), float(totals.se[k]))
+        for k in order[:_MOST_LINES]
+    ]
+    caption = f"Totals of the filled cells by row{_more('largest', len(order))}"
+    return table(caption, ("row", "total", "standard error"), lines)
+
+
+def score_table(found: Assessment) -> str:
+    """List the errors of rank 1 and of simpler guesses."""
+    lines = [
+        (name, score.mean_absolute_error, score.deviance)
+        for name, score in found.scores.items()
+    ]
+    return table(
+        "Errors on hidden cells",
+        ("guess", "mean absolute error", "deviance"),
+        lines,
+    )
 
 
 def unknown_table(findings: Findings) -> str:

@@ -93,32 +93,17 @@ class Piece:
                 f"pass {hint('missing', token)}."
             )
         below = np.argwhere(values < 0.0)
-        if len(below) == 0:
-            return
-        if negatives == "raise":
+        if len(below) and negatives == "raise":
             place, token = self._cell(*below[0])
             raise NegativeValuesError(
                 f"{place}: {token} is negative (Negative values in data). If it marks "
                 f"a missing cell pass {hint('missing', token)}; if negative increments "
                 f"are meant, {hint('negatives', 'allow')}."
             )
-        rows = np.flatnonzero(np.nansum(values, axis=1) < 0.0)
-        if len(rows):
-            place = self.place_of(self.first_row + int(rows[0]), None)
-            raise sum_below_zero(f"{place}: the row", "Drop the row")
 
     def _cell(self, row: int, col: int) -> tuple[str, str]:
         place = self.place_of(self.first_row + int(row), self.names[col])
         return place, repr(float(self.values[row, col])).removesuffix(".0")
-
-
-def sum_below_zero(what: str, remedy: str) -> DataError:
-    """The error for a row or column whose sum is negative."""
-    return DataError(
-        f"{what} sums to less than zero. With {hint('negatives', 'allow')} every row "
-        f"and column sum must be positive. {remedy}, or mark its negative cells as "
-        "missing."
-    )
 
 
 def part_of_column(column: pa.Array, options: TableOptions) -> Part:

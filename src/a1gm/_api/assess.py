@@ -1,0 +1,300 @@
+"""``a1gm.assess``: whether rank 1 is right for a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from a1gm._api.fit import fit
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
+from a1gm._base.words import counted
+from a1gm._result.divergence import divergence_of_cells
+from a1gm._result.frames import labelled_frame
+from a1gm._sources.read import read_input
+from a1gm.exceptions import DataError, DimensionError, ParameterError
+
+__all__ = ["Assessment", "Hide", "Score", "assess"]
+
+Hide: TypeAlias = float | Literal["last"]
+RANK_1, COLUMNS, ROWS, OVERALL, LAST = (
+    "rank 1",
+    "column means",
+    "row means",
+    "overall mean",
+    "last value",
+)
+
+
+def assess(
+    X: Any,
+    hide: Hide = 0.1,
+    repeats: int = 5,
+    random_state: Any = None,
+    *,
+    ordered: bool = False,
+    negatives: Negatives = "raise",
+    level: float = 0.95,
+) -> Assessment:
+    """Hide known cells, fit the rest, and compare the fills with simpler guesses.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        As for ``a1gm.fit``; not sparse.
+    hide : float or "last", default=0.1
+        The share of the observed cells to hide; or the last observed cell of rows, in
+        half of them each time, as a forecaster would.
+    repeats : int, default=5
+        How often, each time with other cells.
+    random_state : int, numpy Generator, or None
+        Where the random numbers come from.
+    ordered : bool, default=False
+        Whether columns follow one another, as months do: the last known value of the
+        row is a guess, then. ``hide="last"`` implies it.
+    negatives : {"raise", "allow"}, default="raise"
+        As for ``a1gm.fit``.
+    level : float, default=0.95
+        Of the intervals whose coverage is counted.
+
+    Returns
+    -------
+    Assessment
+        ``skill``, ``coverage``, ``scores``, and one sentence that says it.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), rng.gamma(3, 1, 8)))
+    >>> found = a1gm.assess(X, random_state=0)
+    >>> found.skill > 0.5
+    True
+    """
+    share = _share(hide)
+    if repeats < 1:
+        raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
+    source = read_input(X)
+    cells = source.rows(slice(0, source.n_rows))
+    cells = cells[~np.isnan(cells).all(axis=1)]  # the others tell nothing
+    cells = cells[:, ~np.isnan(cells).all(axis=0)]
+    random = np.random.default_rng(random_state)
+    is_ordered = ordered or hide == "last"
+    judge = _Judge(cells, level, is_ordered=is_ordered, negatives=negatives)
+    for _ in range(repeats):
+        if share is None:
+            judge.hear(_last_cells(cells, random))
+        else:
+            judge.hear(_some_cells(cells, share, random))
+    return judge.verdict()
+
+
+def _share(hide: Any) -> float | None:
+    if isinstance(hide, str) and hide == "last":
+        return None
+    if isinstance(hide, int | float) and 0.0 < hide < 1.0:
+        return float(hide)
+    raise ParameterError(
+        f'hide must be a share between 0 and 1, or "last", got {hide!r}.'
+    )
+
+
+# ------------------------------------------------------------------- what is hidden
+def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Bools:
+    """Choose cells at random, but none of a tree that keeps the others knowable."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    n, m = cells.shape
+    i, j = np.nonzero(cells > 0.0)
+    order = 1.0 + random.permutation(len(i))
+    graph = csr_array((order, (i, n + j)), shape=(n + m, n + m))
+    tree = minimum_spanning_tree(graph).tocoo()
+    free = _within_one_piece(cells, tree.row, tree.col) & ~np.isnan(cells)
+    free[tree.row, tree.col - n] = False
+    at = np.flatnonzero(free)
+    wanted = round(share * int((~np.isnan(cells)).sum()))
+    hidden = np.zeros(n * m, bool)
+    hidden[random.permutation(at)[: max(wanted, 1)]] = True
+    return hidden.reshape(n, m)
+
+
+def _last_cells(cells: Floats, random: np.random.Generator) -> Bools:
+    """Choose the last observed cells of half of the rows that stay knowable."""
+    n, m = cells.shape
+    observed = ~np.isnan(cells)
+    last = m - 1 - observed[:, ::-1].argmax(axis=1)
+    rows = np.flatnonzero((observed.sum(axis=1) > 1) & (random.random(n) < 0.5))
+    hidden = np.zeros((n, m), bool)
+    hidden[rows, last[rows]] = True
+    i, j = np.nonzero((cells > 0.0) & ~hidden)
+    hidden &= _within_one_piece(cells, i, n + j)
+    return hidden
+
+
+def _within_one_piece(cells: Floats, heads: AnyArray, tails: AnyArray) -> Bools:
+    """Cells whose row and column these edges tie together."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, m = cells.shape
+    graph = csr_array((np.ones(len(heads)), (heads, tails)), shape=(n + m, n + m))
+    _, label = connected_components(graph, directed=False)
+    same: Bools = label[:n, None] == label[None, n:]
+    return same
+
+
+# ------------------------------------------------------------------------ the judge
+class Score(NamedTuple):
+    """How far the guesses of a method are from the hidden cells."""
+
+    deviance: float
+    mean_absolute_error: float  # each column in units of its standard deviation
+
+
+class _Judge:
+    """Gathers the guesses of every method at the hidden cells."""
+
+    def __init__(
+        self, cells: Floats, level: float, *, is_ordered: bool, negatives: Negatives
+    ) -> None:
+        self.cells, self.level, self.negatives = cells, level, negatives
+        self.methods = [RANK_1, COLUMNS, ROWS, OVERALL] + [LAST] * is_ordered
+        self.truth: list[Floats] = []
+        self.columns: list[Ints] = []
+        self.guesses: list[Floats] = []
+        self.covered: list[Bools] = []
+
+    def hear(self, hidden: Bools) -> None:
+        """Fit the table without its hidden cells, and guess these."""
+        if not hidden.any():
+            return
+        i, j = np.nonzero(hidden)
+        left = np.where(hidden, np.nan, self.cells)
+        found = fit(left, negatives=self.negatives, on_undetermined="ignore")
+        guesses = {
+            RANK_1: found.reconstruct()[i, j],
+            COLUMNS: np.nanmean(left, axis=0)[j],
+            ROWS: np.nanmean(left, axis=1)[i],
+            OVERALL: np.full(len(i), np.nanmean(left)),
+            LAST: _last_values(left, i, j),
+        }
+        self.truth.append(self.cells[i, j])
+        self.columns.append(j)
+        self.guesses.append(np.array([guesses[name] for name in self.methods]))
+        try:
+            lower, upper = found.uncertainty().interval(left, self.level)
+        except DataError:  # too few degrees of freedom
+            return
+        x = self.cells[i, j]
+        self.covered.append((lower[i, j] <= x) & (x <= upper[i, j]))
+
+    def verdict(self) -> Assessment:
+        """Compare what was guessed with what was hidden."""
+        if not self.truth:
+            raise DimensionError(
+                "No cell can be hidden: without any of them another cell could not be "
+                "known. Assess a table with more observed cells."
+            )
+        x, j = np.concatenate(self.truth), np.concatenate(self.columns)
+        guesses = np.concatenate(self.guesses, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.nanstd(self.cells, axis=0)
+            unit = np.where(spread > 0.0, spread, 1.0)[j]
+            scores = {
+                name: Score(
+                    2.0 * float(divergence_of_cells(np.maximum(x, 0.0), guess).sum()),
+                    float(np.mean(np.abs(x - guess) / unit)),
+                )
+                for name, guess in zip(self.methods, guesses, strict=True)
+            }
+        own, other = (scores[k].mean_absolute_error for k in (RANK_1, COLUMNS))
+        covered = np.concatenate(self.covered) if self.covered else np.zeros(0)
+        return Assessment(
+            skill=1.0 - own / other if other else float("nan"),
+            coverage=float(covered.mean()) if len(covered) else float("nan"),
+            scores=scores,
+            n_hidden=len(x),
+            level=self.level,
+        )
+
+
+def _last_values(left: Floats, i: Ints, j: Ints) -> Floats:
+    """The value of the row in the last column before; the column's mean for none."""
+    observed = ~np.isnan(left)
+    at = np.where(observed, np.arange(left.shape[1]), -1)
+    last = np.maximum.accumulate(at, axis=1)[i, j]
+    values: Floats = np.where(last >= 0, left[i, last], np.nanmean(left, axis=0)[j])
+    return values
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment:
+    """What rank 1 is worth for a table, by cells that were hidden from it.
+
+    Attributes
+    ----------
+    skill : float
+        1 - mean absolute error of rank 1 / that of the column means, each column in
+        units of its own standard deviation: above 0 rank 1 is better.
+    coverage : float
+        Share of the hidden cells within their intervals; NaN where there were none.
+    scores : dict
+        ``Score(deviance, mean_absolute_error)`` of each method.
+    n_hidden : int
+        Hidden cells, in all repeats.
+    level : float
+        Of the intervals.
+    """
+
+    skill: float
+    coverage: float
+    scores: dict[str, Score]
+    n_hidden: int
+    level: float
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        own, other = (self.scores[k].mean_absolute_error for k in (RANK_1, COLUMNS))
+        figures = (
+            f"on {counted(self.n_hidden, 'hidden cell')} its mean error is {own:.3g} "
+            f"standard deviations of a column, that of the column means {other:.3g}"
+        )
+        if self.skill > 0.0:
+            return f"Rank 1 is better than the column means: {figures}."
+        return f"The column means are better than rank 1: {figures}."
+
+    def to_frame(self, backend: str) -> Any:
+        """The scores as a frame of pandas, polars or pyarrow."""
+        columns = {
+            name: np.array([getattr(score, name) for score in self.scores.values()])
+            for name in Score._fields
+        }
+        return labelled_frame("method", list(self.scores), columns, backend)
+
+    def _lines(self) -> Iterator[tuple[str, str, str]]:
+        yield "method", "deviance", "mean absolute error"
+        for name, score in self.scores.items():
+            yield name, f"{score.deviance:.6g}", f"{score.mean_absolute_error:.3g}"
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f"  {a:<14}{b:>14}{c:>22}" for a, b, c in self._lines())
+        return f"{self.verdict}\n{lines}\n{self._coverage}"
+
+    @property
+    def _coverage(self) -> str:
+        if np.isnan(self.coverage):
+            return "  The table has too few cells for intervals."
+        return f"  {self.coverage:.0%} of the {self.level:.0%} intervals held the cell."
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(word)}</td>" for word in line) + "</tr>"
+            for line in self._lines()
+        )
+        return f"<p>{self.verdict}</p><table>{rows}</table><p>{self._coverage}</p>"

@@ -1,0 +1,177 @@
+"""What a fit knows of its rows when errors are asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints
+from a1gm._observe.statistics import weighted_counts
+from a1gm._result.fates import Fates, UndeterminedCells
+from a1gm._result.information import ColumnInformation
+from a1gm._result.new_rows import NewRows
+from a1gm._result.residuals import fitted_cells, pearson_chi2
+from a1gm._result.rows import RowStore
+from a1gm._result.table import Table
+from a1gm._solve.dispatch import Solved
+from a1gm._sources.sparse import SparseSource
+from a1gm.exceptions import ParameterError
+
+__all__ = ["Evidence"]
+
+ROUNDING = 2.0**-50  # of the total: a smaller statistic is rounding
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A solved table, its rows, and what is known of its cells."""
+
+    solved: Solved
+    rows: RowStore
+    table: Table
+    fates: Fates
+    rule: NewRows
+    shape: tuple[int, int]
+    row_labels: Any
+    col_labels: Any
+    divergence: Callable[[], float]
+    undetermined: Callable[[], UndeterminedCells]
+    places: Callable[[Any, Any], tuple[Ints, Ints]]
+
+    @cached_property
+    def information(self) -> ColumnInformation:
+        """The network of the columns."""
+        lines = self.fates.lines
+        if lines is None:
+            self.rows.read(0, 0)  # raises: the rows are gone
+            raise AssertionError
+        statistics = lines.statistics
+        component = lines.component(slice(0, statistics.n_lines))
+        h = np.nan_to_num(self.solved.factors.col_factor)
+        unit = math.ldexp(1.0, self.table.exponent)
+        return ColumnInformation(statistics, component, lines.label, h, unit)
+
+    # -------------------------------------------------------------------------- rows
+    def some_rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:
+        """Factor, sum of the weighted cells, and line of some rows."""
+        first, last = int(rows.min()), int(rows.max()) + 1
+        lines = self.rows.read(first, last)[0][rows - first]
+        w = np.asarray(self.rows.factor[rows])
+        if self.table.is_weighted:
+            return w, self._weighted_sums[rows], lines
+        return w, w * self._reach[lines], lines
+
+    @cached_property
+    def _reach(self) -> Floats:
+        info = self.information
+        return np.concatenate([info.shares(lines)[1] for lines in info.stretches()])
+
+    @cached_property
+    def _weighted_sums(self) -> Floats:
+        """Sum of weight times cell of each row."""
+        source, V = self.table.source, self.table.weights
+        if isinstance(source, SparseSource):
+            used = ~source.missing & (V.values > 0.0)
+            cells = (source.values * V.values)[used]
+            return weighted_counts(source.lines[used], cells, source.n_rows)
+        sums = [
+            np.nansum(np.where(V[rows] > 0.0, V[rows] * piece, 0.0), axis=1)
+            for rows, piece in source.blocks()
+        ]
+        return np.concatenate(sums)
+
+    def line_totals(self, lines: slice, reach: Floats) -> tuple[Floats, Floats]:
+        """Sums of the factors w of the rows of some lines, and of w² / r."""
+        if self.table.is_weighted:
+            return self._weighted_lines[0][lines], self._weighted_lines[1][lines]
+        info = self.information
+        sums = info.unit * info.statistics.line_sums(lines)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            W = np.where(sums == 0.0, 0.0, sums / reach)
+            return W, np.where(sums == 0.0, 0.0, W / reach)
+
+    @cached_property
+    def _weighted_lines(self) -> tuple[Floats, Floats]:
+        w, r, line = self.some_rows(np.arange(self.shape[0]))
+        n = self.information.statistics.n_lines
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.where(w > 0.0, w**2 / r, 0.0)
+        w = np.nan_to_num(w)
+        return weighted_counts(line, w, n), weighted_counts(line, own, n)
+
+    # ----------------------------------------------------------------------- freedom
+    def degrees_of_freedom(self) -> tuple[int, int]:
+        """Observed cells inside blocks less parameters, and the parameters."""
+        info, graph = self.information, self.fates.graph
+        n_cells = n_rows = 0
+        none = np.zeros(len(graph.label), bool)
+        blocks = np.zeros(graph.n, bool)
+        for lines in info.stretches():
+            component = info.component[lines]
+            every, zeros = self.rows.line_counts(lines)
+            n = np.where(component >= 0, every - zeros, 0)
+            _, inside, _ = info.statistics.count_cells(
+                lines, component, graph.label, none
+            )
+            n_cells += int(inside @ n)
+            n_rows += int(n.sum())
+            blocks[component[n > 0]] = True
+        label = graph.label
+        n_cols = int(((label >= 0) & blocks[label]).sum())
+        parameters = n_rows + n_cols - int(blocks.sum())
+        return n_cells - parameters, parameters
+
+    # ------------------------------------------------------------------- the scatter
+    def pearson_chi2(self) -> float:
+        """Sum of v (x - f)² / f over the observed cells; NaN without the data."""
+        if self.table.source is None:
+            return math.nan
+        chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
+        return 0.0 if chi2 <= self._rounding else chi2
+
+    def deviance(self) -> float:
+        """Twice the divergence of the observed cells; NaN without the data."""
+        deviance = 2.0 * self.divergence()
+        return 0.0 if deviance <= self._rounding else deviance
+
+    @property
+    def _rounding(self) -> float:
+        info = self.information
+        return ROUNDING * info.unit * float(info.statistics.col_sums.sum())
+
+    def scatter_of_rows(self) -> Floats:
+        """Sum of the squares of the rows' residuals: the middle of the sandwich."""
+        if self.table.source is None:
+            raise ParameterError(
+                "This fit did not keep its data, so the scatter of its rows is not "
+                "known. Leave out robust=True, or fit the table in memory."
+            )
+        m = self.shape[1]
+        total = np.zeros((m, m))
+        for cells in fitted_cells(self.rule, self.table.source, self.table.weights):
+            first = int(cells.i.min(initial=0))
+            off = np.zeros((int(cells.i.max(initial=0)) + 1 - first, m))
+            off[cells.i - first, cells.j] = cells.weight * (cells.x - cells.fitted)
+            total += off.T @ off
+        return total
+
+    def gain_over_constants(self) -> float:
+        """Deviance of one constant per block less that of the factors."""
+        if self.table.source is None or self.table.is_signed:
+            return math.nan
+        n, label = self.fates.graph.n, self.fates.graph.label
+        sums, weights, of_factors = np.zeros(n), np.zeros(n), 0.0
+        for cells in fitted_cells(self.rule, self.table.source, self.table.weights):
+            own = cells.fitted > 0.0
+            block, v, x = label[cells.j[own]], cells.weight[own], cells.x[own]
+            sums += weighted_counts(block, v * x, n)
+            weights += weighted_counts(block, v, n)
+            of_factors += float((v * x) @ np.log(cells.fitted[own]))
+        some = sums > 0.0
+        of_constants = float(sums[some] @ np.log(sums[some] / weights[some]))
+        return 2.0 * (of_factors - of_constants)

@@ -1,0 +1,112 @@
+"""Numbers with their errors: small results that show themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from a1gm._base.types import Floats
+from a1gm._base.words import counted
+from a1gm._result.frames import labelled_frame
+
+__all__ = ["Index", "TotalsWithErrors"]
+
+MOST_SHOWN = 12
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class _Labelled:
+    """Columns of numbers, one line per label.
+
+    Attributes
+    ----------
+    labels : sequence
+        Names of the lines, or their places from 0.
+    value, se : ndarray
+        The numbers and their standard errors; NaN where the data determine none.
+    """
+
+    labels: Any
+    value: Floats
+    se: Floats
+    _of: str
+    _backend: str | None
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def columns(self) -> dict[str, Floats]:
+        """The numbers by name."""
+        names = [f.name for f in fields(self)[1:] if not f.name.startswith("_")]
+        return {name: getattr(self, name) for name in names}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Make a frame of the labels and numbers.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the fitted table was not a frame.
+
+        Returns
+        -------
+        frame
+        """
+        return labelled_frame(
+            self._of, self.labels, self.columns(), backend or self._backend
+        )
+
+    def _lines(self) -> list[list[str]]:
+        columns = self.columns()
+        lines = [[self._of, *columns]]
+        for k in range(min(len(self), MOST_SHOWN)):
+            numbers = [f"{float(values[k]):.6g}" for values in columns.values()]
+            lines.append([str(self.labels[k]), *numbers])
+        return lines
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [
+            "  ".join(
+                f"{word:>{width}}" for word, width in zip(line, widths, strict=True)
+            )
+            for line in lines
+        ]
+        if len(self) > MOST_SHOWN:
+            text.append(f"... {counted(len(self) - MOST_SHOWN, 'line')} more")
+        return "\n".join(text)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head, *rest = self._lines()
+        cells = "".join(f"<th>{escape(word)}</th>" for word in head)
+        body = "".join(
+            f"<tr><th>{escape(line[0])}</th>"
+            + "".join(f"<td>{word}</td>" for word in line[1:])
+            + "</tr>"
+            for line in rest
+        )
+        return f"<table><tr>{cells}</tr>{body}</table>"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Index(_Labelled):
+    """Factors relative to one of them, with standard errors."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TotalsWithErrors(_Labelled):
+    """Totals of cells, with the two parts of their standard errors.
+
+    Attributes
+    ----------
+    se_estimation : ndarray
+        What comes from the factors, which are estimated.
+    se_process : ndarray
+        What comes from the cells themselves, which scatter around their means.
+    """
+
+    se_estimation: Floats
+    se_process: Floats

@@ -1,0 +1,96 @@
+"""Observed cells beside their fitted values: residuals, and what they sum to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints
+from a1gm._result.divergence import divergence_of_cells, placed_pieces
+from a1gm._result.frames import table_frame
+from a1gm._result.new_rows import NewRows
+from a1gm._sources.read import AnySource
+from a1gm._sources.sparse import SparseSource
+from a1gm.exceptions import ParameterError
+
+__all__ = ["Cells", "Kind", "fitted_cells", "pearson_chi2", "residuals_of"]
+
+Kind: TypeAlias = Literal["pearson", "deviance", "response"]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Observed cells of some rows: place, value, fitted value and weight."""
+
+    i: Ints
+    j: Ints
+    x: Floats
+    fitted: Floats
+    weight: Floats
+
+    def residuals(self, kind: Kind) -> Floats:
+        """Differences from the fit, on the scale that is asked for; NaN for no fit."""
+        off = self.x - self.fitted
+        if kind == "response":
+            return off
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if kind == "pearson":
+                found = off * np.sqrt(self.weight / self.fitted)
+            else:
+                cells = divergence_of_cells(np.maximum(self.x, 0.0), self.fitted)
+                found = np.sign(off) * np.sqrt(2.0 * self.weight * cells)
+                found[self.x < 0.0] = np.nan
+        return np.where(off == 0.0, 0.0, found)
+
+
+def fitted_cells(rule: NewRows, source: AnySource, V: Any = None) -> Iterator[Cells]:
+    """Yield the observed cells of rows placed by their own cells, some at a time.
+
+    A cell of weight 0 is not observed. Absent cells of a sparse table that count as
+    zeros are not yielded.
+    """
+    if isinstance(source, SparseSource):
+        used = ~source.missing
+        v = np.ones(len(used)) if V is None else V.values
+        used &= v > 0.0
+        i, j = source.lines[used], source.cols[used].astype(np.int64)
+        fitted = rule.place(source, V).values(i, j)
+        yield Cells(i, j, source.values[used], fitted, v[used])
+        return
+    for piece in placed_pieces(rule, source, V):
+        i, j, v = piece.i, piece.j, piece.weight
+        fitted = piece.placed.values(i, j)
+        ones = np.ones(len(i)) if v is None else v
+        yield Cells(i + piece.first, j, piece.x, fitted, ones)
+
+
+def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
+    """Sum of v (x - f)² / f over the observed cells with a fitted value above 0."""
+    total = 0.0
+    for cells in fitted_cells(rule, source, V):
+        r = cells.residuals("pearson")[cells.fitted > 0.0]
+        total += float(r @ r)
+    if isinstance(source, SparseSource) and source.absent == "zero":
+        raise NotImplementedError
+    return total
+
+
+def residuals_of(rule: NewRows, X: Any, source: AnySource, V: Any, kind: Kind) -> Any:
+    """Residuals of the observed cells, in a table of the kind of X."""
+    if kind not in ("pearson", "deviance", "response"):
+        raise ParameterError(
+            f'kind must be "pearson", "deviance" or "response", got {kind!r}.'
+        )
+    if isinstance(source, SparseSource):
+        raise NotImplementedError
+    out = np.full((source.n_rows, source.n_cols), np.nan)
+    for cells in fitted_cells(rule, source, V):
+        out[cells.i, cells.j] = cells.residuals(kind)
+    if source.backend is not None:
+        return table_frame(out, source.backend, source.row_labels, source.col_labels)
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.MaskedArray(out, mask=np.isnan(out))
+    return out

@@ -1,0 +1,115 @@
+"""Draws of totals: data drawn by the model on the pattern table, and fitted again.
+
+The sum of the cells of one pattern and column is drawn as a whole, from the gamma
+distribution of its mean and variance; every draw is solved by the solver of all fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from a1gm._base.types import Floats
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted
+from a1gm._observe.statistics import (
+    PairStatistics,
+    PatternStatistics,
+    Statistics,
+    weighted_counts,
+)
+from a1gm._result.evidence import Evidence
+from a1gm._solve.dispatch import solve
+from a1gm._solve.factors import Factors
+from a1gm.exceptions import ConvergenceWarning, DataError
+
+__all__ = ["simulate"]
+
+TOL, MAX_ITER = 1e-8, 1000
+MOST_TRIES = 100
+
+
+def simulate(
+    known: Evidence,
+    phi: float,
+    n: int,
+    by: Literal["row", "column", "all"],
+    chosen: Floats,
+    random: np.random.Generator,
+) -> Floats:
+    """Draw n sets of totals of the chosen cells, (lines x columns)."""
+    table = _Table(known, phi, chosen, by)
+    draws = [table.draw(random) for _ in range(n)]
+    if table.n_redrawn:
+        warn_user(
+            f"{counted(table.n_redrawn, 'draw')} had no finite total and was drawn "
+            "again: the totals rest on cells that may well be 0.",
+            ConvergenceWarning,
+        )
+    return np.array(draws).reshape(n, -1)
+
+
+class _Table:
+    """The fitted sums of (line, column), from which data are drawn."""
+
+    def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
+        info = known.information
+        self.phi, self.by, self.n_redrawn = phi, by, 0
+        self.chosen = chosen != 0.0
+        self.inside = info.statistics.inside(info.component, info.label)
+        lines = slice(0, info.statistics.n_lines)
+        Q, reach = info.shares(lines)
+        self.fitted = info.unit * info.statistics.line_sums(lines)[:, None] * Q
+        # Rows of proportional weights share a line, but not its scale.
+        W, _ = known.line_totals(lines, reach)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = self.fitted.sum(axis=1) / reach
+            self.scale = np.where(W > 0.0, W / own, 0.0)
+        if by == "row":
+            _, self.row_sums, self.line_of_row = known.some_rows(
+                np.arange(known.shape[0])
+            )
+
+    def draw(self, random: np.random.Generator) -> Floats:
+        """Draw one set of totals; again where one of them is not finite."""
+        for _ in range(MOST_TRIES):
+            sums = _scattered(self.fitted, self.phi, random)
+            factors = solve(self._statistics(sums), TOL, MAX_ITER).factors
+            means = self._means(factors, random)
+            if np.isfinite(means).all():
+                return _scattered(means, self.phi, random)
+            self.n_redrawn += 1
+        raise DataError(
+            f"In {MOST_TRIES} draws some total was never finite: too many of the cells "
+            "that it rests on may well be 0. Simulate other totals."
+        )
+
+    def _statistics(self, sums: Floats) -> Statistics:
+        inside = self.inside
+        if isinstance(inside, PatternStatistics):
+            return replace(inside, sums=sums)
+        assert isinstance(inside, PairStatistics)
+        return replace(inside, sums=sums[inside.lines, inside.cols])
+
+    def _means(self, factors: Factors, random: np.random.Generator) -> Floats:
+        """Totals of the fitted cells of a draw."""
+        h = np.nan_to_num(factors.col_factor)
+        w = self.scale * np.nan_to_num(factors.line_factor)
+        if self.by == "row":
+            share = _scattered(self.row_sums, self.phi, random)
+            total = weighted_counts(self.line_of_row, share, len(w))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = np.where(share > 0.0, share / total[self.line_of_row], 0.0)
+            means: Floats = own * (w * (self.chosen @ h))[self.line_of_row]
+            return means
+        means = h * (w @ self.chosen)
+        return means if self.by == "column" else means.sum(keepdims=True)
+
+
+def _scattered(means: Floats, phi: float, random: np.random.Generator) -> Floats:
+    """Draw numbers of given means, and variances phi times as large."""
+    if phi == 0.0:
+        return means
+    return phi * random.gamma(np.nan_to_num(means) / phi)

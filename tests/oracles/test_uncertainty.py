@@ -1,0 +1,257 @@
+"""Errors against Poisson regression and published tables."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import a1gm
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    sm = pytest.importorskip("statsmodels.api")
+    chainladder = pytest.importorskip("chainladder")
+
+pytestmark = pytest.mark.oracle
+RTOL = 1e-8
+
+
+class Regression:
+    """Poisson regression on one dummy per row and column, block by block."""
+
+    def __init__(self, X, V=None, *, blocks=None, scale="X2", groups=False):
+        n, m = X.shape
+        i, j = np.nonzero(~np.isnan(X))
+        if V is not None:
+            kept = V[i, j] > 0
+            i, j = i[kept], j[kept]
+        # One column of each block has no dummy.
+        first = {0} if blocks is None else {min(b) for b in blocks}
+        free = [k for k in range(m) if k not in first]
+        self.n, self.free = n, {k: n + a for a, k in enumerate(free)}
+        self.size = n + len(free)
+        D = np.array([self.row(a, b) for a, b in zip(i, j, strict=True)])
+        weights = {} if V is None else {"var_weights": V[i, j]}
+        model = sm.GLM(X[i, j], D, family=sm.families.Poisson(), **weights)
+        extra = {"scale": scale}
+        if groups:
+            extra = {
+                "cov_type": "cluster",
+                "cov_kwds": {"groups": i, "use_correction": False},
+            }
+        self.fit = model.fit(tol=1e-13, maxiter=300, tol_criterion="params", **extra)
+        self.cov = self.fit.cov_params()
+        self.X, self.V = X, V
+
+    def row(self, i, j):
+        d = np.zeros(self.size)
+        d[i] = 1.0
+        if j in self.free:
+            d[self.free[j]] = 1.0
+        return d
+
+    def value(self, i, j):
+        return float(np.exp(self.row(i, j) @ self.fit.params))
+
+    def se_of_sum(self, cells):
+        gradient = np.zeros(self.size)
+        for i, j in cells:
+            gradient += self.value(i, j) * self.row(i, j)
+        return float(np.sqrt(gradient @ self.cov @ gradient))
+
+    def se_of_ratio(self, one, other):
+        d = self.row(0, one) - self.row(0, other)
+        return float(np.exp(d @ self.fit.params) * np.sqrt(d @ self.cov @ d))
+
+
+def counts(n, m, seed, dispersion=1.0):
+    rng = np.random.default_rng(seed)
+    mean = np.outer(rng.gamma(4.0, 12.0, n), rng.gamma(4.0, 0.5, m))
+    return dispersion * rng.poisson(mean / dispersion).astype(float)
+
+
+def holes(kind, n, m, seed):
+    rng = np.random.default_rng(seed + 100)
+    missing = np.zeros((n, m), bool)
+    if kind == "grid":
+        missing[n // 2 :, m // 2 :] = True
+    elif kind == "staircase":
+        missing = np.arange(m) > n - 1 - np.arange(n)[:, None] + (m - n)
+    elif kind == "random":
+        missing = rng.random((n, m)) < 0.3
+    elif kind == "patterns":
+        missing = (rng.random((3, m)) < 0.4)[rng.integers(3, size=n)]
+    missing[0] = False
+    missing[:, 0] = False
+    return missing
+
+
+def table(kind, seed, n=9, m=6, dispersion=1.0):
+    X = counts(n, m, seed, dispersion) + 1.0
+    X[holes(kind, n, m, seed)] = np.nan
+    return X
+
+
+def check(u, X, oracle, fitted=None, missing=None):
+    missing = np.isnan(X) if missing is None else missing
+    n, m = X.shape
+    for i, j in np.argwhere(missing):
+        se = oracle.se_of_sum([(i, j)])
+        np.testing.assert_allclose(u.standard_error(i, j), se, rtol=RTOL)
+        both = np.sqrt(se**2 + u.dispersion * oracle.value(i, j))
+        found = u.standard_error(i, j, prediction=True)
+        np.testing.assert_allclose(found, both, rtol=RTOL)
+    every = np.ones_like(missing)
+    for cells, mask in (("missing", missing), ("fitted", every)):
+        by = {
+            "row": [[(i, j) for j in range(m) if mask[i, j]] for i in range(n)],
+            "column": [[(i, j) for i in range(n) if mask[i, j]] for j in range(m)],
+            "all": [[(i, j) for i, j in np.argwhere(mask)]],
+        }
+        for name, sets in by.items():
+            found = u.totals(by=name, cells=cells)
+            value = [sum(oracle.value(*cell) for cell in some) for some in sets]
+            se = [oracle.se_of_sum(some) for some in sets]
+            np.testing.assert_allclose(found.value, value, rtol=RTOL)
+            np.testing.assert_allclose(found.se_estimation, se, rtol=RTOL, atol=1e-12)
+            process = np.sqrt(u.dispersion * np.array(value))
+            np.testing.assert_allclose(found.se_process, process, rtol=RTOL)
+            total = np.hypot(found.se_estimation, process)
+            np.testing.assert_allclose(found.se, total, rtol=RTOL)
+
+
+@pytest.mark.parametrize("dispersion", [1.0, 7.5])
+@pytest.mark.parametrize("kind", ["none", "grid", "staircase", "random", "patterns"])
+def test_errors_are_those_of_poisson_regression(kind, dispersion):
+    X = table(kind, seed=3, dispersion=dispersion)
+    u = a1gm.fit(X).uncertainty()
+    oracle = Regression(X)
+    np.testing.assert_allclose(u.dispersion, oracle.fit.scale, rtol=RTOL)
+    np.testing.assert_allclose(u.deviance, oracle.fit.deviance, rtol=RTOL)
+    np.testing.assert_allclose(u.pearson_chi2, oracle.fit.pearson_chi2, rtol=RTOL)
+    assert u.dof == oracle.fit.df_resid
+    check(u, X, oracle)
+    index = u.index(base=2)
+    se = [oracle.se_of_ratio(j, 2) for j in range(X.shape[1])]
+    np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["random", "patterns"])
+def test_with_weights(kind):
+    X = table(kind, seed=5)
+    rng = np.random.default_rng(2)
+    V = rng.uniform(0.3, 3.0, X.shape)
+    V[1, 2], V[4, 4] = 0.0, 0.0
+    u = a1gm.fit(X, weights=V).uncertainty()
+    oracle = Regression(X, V)
+    np.testing.assert_allclose(u.dispersion, oracle.fit.scale, rtol=RTOL)
+    check(u, X, oracle, missing=np.isnan(X) | (V == 0))
+    index = u.index()
+    se = [oracle.se_of_ratio(j, 0) for j in range(X.shape[1])]
+    np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+
+
+def test_with_weights_by_row_and_column():
+    X = table("random", seed=6)
+    V = np.outer(np.arange(1.0, 10.0), [1.0, 2.0, 4.0, 0.5, 3.0, 1.5])
+    check(a1gm.fit(X, weights=V).uncertainty(), X, Regression(X, V))
+
+
+@pytest.mark.parametrize("way", ["sparse", "masks", "pieces", "file"])
+def test_every_way_in(way, tmp_path, monkeypatch):
+    X = table("random", seed=8, n=14, m=5)
+    oracle = Regression(X)
+    if way == "sparse":
+        at = np.nonzero(~np.isnan(X))
+        S = sp.csr_array((X[at], at), shape=X.shape)
+        u = a1gm.fit(S, absent="missing").uncertainty()
+    elif way == "masks":
+        from a1gm._observe import one_pass
+
+        monkeypatch.setattr(one_pass, "TABLE_CELLS", 1)
+        u = a1gm.fit(X).uncertainty()
+    elif way == "pieces":
+        whole = a1gm.PatternTable(keep_rows=True)
+        for piece in np.split(X, [5, 9]):
+            whole.update(piece)
+        with pytest.raises(a1gm.exceptions.ParameterError, match="did not keep"):
+            whole.solve().uncertainty()
+        u = whole.solve().uncertainty(oracle.fit.scale)
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {f"c{j}": X[:, j] for j in range(5)}
+        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+        u = a1gm.fit_file(tmp_path / "t.parquet").uncertainty()
+    check(u, X, oracle)
+
+
+def test_two_blocks():
+    X = np.full((9, 7), np.nan)
+    X[:5, :3], X[5:, 3:] = counts(5, 3, 1) + 1.0, counts(4, 4, 2) + 1.0
+    X[0, 1] = X[6, 5] = np.nan
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    u = fit.uncertainty()
+    oracle = Regression(X, blocks=[range(3), range(3, 7)])
+    assert u.dof == oracle.fit.df_resid
+    for i, j in ((0, 1), (6, 5), (2, 2), (8, 3)):
+        expected = oracle.se_of_sum([(i, j)])
+        np.testing.assert_allclose(u.standard_error(i, j), expected, rtol=RTOL)
+    assert np.isnan(u.standard_error(0, 4))
+    known = oracle.value(0, 1) + oracle.value(6, 5)
+    np.testing.assert_allclose(u.totals(by="all").value[0], known, rtol=RTOL)
+    np.testing.assert_array_equal(np.isnan(u.index().se), [False] * 3 + [True] * 4)
+
+
+@pytest.mark.parametrize("kind", ["random", "staircase"])
+def test_robust_indices_are_cluster_robust(kind):
+    X = table(kind, seed=4, n=30, m=5, dispersion=3.0)
+    u = a1gm.fit(X).uncertainty(robust=True)
+    oracle = Regression(X, groups=True)
+    se = [oracle.se_of_ratio(j, 0) for j in range(5)]
+    np.testing.assert_allclose(u.index().se, se, rtol=1e-7, atol=1e-14)
+
+
+# --------------------------------------------------------------------------- published
+def triangle(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sample = chainladder.load_sample(name).set_backend("numpy")
+    cumulative = np.array(sample.values[0, 0], float)
+    n, m = cumulative.shape
+    cumulative[np.arange(m) > n - 1 - np.arange(n)[:, None]] = np.nan
+    return np.diff(cumulative, axis=1, prepend=0.0)
+
+
+def test_taylor_and_ashe():
+    # England & Verrall (2002), errors of the over-dispersed Poisson by year; in total.
+    fit = a1gm.fit(triangle("genins"))
+    u = fit.uncertainty()
+    assert round(u.totals("row").se[1]) == 110099
+    assert round(u.totals("row").se[-1]) == 1980091
+    assert round(u.totals("all").se[0]) == 2945646
+    by_deviance = fit.uncertainty("deviance").totals("all")
+    assert by_deviance.se[0] == pytest.approx(2952921.04, rel=1e-8)
+    assert by_deviance.se_process[0] == pytest.approx(993729.4, rel=1e-7)
+
+
+def test_squirrel_monkeys():
+    # Ploog's monkeys in Fienberg (1980): quasi-independence off the diagonal.
+    x = np.nan
+    X = np.array(
+        [
+            [x, 1, 5, 8, 9, 0],
+            [29, x, 14, 46, 4, 0],
+            [0, 0, x, 0, 0, 0],
+            [2, 3, 1, x, 38, 2],
+            [0, 0, 0, 0, x, 1],
+            [9, 25, 4, 6, 13, x],
+        ]
+    )
+    u = a1gm.fit(X, on_undetermined="ignore").uncertainty("poisson")
+    assert u.dof == 15
+    assert u.deviance == pytest.approx(135.169, abs=5e-4)

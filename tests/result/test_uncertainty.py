@@ -1,0 +1,244 @@
+"""Errors of a fit: what they are where nothing is ordinary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import a1gm
+from a1gm.exceptions import DataError, NoSuchCellError, ParameterError
+
+nan = np.nan
+
+
+def counts(n=12, m=6, seed=0, holes=0.25):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(np.outer(rng.gamma(4, 12, n), rng.gamma(4, 0.5, m))) + 1.0
+    hidden = rng.random(X.shape) < holes
+    hidden[0] = hidden[:, 0] = False
+    X[hidden] = nan
+    return X
+
+
+# ------------------------------------------------------------------- the dispersion
+def test_a_number_needs_no_data_and_scales_all_errors():
+    fit = a1gm.fit(counts())
+    one, four = fit.uncertainty(1.0), fit.uncertainty(4)
+    where = np.argwhere(np.isnan(counts()))
+    i, j = where.T
+    np.testing.assert_allclose(four.standard_error(i, j), 2 * one.standard_error(i, j))
+    assert one.pearson_p < four.pearson_p
+    assert np.isnan(one.aic)
+    poisson = fit.uncertainty("poisson")
+    assert poisson.aic == pytest.approx(poisson.deviance + 2 * (12 + 6 - 1))
+    assert poisson.dispersion == 1.0
+
+
+@pytest.mark.parametrize("dispersion", ["normal", -1.0, np.inf, nan, None, True])
+def test_other_dispersions_are_refused(dispersion):
+    with pytest.raises(ParameterError, match="dispersion must be"):
+        a1gm.fit(counts()).uncertainty(dispersion)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [[[1.0, 2.0, 3.0]], [[1.0], [2.0]], [[1.0, 2.0], [3.0, nan]]],
+    ids=["row", "column", "no freedom"],
+)
+def test_too_few_cells_are_said_to_be(X):
+    fit = a1gm.fit(X)
+    with pytest.raises(DataError, match=r"0 degrees of freedom.*Pass dispersion="):
+        fit.uncertainty()
+    assert np.isfinite(fit.uncertainty(1.0).standard_error(0, 0))
+
+
+def test_a_perfect_fit_has_no_errors_and_says_so():
+    X = np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0])
+    X[2, 2] = nan
+    u = a1gm.fit(X).uncertainty()
+    assert u.dispersion == 0.0
+    assert u.standard_error(2, 2) == 0.0
+    assert "perfect fit" in repr(u)
+    lower, upper = u.interval(X)
+    assert lower[2, 2] == upper[2, 2] == pytest.approx(20.0)
+    assert u.simulate(3, by="all", random_state=0) == pytest.approx(20.0)
+
+
+def test_a_table_of_zeros():
+    fit = a1gm.fit(np.zeros((4, 3)))
+    u = fit.uncertainty("poisson")
+    assert u.standard_error(1, 1) == 0.0
+    assert u.totals("all").value[0] == 0.0
+
+
+# ---------------------------------------------------------------------- no value
+def test_cells_without_a_value_have_no_error():
+    X = np.array([[0.0, 5.0, 2.0], [5.0, nan, nan], [4.0, nan, nan], [6.0, nan, nan]])
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    u = fit.uncertainty(1.0)
+    assert fit.fate(1, 1) == "unbounded"
+    assert np.isnan(u.standard_error(1, 1))
+    assert np.isnan(u.standard_error(1, 1, prediction=True))
+    lower, upper = u.interval(X)
+    assert np.isnan(lower[1, 1])
+    assert np.isnan(upper[1, 1])
+    np.testing.assert_array_equal(
+        np.isnan(u.totals("row").se), [False, True, True, True]
+    )
+    assert np.isnan(u.totals("all").se[0])
+    assert u.totals("all", cells="fitted").value[0] > 0.0
+
+
+def test_names_and_numbers_find_cells():
+    X = pd.DataFrame(counts(), columns=list("abcdef"))
+    u = a1gm.fit(X).uncertainty()
+    assert u.standard_error(3, "b") == u.standard_error(3, 1)
+    assert u.standard_error([3, 4], [1, 2]).shape == (2,)
+    with pytest.raises(NoSuchCellError):
+        u.standard_error(3, "z")
+
+
+# --------------------------------------------------------------------- containers
+def test_intervals_are_tables_like_the_one_given():
+    X = counts()
+    lower, upper = a1gm.fit(X).uncertainty().interval(X)
+    hole = np.isnan(X)
+    np.testing.assert_array_equal(lower[~hole], X[~hole])
+    fill = a1gm.impute(X)
+    assert (lower[hole] < fill[hole]).all()
+    assert (fill[hole] < upper[hole]).all()
+    assert (lower >= 0.0).all()
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=[f"r{i}" for i in range(12)])
+    low = a1gm.fit(frame).uncertainty().interval(frame)[0]
+    np.testing.assert_allclose(low.to_numpy(), lower)
+    assert low.index.equals(frame.index)
+    polars = pl.DataFrame(X, schema=list("abcdef")).fill_nan(None)
+    low = a1gm.fit(polars).uncertainty().interval(polars)[0]
+    np.testing.assert_allclose(low.to_numpy(), lower)
+
+
+def test_rows_that_were_not_fitted_have_intervals_of_their_own():
+    X = counts(30)
+    u = a1gm.fit(X).uncertainty()
+    wide = np.array([[10.0, nan, nan, nan, nan, nan]])
+    narrow = np.array([[1000.0, nan, nan, nan, nan, nan]])
+    share = [
+        float(np.subtract(*u.interval(x)[::-1])[0, 1] / a1gm.fit(X).impute(x)[0, 1])
+        for x in (wide, narrow)
+    ]
+    assert share[0] > 3 * share[1]
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1, 95])
+def test_levels_are_shares(level):
+    X = counts()
+    with pytest.raises(ParameterError, match="level must be between 0 and 1"):
+        a1gm.fit(X).uncertainty().interval(X, level)
+
+
+def test_totals_and_indices_are_frames_on_request():
+    X = pd.DataFrame(counts(), columns=list("abcdef"))
+    u = a1gm.fit(X).uncertainty()
+    frame = u.totals("column").to_frame()
+    assert list(frame.index) == list("abcdef")
+    assert set(frame) == {"value", "se", "se_estimation", "se_process"}
+    index = u.index("b")
+    assert index.value[1] == 1.0
+    assert index.se[1] == 0.0
+    assert "<table>" in index._repr_html_()
+    assert "se_process" in repr(u.totals("row"))
+    with pytest.raises(ParameterError, match="name the library"):
+        a1gm.fit(counts()).uncertainty().index().to_frame()
+    polars = a1gm.fit(counts()).uncertainty().index().to_frame("polars")
+    assert polars.columns == ["column", "value", "se"]
+
+
+def test_words_for_what_there_is_not():
+    u = a1gm.fit(counts()).uncertainty()
+    with pytest.raises(ParameterError, match="by must be"):
+        u.totals("rows")
+    with pytest.raises(ParameterError, match="cells must be"):
+        u.totals("row", cells="all")
+    with pytest.raises(ParameterError, match="axis must be"):
+        u.index(axis="rows")
+
+
+def test_a_saved_fit_takes_a_known_dispersion(tmp_path):
+    X = counts()
+    fit = a1gm.fit(X)
+    fit.save(tmp_path / "model")
+    loaded = a1gm.load(tmp_path / "model")
+    phi = fit.uncertainty().dispersion
+    expected, found = fit.uncertainty(phi).totals("all"), loaded.uncertainty(phi)
+    np.testing.assert_allclose(found.totals("all").se, expected.se)
+    with pytest.raises(ParameterError, match="did not keep its data"):
+        loaded.uncertainty()
+    with pytest.raises(ParameterError, match="scatter of its rows"):
+        loaded.uncertainty(1.0, robust=True)
+
+
+# ----------------------------------------------------------------------- residuals
+@pytest.mark.parametrize("kind", ["pearson", "deviance", "response"])
+def test_residuals_sum_to_the_statistics(kind):
+    X = counts()
+    fit = a1gm.fit(X)
+    found, u = fit.residuals(X, kind), fit.uncertainty()
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(X))
+    if kind == "response":
+        np.testing.assert_allclose(np.nansum(found, axis=0), 0.0, atol=1e-6)
+    else:
+        statistic = u.pearson_chi2 if kind == "pearson" else u.deviance
+        np.testing.assert_allclose(np.nansum(found**2), statistic)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    np.testing.assert_allclose(a1gm.fit(frame).residuals(frame, kind).to_numpy(), found)
+    with pytest.raises(ParameterError, match="kind must be"):
+        fit.residuals(X, "raw")
+
+
+def test_the_deviance_explained():
+    X = counts()
+    fit = a1gm.fit(X)
+    x = X[~np.isnan(X)]
+    constant = 2 * np.sum(x * np.log(x / x.mean()))
+    assert fit.deviance == 2 * fit.divergence
+    assert fit.deviance_explained == pytest.approx(1 - fit.deviance / constant)
+
+
+# ----------------------------------------------------------------------- simulation
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_draws_scatter_as_the_formulas_say(by, weighted):
+    X = 1e4 * counts(8, 5, seed=3)
+    V = np.random.default_rng(1).uniform(0.5, 2.0, X.shape) if weighted else None
+    u = a1gm.fit(X, weights=V).uncertainty("poisson")
+    n = 1500
+    draws, totals = u.simulate(n, by=by, random_state=7), u.totals(by)
+    assert draws.shape == (n, len(totals))
+    assert (draws >= 0.0).all()
+    some = totals.value > 0.0
+    off = np.abs(draws.mean(0) - totals.value)[some] / totals.se[some] * np.sqrt(n)
+    assert off.max() < 4.0
+    ratio = draws.std(0)[some] / totals.se[some]
+    assert np.abs(ratio - 1.0).max() < 4.0 / np.sqrt(2 * n)
+    np.testing.assert_array_equal(u.simulate(2, by, random_state=7), draws[:2])
+
+
+@pytest.mark.parametrize("noise", ["poisson", "scaled poisson", "gamma"])
+def test_intervals_hold_what_they_say(noise):
+    held = of = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        mean = np.outer(rng.gamma(4, 12, 12), rng.gamma(4, 0.5, 8))
+        phi = 1.0 if noise == "poisson" else 4.0
+        Y = rng.gamma(mean / phi) if noise == "gamma" else rng.poisson(mean / phi)
+        Y = phi * Y.astype(float)
+        X = np.where(rng.random(Y.shape) < 0.25, nan, Y)
+        X[0], X[:, 0] = Y[0], Y[:, 0]
+        fit = a1gm.fit(X, on_undetermined="ignore")
+        lower, upper = fit.uncertainty().interval(X)
+        chosen = np.isnan(X) & (mean >= 3 * phi)
+        held += int(((lower <= Y) & (upper >= Y))[chosen].sum())
+        of += int(chosen.sum())
+    assert 0.92 < held / of < 0.985
