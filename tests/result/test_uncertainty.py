@@ -242,3 +242,17 @@ def test_intervals_hold_what_they_say(noise):
         held += int(((lower <= Y) & (upper >= Y))[chosen].sum())
         of += int(chosen.sum())
     assert 0.92 < held / of < 0.985
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_draws_of_tables_with_as_many_patterns_as_rows(weighted, monkeypatch):
+    from a1gm._observe import one_pass, weights
+
+    X = 1e4 * counts(40, 5, seed=3)
+    V = np.random.default_rng(1).uniform(0.5, 2.0, X.shape) if weighted else None
+    for module in (one_pass, weights):
+        monkeypatch.setattr(module, "TABLE_CELLS", 1)
+    u = a1gm.fit(X, weights=V).uncertainty("poisson")
+    draws, totals = u.simulate(300, by="all", random_state=7), u.totals("all")
+    assert abs(draws.mean() - totals.value[0]) < 4 * totals.se[0] / np.sqrt(300)
+    assert draws.std() / totals.se[0] == pytest.approx(1.0, abs=0.17)

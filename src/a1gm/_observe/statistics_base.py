@@ -149,7 +149,7 @@ class Statistics(ABC):
 
     def weight_lines(self, lines: slice) -> Floats:
         """Weights of the cells of some lines; 0 where nothing is observed."""
-        return self.observed_lines(lines).astype(np.float64)
+        return self.shares(lines, self.observed_lines(lines))
 
     def reach(self, h: Floats) -> Floats:
         """Sum of the column factors over the observed cells of each line."""

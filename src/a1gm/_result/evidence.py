@@ -80,8 +80,9 @@ class Evidence:
             cells = (source.values * V.values)[used]
             return weighted_counts(source.lines[used], cells, source.n_rows)
         sums = [
-            np.nansum(np.where(V[rows] > 0.0, V[rows] * piece, 0.0), axis=1)
+            np.nansum(np.where(v > 0.0, v * piece, 0.0), axis=1)
             for rows, piece in source.blocks()
+            for v in [V.rows(rows)]
         ]
         return np.concatenate(sums)
 

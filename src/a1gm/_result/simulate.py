@@ -14,6 +14,7 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._observe.pair_statistics import pointers
 from a1gm._observe.statistics import (
     PairStatistics,
     PatternStatistics,
@@ -58,9 +59,15 @@ class _Table:
         info = known.information
         self.phi, self.by, self.n_redrawn = phi, by, 0
         self.chosen = chosen != 0.0
-        self.inside = info.statistics.inside(info.component, info.label)
         lines = slice(0, info.statistics.n_lines)
         Q, reach = info.shares(lines)
+        self.inside = info.statistics.inside(info.component, info.label)
+        if not isinstance(self.inside, PatternStatistics | PairStatistics):
+            i, j = np.nonzero(Q)
+            weights = info.statistics.weight_lines(lines)[i, j]
+            self.inside = PairStatistics(
+                pointers(i, len(Q)), j.astype(np.int32), weights, weights, Q.shape[1]
+            )
         self.fitted = info.unit * info.statistics.line_sums(lines)[:, None] * Q
         # Rows of proportional weights share a line, but not its scale.
         W, _ = known.line_totals(lines, reach)

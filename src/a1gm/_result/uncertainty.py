@@ -429,7 +429,7 @@ class _Holes:
         x = self._source.rows(rows)
         weights = np.where(np.isnan(x), 0.0, 1.0)
         if self._weights is not None:
-            weights = np.where(np.isnan(x), 0.0, self._weights[rows])
+            weights = np.where(np.isnan(x), 0.0, self._weights.rows(rows))
         component = info.label[j]
         out = np.full(len(i), np.nan)
         for c in np.unique(component[component >= 0]):
