@@ -19,9 +19,10 @@ def weights_like(X, seed, *, zeros=0.2, kinds=None):
     rng = np.random.default_rng(seed)
     V = rng.uniform(0.2, 3.0, X.shape)
     if kinds:  # rows of few shapes, each times a number of its own
-        V = V[rng.integers(min(kinds, len(V)), size=len(V))] * rng.gamma(
-            2, size=(len(V), 1)
-        )
+        # Powers of two: rows that are proportional but for rounding may be twins or
+        # not, and both are right.
+        V = V[rng.integers(min(kinds, len(V)), size=len(V))]
+        V = V * 2.0 ** rng.integers(-4, 5, size=(len(V), 1))
     V[rng.random(X.shape) < zeros] = 0.0
     return V
 

@@ -33,6 +33,12 @@ def in_hand(table):
     return table.compute() if hasattr(table, "compute") else table
 
 
+def dense(made):
+    """Rows in memory, with all their cells."""
+    table = in_hand(made.given)
+    return table.toarray() if hasattr(table, "toarray") else table
+
+
 # How to call each public method; a new one must be entered here.
 CALLS = {
     "divergence_of": lambda made: made.fit.divergence_of(made.given, **made.options),
@@ -43,12 +49,14 @@ CALLS = {
     ],
     "impute": lambda made: made.fit.impute(made.given, **made.options),
     "reconstruct": lambda made: made.fit.reconstruct(),
+    "residuals": lambda made: made.fit.residuals(dense(made), **made.options),
     "save": lambda made: made.fit.save(made.folder / "again.a1gm", overwrite=True),
     "summary": lambda made: made.fit.summary(),
     "to_frames": lambda made: [
         made.fit.to_frames(backend=name) for name in ("pandas", "polars", "pyarrow")
     ],
     "transform": lambda made: made.fit.transform(in_hand(made.given), **made.options),
+    "uncertainty": lambda made: made.fit.uncertainty(2.0).totals("column", "fitted"),
 }
 # What Python itself asks of a fit.
 PROTOCOLS = {

@@ -24,7 +24,7 @@ from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
 from a1gm._result.rows_to_fill import filled_rows
-from a1gm._result.uncertainty import bounds_of_rows, check_level
+from a1gm._result.uncertainty import check_level
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import find_files
 from a1gm._sources.files.options import hint
@@ -272,7 +272,7 @@ class FillFiles:
         """What gives the bounds of the holes of rows, if they are asked for."""
         if self.interval is None:
             return None
-        return partial(bounds_of_rows, self.fit.uncertainty(), self.interval)
+        return partial(self.fit.uncertainty().interval, level=self.interval)
 
     @cached_property
     def _rule(self) -> NewRows:

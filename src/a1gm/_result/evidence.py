@@ -75,6 +75,15 @@ class Evidence:
     def _weighted_sums(self) -> Floats:
         """Sum of weight times cell of each row."""
         source, V = self.table.source, self.table.weights
+        if source is None:  # saved without them
+            lines = self.rows.read(0, self.shape[0])[0]
+            if len(np.unique(lines)) < len(lines):
+                raise ParameterError(
+                    "This fit was saved without the weights of its cells, which the "
+                    "errors of rows with proportional weights need. Fit the table "
+                    "again with a1gm.fit."
+                )
+            return np.asarray(self.rows.factor) * self._reach[lines]
         if isinstance(source, SparseSource):
             used = ~source.missing & (V.values > 0.0)
             cells = (source.values * V.values)[used]

@@ -71,10 +71,12 @@ def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
     """Sum of v (x - f)² / f over the observed cells with a fitted value above 0."""
     total = 0.0
     for cells in fitted_cells(rule, source, V):
-        r = cells.residuals("pearson")[cells.fitted > 0.0]
+        own = cells.fitted > 0.0
+        r = cells.residuals("pearson")[own]
         total += float(r @ r)
-    if isinstance(source, SparseSource) and source.absent == "zero":
-        raise NotImplementedError
+        if isinstance(source, SparseSource) and source.absent == "zero":
+            # An absent cell adds its fitted value; all of them sum to the data.
+            total += float((cells.x - cells.fitted)[own].sum())
     return total
 
 
@@ -85,7 +87,7 @@ def residuals_of(rule: NewRows, X: Any, source: AnySource, V: Any, kind: Kind) -
             f'kind must be "pearson", "deviance" or "response", got {kind!r}.'
         )
     if isinstance(source, SparseSource):
-        raise NotImplementedError
+        return _sparse_residuals(rule, X, source, V, kind)
     out = np.full((source.n_rows, source.n_cols), np.nan)
     for cells in fitted_cells(rule, source, V):
         out[cells.i, cells.j] = cells.residuals(kind)
@@ -94,3 +96,19 @@ def residuals_of(rule: NewRows, X: Any, source: AnySource, V: Any, kind: Kind) -
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.MaskedArray(out, mask=np.isnan(out))
     return out
+
+
+def _sparse_residuals(
+    rule: NewRows, X: Any, source: SparseSource, V: Any, kind: Kind
+) -> Any:
+    """Residuals of the stored cells; those of absent zeros would fill the table."""
+    from scipy.sparse import csr_array
+
+    if source.absent == "zero":
+        raise ParameterError(
+            'With absent="zero" every absent cell has a residual, and the table would '
+            "no longer be sparse. Use fit.residuals(X.toarray())."
+        )
+    (cells,) = fitted_cells(rule, source, V)
+    found = csr_array((cells.residuals(kind), (cells.i, cells.j)), shape=X.shape)
+    return found.asformat(X.format)

@@ -12,16 +12,15 @@ from a1gm._base.types import Floats, Ints
 from a1gm._result.evidence import Evidence
 from a1gm._result.fates import FINITE, ZERO
 from a1gm._result.fill import fill_table
+from a1gm._result.holes import Holes
 from a1gm._result.information import resistance, spread
 from a1gm._result.labelled import Index, TotalsWithErrors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
-from a1gm._sources.dense import Source
 from a1gm._sources.labels import find_places
-from a1gm._sources.read import AnySource
 from a1gm.exceptions import DataError, ParameterError
 
-__all__ = ["By", "Dispersion", "Uncertainty", "Which", "bounds_of_rows", "check_level"]
+__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_level"]
 
 By: TypeAlias = Literal["row", "column", "all"]
 Which: TypeAlias = Literal["missing", "fitted"]
@@ -332,7 +331,7 @@ class Uncertainty:
         check_level(level)
         known = self._known
         source, V = known.table.read(X, weights, known.shape[1])
-        holes = _Holes(self, source, V)
+        holes = Holes(known, self._covariance, self.dispersion, source, V)
         lower, upper = (
             fill_table(X, source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
@@ -389,73 +388,6 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
-
-
-# ---------------------------------------------------------------------- cells of rows
-def bounds_of_rows(
-    errors: Uncertainty, level: float, values: Floats
-) -> tuple[Floats, Floats]:
-    """Bounds of the holes of rows; NaN elsewhere."""
-    source = Source([(values, None, None, 0, 0)], *values.shape)
-    lower, upper = np.full_like(values, np.nan), np.full_like(values, np.nan)
-    i, j = np.nonzero(np.isnan(values))
-    if len(i):
-        holes = _Holes(errors, source, None)
-        lower[i, j] = holes.quantiles((1.0 - level) / 2.0, i, j)
-        upper[i, j] = holes.quantiles((1.0 + level) / 2.0, i, j)
-    return lower, upper
-
-
-class _Holes:
-    """Missing cells of any rows, and where their values will lie."""
-
-    def __init__(self, owner: Uncertainty, source: AnySource, V: Any) -> None:
-        self._owner, self._source, self._weights = owner, source, V
-        self._placed = owner._known.rule.place(source, V)
-
-    def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
-        """Quantiles of the values of cells; NaN for those without a value."""
-        f = self._placed.values(i, j)
-        phi = self._owner.dispersion
-        with np.errstate(all="ignore"):
-            variance = f**2 * self._log_variance(i, j) + phi * f
-        return quantiles(f, variance, phi, tail)
-
-    def _log_variance(self, i: Ints, j: Ints) -> Floats:
-        """Variance of the logarithm of the fitted value of cells."""
-        known = self._owner._known
-        info, first = known.information, int(i.min())
-        rows = slice(first, int(i.max()) + 1)
-        x = self._source.rows(rows)
-        weights = np.where(np.isnan(x), 0.0, 1.0)
-        if self._weights is not None:
-            weights = np.where(np.isnan(x), 0.0, self._weights.rows(rows))
-        component = info.label[j]
-        out = np.full(len(i), np.nan)
-        for c in np.unique(component[component >= 0]):
-            own = np.flatnonzero(component == c)
-            some, place = np.unique(i[own] - first, return_inverse=True)
-            inside = np.where(info.label == c, weights[some], 0.0)
-            r = np.nansum(inside * np.nan_to_num(x[some]), axis=1)
-            kinds, kind = np.unique(inside, axis=0, return_inverse=True)
-            Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
-            G = resistance(Q, self._owner._covariance)
-            out[own] = self._owner.dispersion / r[place]
-            out[own] += G[kind.ravel()[place], j[own]]
-        return out
-
-
-def quantiles(mean: Floats, variance: Floats, phi: float, tail: float) -> Floats:
-    """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass."""
-    from scipy.special import gammaincinv
-
-    with np.errstate(all="ignore"):
-        shape, scale = mean**2 / variance, variance / mean
-        found: Floats = gammaincinv(shape, tail) * scale
-        is_zero = np.exp(-mean / phi) > tail if phi > 0.0 else mean < 0.0
-    found = np.where(variance == 0.0, mean, found)
-    found[(mean == 0.0) | (is_zero & (tail < 0.5))] = 0.0
-    return np.where(mean < 0.0, np.nan, found)
 
 
 def _check_dispersion(dispersion: Any) -> bool:

@@ -195,13 +195,14 @@ def _solve_signed(
         reduced = statistics.reduce(force=False)
     components = separate_zero_lines(statistics)
     if reduced.core_shape[0] == 0:
-        factors = expand_signed(reduced, statistics)
+        observed = statistics.has_observed()[1]
+        factors = expand_signed(reduced, statistics, observed)
         if factors is not None:
             return Solved(factors, statistics)
         if components is not None:
             # It divides by a sum of zero; lines of nothing but zeros can go first.
             rest = statistics.inside(components.line, components.col)
-            factors = expand_signed(rest.reduce(force=False), rest)
+            factors = expand_signed(rest.reduce(force=False), rest, observed)
             if factors is not None and _has_same_sums(rest, statistics):
                 return Solved(factors, statistics, components)
         if min(statistics.row_sums.min(), statistics.col_sums.min()) < 0.0:

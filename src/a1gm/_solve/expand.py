@@ -14,7 +14,7 @@ from a1gm._base.float_range import (
     sum_groups,
     wide_product,
 )
-from a1gm._base.types import Floats, Ints, SmallInts
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.column_graph import ColumnGraph
@@ -81,10 +81,13 @@ def expand_factors(
     )
 
 
-def expand_signed(reduced: Any, statistics: Statistics) -> Factors | None:
+def expand_signed(
+    reduced: Any, statistics: Statistics, observed_col: Bools
+) -> Factors | None:
     """Replay the peeling of a table that has no core, with sums of any sign.
 
-    None where something is projected from cells that sum to zero.
+    ``observed_col`` marks the columns of the table with an observed cell. None where
+    something is projected from cells that sum to zero.
     """
     with np.errstate(all="ignore"):
         _, h, line_block, col_block, _ = reduced.replay(_NO_CORE.w, _NO_CORE.h)
@@ -104,7 +107,7 @@ def expand_signed(reduced: Any, statistics: Statistics) -> Factors | None:
         scale = 1.0 / reach
     if not (np.isfinite(h[on]).all() and np.isfinite(scale[line_block >= 0]).all()):
         return None
-    h[~on & statistics.has_observed()[1]] = 0.0
+    h[~on & observed_col] = 0.0
     scale[line_block < 0] = 0.0
     return Factors(
         line_factor=statistics.row_sums * scale,

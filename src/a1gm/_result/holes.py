@@ -1,0 +1,85 @@
+"""Missing cells of any rows, and where their values will lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints
+from a1gm._result.evidence import Evidence
+from a1gm._result.information import resistance
+from a1gm._result.new_rows import Placed
+from a1gm._sources.read import AnySource
+
+__all__ = ["Holes"]
+
+
+@dataclass(frozen=True)
+class Holes:
+    """The holes of rows that a fit can place.
+
+    Attributes
+    ----------
+    known : Evidence
+        What the fit knows.
+    covariance : ndarray
+        Of the logarithms of its column factors.
+    dispersion : float
+        Variance over mean of a cell.
+    source, weights
+        The rows, and the weights of their cells or None.
+    """
+
+    known: Evidence
+    covariance: Floats
+    dispersion: float
+    source: AnySource
+    weights: Any = None
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return self.known.rule.place(self.source, self.weights)
+
+    def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
+        """Quantiles of the values of cells; NaN for those without a value."""
+        f, phi = self._placed.values(i, j), self.dispersion
+        with np.errstate(all="ignore"):
+            variance = f**2 * self._log_variance(i, j) + phi * f
+        return _quantiles(f, variance, phi, tail)
+
+    def _log_variance(self, i: Ints, j: Ints) -> Floats:
+        """Variance of the logarithm of the fitted value of cells."""
+        info, first = self.known.information, int(i.min())
+        rows = slice(first, int(i.max()) + 1)
+        x = self.source.rows(rows)
+        weights = np.where(np.isnan(x), 0.0, 1.0)
+        if self.weights is not None:
+            weights = np.where(np.isnan(x), 0.0, self.weights.rows(rows))
+        component = info.label[j]
+        out = np.full(len(i), np.nan)
+        for c in np.unique(component[component >= 0]):
+            own = np.flatnonzero(component == c)
+            some, place = np.unique(i[own] - first, return_inverse=True)
+            inside = np.where(info.label == c, weights[some], 0.0)
+            r = np.nansum(inside * np.nan_to_num(x[some]), axis=1)
+            kinds, kind = np.unique(inside, axis=0, return_inverse=True)
+            Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
+            G = resistance(Q, self.covariance)
+            out[own] = self.dispersion / r[place] + G[kind.ravel()[place], j[own]]
+        return out
+
+
+def _quantiles(mean: Floats, variance: Floats, phi: float, tail: float) -> Floats:
+    """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass."""
+    from scipy.special import gammaincinv
+
+    with np.errstate(all="ignore"):
+        shape, scale = mean**2 / variance, variance / mean
+        found: Floats = gammaincinv(shape, tail) * scale
+        is_zero = np.exp(-mean / phi) > tail if phi > 0.0 else mean < 0.0
+    found = np.where(variance == 0.0, mean, found)
+    found[(mean == 0.0) | (is_zero & (tail < 0.5))] = 0.0
+    return np.where(mean < 0.0, np.nan, found)
