@@ -50,7 +50,6 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
     "docs/performance.md": {
         "engine": engine,
         "paths": results("paths"),
-        "zoo": results("zoo"),
         "nmmf": results("nmmf"),
     },
 }
