@@ -21,7 +21,7 @@ from a1gm.exceptions import SlowKernelWarning
 
 __all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]
 
-SMALL = 1 << 18  # cells below which a second thread costs more than it saves
+SMALL = 1 << 19  # cells below which a second thread costs more than it saves
 MOST_THREADS = 1 << 10  # more have never helped, and the kernel counts in 32 bits
 
 

@@ -347,11 +347,14 @@ def _solve_plain(
         if step > SETTLED:
             return None
     solver: Solver = "newton" if is_newton else "scaling"
-    # Lines and columns of zeros are in no block.
-    blocks = [np.where(f > 0.0, 0, -1).astype(np.int32) for f in found[1:3]]
-    all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
-    if not all_inside:
-        col_factor[~statistics.has_observed()[1]] = np.nan
+    blocks, all_inside = [np.zeros(len(f), np.int32) for f in found[1:3]], True
+    if isinstance(statistics, WeightedStatistics):
+        # Lines and columns of zeros are in no block.
+        for block, factor in zip(blocks, found[1:3], strict=True):
+            block[~(factor > 0.0)] = -1
+        all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
+        if not all_inside:
+            col_factor[~statistics.has_observed()[1]] = np.nan
     factors = Factors(
         line_factor=line_factor,
         line_scale=line_scale,
