@@ -124,11 +124,15 @@ class Statistics(ABC):
             cells[k] = self.observed_lines(slice(line, line + 1))[0]
         return cells[place.ravel()]
 
-    def pieces(self) -> Iterator[tuple[slice, Bools]]:
-        """Yield the observed cells of all lines, a bounded number at a time."""
+    def stretches(self) -> Iterator[slice]:
+        """Yield lines that are taken together, a bounded number of cells."""
         step = max(1, CELLS_AT_ONCE // self.n_cols)
         for start in range(0, self.n_lines, step):
-            lines = slice(start, min(start + step, self.n_lines))
+            yield slice(start, min(start + step, self.n_lines))
+
+    def pieces(self) -> Iterator[tuple[slice, Bools]]:
+        """Yield the observed cells of all lines, a bounded number at a time."""
+        for lines in self.stretches():
             yield lines, self.observed_lines(lines)
 
     def cells(self) -> Iterator[tuple[Ints, Ints, Bools]]:

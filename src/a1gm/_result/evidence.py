@@ -69,7 +69,9 @@ class Evidence:
     @cached_property
     def _reach(self) -> Floats:
         info = self.information
-        return np.concatenate([info.shares(lines)[1] for lines in info.stretches()])
+        return np.concatenate(
+            [info.shares(lines)[1] for lines in info.statistics.stretches()]
+        )
 
     @cached_property
     def _weighted_sums(self) -> Floats:
@@ -121,7 +123,7 @@ class Evidence:
         n_cells = n_rows = 0
         none = np.zeros(len(graph.label), bool)
         blocks = np.zeros(graph.n, bool)
-        for lines in info.stretches():
+        for lines in info.statistics.stretches():
             component = info.component[lines]
             every, zeros = self.rows.line_counts(lines)
             n = np.where(component >= 0, every - zeros, 0)

@@ -9,14 +9,13 @@ row and its column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, SmallInts
+from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._observe.statistics import Statistics
 from a1gm._solve.laplacian import free_columns
 from a1gm.exceptions import TableTooLargeError
@@ -24,7 +23,6 @@ from a1gm.exceptions import TableTooLargeError
 __all__ = ["ColumnInformation", "resistance", "spread"]
 
 MOST_COLUMNS = 6000  # the inverse of so many columns has 288 MB
-CELLS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,10 @@ class ColumnInformation:
     h: Floats
     unit: float = 1.0
 
-    def stretches(self) -> Iterator[slice]:
-        """Yield lines that are taken together, a bounded number of cells."""
-        n, step = self.statistics.n_lines, max(1, CELLS_AT_ONCE // len(self.h))
-        for start in range(0, n, step):
-            yield slice(start, min(start + step, n))
+    def inside(self, component: SmallInts) -> Bools:
+        """Which columns are in the component of each of some rows."""
+        found: Bools = self.label == component[:, None]
+        return found & (component >= 0)[:, None]
 
     def shares(self, lines: slice) -> tuple[Floats, Floats]:
         """Share of each column in the fitted sums of some lines, and their reach.
@@ -66,8 +63,7 @@ class ColumnInformation:
 
     def shares_of(self, weights: Floats, component: SmallInts) -> tuple[Floats, Floats]:
         """Shares and reach of any rows, by the weights of their observed cells."""
-        inside = (self.label == component[:, None]) & (component >= 0)[:, None]
-        Q = np.where(inside, weights, 0.0) * self.h
+        Q = np.where(self.inside(component), weights, 0.0) * self.h
         reach = Q.sum(axis=1)
         return Q / np.where(reach > 0.0, reach, 1.0)[:, None], reach
 
@@ -82,7 +78,7 @@ class ColumnInformation:
                 "it has fewer rows than columns, or leave out columns."
             )
         between, sums = np.zeros((m, m)), np.zeros(m)
-        for lines in self.stretches():
+        for lines in self.statistics.stretches():
             R = self.unit * self.statistics.line_sums(lines)
             Q, _ = self.shares(lines)
             sums += R @ Q

@@ -212,8 +212,7 @@ class Uncertainty:
     def _chosen(self, lines: slice, cells: Which) -> Floats:
         """Column factors of the chosen cells of some lines that have a value."""
         info = self._known.information
-        component = info.component[lines]
-        inside = (info.label == component[:, None]) & (component >= 0)[:, None]
+        inside = info.inside(info.component[lines])
         if cells == "missing":
             inside &= info.statistics.weight_lines(lines) == 0.0
         return np.where(inside, info.h, 0.0)
@@ -222,7 +221,7 @@ class Uncertainty:
         info, m = self._known.information, len(self._known.information.h)
         value, own, total_own = np.zeros(m), np.zeros(m), 0.0
         away = np.zeros((m, m))
-        for lines in info.stretches():
+        for lines in info.statistics.stretches():
             Q, reach = info.shares(lines)
             W, U = self._known.line_totals(lines, reach)
             H = self._chosen(lines, cells)
@@ -240,7 +239,7 @@ class Uncertainty:
     def _row_totals(self, cells: Which) -> tuple[Floats, Floats]:
         info = self._known.information
         sums, spreads = [], []
-        for lines in info.stretches():
+        for lines in info.statistics.stretches():
             Q, _ = info.shares(lines)
             H = self._chosen(lines, cells)
             k = H.sum(axis=1)
@@ -301,7 +300,7 @@ class Uncertainty:
         of_line = np.concatenate(
             [
                 spread(info.shares(lines)[0] - base, self._covariance)
-                for lines in info.stretches()
+                for lines in info.statistics.stretches()
             ]
         )
         with np.errstate(divide="ignore", invalid="ignore"):

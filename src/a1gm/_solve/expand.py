@@ -19,7 +19,7 @@ from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
-from a1gm._solve.factors import CoreSolution, Factors
+from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
 __all__ = [
@@ -34,9 +34,6 @@ OUT_OF_RANGE = (
     "The optimal factors of this table are outside the range of float64 (about 1e-308 "
     "to 1e308). Rescale rows or columns, or drop extreme ones."
 )
-
-
-_NO_CORE = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0, 0.0)
 
 
 def expand_factors(
@@ -90,7 +87,7 @@ def expand_signed(
     something is projected from cells that sum to zero.
     """
     with np.errstate(all="ignore"):
-        _, h, line_block, col_block, _ = reduced.replay(_NO_CORE.w, _NO_CORE.h)
+        _, h, line_block, col_block, _ = reduced.replay(NO_CORE.w, NO_CORE.h)
         n_blocks = int(reduced.n_roots)
         line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
         on = col_block >= 0
@@ -117,7 +114,7 @@ def expand_signed(
         col_block=col_block,
         n_blocks=n_blocks,
         all_inside=n_blocks == 1 and bool(line_block.min() == 0 == col_block.min()),
-        **_how_solved(_NO_CORE, len(reach), len(h)),
+        **_how_solved(NO_CORE, len(reach), len(h)),
     )
 
 

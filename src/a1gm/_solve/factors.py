@@ -10,7 +10,7 @@ import numpy as np
 from a1gm._base.float_range import Numbers, joined
 from a1gm._base.types import Floats, Ints, SmallInts, Solver
 
-__all__ = ["CoreSolution", "Factors", "relative_gap"]
+__all__ = ["NO_CORE", "CoreSolution", "Factors", "relative_gap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,10 @@ class CoreSolution:
     gap: float
     step: float = math.inf  # bound of what Newton would still move a cell by
     cut: tuple[int, int] | None = None  # columns that may be furthest off
+
+
+#: The solution of a core of nothing.
+NO_CORE = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0, 0.0)
 
 
 @dataclass

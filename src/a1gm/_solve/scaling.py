@@ -14,7 +14,7 @@ import numpy as np
 from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
 from a1gm._solve.cell_error import SETTLED, Network
-from a1gm._solve.factors import CoreSolution, relative_gap
+from a1gm._solve.factors import NO_CORE, CoreSolution, relative_gap
 from a1gm._solve.laplacian import Solve, hessian_at
 from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
@@ -37,9 +37,6 @@ AHEAD = 0.03  # of it may be left to further sweeps
 DISK_PATIENCE = 40  # sweeps that scaling may be expected to need before Newton is tried
 
 
-_NOTHING = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0, 0.0)
-
-
 def solve_core(
     reduced: Reduced,
     cells_of: CellsOf = no_cells,
@@ -54,7 +51,7 @@ def solve_core(
     ``cells_of`` gives the sums of single cells, where margins do not suffice.
     """
     if reduced.core_shape[0] == 0:
-        return _NOTHING
+        return NO_CORE
     tol = min(tol, PRECISE)  # the cells need it, whatever the margins may miss
     if start is None:
         start = reduced.start
