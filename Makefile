@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := tests/base tests/kernel tests/observe tests/solve tests/result tests/sources \
   tests/api
 
-.PHONY: help demo test quick bench attack attack-asan attack-tsan lint types dist \
+.PHONY: help demo test quick docs bench attack attack-asan attack-tsan lint types dist \
   versions clean
 
 help:  ## these lines
@@ -49,6 +49,16 @@ quick: $(VENV)/test.stamp  ## the tests of the engine, in about a minute
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(QUICK)
 
 # Every script runs, whatever an earlier one missed; then the pages get the figures.
+$(VENV)/docs.stamp: $(VENV)/test.stamp
+	@$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+# Strict: a broken link or a failing example is an error. Nothing is fetched.
+docs: $(VENV)/docs.stamp  ## the documentation site, in site/
+	rm -rf docs/reference docs/gallery
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
+	@echo "Open site/index.html in a browser."
+
 bench: $(VENV)/test.stamp  ## every figure of the pages, measured again: an hour
 	@missed=0; for name in engine nmmf paths zoo; do \
 	  $(BIN)/python benchmarks/$$name.py || missed=1; done; \
@@ -110,4 +120,4 @@ versions:  ## the tests with the oldest and the newest packages
 	.ci/try-versions $(PYTHON) $(QUICK)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-asan .venv-tsan build dist
+	rm -rf $(VENV) .venv-asan .venv-tsan build dist site docs/reference docs/gallery
