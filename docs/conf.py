@@ -16,6 +16,7 @@ copyright = "the a1gm developers, BSD-3-Clause"
 version = release = a1gm.__version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autosummary",
@@ -37,6 +38,13 @@ autosummary_imported_members = True
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+# An example that draws has its picture below it
+numpydoc_use_plots = True
+plot_include_source = True
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("png", 100)]
+plot_rcparams = {"savefig.bbox": "tight"}
 
 # Examples
 sphinx_gallery_conf = {
@@ -46,6 +54,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
     "show_signature": False,
     "min_reported_time": 1e9,
     "only_warn_on_example_error": False,

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import a1gm
 from a1gm import plot
+from a1gm.plot.margins import bars
 
 nan = np.nan
 
@@ -121,7 +122,7 @@ def test_labels_of_axes_do_not_overlap(scale):
     X[:, 3] = 0.0
     fit = a1gm.fit(X)
     for draw in (
-        lambda axes: plot.bars(axes, fit.row_factor, None, most=5, title="rows"),
+        lambda axes: bars(axes, fit.row_factor, None, most=5, title="rows"),
         lambda axes: plot.observed_vs_fitted(X, fit, ax=axes),
     ):
         figure = Figure(figsize=(4.3, 3.6), layout="constrained", dpi=110)
@@ -158,3 +159,62 @@ def test_how_sure():
     lines = plot.interval(frame, sure, 2).collections[0].get_segments()
     lower, upper = (bound.to_numpy()[2, 3] for bound in sure.interval(frame))
     np.testing.assert_allclose(lines, [[[3, lower], [3, upper]]])
+
+
+def test_axes_have_titles_and_units():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 12), rng.gamma(3, 1, 5))) + 1.0
+    X[2, 3] = nan
+    fit = a1gm.fit(X)
+    sure = fit.uncertainty()
+    drawn = [
+        plot.pattern(X),
+        *plot.factors(fit),
+        plot.observed_vs_fitted(X, fit),
+        plot.index(sure.index()),
+        plot.totals(sure.totals()),
+        plot.residuals(X, fit),
+        plot.interval(X, sure, 2),
+    ]
+    for axes in drawn:
+        assert axes.get_title()
+        assert axes.get_xlabel() or axes.get_ylabel()
+    assert plot.pattern(X).get_title() == "Missing: 1 of 60 cells (1.7 %)"
+    assert drawn[-1].get_ylabel() == "cell, in the units of the table"
+    assert plot.index(sure.index(base=2)).get_ylabel() == "relative to 2"
+
+
+def test_names_are_thinned_out():
+    X = np.random.default_rng(0).poisson(5, (10_000, 30)) + 1.0
+    frame = pd.DataFrame(X, [f"row ${i}$" for i in range(10_000)])
+    fit = a1gm.fit(frame)
+    for axes in (
+        plot.pattern(frame),
+        plot.residuals(frame, fit),
+        plot.index(fit.uncertainty().index(axis="row")),
+    ):
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+            assert len(labels) <= 12
+        axes.figure.canvas.draw()
+
+
+def test_colours_are_told_apart_by_the_colour_blind():
+    from a1gm.plot.axes import HOLE, KNOWN
+
+    # What is left of a colour when red and green are one: its lightness and its blue.
+    def seen(colour):
+        red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+        return np.array([0.6 * red + 0.4 * green, blue])
+
+    assert np.linalg.norm(seen(KNOWN) - seen(HOLE)) > 0.3
+
+
+def test_residuals_average_known_cells_only():
+    X = np.random.default_rng(0).poisson(5, (1300, 4)) + 1.0
+    X[1, 0] = nan
+    fit = a1gm.fit(X)
+    picture = plot.residuals(X, fit).images[0].get_array()
+    found = fit.residuals(X)
+    ends = [k * 1300 // 600 for k in range(3)]
+    expected = [np.nanmean(found[a:b], axis=0) for a, b in itertools.pairwise(ends)]
+    np.testing.assert_allclose(picture[:2], expected)

@@ -1,0 +1,22 @@
+"""Pictures of a table with holes and of its fit, as matplotlib axes.
+
+Needs matplotlib, the extra ``plot``. Colours are safe for the colour-blind, names are
+thinned out, and large tables are averaged down to what a screen shows.
+"""
+
+from __future__ import annotations
+
+from a1gm.plot.cells import interval, observed_vs_fitted, residuals
+from a1gm.plot.holes import pattern, structure_order
+from a1gm.plot.margins import factors, index, totals
+
+__all__ = [
+    "factors",
+    "index",
+    "interval",
+    "observed_vs_fitted",
+    "pattern",
+    "residuals",
+    "structure_order",
+    "totals",
+]

@@ -1,0 +1,116 @@
+"""What all pictures share: axes, colours, names, and large tables made small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from a1gm._base.optional import require
+from a1gm._base.types import AnyArray, Floats
+from a1gm._base.words import counted, shown
+from a1gm._sources import read_input
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "HOLE",
+    "KNOWN",
+    "UNITS",
+    "averaged",
+    "drawing",
+    "name_places",
+    "name_table",
+    "short",
+    "values_of",
+]
+
+# Told apart by the colour-blind, too: bluish green and vermilion of unlike lightness.
+KNOWN, HOLE = "#0f766e", "#d55e00"
+UNITS = "in the units of the table"
+MOST_PIXELS = 600
+MOST_NAMES = 12
+
+
+@contextmanager
+def drawing(*given: Axes | None, height: float = 4.2) -> Iterator[tuple[Axes, ...]]:
+    """Give axes to draw on, new ones where none were given."""
+    pyplot = require("matplotlib.pyplot", "plot", "A picture")
+    if all(axes is not None for axes in given):
+        yield tuple(axes for axes in given if axes is not None)
+        return
+    _, made = pyplot.subplots(
+        1,
+        len(given),
+        squeeze=False,
+        figsize=(4.8 * len(given), height),
+        layout="constrained",
+    )
+    yield tuple(made[0])
+
+
+def values_of(X: Any) -> Floats:
+    """Read any dense table as numbers, NaN where missing."""
+    source = read_input(X)
+    values: Floats = source.rows(slice(0, source.n_rows))
+    return values
+
+
+def averaged(table: AnyArray) -> Floats:
+    """Average a picture down to what a screen shows; NaN cells do not count."""
+    known = ~np.isnan(table)
+    sums, n = _binned(np.where(known, table, 0.0)), _binned(known)
+    with np.errstate(invalid="ignore"):
+        return np.where(n > 0.0, sums / n, np.nan)
+
+
+def _binned(table: AnyArray) -> Floats:
+    picture = table.astype(np.float64)
+    for axis in (0, 1):
+        n = picture.shape[axis]
+        if n > MOST_PIXELS:
+            starts = np.arange(MOST_PIXELS) * n // MOST_PIXELS
+            picture = np.add.reduceat(picture, starts, axis=axis)
+    return picture
+
+
+def name_table(axes: Axes, X: Any, shape: tuple[int, int], order: str = "") -> None:
+    """Say how many rows and columns a picture has, and name some of them."""
+    source = None if order else read_input(X)
+    for axis, n in (("y", shape[0]), ("x", shape[1])):
+        noun = "row" if axis == "y" else "column"
+        getattr(axes, f"set_{axis}label")(counted(n, noun) + order)
+        getattr(axes, f"set_{axis}ticks")([])
+        labels = getattr(source, f"{noun[:3]}_labels", None)
+        if labels is not None:
+            name_places(axes, labels, axis="x" if axis == "x" else "y", middle=0.5)
+
+
+def name_places(
+    axes: Axes,
+    labels: Any,
+    *,
+    axis: Literal["x", "y"] = "x",
+    middle: float = 0.0,
+) -> None:
+    """Name some places of an axis: all of a few, every so many of more."""
+    if labels is None:
+        return
+    places = np.arange(0, len(labels), -(-len(labels) // MOST_NAMES))
+    names = [short(labels[k], 12) for k in places]
+    # Names are data: a dollar sign must not start a formula.
+    if axis == "y":
+        axes.set_yticks(places + middle, labels=names, parse_math=False)
+        return
+    axes.set_xticks(places + middle, labels=names, parse_math=False)
+    for tick in axes.get_xticklabels():
+        tick.set(rotation=45, ha="right", rotation_mode="anchor")
+
+
+def short(name: Any, limit: int = 18) -> str:
+    """Write a name, cut where it is long."""
+    text = shown(name)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

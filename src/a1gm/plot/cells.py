@@ -1,0 +1,215 @@
+"""Cells beside their fit: observed against fitted, residuals, one row with bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from a1gm._base.types import Floats
+from a1gm._sources import read_input
+from a1gm.plot.axes import (
+    HOLE,
+    KNOWN,
+    UNITS,
+    averaged,
+    drawing,
+    name_places,
+    name_table,
+    short,
+    values_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from a1gm._result.fit import RankOneFit
+    from a1gm._result.residuals import Kind
+    from a1gm._result.uncertainty import Uncertainty
+
+__all__ = ["interval", "observed_vs_fitted", "residuals"]
+
+_MOST_POINTS = 4000
+
+
+def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
+    """Draw the observed cells against their fitted values.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, an array or a frame of any kind.
+    fit : RankOneFit
+        Its fit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Points on the diagonal are explained perfectly. Above a few thousand cells an
+        even selection is drawn.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> _, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
+    >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
+    """
+    observed = values_of(X).ravel()
+    fitted = observed - values_of(fit.residuals(X, "response")).ravel()
+    chosen = np.flatnonzero(np.isfinite(fitted))
+    if len(chosen) > _MOST_POINTS:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
+    observed, fitted = observed[chosen], fitted[chosen]
+    with drawing(ax) as (axes,):
+        axes.scatter(
+            fitted, observed, s=9, alpha=0.5, color=KNOWN, lw=0, rasterized=True
+        )
+        lowest = min(observed.min(initial=0), fitted.min(initial=0))
+        highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
+        axes.plot([lowest, highest], [lowest, highest], color=HOLE, lw=1)
+        positive = observed[observed > 0]
+        # Counts and amounts spread over decades; zeros stay visible at the edge.
+        if positive.size and highest / np.median(positive) > 30:
+            scale = float(np.median(positive)) / 10
+            axes.set_xscale("symlog", linthresh=scale)
+            axes.set_yscale("symlog", linthresh=scale)
+            axes.set_xticks(_decades(scale, highest))
+            axes.set_yticks(_decades(scale, highest))
+        axes.set_xlabel(f"fitted cell, {UNITS}")
+        axes.set_ylabel("observed cell")
+        axes.set_title("Observed against fitted cells")
+    return axes
+
+
+def residuals(
+    X: Any, fit: RankOneFit, *, kind: Kind = "pearson", ax: Axes | None = None
+) -> Axes:
+    """Draw the residuals of a table as a map: blue below the fit, red above.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, or other rows with its columns.
+    fit : RankOneFit
+        The fit.
+    kind : {"pearson", "deviance", "response"}
+        As in ``fit.residuals``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Missing cells are grey. Large tables are averaged down.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> X[8:12, 3:6] *= 1.5
+    >>> X[20:, 9:] = np.nan
+    >>> _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
+    >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
+    """
+    found = values_of(fit.residuals(X, kind))
+    picture = averaged(found)
+    known = ~np.isnan(picture)
+    largest = np.quantile(np.abs(picture[known]), 0.99) if known.any() else 0.0
+    with drawing(ax) as (axes,):
+        from matplotlib import colormaps
+
+        image = axes.imshow(
+            picture,
+            # Told apart by the colour-blind, too; white is a number, grey is none.
+            cmap=colormaps["RdBu_r"].with_extremes(bad="#b0b0b0"),
+            vmin=-largest or -1.0,
+            vmax=largest or 1.0,
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, found.shape[1], found.shape[0], 0),
+        )
+        unit = f", {UNITS}" if kind == "response" else ""
+        axes.figure.colorbar(image, ax=axes, label=f"{kind} residual{unit}")
+        name_table(axes, X, found.shape)
+        axes.set_title("Residuals: red above the fit, blue below, grey unknown")
+    return axes
+
+
+def interval(
+    X: Any,
+    errors: Uncertainty,
+    row: int,
+    *,
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one row: its cells, and its holes filled with their bounds.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table.
+    errors : Uncertainty
+        What ``fit.uncertainty()`` gives.
+    row : int
+        Which row, from 0.
+    level : float
+        The share of cells that the bounds hold.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> X[5, 3:9] = np.nan
+    >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
+    """
+    source = read_input(X)
+    x = source.rows(slice(row, row + 1))
+    low, high = (np.asarray(bound)[0] for bound in errors.interval(x, level))
+    holes, places = np.isnan(x[0]), np.arange(x.shape[1])
+    with drawing(ax, height=3.4) as (axes,):
+        size = max(1.0, min(6.0, 400.0 / len(places)))
+        axes.plot(
+            places[~holes], x[0, ~holes], "o", ms=size, color=KNOWN, label="known"
+        )
+        axes.vlines(
+            places[holes],
+            low[holes],
+            high[holes],
+            color=HOLE,
+            lw=size / 2.0,
+            label=f"missing: {level:.0%} bounds",
+        )
+        name_places(axes, source.col_labels)
+        axes.margins(y=0.3)  # room for the legend
+        if not np.any(x < 0.0):
+            axes.set_ylim(bottom=0.0)
+        name = row if source.row_labels is None else short(source.row_labels[row])
+        axes.set_title(f"Row {name}, its holes with their bounds", parse_math=False)
+        axes.set_ylabel(f"cell, {UNITS}")
+        axes.legend(frameon=False, loc="upper left", ncols=2)
+    return axes
+
+
+def _decades(lowest: float, highest: float, most: int = 6) -> Floats:
+    """Zero and some powers of ten; those near zero would be written over its label."""
+    first, last = math.ceil(math.log10(lowest)), math.floor(math.log10(highest))
+    step = -(-(last - first + 1) // most)
+    return np.array([0.0, *(10.0**k for k in range(first, last + 1, max(step, 1)))])
