@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from a1gm.cli.demo import demo_table
 from a1gm.exceptions import DimensionError, OutputError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
+from a1gm.report.order import are_ordered
 from a1gm.report.tables import number, table
 
 nan = np.nan
@@ -34,20 +36,155 @@ def demo_page(demo, **options):
 
 
 def test_it_says_what_it_should(demo):
-    page = demo_page(demo, title="Sales")
+    page = demo_page(demo, title="Sales", source="sales.csv")
     for words in (
         "<h1>Sales</h1>",
+        "Rank 1 suits this table: its fills are closer than the column means.",
+        "Median error of a guess",
         "40 × 24",
-        "14.4% of the cells",
+        "14.4 % of the cells",
+        "the sum of 114 filled cells",
         "core of 25 × 23",
-        "Largest residuals",
-        "Filled cells",
-        "its row has no observed cell",
-        "S08",
-        "2024-05",
+        "Worst-fitting cells: the first 50 of 822",
+        "Filled totals by row",
+        "Columns, in table order, with the 95 % band",
+        "Rows, largest first",
+        "It does not prove that rank 1 is right",
+        "sales.csv",
+        f"by a1gm {a1gm.__version__}",
     ):
         assert words in page
+    order = re.findall(r'<section id="(\w+)"', page)
+    assert order == ["totals", "table", "factors", "misfits", "unknown", "method"]
+    assert re.findall(r'<a href="#(\w+)">', page) == order
     assert len(page.encode()) < 2_000_000
+
+
+def test_totals_have_their_errors(demo):
+    X, fit, _, _ = demo
+    found = Findings.of(X, fit, None, None)
+    value, error, total, total_error = found.totals()
+    np.testing.assert_allclose(np.nansum(value), total)
+    filled = np.where(np.isnan(X), found.filled, 0.0)
+    np.testing.assert_allclose(np.nansum(filled), total)
+    expected = fit.uncertainty().totals("all")
+    assert total_error == expected.se[0]
+    assert np.nanmax(error) < total_error
+
+
+def test_the_outlier_comes_first(demo):
+    X, fit, rows, columns = demo
+    found = Findings.of(X, fit, rows, columns)
+    first = found.misfits(5)[0]
+    assert (rows[first.row], columns[first.column]) == ("S08", "2024-05")
+    assert first.observed == X[first.row, first.column]
+    assert first.fitted == pytest.approx(fit.reconstruct()[first.row, first.column])
+    # In standard deviations: a Poisson cell with the dispersion of the table.
+    phi = fit.uncertainty().dispersion
+    off = (first.observed - first.fitted) / np.sqrt(phi * first.fitted)
+    assert first.off == pytest.approx(off)
+
+
+def test_an_empty_row_is_one_line(demo):
+    X, fit, rows, columns = demo
+    found = list(Findings.of(X, fit, rows, columns).unknown())
+    assert found == [("row S40", 24, "nothing is known in it")]
+
+
+def test_blocks_are_told_once():
+    X = np.full((5, 4), nan)
+    X[:3, :2] = [[1, 2], [3, 4], [5, 6]]
+    X[3:, 2:] = [[1, 2], [3, 4]]
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning):
+        fit = a1gm.fit(X)
+    found = list(Findings.of(X, fit, None, list("abcd")).unknown())
+    assert [(line.where, line.n_cells) for line in found] == [
+        ("3 rows (row 0, row 1, row 2) × 2 columns (c, d)", 6),
+        ("2 rows (row 3, row 4) × 2 columns (a, b)", 4),
+    ]
+
+
+def test_a_table_that_rank_1_does_not_suit():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(5, 0.5, 60), rng.normal(900, 10, 60)])
+    X = np.column_stack([X, 40 - 6 * X[:, 0]]) + 20
+    page = report_html(X, a1gm.fit(X))
+    assert "Rank 1 does not suit this table" in page
+    assert 'class="verdict bad"' in page
+
+
+def test_many_blocks_are_one_line_each():
+    X = np.full((300, 300), nan)
+    np.fill_diagonal(X, 1.0)
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning):
+        fit = a1gm.fit(X)
+    found = list(Findings.of(X, fit, None, None).unknown())
+    assert len(found) == 300
+    assert found[1].where == (
+        "row 1 × 299 columns (column 0, column 2, column 3, column 4 and 295 more)"
+    )
+    assert found[1].n_cells == 299
+
+
+@pytest.mark.parametrize(
+    "X", [np.full((6, 5), 7.0), np.outer([1.0, 2, 3, 4], [1, 2, 3])]
+)
+def test_a_table_that_is_rank_1(X):
+    page = report_html(X, a1gm.fit(X))
+    assert "Rank 1 suits this table: it fills hidden cells exactly." in page
+    assert "does not suit" not in page
+
+
+def test_a_section_without_content_is_left_out():
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    page = report_html(X, a1gm.fit(X))
+    order = re.findall(r'<section id="(\w+)"', page)
+    assert order == ["table", "factors", "misfits", "method"]
+    assert ">holes<" not in page
+    assert "cannot be known" not in page.partition("<script>")[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered"),
+    [
+        (["2021", "2022", "2024"], True),
+        (["2023-11", "2023-12", "2024-01"], True),
+        (["2023Q4", "2024Q1", "2024Q2"], True),
+        (["2024-01-31 00:00:00", "2024-02-29 00:00:00", "2024-03-31"], True),
+        (["Jan", "Feb", "Mar"], True),
+        (["dev 1", "dev 2", "dev 10"], True),
+        (["12 months", "24 months", "36 months"], True),
+        (["0.5", "1", "2.5"], True),
+        (["S1", "S2", "S3"], False),
+        (["row 0", "row 1", "row 2"], False),
+        (["Jan", "Marta", "Mayor"], False),
+        (["3", "2", "1"], False),
+        (["1", "2"], False),
+    ],
+)
+def test_which_names_have_an_order(names, ordered):
+    assert are_ordered(names) == ordered
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize(
+    ("X", "negatives"),
+    [
+        ([[5.0, 3, 2], [4, -1, nan], [6, nan, nan]], "allow"),
+        ([[1.0, nan, nan], [nan, 2, nan], [nan, nan, nan]], "raise"),
+        ([[0.0, 5], [5, nan]], "raise"),
+        ([[1.0, 2], [3, nan]], "raise"),
+        ([[nan, 0.0], [0, 0]], "raise"),
+    ],
+)
+def test_it_never_says_nan(X, negatives, browser):
+    X = np.array(X)
+    page = report_html(X, a1gm.fit(X, negatives=negatives))
+    tab = browser.new_page()
+    tab.set_content(page)
+    words = tab.inner_text("body")
+    tab.close()
+    assert not re.search(r"\b(nan|inf|None)\b", words, re.IGNORECASE), words
 
 
 def test_it_needs_no_network(demo):
@@ -73,7 +210,7 @@ def test_names_are_escaped():
 def test_numbers_of_one_block_are_totals(demo):
     page = demo_page(demo)
     assert "the number of a row is its estimated total, in the units" in page
-    assert "Rows: estimated totals" in page
+    assert "estimated total of a row" in page
     assert "within a block" not in page
 
 
@@ -84,7 +221,7 @@ def test_numbers_of_several_blocks_are_not_called_totals():
     page = report_html(X, fit)
     assert "sum to 1" not in page
     assert "falls into 2 blocks, each on a scale of its own" in page
-    assert "Rows: factors, comparable within a block only" in page
+    assert "factor, to compare within a block only" in page
     # What the page says of the numbers of a row holds.
     assert "the number of a row times that share is the row&#x27;s estimated" in page
     for block, total in enumerate(([4, 8], [8])):
@@ -106,9 +243,8 @@ def test_what_cannot_be_known_is_explained():
     with pytest.warns(a1gm.exceptions.UndeterminedWarning):
         fit = a1gm.fit(X)
     page = report_html(X, fit)
-    assert "cannot be compared" in page
-    assert "unbounded" in page
-    assert "undetermined: nothing observed ties" in page
+    assert "unbounded: the larger they are" in page
+    assert "undetermined: no chain of observed cells ties" in page
 
 
 @pytest.mark.parametrize(
@@ -132,7 +268,9 @@ def test_a_large_table_stays_small():
     X[rng.random(X.shape) < 0.1] = nan
     page = report_html(X, a1gm.fit(X, on_undetermined="ignore"))
     assert len(page.encode()) < 2_000_000
-    assert "the first 200 of" in page
+    assert "The map shows the first 60 of 20,000 rows." in page
+    assert re.search(r"Filled cells: the first 500 of \d\d,\d{3}", page)
+    assert "in 6,666 of the 20,000 rows" in page
 
 
 def test_frames_keep_their_names():
@@ -157,30 +295,29 @@ def test_the_file_is_not_replaced_unasked(tmp_path):
     write_report(path, X, a1gm.fit(X), overwrite=True)
 
 
-def test_residuals_are_the_largest_shares_of_the_divergence():
+def test_misfits_are_the_largest_residuals():
     rng = np.random.default_rng(0)
     X = rng.poisson(5, (9000, 4)).astype(float)
     X[:, 1:][rng.random((9000, 3)) < 0.2] = nan
     fit = a1gm.fit(X, on_undetermined="ignore")
-    found = Findings.of(X, fit, None, None).largest_residuals(20)
-    fitted = np.outer(fit.row_factor, fit.col_factor)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(X > 0, X * np.log(X / fitted), 0.0)
-    share = np.nan_to_num(logs - X + fitted)
-    expected = np.sqrt(2 * np.sort(share.ravel())[::-1][:20])
-    np.testing.assert_allclose(
-        np.abs([cell[-1] for cell in found]), expected, rtol=1e-8
-    )
-    for i, j, observed, mean, residual in found:
-        assert observed == X[i, j]
-        assert np.sign(residual) == np.sign(observed - mean)
+    found = Findings.of(X, fit, None, None).misfits(20)
+    size = np.sort(np.nan_to_num(np.abs(fit.residuals(X))).ravel())[::-1][:20]
+    phi = fit.uncertainty().dispersion
+    np.testing.assert_allclose(np.abs([m.off for m in found]), size / np.sqrt(phi))
+    for m in found:
+        assert m.observed == X[m.row, m.column]
+        assert np.sign(m.off) == np.sign(m.observed - m.fitted)
 
 
 def test_numbers_for_people():
     assert [number(x) for x in (0.0, 1.5, 1234567.0, 1e-9, nan, 123.456)] == [
         *("0", "1.5", "1,234,567", "1.000e-09", "–", "123.5")
     ]
-    assert "<td>a&lt;b</td>" in table("t", ("x", "y"), [("k", "a<b")])
+    assert "<td>a&lt;b</td>" in table("t", ("x", "y"), [("k", "a<b")], 1)
+    # A column without any number is left out.
+    assert "none" not in table("t", ("x", "none"), [("k", nan)], 1).replace(
+        'aria-sort="none"', ""
+    )
 
 
 # In a real browser
@@ -223,7 +360,7 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
     # Nothing sticks out sideways, not even on a phone.
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     # No column of a table is cut off, either.
-    cut = page.locator(".scroll").evaluate_all(
+    cut = page.locator(".scroll:not(.heat)").evaluate_all(
         "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth)"
         ".map(box => box.ariaLabel)"
     )
@@ -239,8 +376,8 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
 def test_tables_sort(browser, page_file):
     page = browser.new_page()
     page.goto(page_file.as_uri())
-    found = page.locator("#fit table")
-    head = found.locator("thead th", has_text="residual")
+    found = page.locator("#misfits table")
+    head = found.locator("thead th", has_text="deviations")
     cells = found.locator("tbody tr td:nth-child(5)")
 
     def values():
@@ -254,10 +391,107 @@ def test_tables_sort(browser, page_file):
     # With the keyboard, too.
     head.locator("button").press("Enter")
     assert values() == sorted(values(), reverse=True)
-    names = page.locator("#filled table")
+    names = page.locator("#table table.sortable")
     names.locator("thead th", has_text="column").locator("button").click()
     shown = names.locator("tbody td:nth-child(2)").all_inner_texts()
     assert shown == sorted(shown)
+    page.close()
+
+
+def test_tables_filter_and_download(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    tools = page.locator("#table .tools")
+    assert "114 lines" in tools.inner_text()
+    tools.locator("input").fill("s20")
+    assert "1 of 114 lines" in tools.inner_text()
+    with page.expect_download() as download:
+        tools.locator("button").click()
+    assert download.value.suggested_filename == "filled-cells.csv"
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    head, line, end = text.split("\n")
+    assert head.strip() == "row,column,filled with,95 % from,to"
+    assert line.startswith("S20,2023-08,14")
+    assert end == ""
+    tools.locator("input").fill("")
+    assert page.locator("#table tbody tr:has(td.n)").count() == 114
+    page.close()
+
+
+@pytest.mark.parametrize("is_phone", [False, True])
+def test_cells_tell_their_values(browser, page_file, is_phone):
+    context = browser.new_context(
+        viewport={"width": 390 if is_phone else 1100, "height": 844},
+        has_touch=is_phone,
+    )
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    tip = page.locator("#tip")
+    assert not tip.is_visible()
+    cell = page.locator(".heat tbody tr:nth-child(4) td:nth-child(3)")
+    if is_phone:
+        cell.tap()
+    else:
+        cell.hover()
+    assert (
+        tip.inner_text() == "S04, 2023-02: filled with 167.5, 95 % from 132.9 to 206.1"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".heat").press("Escape")
+    assert not tip.is_visible()
+    page.locator(".heat").press("ArrowRight")
+    assert tip.inner_text().startswith("S01, 2023-01: filled with")
+    page.locator(".heat").press("ArrowDown")
+    assert tip.inner_text() == "S02, 2023-01: 309"
+    page.locator(".heat tbody tr:last-child td:last-child").click()
+    assert tip.inner_text() == "S40, 2024-12: cannot be known"
+    context.close()
+
+
+def test_hostile_names_stay_text(browser):
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3])
+    X[1, 1] = X[3, 2] = nan
+    names = [HOSTILE, '"><img src=x onerror=alert(2)>', "\x1b[31mred", "\u202egpj.exe"]
+    page = browser.new_page()
+    alerts = []
+    page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+    page.set_content(
+        report_html(
+            X,
+            a1gm.fit(X),
+            title=f"{HOSTILE} $style",
+            row_names=names,
+            col_names=names[:3],
+            source=f"{HOSTILE}.csv",
+        )
+    )
+    assert page.locator("h1").inner_text() == f"{HOSTILE} $style"
+    page.locator(".heat td.fill").first.hover()
+    assert (
+        page.locator("#tip").inner_text().startswith('"><img src=x onerror=alert(2)>')
+    )
+    words = page.inner_text("body")
+    assert "\\x1b[31mred" in words
+    assert "\\u202egpj.exe" in words
+    assert "\u202e" not in words
+    assert f"{HOSTILE}.csv" in words
+    assert page.locator("script").count() == 1
+    assert page.locator("img").count() == 0
+    assert alerts == []
+    page.close()
+
+
+def test_paper_has_the_first_lines(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.emulate_media(media="print")
+    lines = page.locator("#table table.sortable tbody tr")
+    shown = lines.evaluate_all(
+        "rows => rows.filter(row => row.offsetHeight > 0).length"
+    )
+    assert shown == 15
+    assert "the first 15 are printed" in page.locator("#table .tools").inner_text()
+    assert not page.locator("nav").is_visible()
     page.close()
 
 
@@ -267,10 +501,11 @@ def test_it_is_accessible(browser, page_file):
     assert (
         page.locator("svg[role=img] > title").count()
         == page.locator("svg").count()
-        == 6
+        == 4
     )
     assert page.locator("table caption").count() == page.locator("table").count()
     assert page.locator("thead th:not([scope=col])").count() == 0
+    assert page.locator("tbody th:not([scope=row])").count() == 0
     assert page.locator("h1").count() == 1
     assert page.locator("html[lang]").count() == 1
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")

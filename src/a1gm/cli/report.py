@@ -24,11 +24,11 @@ def report_command(
     *,
     common: Common,
 ) -> None:
-    r"""Write a page about a table: holes, factors, fit, filled and unknown cells.
+    r"""Write a page about a table: is rank 1 right, what fills it, how sure that is.
 
     One self-contained HTML file of less than 2 MB that needs no network, readable on a
-    phone, in dark mode and on paper. Large tables are summarised: the largest factors
-    and residuals, the first filled cells.
+    phone, in dark mode and on paper. Large tables are cut, and the page says so: the
+    first rows as a heat map, the largest totals, factors and misfits.
 
     \b
     Example:
@@ -55,6 +55,7 @@ def report_command(
         title=title or table.name,
         row_names=table.ids or table.places,
         col_names=table.columns,
+        source=table.name,
         overwrite=common.overwrite,
     )
     if common.json:

@@ -16,59 +16,69 @@ import numpy as np
 from a1gm import plot
 from a1gm._base.optional import require
 from a1gm._base.words import counted
+from a1gm.plot.axes import HOLE, KNOWN
+from a1gm.plot.margins import bars, units_of_factors
 from a1gm.report.findings import Findings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Drawn in this colour, then replaced by the text colour of the page, so that the same
-# picture is readable in light mode, in dark mode and on paper.
 _INK = "#010203"
+_COLOURS = {_INK: "currentColor", KNOWN: "var(--accent)", HOLE: "var(--hole)"}
+_MOST_BARS = 15
 
 
-def pattern_figures(findings: Findings) -> tuple[str, str]:
-    """Draw the holes as found, and reordered so that their structure shows."""
-    fit = findings.fit
-    rows, columns = plot.structure_order(findings.missing, fit.row_block, fit.col_block)
+def holes_figure(findings: Findings) -> str:
+    """Draw the holes of the whole table."""
     n_rows, n_cols = findings.X.shape
     size = f"{counted(n_rows, 'row')} by {counted(n_cols, 'column')}"
-    as_found = _drawn(
+    return _drawn(
         lambda axes: plot.pattern(findings.X, ax=axes),
-        f"Holes of the table in the order of the file, {size}.",
-        name="found",
+        f"Holes of the whole table, {size}.",
+        name="holes",
     )
-    reordered = _drawn(
-        lambda axes: plot.pattern(findings.X[rows][:, columns], ax=axes),
-        f"The same holes with rows and columns sorted by block, number of holes and "
-        f"pattern, {size}.",
-        name="reordered",
-    )
-    return as_found, reordered
 
 
-def factor_figures(findings: Findings, most: int = 15) -> tuple[str, str]:
-    """Draw both factors as sorted bars with names."""
-    fit = findings.fit
-    figures = []
-    for factor, names, kind in (
-        (findings.row_factor, findings.row_names, "row"),
-        (fit.col_factor, findings.col_names, "column"),
-    ):
-        known = np.flatnonzero(~np.isnan(factor))
-        top = known[np.argsort(-factor[known], kind="stable")][:3]
-        largest = ", ".join(f"{names[k]} ({factor[k]:.4g})" for k in top)
-        draw = partial(
-            plot.bars, factor=factor, names=names, most=most, title=f"{kind} factor"
-        )
-        figures.append(
-            _drawn(
-                draw,
-                f"Bars of the {kind} factor, largest first: {largest}.",
-                name=kind,
-                height=0.6 + 0.26 * min(most, len(known)),
-            )
-        )
-    return figures[0], figures[1]
+def totals_figure(findings: Findings, most: int = 15) -> str:
+    """Draw what was filled by row, with errors; empty where there are none."""
+    if findings.sure is None:
+        return ""
+    found = findings.sure.totals("row")
+    some = np.flatnonzero(findings.is_filled.any(axis=1))
+    names = [findings.row_names[k] for k in some.tolist()]
+    found = replace(found, labels=names, value=found.value[some], se=found.se[some])
+    return _drawn(
+        lambda axes: plot.totals(found, most=most, ax=axes),
+        "Filled totals by row with their standard errors, largest first.",
+        name="totals",
+        height=1.1 + 0.26 * min(most, len(some)),
+    )
+
+
+def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
+    """Draw a factor: a line with its band in table order, or bars, largest first."""
+    is_row = kind == "row"
+    factor = findings.row_factor if is_row else findings.fit.col_factor
+    names = findings.row_names if is_row else findings.col_names
+    known = np.flatnonzero(~np.isnan(factor))
+    if is_ordered and findings.sure is not None:
+        base = next((k for k in known.tolist() if factor[k] > 0.0), 0)
+        found = findings.sure.index(base, axis="row" if is_row else "column")
+        found = replace(found, labels=names)
+        alt = f"The {kind}s relative to {names[base]}, with their 95 % band."
+        return _drawn(lambda axes: plot.index(found, ax=axes), alt, name=kind)
+    top = known[np.argsort(-factor[known], kind="stable")][:3]
+    largest = ", ".join(f"{names[k]} ({factor[k]:.4g})" for k in top)
+    draw = partial(
+        bars,
+        factor=factor,
+        names=names,
+        most=_MOST_BARS,
+        title=units_of_factors(findings.fit)[0 if is_row else 1],
+    )
+    alt = f"Bars of the {kind} factor, largest first: {largest}."
+    height = 1.1 + 0.26 * min(_MOST_BARS, len(known))
+    return _drawn(draw, alt, name=kind, height=height)
 
 
 def fit_figure(findings: Findings) -> str:
@@ -77,17 +87,6 @@ def fit_figure(findings: Findings) -> str:
         lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
         "Observed cells against their fitted values; the line marks equality.",
         name="fit",
-    )
-
-
-def index_figure(findings: Findings) -> str:
-    """Draw the columns relative to the first, with their band."""
-    assert findings.sure is not None
-    found = replace(findings.sure.index(), labels=findings.col_names)
-    return _drawn(
-        lambda axes: plot.index(found, ax=axes),
-        "Factors of the columns relative to the first, with their 95 % band.",
-        name="index",
     )
 
 
@@ -118,7 +117,9 @@ def _drawn(
         # A name in a script the drawing font lacks: the browser has one.
         warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=(4.3, max(height, 1.2)), layout="constrained", dpi=110)
-        draw(figure.subplots())
+        axes = figure.subplots()
+        draw(axes)
+        axes.set_title("")  # the page has a caption
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return _inlined(buffer.getvalue(), alt, name)
@@ -129,7 +130,9 @@ def _inlined(svg: str, alt: str, name: str) -> str:
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
     body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
-    body = body.replace(_INK, "currentColor")
+    # The page's own colours: readable in light mode, in dark mode and on paper.
+    for colour, name_in_css in _COLOURS.items():
+        body = body.replace(colour, name_in_css)
     # Several pictures in one page: their names must differ.
     body = re.sub(r'( id="|="#|url\(#)', rf"\g<1>{name}-", body)
     body = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font: \1px var(--sans)", body)

@@ -1,37 +1,55 @@
-"""What a report says, as numbers: residuals, filled cells, and what is unknown."""
+"""What a report says, as numbers: its worth, totals, residuals, what is unknown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import kl_div
 
 from a1gm._api.assess import Assessment, assess
-from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._base.words import shown
+from a1gm._base.types import Bools, Floats, Ints, Negatives
+from a1gm._base.words import counted, listed, shown
+from a1gm._result.fates import FATES
 from a1gm.exceptions import A1gmError
+from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
     from a1gm._result.uncertainty import Uncertainty
 
-MOST_CELLS = 200
-MOST_ASSESSED = 1_000_000  # cells of a table that is fitted again and again
-_ROWS_AT_ONCE = 1 << 12
-_ROUNDING = 1e-6
+__all__ = ["Findings", "Misfit", "Unknown"]
 
-#: Why a missing cell has no value, or which one, by its fate.
-WHY = {
-    "finite": "determined by the observed cells of its row and column",
-    "zero": "zero: only zeros are compatible with the observed cells",
-    "unbounded": "unbounded: the larger it is, the better the zeros beside it are "
-    "explained",
-    "undetermined": "undetermined: nothing observed ties its row to its column",
+MOST_ASSESSED = 200_000  # cells of a table that is fitted again and again
+_ROUNDING = 1e-9  # of a cell: a smaller difference is no residual
+
+#: Why a missing cell has no value, by its fate.
+_WHY = {
+    "unbounded": "the larger they are, the better the fit: an observed zero stands in "
+    "the way",
+    "undetermined": "no chain of observed cells ties these rows to these columns",
 }
+
+
+class Misfit(NamedTuple):
+    """A cell beside its fit; ``off`` is in standard deviations of such a cell."""
+
+    row: int
+    column: int
+    observed: float
+    fitted: float
+    off: float
+
+
+class Unknown(NamedTuple):
+    """Missing cells without a value, for one reason."""
+
+    where: str
+    n_cells: int
+    why: str
 
 
 @dataclass(frozen=True)
@@ -66,21 +84,28 @@ class Findings:
         """Row factors, also of a fit that computes them where they are looked at."""
         return np.asarray(self.fit.row_factor)
 
+    # ------------------------------------------------------------------------- holes
     @cached_property
-    def missing(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    def missing(self) -> Bools:
         """True where a cell is missing."""
         return np.isnan(self.X)
 
-    @property
+    @cached_property
+    def is_filled(self) -> Bools:
+        """True where a missing cell got a value."""
+        return self.missing & ~np.isnan(self.filled)
+
+    @cached_property
     def n_filled(self) -> int:
         """Missing cells that got a value."""
-        return int(np.count_nonzero(self.missing & ~np.isnan(self.filled)))
+        return int(np.count_nonzero(self.is_filled))
 
     @property
     def n_unknown(self) -> int:
         """Missing cells that stay missing."""
-        return int(np.count_nonzero(np.isnan(self.filled)))
+        return int(np.count_nonzero(self.missing)) - self.n_filled
 
+    # ---------------------------------------------------------------------- its worth
     @cached_property
     def sure(self) -> Uncertainty | None:
         """How sure the fit is; None where too little is known to say."""
@@ -90,91 +115,102 @@ class Findings:
             return None
 
     @cached_property
-    def assessment(self) -> Assessment | None:
-        """What rank 1 is worth on hidden cells; None where none can be hidden."""
-        if self.X.size > MOST_ASSESSED:
-            return None
-        negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
-        try:
-            return assess(self.X, repeats=3, random_state=0, negatives=negatives)
-        except A1gmError:
-            return None
-
-    @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
         """Bounds of the filled cells, at the 95 % level; NaN where there are none."""
         nothing = np.full(self.X.shape, np.nan)
         return (nothing, nothing) if self.sure is None else self.sure.interval(self.X)
 
-    def cells_filled(self) -> Ints:
-        """Rows and columns of the first filled cells."""
-        return np.argwhere(self.missing & ~np.isnan(self.filled))[:MOST_CELLS]
-
-    def cells_unknown(self) -> Ints:
-        """Rows and columns of the first cells that stay missing."""
-        return np.argwhere(np.isnan(self.filled))[:MOST_CELLS]
-
-    def names_of(self, row: int, column: int) -> tuple[str, str]:
-        """What the report calls the row and the column of a cell."""
-        return self.row_names[row], self.col_names[column]
-
-    def why_unknown(self, row: int, column: int) -> str:
-        """Say in words why a cell has no value."""
-        if np.isnan(self.X[row]).all():
-            return "its row has no observed cell"
-        if np.isnan(self.X[:, column]).all():
-            return "its column has no observed cell"
-        return WHY[self.fit.fate(row, column)]
-
-    def largest_residuals(
-        self, most: int = 50
-    ) -> list[tuple[int, int, float, float, float]]:
-        """Cells the fit explains worst: row, column, observed, fitted, residual.
-
-        The residual is the signed root of twice the cell's share of the divergence:
-        for counts, about how many standard deviations the cell is off.
-        """
-        best: list[tuple[float, int, int]] = []
-        for start in range(0, len(self.X), _ROWS_AT_ONCE):
-            size = np.abs(self._residuals(start))
-            least = best[-1][0] if len(best) == most else 0
-            candidates = np.flatnonzero(size > least)
-            if len(candidates) > most:
-                largest = np.argpartition(-size.ravel()[candidates], most)[:most]
-                candidates = candidates[largest]
-            for flat in candidates:
-                i, j = divmod(int(flat), size.shape[1])
-                best.append((float(size[i, j]), start + i, j))
-            best = sorted(best, key=lambda cell: (-cell[0], *cell[1:]))[:most]
-        return [
-            (i, j, float(self.X[i, j]), self._fitted(i, j), self._sign(i, j) * size)
-            for size, i, j in best
-        ]
-
-    def _residuals(self, start: int) -> Floats:
-        """Residuals of some rows; 0 where nothing is observed or fitted."""
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        fitted = self.row_factor[rows, None] * self.fit.col_factor
-        if self._has_blocks:
-            # An observed cell between two blocks is a zero, and fitted by zero.
-            fitted[self.fit.row_block[rows, None] != self.fit.col_block] = 0.0
-        share = kl_div(self.X[rows], fitted)
-        residual: Floats = np.sqrt(2 * np.where(np.isfinite(share), share, 0.0))
-        # What is left of a perfect fit is rounding, not a residual.
-        residual[residual <= _ROUNDING * np.sqrt(np.nan_to_num(fitted))] = 0.0
-        return residual
+    @cached_property
+    def assessed_rows(self) -> Ints:
+        """The rows whose cells are hidden: all, or an even choice of many."""
+        n, m = self.X.shape
+        return np.linspace(0, n - 1, min(n, max(2, MOST_ASSESSED // m))).astype(
+            np.int64
+        )
 
     @cached_property
-    def _has_blocks(self) -> bool:
-        return self.fit.n_blocks > 1 or not self.fit.attained
+    def assessment(self) -> Assessment | str:
+        """What rank 1 is worth on hidden cells, or why that cannot be tried."""
+        negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
+        try:
+            X = self.X[self.assessed_rows]
+            ordered = are_ordered(self.col_names)
+            return assess(X, random_state=0, ordered=ordered, negatives=negatives)
+        except A1gmError as error:
+            return str(error)
 
-    def _fitted(self, i: int, j: int) -> float:
-        if self._has_blocks and self.fit.row_block[i] != self.fit.col_block[j]:
-            return 0.0
-        return float(self.row_factor[i] * self.fit.col_factor[j])
+    def totals(self) -> tuple[Floats, Floats, float, float]:
+        """What was filled in each row and in all, with errors; NaN without any."""
+        if self.sure is not None:
+            rows, every = self.sure.totals("row"), self.sure.totals("all")
+            return rows.value, rows.se, float(every.value[0]), float(every.se[0])
+        value = np.where(self.is_filled, self.filled, 0.0).sum(axis=1)
+        return value, np.full(len(value), np.nan), float(value.sum()), math.nan
 
-    def _sign(self, i: int, j: int) -> float:
-        return float(np.sign(self.X[i, j] - self._fitted(i, j)))
+    # ---------------------------------------------------------------------- residuals
+    @cached_property
+    def _off(self) -> tuple[Floats, Floats]:
+        """Residuals in standard deviations, and as differences."""
+        spread = self.sure.dispersion if self.sure is not None else 1.0
+        pearson = np.asarray(self.fit.residuals(self.X, "pearson"))
+        off = np.asarray(self.fit.residuals(self.X, "response"))
+        with np.errstate(invalid="ignore"):
+            is_rounding = np.abs(off) <= _ROUNDING * np.abs(self.X)
+        return np.where(is_rounding, 0.0, pearson / math.sqrt(spread or 1.0)), off
+
+    def misfits(self, most: int) -> list[Misfit]:
+        """The cells that the fit explains worst."""
+        scaled, off = self._off
+        size = np.nan_to_num(np.abs(scaled)).ravel()
+        chosen = np.argpartition(-size, min(most, size.size - 1))[:most]
+        chosen = chosen[np.lexsort((chosen, -size[chosen]))]
+        places = np.column_stack(
+            np.unravel_index(chosen[size[chosen] > 0.0], off.shape)
+        )
+        return [
+            Misfit(i, j, *map(float, (x, x - off[i, j], scaled[i, j])))
+            for i, j in places.tolist()
+            for x in [self.X[i, j]]
+        ]
+
+    @property
+    def n_without_residual(self) -> int:
+        """Observed cells whose fitted value is below 0, where no deviation is known."""
+        return int(np.count_nonzero(np.isnan(self._off[0]) & ~self.missing))
+
+    # ------------------------------------------------------------------------ unknown
+    def unknown(self) -> Iterator[Unknown]:
+        """Tell what cannot be known: empty rows and columns, then parts untied."""
+        cells, why = self.fit.undetermined, "nothing is known in it"
+        rows, columns = np.isnan(self.row_factor), np.isnan(self.fit.col_factor)
+        for k in np.flatnonzero(rows).tolist():
+            yield Unknown(_called("row", [self.row_names[k]]), len(columns), why)
+        for k in np.flatnonzero(columns).tolist():
+            where = _called("column", [self.col_names[k]])
+            yield Unknown(where, int(np.count_nonzero(~rows)), why)
+        rest = np.flatnonzero(~(rows[cells.row] | columns[cells.column]))
+        # All rows of a block have the same fate in a column of another one.
+        keys = self.fit.row_block[cells.row[rest]] * len(FATES) + cells.code[rest]
+        rest = rest[np.argsort(keys, kind="stable")]
+        ends = np.cumsum(np.unique(keys, return_counts=True)[1])
+        for some in np.split(rest, ends[:-1]) if len(rest) else ():
+            i, j = np.unique(cells.row[some]), np.unique(cells.column[some])
+            where = " × ".join(
+                _called(noun, [names[k] for k in lines.tolist()])
+                for noun, names, lines in (
+                    ("row", self.row_names, i),
+                    ("column", self.col_names, j),
+                )
+            )
+            kind = cells[int(some[0])].kind
+            yield Unknown(where, len(some), f"{kind}: {_WHY[kind]}")
+
+
+def _called(noun: str, names: Sequence[str]) -> str:
+    """Name some rows or columns; those without a name are called "row 3" already."""
+    if len(names) > 1:
+        return f"{counted(len(names), noun)} ({listed(names, 4)})"
+    return names[0] if names[0].startswith(f"{noun} ") else f"{noun} {names[0]}"
 
 
 def _names(

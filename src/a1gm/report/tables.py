@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 
-from a1gm._api.assess import Assessment
-from a1gm._base.types import Floats, SmallInts
-from a1gm.report.findings import MOST_CELLS, Findings
+from a1gm._base.types import Floats
+from a1gm._base.words import counted
+from a1gm.report.findings import Findings
 
-_MOST_LINES = 200
+__all__ = [
+    "MOST_LINES",
+    "factor_table",
+    "filled_table",
+    "misfit_table",
+    "number",
+    "table",
+    "totals_table",
+    "unknown_table",
+]
+
+MOST_LINES = 500
 
 
 def number(value: float) -> str:
     """Write a number for people: four digits, thousands apart."""
-    if np.isnan(value):
+    if not math.isfinite(value):
         return "–"
     if value != 0 and (abs(value) >= 1e9 or abs(value) < 1e-3):
         return f"{value:.3e}"
@@ -26,21 +39,33 @@ def number(value: float) -> str:
 
 
 def table(
-    caption: str, heads: Sequence[str], lines: Iterable[Sequence[str | float]]
+    caption: str, heads: Sequence[str], lines: Iterable[Sequence[str | float]], n: int
 ) -> str:
-    """Make a sortable table; text is escaped, numbers sort by value."""
+    """Make a sortable table of the first lines of ``n``; columns of NaN are left out.
+
+    Text is escaped; numbers sort by value.
+    """
+    kept = list(islice(lines, MOST_LINES))
+    used = [
+        k for k in range(len(heads)) if any(_is_something(line[k]) for line in kept)
+    ]
     head = "".join(
-        f'<th scope="col" aria-sort="none"><button type="button">{html.escape(name)}'
-        "</button></th>"
-        for name in heads
+        f'<th scope="col" aria-sort="none"><button type="button">'
+        f"{html.escape(heads[k])}</button></th>"
+        for k in used
     )
-    body = "".join(f"<tr>{_cells(line)}</tr>" for line in lines)
+    body = "".join(f"<tr>{_cells([line[k] for k in used])}</tr>" for line in kept)
+    cut = f": the first {len(kept):,} of {n:,}" if n > len(kept) else ""
+    title = html.escape(caption + cut)
     return (
-        '<div class="scroll" tabindex="0" role="region" '
-        f'aria-label="{html.escape(caption)}"><table class="sortable">'
-        f"<caption>{html.escape(caption)}</caption>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+        f'<table class="sortable"><caption>{title}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _is_something(cell: str | float) -> bool:
+    return isinstance(cell, str) or math.isfinite(cell)
 
 
 def _cells(line: Sequence[str | float]) -> str:
@@ -50,96 +75,68 @@ def _cells(line: Sequence[str | float]) -> str:
             tag = 'th scope="row"' if position == 0 else "td"
             out.append(f"<{tag}>{html.escape(cell)}</{tag[:2]}>")
         else:
-            out.append(f'<td class="n" data-value="{cell!r}">{number(cell)}</td>')
+            value = repr(float(cell)) if math.isfinite(cell) else ""
+            out.append(f'<td class="n" data-value="{value}">{number(cell)}</td>')
     return "".join(out)
-
-
-def factor_table(findings: Findings, kind: str) -> str:
-    """List a factor, largest first."""
-    fit = findings.fit
-    is_row = kind == "row"
-    factor: Floats = findings.row_factor if is_row else fit.col_factor
-    names = findings.row_names if is_row else findings.col_names
-    block: SmallInts = fit.row_block if is_row else fit.col_block
-    holes = findings.missing.sum(axis=1 if is_row else 0)
-    order = np.argsort(np.where(np.isnan(factor), np.inf, -factor), kind="stable")
-    several = fit.n_blocks > 1
-    # A line without any data is in no block.
-    places = [float("nan") if b < 0 else int(b) for b in block]
-    lines: list[tuple[str | float, ...]] = [
-        (names[k], float(factor[k]), int(holes[k]), *[places[k]] * several)
-        for k in order[:_MOST_LINES]
-    ]
-    caption = f"{kind.capitalize()} factor{_more('largest', len(factor))}"
-    return table(caption, (kind, "factor", "holes", *["block"] * several), lines)
-
-
-def _more(which: str, n: int, most: int = _MOST_LINES) -> str:
-    """Say that a table is cut, if it is."""
-    return f" (the {which} {most} of {n:,})" if n > most else ""
-
-
-def residual_table(findings: Findings) -> str:
-    """List the cells that are explained worst."""
-    lines = [
-        (*findings.names_of(i, j), observed, fitted, residual)
-        for i, j, observed, fitted, residual in findings.largest_residuals()
-    ]
-    if not lines:
-        return "<p>Every observed cell is explained exactly.</p>"
-    heads = ("row", "column", "observed", "fitted", "residual")
-    return table("Largest residuals", heads, lines)
-
-
-def filled_table(findings: Findings) -> str:
-    """List the cells that were filled, and with what."""
-    if findings.n_filled == 0:
-        return "<p>No cell was filled.</p>"
-    low, high = findings.bounds
-    lines: list[tuple[str | float, ...]] = [
-        (
-            *findings.names_of(i, j),
-            *(float(t[i, j]) for t in (findings.filled, low, high)),
-        )
-        for i, j in findings.cells_filled()
-    ]
-    more = _more("first", findings.n_filled, MOST_CELLS)
-    heads = ("row", "column", "filled with", "95 % from", "to")
-    return table(f"Filled cells{more}", heads, lines)
 
 
 def totals_table(findings: Findings) -> str:
     """List the totals of what was filled in each row, with their errors."""
-    assert findings.sure is not None
-    totals = findings.sure.totals("row")
-    some = np.flatnonzero(totals.value > 0.0)
-    order = some[np.argsort(-totals.value[some], kind="stable")]
-    lines = [
-        (findings.row_names[k], float(totals.value[k]), float(totals.se[k]))
-        for k in order[:_MOST_LINES]
-    ]
-    caption = f"Totals of the filled cells by row{_more('largest', len(order))}"
-    return table(caption, ("row", "total", "standard error"), lines)
+    value, error, _, _ = findings.totals()
+    n_filled = findings.is_filled.sum(axis=1)
+    known = np.nansum(findings.X, axis=1)
+    some = np.flatnonzero(n_filled)
+    order = some[np.argsort(-value[some], kind="stable")]
+    numbers = np.column_stack([value, error, n_filled, known])
+    lines = ((findings.row_names[k], *map(float, numbers[k])) for k in order)
+    heads = ("row", "filled total", "± s.e.", "cells filled", "known total")
+    return table("Filled totals by row", heads, lines, len(order))
 
 
-def score_table(found: Assessment) -> str:
-    """List the errors of rank 1 and of simpler guesses."""
-    lines = [
-        (name, score.mean_absolute_error, score.deviance)
-        for name, score in found.scores.items()
-    ]
-    return table(
-        "Errors on hidden cells",
-        ("guess", "mean absolute error", "deviance"),
-        lines,
+def filled_table(findings: Findings) -> str:
+    """List the cells that were filled, and with what."""
+    found = (findings.filled, *findings.bounds)
+    lines = (
+        (findings.row_names[i], findings.col_names[j], *(float(t[i, j]) for t in found))
+        for i, j in np.argwhere(findings.is_filled)[:MOST_LINES].tolist()
     )
+    heads = ("row", "column", "filled with", "95 % from", "to")
+    return table("Filled cells", heads, lines, findings.n_filled)
+
+
+def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
+    """List a factor, in table order or largest first."""
+    fit, is_row = findings.fit, kind == "row"
+    factor = findings.row_factor if is_row else fit.col_factor
+    names = findings.row_names if is_row else findings.col_names
+    block = fit.row_block if is_row else fit.col_block
+    holes = findings.missing.sum(axis=1 if is_row else 0)
+    order = np.arange(len(factor))
+    if not is_ordered:
+        order = np.argsort(np.where(np.isnan(factor), np.inf, -factor), kind="stable")
+    # A line without any data is in no block; of one block nothing is said.
+    places = np.where((block >= 0) & (fit.n_blocks > 1), block + 1.0, np.nan)
+    missing = np.where(holes.any(), holes, np.nan)
+    numbers: Floats = np.column_stack([factor, missing, places])
+    lines = ((names[k], *numbers[k].tolist()) for k in order.tolist())
+    caption = "Rows" if is_row else "Columns"
+    return table(caption, (kind, "factor", "holes", "block"), lines, len(factor))
+
+
+def misfit_table(findings: Findings) -> str:
+    """List the cells that are explained worst; empty when all are explained exactly."""
+    found = findings.misfits(50)
+    lines = [
+        (findings.row_names[m.row], findings.col_names[m.column], *m[2:]) for m in found
+    ]
+    heads = ("row", "column", "observed", "fitted", "deviations off")
+    n_known = int((~findings.missing).sum())
+    return table("Worst-fitting cells", heads, lines, n_known) if lines else ""
 
 
 def unknown_table(findings: Findings) -> str:
-    """List the cells that stay missing, and why."""
-    lines = [
-        (*findings.names_of(i, j), findings.why_unknown(int(i), int(j)))
-        for i, j in findings.cells_unknown()
-    ]
-    more = _more("first", findings.n_unknown, MOST_CELLS)
-    return table(f"Cells that cannot be known{more}", ("row", "column", "why"), lines)
+    """List what cannot be known, and why."""
+    lines = list(findings.unknown())
+    cells = counted(findings.n_unknown, "cell")
+    heads = ("where", "cells", "why")
+    return table(f"{cells} without a value", heads, lines, len(lines))

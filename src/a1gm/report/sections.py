@@ -1,0 +1,267 @@
+"""The sections of a report, what a reader wants first at the top."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from a1gm._api.assess import Assessment
+from a1gm._base.version import __version__
+from a1gm._base.words import counted
+from a1gm._result.show import solver_in_words
+from a1gm.report import figures, tables
+from a1gm.report.findings import Findings
+from a1gm.report.heatmap import cut_in_words, heatmap
+from a1gm.report.order import are_ordered
+from a1gm.report.tables import number
+
+__all__ = ["Section", "cards", "method", "sections", "verdict"]
+
+_RANK_1, _MEANS = "rank 1", "column means"
+_EXACT = 1e-9  # a relative error that is rounding
+
+
+class Section(NamedTuple):
+    """A part of the page; ``name`` is its word in the navigation."""
+
+    name: str
+    heading: str
+    body: str
+
+
+# ------------------------------------------------------------------------- the verdict
+def verdict(findings: Findings) -> str:
+    """Say whether rank 1 is right for this table, and how far off a fill is."""
+    found = findings.assessment
+    if isinstance(found, str):
+        words = f"Whether rank 1 suits this table cannot be tried. {found}"
+        return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
+    own, means = (found.scores[k] for k in (_RANK_1, _MEANS))
+    is_exact = own.median_relative_error <= _EXACT
+    is_good = is_exact or found.skill > 0.0
+    words = _how_tried(findings, found)
+    if is_exact:
+        head = "Rank 1 suits this table: it fills hidden cells exactly."
+    elif is_good:
+        head = "Rank 1 suits this table: its fills are closer than the column means."
+    else:
+        head = "Rank 1 does not suit this table: the column means are closer."
+    if (own.median_relative_error <= means.median_relative_error) != is_good:
+        words += f" {found.verdict}"
+    elif is_good and not is_exact:
+        best = min(found.scores, key=lambda k: found.scores[k].mean_absolute_error)
+        if best != _RANK_1:
+            words += f" Closer still on average: {best}."
+    mark = "good" if is_good else "bad"
+    return (
+        f'<div class="verdict {mark}"><p class="head">{html.escape(head)}</p>'
+        f"{_errors(found)}<p>{html.escape(words)}</p></div>"
+    )
+
+
+def _how_tried(findings: Findings, found: Assessment) -> str:
+    n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
+    where = "" if n == n_rows else f", in {n:,} of the {n_rows:,} rows"
+    hidden = counted(found.n_hidden, "known cell was", "known cells were")
+    words = f"Tried: {hidden} hidden{where}, and filled again from the others."
+    if not math.isnan(found.coverage):
+        share = f"{100 * found.coverage:.0f} % of the {100 * found.level:.0f} %"
+        words += f" {share} intervals held the hidden value."
+    return words
+
+
+def _errors(found: Assessment) -> str:
+    """Median errors as bars, rank 1 beside simpler guesses."""
+    errors = {k: score.median_relative_error for k, score in found.scores.items()}
+    errors = {k: error for k, error in errors.items() if math.isfinite(error)}
+    largest = max(errors.values(), default=0.0)
+    if not largest:
+        return ""
+    bars = "".join(
+        f'<dt>{name}</dt><dd><i style="width:{100 * error / largest:.1f}%"></i>'
+        f"<b>{_percent(error)}</b></dd>"
+        for name, error in errors.items()
+    )
+    return f'<div class="errors"><p>Median error of a guess</p><dl>{bars}</dl></div>'
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
+
+
+def cards(findings: Findings) -> str:
+    """The table in a few numbers."""
+    n_rows, n_cols = findings.X.shape
+    facts = [("table", f"{n_rows:,} × {n_cols:,}", "rows × columns")]
+    n_missing = int(findings.missing.sum())
+    share = f"{100 * n_missing / findings.X.size:.3g} % of the cells"
+    facts.append(("missing", f"{n_missing:,}", share if n_missing else "cells"))
+    if findings.n_filled:
+        _, _, total, error = findings.totals()
+        what = f"sum of {counted(findings.n_filled, 'filled cell')}"
+        if not math.isnan(error):
+            what = f"± {number(error)}, the {what}"
+        facts.append(("filled", number(total), what))
+    if findings.n_unknown:
+        facts.append(("unknown", f"{findings.n_unknown:,}", "cells cannot be known"))
+    return "".join(
+        f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
+        f"</strong> <span>{html.escape(words)}</span></dd></div>"
+        for kind, value, words in facts
+    )
+
+
+# ------------------------------------------------------------------------ the sections
+def sections(findings: Findings) -> Iterator[Section]:
+    """Yield the sections that have something to say."""
+    if findings.n_filled:
+        yield Section("totals", "What the missing cells add up to", _totals(findings))
+    yield Section("table", "The table", _table(findings))
+    yield Section("factors", "The factors", _factors(findings))
+    yield Section("misfits", "Cells that fit worst", _misfits(findings))
+    if findings.n_unknown:
+        body = tables.unknown_table(findings)
+        yield Section("unknown", "What cannot be known", body)
+
+
+def _totals(findings: Findings) -> str:
+    words = (
+        "Too few cells are known to estimate their scatter, so these totals come "
+        "without errors."
+        if findings.sure is None
+        else "The standard error (s.e.) holds both: that the factors are estimated, "
+        "and that cells scatter around what is fitted."
+    )
+    beside = tables.totals_table(findings)
+    if int(findings.is_filled.any(axis=1).sum()) > 2:
+        beside = _pair(figures.totals_figure(findings), "", beside)
+    return f"<p>{words}</p>{beside}"
+
+
+def _table(findings: Findings) -> str:
+    words = "Point at a cell, tap it, or walk with the arrow keys to read its value"
+    has_bounds = findings.n_filled and findings.sure is not None
+    words += " and the bounds of a fill." if has_bounds else "."
+    cut = cut_in_words(findings)
+    body = f'<p>{cut} <span class="script">{words}</span></p>{heatmap(findings)}'
+    if not findings.n_filled:
+        return body
+    listing = tables.filled_table(findings)
+    if cut:
+        listing = _pair(figures.holes_figure(findings), "All holes", listing)
+    return body + listing
+
+
+def _factors(findings: Findings) -> str:
+    words = (
+        "Each row and each column has one number; a cell is explained by the product "
+        "of its two."
+    )
+    n_blocks = findings.fit.n_blocks
+    if n_blocks <= 1:
+        words += (
+            " The column numbers sum to 1, so the number of a row is its estimated "
+            "total, in the units of the table."
+        )
+    else:
+        words += (
+            f" The table falls into {n_blocks:,} blocks, each on a scale of its own: "
+            "numbers can be compared, and products mean something, only within a "
+            "block. The column numbers of a block sum to its share of the observed "
+            "total; the number of a row times that share is the row's estimated total "
+            "over the columns of its block."
+        )
+    parts = [f"<p>{html.escape(words)}</p>"]
+    for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
+        if len(names) > 1:
+            is_ordered = n_blocks <= 1 and are_ordered(names)
+            figure = figures.factor_figure(findings, kind, is_ordered=is_ordered)
+            order = "in table order" if is_ordered else "largest first"
+            listing = tables.factor_table(findings, kind, is_ordered=is_ordered)
+            band = ", with the 95 % band" if is_ordered and findings.sure else ""
+            caption = f"{kind.capitalize()}s, {order}{band}"
+            parts.append(_pair(figure, caption, listing))
+    return "".join(parts)
+
+
+def _misfits(findings: Findings) -> str:
+    listing = tables.misfit_table(findings)
+    if not listing and not findings.n_without_residual:
+        return "<p>Every observed cell is explained exactly.</p>"
+    words = "How far a cell is off is counted in standard deviations of such a cell."
+    if findings.n_without_residual:
+        cells = counted(findings.n_without_residual, "cell has", "cells have")
+        words += f" {cells} a fitted value below 0 and no deviation."
+    caption = "Observed against fitted; on the line, a cell is explained exactly"
+    return f"<p>{words}</p>" + _pair(figures.fit_figure(findings), caption, listing)
+
+
+def _pair(figure: str, caption: str, listing: str) -> str:
+    if not figure:
+        return listing
+    words = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f'<div class="pair"><figure>{figure}{words}</figure>{listing}</div>'
+
+
+# -------------------------------------------------------------------------- the method
+def method(findings: Findings, source: str, date: str) -> Section:
+    """How it was computed, and what is proved."""
+    fit = findings.fit
+    margins = (
+        f"{_tiny(fit.certificate)}, the largest relative difference between the sums "
+        "of a row or column of the fit and of the data. 0 proves the best rank-1 fit. "
+        "It does not prove that rank 1 is right for this table."
+    )
+    error = fit.cell_error
+    cells = (
+        f"{_tiny(error)}, the largest share by which a fitted cell can be off the best "
+        "fit's, rounding included."
+        if math.isfinite(error)
+        else "unbounded: parts of the table hang together by cells so small that the "
+        "sums do not fix their scales."
+    )
+    facts = [
+        ("Holes", _shape(findings)),
+        ("Solved by", solver_in_words(fit.solver, int(fit.n_iter))),
+        ("Certificate", margins),
+        ("Cell error", cells),
+    ]
+    given_up = fit.summary().get("zeros given up")
+    if given_up:
+        facts.append(("Zeros given up", f"{given_up}, fitted by 0 in the limit only"))
+    if math.isfinite(fit.divergence):
+        explained = fit.deviance_explained
+        share = f"; {100 * explained:.1f} % of the deviance from a constant explained"
+        words = f"{fit.divergence:.6g}{share if math.isfinite(explained) else ''}"
+        facts.append(("Divergence", words))
+    if findings.sure is not None:
+        of = counted(findings.sure.dof, "degree")
+        words = f"{findings.sure.dispersion:.3g} times its mean ({of} of freedom)"
+        facts.append(("Variance of a cell", words))
+    facts += [("File", source), ("Made", f"{date}, by a1gm {__version__}")]
+    rows = "".join(
+        f"<dt>{name}</dt><dd>{html.escape(words)}</dd>"
+        for name, words in facts
+        if words
+    )
+    return Section("method", "Method", f'<dl class="facts">{rows}</dl>')
+
+
+def _tiny(error: float) -> str:
+    return f"{error:.1e}" if error else "0"
+
+
+def _shape(findings: Findings) -> str:
+    pattern = findings.fit.pattern
+    if pattern.is_complete:
+        return "none"
+    if pattern.is_grid_like:
+        return "a grid: some rows × some columns"
+    if pattern.is_nested:
+        return "a staircase: each row's holes contain the next one's"
+    if pattern.has_closed_form:
+        return "no grid and no staircase, yet a closed form"
+    rows, columns = pattern.core_shape
+    return f"no closed form: a core of {rows:,} × {columns:,} is iterated on"
