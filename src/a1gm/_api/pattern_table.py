@@ -189,8 +189,9 @@ class PatternTable:
         table = seen.statistics
         assert isinstance(table, PatternStatistics)
         self._check_columns(table.n_cols, col_labels)
-        sums = self._grown_for(names_of_rows(table.keys), table.n_cols, seen.n_rows)
-        lines = sums.add_observation(seen)
+        names = names_of_rows(table.keys)
+        sums = self._grown_for(names, table.n_cols, seen.n_rows)
+        lines = sums.add_observation(seen, names)
         if self.keep_rows:
             row_sums = self._room.copy(seen.row_sums)
             self._rows.append((row_sums, lines, seen.exponent))

@@ -12,6 +12,7 @@
 #include "bind_flow.hpp"
 #include "bind_masks.hpp"
 #include "bind_place.hpp"
+#include "bind_sums.hpp"
 #include "bind_weights.hpp"
 #include "checks.hpp"
 #include "pass/observe.hpp"
@@ -358,6 +359,7 @@ nb::tuple core_mask(const Reduced& r) {
 
 NB_MODULE(_native, m) {
   bind_place(m);
+  bind_sums(m);
   bind_weights(m);
   m.def("observe", &observe_parts, nb::arg("parts"), nb::arg("n_groups"),
         nb::arg("n_threads"), nb::arg("scale"), nb::arg("table_cells"),

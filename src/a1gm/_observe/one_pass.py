@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.float_range import TOO_FAR_APART
 from a1gm._base.types import AnyArray, Floats, Negatives
-from a1gm._kernel import kernel, say_if_slow, threads_for
+from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._sources.cells import Fault, check_faults
@@ -98,7 +98,7 @@ def _observe(
     """Run the kernel's pass, again on another scale when the sums leave float64."""
     say_if_slow()
     n_cells = sum([source.n_rows * source.n_cols for source in sources])
-    threads = threads_for(n_cells, n_threads)
+    threads = threads_for(n_cells, n_threads, SMALL_PIECE if keep_table else SMALL)
     exponent, before = 0, None
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(

@@ -9,6 +9,7 @@ import numpy as np
 from a1gm._base.bits import names_of_rows
 from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats, Ints, Words
+from a1gm._kernel import kernel
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
 
@@ -118,37 +119,44 @@ class PatternSums:
         self._reserve(len(index))
         return places
 
-    def add_observation(self, seen: Observation) -> AnyArray:
-        """Add what a pass over a piece found; returns the pattern of each row."""
+    def add_observation(
+        self, seen: Observation, names: list[bytes] | None = None
+    ) -> AnyArray:
+        """Add what a pass over a piece found; returns the pattern of each row.
+
+        ``names`` are those of its patterns, where they are known already.
+        """
         table = seen.statistics
         if not isinstance(table, PatternStatistics) or seen.line_of_row is None:
             raise TypeError(
                 "Patterns are added from observations made with keep_table=True."
             )
         sums = self.align(table.sums, seen.exponent)
-        places = self.places(names_of_rows(table.keys))
-        is_zero = seen.row_sums == 0.0
-        zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(places))
-        self.add(places, sums, table.counts, zero_counts)
-        # Narrow numbers: fresh memory takes longer than the work on it.
-        few = np.uint8 if len(self) <= 256 else np.int32
-        lines: AnyArray = places.astype(few).take(seen.line_of_row)
-        return lines
+        places = self.places(names_of_rows(table.keys) if names is None else names)
+        return self._add(places, sums, table.counts, seen.line_of_row, seen.row_sums)
 
     def statistics(self) -> PatternStatistics:
         """The sums as statistics."""
         return PatternStatistics(self.key_words, self.counts.copy(), self.hi + self.lo)
 
     def add(self, places: Ints, sums: Floats, counts: Ints, zero_counts: Ints) -> None:
-        """Add to some patterns, each named once."""
-        hi = self._hi[places]
-        total = hi + sums
-        part = total - hi
-        self._lo[places] += (hi - (total - part)) + (sums - part)
-        self._bound += _size(sums)
-        self._hi[places] = total
-        self._counts[places] += counts
+        """Add aligned sums to some patterns, each named once."""
+        self._add(places, sums, counts, np.zeros(0, np.uint8), np.zeros(0))
         self._zero_counts[places] += zero_counts
+
+    def _add(
+        self,
+        places: Ints,
+        sums: Floats,
+        counts: Ints,
+        line_of_row: AnyArray,
+        row_sums: Floats,
+    ) -> AnyArray:
+        own = self.hi, self.lo, self.counts, self.zero_counts
+        new = places, sums, counts, line_of_row, row_sums
+        lines: AnyArray = kernel.add_patterns(*own, *new)
+        self._bound += _size(sums)
+        return lines
 
     def add_all(self, other: PatternSums) -> Ints:
         """Add another table; returns the place of each of its patterns."""

@@ -16,10 +16,12 @@ from a1gm._kernel.reference.solve import (
     solve_wide,
     weighted_product,
 )
+from a1gm._kernel.reference.sums import add_patterns
 
 __all__ = [
     "Flow",
     "Reduced",
+    "add_patterns",
     "divergence",
     "expand_rows",
     "fill_rows",
