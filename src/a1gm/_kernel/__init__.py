@@ -19,7 +19,14 @@ from typing import Any
 from a1gm._base.warn import warn_user
 from a1gm.exceptions import SlowKernelWarning
 
-__all__ = ["SMALL", "SMALL_PIECE", "is_compiled", "kernel", "say_if_slow", "threads_for"]
+__all__ = [
+    "SMALL",
+    "SMALL_PIECE",
+    "is_compiled",
+    "kernel",
+    "say_if_slow",
+    "threads_for",
+]
 
 SMALL = 1 << 19  # cells below which a second thread costs more than it saves
 SMALL_PIECE = 1 << 18  # the same where pass follows pass: the threads are awake

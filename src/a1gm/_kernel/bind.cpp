@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "bind_arrays.hpp"
+#include "bind_arrow.hpp"
 #include "bind_flow.hpp"
 #include "bind_masks.hpp"
 #include "bind_place.hpp"
@@ -28,7 +29,7 @@ using namespace a1gm;
 namespace {
 
 // ------------------------------------------------------------------------- the pass
-nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads,
+nb::tuple observe_parts(Given entries, int64_t n_groups, int n_threads,
                         double scale, int64_t table_cells, bool keep_table) {
   const Table table(entries, n_groups);
   check_threads(n_threads);
@@ -159,7 +160,7 @@ nb::object solve_mask(Given bits, Given row_sums, Given col_sums, double tol,
   });
 }
 
-nb::object solve_nested(Given given_bits, const nb::list& entries, Given given_col_sums,
+nb::object solve_nested(Given given_bits, Given entries, Given given_col_sums,
                         double scale, int n_threads) {
   const Table table(entries, 1);
   Matrix<uint64_t> bits(given_bits, "bits");
@@ -358,6 +359,7 @@ nb::tuple core_mask(const Reduced& r) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  bind_arrow(m);
   bind_place(m);
   bind_sums(m);
   bind_weights(m);

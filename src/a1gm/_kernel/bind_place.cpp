@@ -9,7 +9,7 @@ namespace {
 
 // A table and the factors by which its rows are placed.
 struct Given {
-  Given(const nb::list& entries, nb::handle col_factor, bool takes_negatives, int n_threads)
+  Given(nb::handle entries, nb::handle col_factor, bool takes_negatives, int n_threads)
       : table(entries, 1), h(col_factor, "h") {
     require(h.rows() == table.n_cols, "h must be one number per column of the table");
     check_threads(n_threads);
@@ -69,7 +69,7 @@ struct Targets {
   std::vector<Writable> kept_;
 };
 
-nb::object row_factors_of(const nb::list& parts, nb::handle h, bool takes_negatives,
+nb::object row_factors_of(nb::handle parts, nb::handle h, bool takes_negatives,
                           int n_threads) {
   Given given(parts, h, takes_negatives, n_threads);
   const Placing job = given.job();
@@ -82,7 +82,7 @@ nb::object row_factors_of(const nb::list& parts, nb::handle h, bool takes_negati
   return holds ? array : nb::none();
 }
 
-nb::object fill_rows_of(const nb::list& parts, nb::handle h, nb::handle given_otherwise,
+nb::object fill_rows_of(nb::handle parts, nb::handle h, nb::handle given_otherwise,
                         const nb::list& given_targets, bool takes_negatives,
                         int n_threads) {
   Given given(parts, h, takes_negatives, n_threads);
@@ -102,7 +102,7 @@ nb::object fill_rows_of(const nb::list& parts, nb::handle h, nb::handle given_ot
   return nb::make_tuple(empty.count, empty.first);
 }
 
-nb::object divergence_of(const nb::list& parts, nb::handle h, int n_threads) {
+nb::object divergence_of(nb::handle parts, nb::handle h, int n_threads) {
   Given given(parts, h, false, n_threads);
   const Placing job = given.job();
   double sum = 0.0;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kFurthest = 1 << 14;  // no product is further from 1 than this power of two
 
-nb::tuple observe_weighted(const nb::list& parts, const nb::list& weights, int n_threads,
+nb::tuple observe_weighted(Given parts, Given weights, int n_threads,
                            double weight_scale, int exponent, int64_t table_cells) {
   const Table table(parts, 1), of_cells(weights, 1);
   require(of_cells.n_rows == table.n_rows && of_cells.n_cols == table.n_cols,
@@ -41,7 +41,7 @@ nb::tuple observe_weighted(const nb::list& parts, const nb::list& weights, int n
 
 // A mask whose cells have weights.
 struct WeightedMask : Margins {
-  WeightedMask(Given bits, const nb::list& given_weights, Given rows, Given cols)
+  WeightedMask(Given bits, Given given_weights, Given rows, Given cols)
       : Margins(bits, rows, cols), weights(given_weights, 1) {
     require(weights.n_rows == mask.n && weights.n_cols == mask.m,
             "weights must be one number per cell of the table");
@@ -49,7 +49,7 @@ struct WeightedMask : Margins {
   Table weights;
 };
 
-nb::object solve(Given bits, const nb::list& weights, Given row_sums, Given col_sums,
+nb::object solve(Given bits, Given weights, Given row_sums, Given col_sums,
                  double tol, int64_t max_sweeps, int n_threads) {
   const WeightedMask g(bits, weights, row_sums, col_sums);
   check_sweeps(tol, max_sweeps);
@@ -60,7 +60,7 @@ nb::object solve(Given bits, const nb::list& weights, Given row_sums, Given col_
   });
 }
 
-nb::object product(Given bits, const nb::list& weights, Given d, Given x, int n_threads) {
+nb::object product(Given bits, Given weights, Given d, Given x, int n_threads) {
   const WeightedMask g(bits, weights, d, x);
   check_threads(n_threads);
   std::vector<double> y;

@@ -77,6 +77,8 @@ def first_difference(labels: Any, others: Any) -> int | None:
     """First place where two lists of names differ; None when they cannot or do not."""
     if labels is None or others is None or labels is others:
         return None
+    if type(labels) is type(others) is tuple and labels == others:
+        return None
     equals = getattr(labels, "equals", None)
     if equals is not None and type(labels) is type(others) and equals(others):
         return None

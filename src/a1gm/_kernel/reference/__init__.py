@@ -16,6 +16,7 @@ from a1gm._kernel.reference.solve import (
     solve_wide,
     weighted_product,
 )
+from a1gm._kernel.reference.streams import read_stream, write_stream
 from a1gm._kernel.reference.sums import add_patterns
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "mask_product",
     "observe",
     "observe_weighted",
+    "read_stream",
     "reduce_mask",
     "reduce_pairs",
     "reduce_table",
@@ -37,4 +39,5 @@ __all__ = [
     "solve_weighted",
     "solve_wide",
     "weighted_product",
+    "write_stream",
 ]
