@@ -123,6 +123,17 @@ GOOD = {
         "col_exponent": np.zeros(3, np.int64),
         "lift": 0,
     },
+    "add_patterns": {
+        "hi": np.zeros((3, 2)),
+        "lo": np.zeros((3, 2)),
+        "counts": np.zeros(3, np.int64),
+        "zero_counts": np.zeros(3, np.int64),
+        "places": np.array([2, 0]),
+        "sums": np.ones((2, 2)),
+        "new_counts": np.array([1, 3]),
+        "pattern_id": np.array([1, 0, 1, 1], np.uint8),
+        "row_sums": np.array([1.0, 2.0, 0.0, 3.0]),
+    },
     "mask_product": {"bits": BITS, "d": ROW_SUMS, "x": np.ones(3), "n_threads": 1},
     "product": {"core_w": np.ones(4), "core_h": np.ones(3)},
     "step_by_overlap": {"core_w": np.ones(4), "core_h": np.ones(3), "gap": 0.0},
@@ -250,6 +261,24 @@ BAD = {
             [np.frombuffer(bytearray(97), np.float64, 12, 1).reshape(4, 3)],
             "at a multiple of its item's size",
         ),
+    ],
+    "add_patterns": [
+        ("hi", np.zeros((3, 2), np.float32), "hi must be a writable contiguous"),
+        ("lo", np.zeros((3, 4))[:, ::2], "lo must be a writable contiguous"),
+        ("lo", np.zeros((2, 2)), "must have the rows of hi"),
+        ("counts", np.zeros(2, np.int64), "must have the rows of hi"),
+        ("zero_counts", np.zeros(3), "array of int64"),
+        ("places", np.array([2, 2]), "different rows of the table"),
+        ("places", np.array([2, 3]), "different rows of the table"),
+        ("places", np.array([-1, 0]), "different rows of the table"),
+        ("places", np.array([0]), "one row per place"),
+        ("sums", np.ones((2, 3)), "one row per place"),
+        ("new_counts", np.ones(3, np.int64), "one row per place"),
+        ("pattern_id", np.zeros(4), "uint8, uint16 or int32"),
+        ("pattern_id", np.zeros(3, np.uint8), "one number per row"),
+        ("pattern_id", np.array([0, 1, 2, 0], np.uint8), "below the number of places"),
+        ("pattern_id", np.array([0, 1, -1, 0], np.int32), "below the number of places"),
+        ("row_sums", np.zeros(4, np.float32), "array of float64"),
     ],
     "observe": [
         *TABLE,
@@ -387,7 +416,7 @@ def test_bad_calls_are_refused_in_words(kernel, name, argument, value, sentence)
         call(kernel, name, {**GOOD[name], argument: value})
 
 
-@pytest.mark.parametrize("name", set(GOOD) - {"expand_rows", "observe"})
+@pytest.mark.parametrize("name", set(GOOD) - {"add_patterns", "expand_rows", "observe"})
 def test_numbers_that_lie_apart_are_read_all_the_same(kernel, name):
     spread = {
         key: wide(value) if isinstance(value, np.ndarray) else value
