@@ -206,6 +206,7 @@ def _arrow_chunks(column: _Column) -> Any:
 
 
 def _chunks_of_polars(series: Any, pa: Any) -> Any:
+    series = series.alias("")  # names with a zero byte cannot be handed on
     # A series of several chunks would be joined by to_arrow.
     if series.n_chunks() == 1:
         return series.to_arrow()
