@@ -29,7 +29,7 @@ PIECE_ROWS = 1 << 17
 
 def read_frame(X: Any, name: str) -> Source:
     """Read a frame, or what its library holds instead of one."""
-    names = names_of(X)
+    names = None if type(X).__name__ == "LazyFrame" else names_of(X)
     if names is not None:
         check_names(names, name)
         whole = read_whole(X, tuple(names))
