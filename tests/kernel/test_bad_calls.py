@@ -125,7 +125,7 @@ GOOD = {
     },
     "mask_product": {"bits": BITS, "d": ROW_SUMS, "x": np.ones(3), "n_threads": 1},
     "product": {"core_w": np.ones(4), "core_h": np.ones(3)},
-    "step_by_overlap": {"core_w": np.ones(4), "core_h": np.ones(3), "gap": 0.0},
+    "cheap_step": {"core_w": np.ones(4), "core_h": np.ones(3), "gap": 0.0},
     "settle": {
         "core_w": np.ones(4),
         "core_h": np.ones(3),
@@ -346,7 +346,7 @@ BAD = {
     ],
     "replay": CORE,
     "product": CORE,
-    "step_by_overlap": CORE,
+    "cheap_step": CORE,
     "settle": [
         *CORE,
         ("cells", np.ones(4), OF_SUMS),

@@ -229,9 +229,13 @@ struct Labels {
   std::pair<int32_t*, nb::object> row, col;
 };
 
-double overlap_of(const Reduced& r, Given w, Given h, double gap) {
-  CoreNumbers<double> core(r, w, h, "core_w", "core_h");
-  return step_by_overlap(r, core.of_rows.data(), core.of_cols.data(), gap);
+double cheap_step_of(const Reduced& r, Given given_w, Given given_h, double gap,
+                     int n_threads) {
+  CoreNumbers<double> core(r, given_w, given_h, "core_w", "core_h");
+  check_threads(n_threads);
+  const double *w = core.of_rows.data(), *h = core.of_cols.data();
+  Unlocked unlocked;
+  return cheap_step(r, w, h, gap, n_threads);
 }
 
 nb::tuple settle(const Reduced& r, Given w, Given h, Given given_cells,
@@ -404,8 +408,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
       .def_prop_ro("core_places", &places_of)
       .def_prop_ro("edges_are_cheap", &edges_are_cheap)
-      .def("step_by_overlap", &overlap_of, nb::arg("core_w"), nb::arg("core_h"),
-           nb::arg("gap"))
+      .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("gap"), nb::arg("n_threads") = 1)
       .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("cells").none(), nb::arg("max_steps"))
       .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._kernel import threads_for
 from a1gm._observe.statistics import PairStatistics
 from a1gm._solve.cell_error import SETTLED, Bound, Network
 from a1gm._solve.clusters import cells_in_core, mend_by_clusters
@@ -24,11 +25,12 @@ from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["CellsOf", "Near", "no_cells", "settle_core"]
+__all__ = ["LISTED_CELL", "CellsOf", "Near", "no_cells", "settle_core"]
 
 # Where cells are wrong an elimination of this size is tried first, or at last.
 QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
 ROUNDS = 12
+LISTED_CELL = 8  # what a cell costs that is listed, in cells of a pass
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def settle_core(
     cells_of: CellsOf,
     *,
     max_iter: int,
+    n_threads: int | None = None,
     near: Near | None = None,
 ) -> CoreSolution:
     """Bound the error of the cells of a solved core, and mend what is above the bound.
@@ -64,7 +67,8 @@ def settle_core(
     """
     if not reduced.core_shape[0]:
         return replace(core, step=0.0)
-    step = reduced.step_by_overlap(core.w, core.h, core.gap)
+    threads = threads_for(LISTED_CELL * reduced.n_listed, n_threads)
+    step = reduced.cheap_step(core.w, core.h, core.gap, threads)
     if step <= SETTLED:
         return replace(core, step=step)
     if reduced.edges_are_cheap:

@@ -39,16 +39,24 @@ void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
 
 }  // namespace
 
-Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
-                     double* h, Patience rule, int n_threads) {
+std::vector<int64_t> shares_of_rows(const Lines& rows, int n_threads) {
+  constexpr int64_t kListedPerThread = 1 << 16;
   const auto n_cells = static_cast<int64_t>(rows.index.size());
-  const int threads = useful_threads(n_threads, n_cells);
-  std::vector<int64_t> cut{0};  // equal shares of the cells
-  for (int t = 1; t <= threads; ++t)
+  const int threads = useful_threads(n_threads, n_cells, kListedPerThread);
+  std::vector<int64_t> cut{0};
+  for (int t = 1; t < threads; ++t)
     cut.push_back(std::lower_bound(rows.ptr.begin(), rows.ptr.end() - 1,
                                    n_cells * t / threads) -
                   rows.ptr.begin());
-  cut.back() = rows.n;
+  cut.push_back(rows.n);
+  return cut;
+}
+
+Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
+                     double* h, Patience rule, int n_threads) {
+  const auto n_cells = static_cast<int64_t>(rows.index.size());
+  const std::vector<int64_t> cut = shares_of_rows(rows, n_threads);
+  const int threads = static_cast<int>(cut.size()) - 1;
   const auto m = static_cast<size_t>(rows.n_other);
   std::vector<std::vector<Column>> columns(static_cast<size_t>(threads),
                                            std::vector<Column>(m));
@@ -56,6 +64,7 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
 
   Sweeps out;
   rule.polish = false;
+  rule.aim = std::min(rule.tol, provable_gap(C, rows.n_other));
   Momentum momentum(m);
   Poll poll;
   for (int64_t k = 1;; ++k) {
