@@ -121,20 +121,10 @@ Reduced reduce_table(Given keys, Given sums) {
 }
 
 Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n_cols) {
-  Vector<int64_t> rows(ptr, "ptr");
-  Vector<int32_t> col(cols, "cols");
-  Vector<double> sum(sums, "sums");
-  std::optional<Vector<double>> weight;
-  if (!weights.is_none()) weight.emplace(weights, "weights");
-  require(rows.rows() >= 1, "ptr must begin with 0");
-  check_lines(rows.rows() - 1, n_cols);
-  require(sum.rows() == col.rows(), "sums must be one number per pair");
-  require(!weight || weight->rows() == col.rows(), "weights must be one number per pair");
-  const PairView pairs{rows.rows() - 1, n_cols,     rows.data(),
-                       col.data(),      sum.data(), weight ? weight->data() : nullptr};
+  Pairs pairs(ptr, cols, sums, weights, n_cols);
   Unlocked unlocked;
-  check_pairs(pairs, col.rows());
-  return peel_pairs(pairs);
+  pairs.check();
+  return peel_pairs(pairs.view);
 }
 
 // --------------------------------------------------------------------------- solve
@@ -207,20 +197,6 @@ nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sw
   }
   return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
 }
-
-// A number per row and one per column of the core.
-template <typename T>
-struct CoreNumbers {
-  CoreNumbers(const Reduced& r, Given rows, Given cols, const std::string& row_name,
-              const std::string& col_name)
-      : of_rows(rows, row_name.c_str()), of_cols(cols, col_name.c_str()) {
-    require(of_rows.rows() == static_cast<int64_t>(r.core_rows.size()),
-            (row_name + " must be one number per row of the core").c_str());
-    require(of_cols.rows() == static_cast<int64_t>(r.core_cols.size()),
-            (col_name + " must be one number per column of the core").c_str());
-  }
-  Vector<T> of_rows, of_cols;
-};
 
 struct Labels {
   explicit Labels(const Reduced& r)
@@ -412,6 +388,9 @@ NB_MODULE(_native, m) {
            nb::arg("gap"), nb::arg("n_threads") = 1)
       .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("cells").none(), nb::arg("max_steps"))
+      .def("settle_sparse", &settle_sparse_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"), nb::arg("tol"),
+           nb::arg("max_steps"), nb::arg("most_work"))
       .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"))
       .def("replay_wide", &replay_wide, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("row_exponent"), nb::arg("col_exponent"))

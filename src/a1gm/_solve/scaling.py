@@ -18,7 +18,14 @@ from a1gm._solve.factors import NO_CORE, CoreSolution, relative_gap
 from a1gm._solve.laplacian import Solve, hessian_at
 from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
-from a1gm._solve.settle import LISTED_CELL, CellsOf, Near, no_cells, settle_core
+from a1gm._solve.settle import (
+    LISTED_CELL,
+    CellsOf,
+    Near,
+    no_cells,
+    settle_by_sparse_edges,
+    settle_core,
+)
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
@@ -65,6 +72,7 @@ def solve_core(
         settle_core,
         reduced,
         cells_of=cells_of,
+        tol=tol,
         max_iter=max_iter,
         n_threads=n_threads,
     )
@@ -72,6 +80,12 @@ def solve_core(
         # A small core has a Newton's method of its own, which settles its cells, too.
         core = settle(core)
         if core.gap <= tol:
+            return core
+    elif core.gap > tol:
+        core = settle_by_sparse_edges(
+            reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
+        )
+        if core.gap <= tol and core.step <= SETTLED:
             return core
     near = None
     if core.gap > tol and core.n_iter < max_iter:

@@ -15,6 +15,7 @@ from a1gm._kernel.reference.big import Big, apart, is_normal
 from a1gm._kernel.reference.checks import (
     check_array,
     check_length,
+    check_pairs,
     check_sweeps,
     check_threads,
     require,
@@ -226,6 +227,35 @@ class Reduced:
             w, h, n, step, gap, moved = found
         low, high = (self.core_cols[k] for k in (moved.argmin(), moved.argmax()))
         return w, h, n, step, gap, (int(low), int(high))
+
+    def settle_sparse(
+        self,
+        core_w: Floats,
+        core_h: Floats,
+        ptr: Ints,
+        cols: SmallInts,
+        sums: Floats,
+        tol: float,
+        max_steps: int,
+        most_work: int,
+    ) -> tuple[Floats, Floats, int, float, float, tuple[int, int]] | None:
+        """Do as ``settle`` with the table's pairs; None where that is too much work."""
+        self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        check_pairs(ptr, cols, sums, None, self.shape[1])
+        is_right = len(ptr) - 1 == self.shape[0]
+        require(is_right, "ptr must have one row per row of the table")
+        require(min(self.core_shape) > 0, "the core is empty")
+        check_sweeps(tol, 0)
+        require(max_steps >= 0, "max_steps must be 0 or more")
+        require(most_work >= 0, "most_work must be 0 or more")
+        small, large = sorted(self.core_shape)
+        if (small + large) * small**2 > most_work:
+            return None
+        row, col = self.core_places
+        i, j = row[np.repeat(np.arange(self.shape[0]), np.diff(ptr))], col[cols]
+        kept, cells = (i >= 0) & (j >= 0), np.zeros(self.core_shape)
+        np.add.at(cells, (i[kept], j[kept]), sums[kept])
+        return self.settle(core_w, core_h, np.where(self.P > 0, cells, 0.0), max_steps)
 
     def replay(
         self, core_w: Floats, core_h: Floats

@@ -136,11 +136,13 @@ double Flow::reach(double enough, int64_t max_products) {
   times(x.data(), nullptr, y.data());
   double most = 0.0, least = kInfinity;
   for (size_t j = 0; j < m; ++j) {
-    if (!std::isfinite(x[j])) return kInfinity;
+    if (is_ground_[j]) continue;
+    const double ratio = y[j] / core_.C[j];
+    if (!std::isfinite(x[j]) || !std::isfinite(ratio)) return kInfinity;
     most = std::max(most, std::abs(x[j]));
-    if (!is_ground_[j]) least = std::min(least, y[j] / core_.C[j]);
+    least = std::min(least, ratio);
   }
-  if (most == 0.0) return 0.0;  // nothing but grounds
+  if (least == kInfinity) return 0.0;  // nothing but grounds
   const double lost = rounding_of_sums(longest_sum(core_)) * most;
   least -= lost;
   return lost <= 0.25 && least > 0.0 ? most / least : kInfinity;

@@ -189,7 +189,7 @@ class SparseElimination {
 
   // Conductances and currents of the cells; returns the largest mismatch of a column.
   double collect() {
-    constexpr double kRoundings = 8.0 * kRounding;
+    constexpr double kRoundings = 3.0 * kRounding;
     for (std::vector<double>* of_edges : {&a_, &y_, &e_})
       std::fill(of_edges->begin(), of_edges->end(), 0.0);
     std::vector<double> fitted(C_.size(), 0.0);
