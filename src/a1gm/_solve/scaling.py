@@ -20,6 +20,7 @@ from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
 from a1gm._solve.settle import (
     LISTED_CELL,
+    PROVEN,
     CellsOf,
     Near,
     no_cells,
@@ -85,7 +86,7 @@ def solve_core(
         core = settle_by_sparse_edges(
             reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
         )
-        if core.gap <= tol and core.step <= SETTLED:
+        if core.gap <= tol and core.step <= PROVEN:
             return core
     near = None
     if core.gap > tol and core.n_iter < max_iter:

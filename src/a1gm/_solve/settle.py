@@ -16,7 +16,7 @@ import numpy as np
 from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
 from a1gm._observe.statistics import PairStatistics
-from a1gm._solve.cell_error import SETTLED, Bound, Network
+from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Bound, Network
 from a1gm._solve.clusters import cells_in_core, mend_by_clusters
 from a1gm._solve.factors import CoreSolution
 from a1gm._solve.laplacian import Solve, hessian_at
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the compiled kernel's class answers the same
 
 __all__ = [
     "LISTED_CELL",
+    "PROVEN",
     "CellsOf",
     "Near",
     "no_cells",
@@ -37,6 +38,9 @@ __all__ = [
 # Where cells are wrong an elimination of this size is tried first, or at last.
 QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
 WORK_PER_CELL = 40  # visits that a sparse elimination may take: about as many products
+PROVEN = (
+    0.8 * CELLS_RIGHT
+)  # by an elimination that rounding has stopped: no one does better
 ROUNDS = 12
 LISTED_CELL = 8  # what a cell costs that is listed, in cells of a pass
 
@@ -87,8 +91,9 @@ def settle_core(
             core = settle_by_sparse_edges(
                 reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
             )
-        if core.step > SETTLED:
-            core = _settle_by_steps(reduced, core, max_iter, near)
+        if core.step <= PROVEN:
+            return core
+        core = _settle_by_steps(reduced, core, max_iter, near)
     if core.step <= SETTLED:
         return core
     cells = cells_of(again=True)

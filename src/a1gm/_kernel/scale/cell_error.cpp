@@ -364,7 +364,7 @@ double step_by_overlap(const Reduced& core, const double* w, const double* h,
 }
 
 double provable_gap(const double* C, int64_t n_cols) {
-  constexpr double kShare = 0.1;
+  constexpr double kShare = 0.25;
   const double total = std::accumulate(C, C + n_cols, 0.0);
   return kShare * kSettledStep * *std::max_element(C, C + n_cols) / total;
 }

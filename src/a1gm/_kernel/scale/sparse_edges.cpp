@@ -5,12 +5,14 @@
 #include <limits>
 
 #include "interrupt.hpp"
+#include "sums.hpp"
 
 namespace a1gm {
 namespace {
 
 constexpr int32_t kNone = -1;
 constexpr double kLeast = std::numeric_limits<double>::min();
+constexpr double kRoundings = 4.0 * kRounding;  // of a few operations in a row
 
 // The order of elimination, and the later nodes that each meets when its turn comes.
 struct Order {
@@ -189,7 +191,6 @@ class SparseElimination {
 
   // Conductances and currents of the cells; returns the largest mismatch of a column.
   double collect() {
-    constexpr double kRoundings = 3.0 * kRounding;
     for (std::vector<double>* of_edges : {&a_, &y_, &e_})
       std::fill(of_edges->begin(), of_edges->end(), 0.0);
     std::vector<double> fitted(C_.size(), 0.0);
@@ -200,7 +201,7 @@ class SparseElimination {
         fitted[j] += f;
         a_[slot_[k]] = f;
         y_[slot_[k]] = row_place(i) < col_place(j) ? -off : off;
-        e_[slot_[k]] = kRoundings * (X_[k] + f) + kLeast;
+        e_[slot_[k]] = 3.0 * kRounding * (X_[k] + f) + kLeast;
       }
     double gap = 0.0;
     for (size_t j = 0; j < C_.size(); ++j)
@@ -215,39 +216,34 @@ class SparseElimination {
     for (int64_t k = 0; k < n; ++k) {
       const int64_t from = order_.ptr[k], to = order_.ptr[k + 1];
       poll_.worked((to - from) * (to - from) + 1);
-      double s = 0.0;
-      for (int64_t b = from; b < to; ++b) s += a_[b];
-      s_[k] = s;
+      double sum = 0.0, rest = 0.0;
+      for (int64_t b = from; b < to; ++b) two_sum(a_[b], sum, rest);
+      const double s = s_[k] = sum + rest;
       if (to == from) continue;
       if (!(s > kLeast)) return false;
       p.clear();
       for (int64_t b = from; b < to; ++b) p.push_back(a_[b] / s);
-      const double unit = rounding_at(k);
-      for (int64_t b = from; b < to; ++b) join_later(b, to, p.data() - from, unit);
+      for (int64_t b = from; b < to; ++b) join_later(b, to, p.data() - from);
     }
     for (int64_t k = n - 1; k >= 0; --k) {
-      double into = 0.0, lost = 0.0, size = 0.0;
+      double into = 0.0, rest = 0.0, lost = 0.0, size = 0.0;
       for (int64_t b = order_.ptr[k]; b < order_.ptr[k + 1]; ++b) {
         const int32_t other = order_.to[b];
-        into += a_[b] * v_[other] + y_[b];
+        two_sum(a_[b] * v_[other], into, rest);
+        two_sum(y_[b], into, rest);
         size += std::abs(a_[b] * v_[other]) + std::abs(y_[b]);
         lost += a_[b] * z_[other] + e_[b];
       }
       v_[k] = z_[k] = 0.0;
       if (s_[k] == 0.0) continue;
-      v_[k] = into / s_[k];
-      z_[k] = (lost + rounding_at(k) * size) / s_[k];
+      v_[k] = (into + rest) / s_[k];
+      z_[k] = (lost + kRoundings * size) / s_[k];
     }
     return true;
   }
 
-  // Of the sums over the edges of a node.
-  double rounding_at(int64_t k) const {
-    return kRounding * static_cast<double>(order_.ptr[k + 1] - order_.ptr[k] + 4);
-  }
-
   // Joins the neighbour at edge b of a node to those at its later edges.
-  void join_later(int64_t b, int64_t end, const double* p, double unit) {
+  void join_later(int64_t b, int64_t end, const double* p) {
     int64_t at = order_.ptr[order_.to[b]];
     for (int64_t c = b + 1; c < end; ++c) {
       while (order_.to[at] != order_.to[c]) ++at;
@@ -255,7 +251,8 @@ class SparseElimination {
       a_[at] += a_[b] * p[c];
       y_[at] += sent - back;
       e_[at] += p[b] * e_[c] + p[c] * e_[b] +
-                unit * (std::abs(sent) + std::abs(back) + std::abs(y_[at]));
+                kRoundings * (std::abs(sent) + std::abs(back)) +
+                kRounding * std::abs(y_[at]);
     }
   }
 

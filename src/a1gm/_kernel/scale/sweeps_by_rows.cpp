@@ -15,11 +15,22 @@ struct Column {
   double h, sum;
 };
 
+inline void prefetch(const Column* column) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(column, 1);
+#else
+  (void)column;
+#endif
+}
+
 // Rows begin to end of one thread: w = R / (P h), and P' w of these rows.
 void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
                 double* w, Column* columns) {
   const int32_t* index = rows.index.data();
   const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
+  constexpr int64_t kAhead = 24;  // cells
+  const int64_t last = rows.ptr[end] - 1;
+  const bool is_far = rows.n_other > 1 << 16;  // columns are beyond the nearer caches
   Poll poll;
   for (int64_t i = begin; i < end; ++i) {
     const int64_t from = rows.ptr[i], to = rows.ptr[i + 1];
@@ -27,6 +38,11 @@ void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
     double t = 0.0;
     if (weight != nullptr)
       for (int64_t k = from; k < to; ++k) t += weight[k] * columns[index[k]].h;
+    else if (is_far)
+      for (int64_t k = from; k < to; ++k) {
+        prefetch(&columns[index[std::min(k + kAhead, last)]]);
+        t += columns[index[k]].h;
+      }
     else
       for (int64_t k = from; k < to; ++k) t += columns[index[k]].h;
     const double factor = w[i] = R[i] / t;
