@@ -38,9 +38,8 @@ __all__ = [
 # Where cells are wrong an elimination of this size is tried first, or at last.
 QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
 WORK_PER_CELL = 40  # visits that a sparse elimination may take: about as many products
-PROVEN = (
-    0.8 * CELLS_RIGHT
-)  # by an elimination that rounding has stopped: no one does better
+# Where rounding has stopped an elimination, nothing else does better.
+PROVEN = 0.8 * CELLS_RIGHT
 ROUNDS = 12
 LISTED_CELL = 8  # what a cell costs that is listed, in cells of a pass
 
@@ -87,12 +86,6 @@ def settle_core(
     if reduced.edges_are_cheap:
         core = _settle_by_edges(reduced, core, max_iter, cells_of(again=False))
     else:
-        if near is None:  # else it was tried before Newton's method
-            core = settle_by_sparse_edges(
-                reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
-            )
-        if core.step <= PROVEN:
-            return core
         core = _settle_by_steps(reduced, core, max_iter, near)
     if core.step <= SETTLED:
         return core

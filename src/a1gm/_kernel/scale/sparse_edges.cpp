@@ -60,7 +60,9 @@ class Ordering {
       out.to.insert(out.to.end(), around.begin(), around.end());
       out.ptr.push_back(static_cast<int64_t>(out.to.size()));
       poll.worked(work);
-      if ((most_work -= work) < 0) return false;
+      // Nodes to come have about this degree, at least.
+      most_work -= work;
+      if (most_work < (n_ - n_gone) * degree * degree / kSlack) return false;
     }
     for (int32_t& node : out.to) node = out.place[node];
     for (size_t k = 0; k + 1 < out.ptr.size(); ++k)
@@ -70,6 +72,7 @@ class Ordering {
 
  private:
   static constexpr size_t kDegrees = 1 << 10;
+  static constexpr int64_t kSlack = 4;
   static constexpr int64_t kVisit = 8;  // of a node, in visits of edges
   int64_t n_;
   std::vector<std::vector<int32_t>> met_, waiting_;  // by degree; entries may be stale
