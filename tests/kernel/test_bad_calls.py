@@ -136,12 +136,27 @@ GOOD = {
     },
     "mask_product": {"bits": BITS, "d": ROW_SUMS, "x": np.ones(3), "n_threads": 1},
     "product": {"core_w": np.ones(4), "core_h": np.ones(3)},
-    "step_by_overlap": {"core_w": np.ones(4), "core_h": np.ones(3), "gap": 0.0},
+    "cheap_step": {
+        "core_w": np.ones(4),
+        "core_h": np.ones(3),
+        "gap": 0.0,
+        "n_threads": 1,
+    },
     "settle": {
         "core_w": np.ones(4),
         "core_h": np.ones(3),
         "cells": SUMS,
         "max_steps": 9,
+    },
+    "settle_sparse": {
+        "core_w": np.ones(4),
+        "core_h": np.ones(3),
+        "ptr": PTR,
+        "cols": COLS,
+        "sums": CELLS[OBSERVED],
+        "tol": 1e-9,
+        "max_steps": 9,
+        "most_work": 10**6,
     },
 }
 
@@ -375,7 +390,17 @@ BAD = {
     ],
     "replay": CORE,
     "product": CORE,
-    "step_by_overlap": CORE,
+    "cheap_step": [*CORE, ("n_threads", 0, THREADS)],
+    "settle_sparse": [
+        *CORE,
+        ("ptr", PTR[:-1], "ptr must end with the number of pairs|one row per row of"),
+        ("cols", changed(COLS, 0, 3), "cols must be 0 or more and below n_cols"),
+        ("sums", np.ones(8), "sums must be one number per pair"),
+        ("sums", np.ones(9, int), OF_SUMS),
+        ("tol", -1.0, "tol must be 0 or more"),
+        ("max_steps", -1, STEPS),
+        ("most_work", -1, "most_work must be 0 or more"),
+    ],
     "settle": [
         *CORE,
         ("cells", np.ones(4), OF_SUMS),

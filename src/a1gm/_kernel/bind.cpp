@@ -123,20 +123,10 @@ Reduced reduce_table(Given keys, Given sums) {
 }
 
 Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n_cols) {
-  Vector<int64_t> rows(ptr, "ptr");
-  Vector<int32_t> col(cols, "cols");
-  Vector<double> sum(sums, "sums");
-  std::optional<Vector<double>> weight;
-  if (!weights.is_none()) weight.emplace(weights, "weights");
-  require(rows.rows() >= 1, "ptr must begin with 0");
-  check_lines(rows.rows() - 1, n_cols);
-  require(sum.rows() == col.rows(), "sums must be one number per pair");
-  require(!weight || weight->rows() == col.rows(), "weights must be one number per pair");
-  const PairView pairs{rows.rows() - 1, n_cols,     rows.data(),
-                       col.data(),      sum.data(), weight ? weight->data() : nullptr};
+  Pairs pairs(ptr, cols, sums, weights, n_cols);
   Unlocked unlocked;
-  check_pairs(pairs, col.rows());
-  return peel_pairs(pairs);
+  pairs.check();
+  return peel_pairs(pairs.view);
 }
 
 // --------------------------------------------------------------------------- solve
@@ -210,20 +200,6 @@ nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sw
   return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
 }
 
-// A number per row and one per column of the core.
-template <typename T>
-struct CoreNumbers {
-  CoreNumbers(const Reduced& r, Given rows, Given cols, const std::string& row_name,
-              const std::string& col_name)
-      : of_rows(rows, row_name.c_str()), of_cols(cols, col_name.c_str()) {
-    require(of_rows.rows() == static_cast<int64_t>(r.core_rows.size()),
-            (row_name + " must be one number per row of the core").c_str());
-    require(of_cols.rows() == static_cast<int64_t>(r.core_cols.size()),
-            (col_name + " must be one number per column of the core").c_str());
-  }
-  Vector<T> of_rows, of_cols;
-};
-
 struct Labels {
   explicit Labels(const Reduced& r)
       : row(new_array<int32_t>({static_cast<size_t>(r.n_rows)})),
@@ -231,9 +207,13 @@ struct Labels {
   std::pair<int32_t*, nb::object> row, col;
 };
 
-double overlap_of(const Reduced& r, Given w, Given h, double gap) {
-  CoreNumbers<double> core(r, w, h, "core_w", "core_h");
-  return step_by_overlap(r, core.of_rows.data(), core.of_cols.data(), gap);
+double cheap_step_of(const Reduced& r, Given given_w, Given given_h, double gap,
+                     int n_threads) {
+  CoreNumbers<double> core(r, given_w, given_h, "core_w", "core_h");
+  check_threads(n_threads);
+  const double *w = core.of_rows.data(), *h = core.of_cols.data();
+  Unlocked unlocked;
+  return cheap_step(r, w, h, gap, n_threads);
 }
 
 nb::tuple settle(const Reduced& r, Given w, Given h, Given given_cells,
@@ -408,10 +388,13 @@ NB_MODULE(_native, m) {
       .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
       .def_prop_ro("core_places", &places_of)
       .def_prop_ro("edges_are_cheap", &edges_are_cheap)
-      .def("step_by_overlap", &overlap_of, nb::arg("core_w"), nb::arg("core_h"),
-           nb::arg("gap"))
+      .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("gap"), nb::arg("n_threads") = 1)
       .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("cells").none(), nb::arg("max_steps"))
+      .def("settle_sparse", &settle_sparse_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"), nb::arg("tol"),
+           nb::arg("max_steps"), nb::arg("most_work"))
       .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"))
       .def("replay_wide", &replay_wide, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("row_exponent"), nb::arg("col_exponent"))

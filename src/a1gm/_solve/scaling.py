@@ -18,7 +18,15 @@ from a1gm._solve.factors import NO_CORE, CoreSolution, relative_gap
 from a1gm._solve.laplacian import Solve, hessian_at
 from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
-from a1gm._solve.settle import CellsOf, Near, no_cells, settle_core
+from a1gm._solve.settle import (
+    LISTED_CELL,
+    PROVEN,
+    CellsOf,
+    Near,
+    no_cells,
+    settle_by_sparse_edges,
+    settle_core,
+)
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
@@ -58,14 +66,27 @@ def solve_core(
     # At most half of the budget: the rest is for Newton.
     budget = max(1, max_iter // 2)
     patience = min(budget, _patience(reduced))
-    threads = threads_for(reduced.n_listed, n_threads)
+    threads = threads_for(LISTED_CELL * reduced.n_listed, n_threads)
     w, h, sweeps, gap, _ = reduced.scale(start, tol, budget, patience, threads)
     core = CoreSolution(w, h, "scaling", sweeps, gap)
-    settle = partial(settle_core, reduced, cells_of=cells_of, max_iter=max_iter)
+    settle = partial(
+        settle_core,
+        reduced,
+        cells_of=cells_of,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+    )
     if reduced.edges_are_cheap:
         # A small core has a Newton's method of its own, which settles its cells, too.
         core = settle(core)
         if core.gap <= tol:
+            return core
+    elif core.gap > tol:
+        core = settle_by_sparse_edges(
+            reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
+        )
+        if core.gap <= tol and core.step <= PROVEN:
             return core
     near = None
     if core.gap > tol and core.n_iter < max_iter:

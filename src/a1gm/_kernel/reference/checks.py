@@ -64,6 +64,11 @@ def check_sweeps(tol: float, max_sweeps: int, n_threads: int = 1) -> None:
     """Raise ValueError for a tolerance, a budget or threads out of range."""
     require(tol >= 0.0, "tol must be 0 or more")
     require(max_sweeps >= 0, "max_sweeps must be 0 or more")
+    check_threads(n_threads)
+
+
+def check_threads(n_threads: int) -> None:
+    """Raise ValueError for no threads."""
     require(n_threads >= 1, "n_threads must be at least 1")
 
 
@@ -138,7 +143,7 @@ def check_ids(
     check_pattern_id(pattern_id)
     check_length(pattern_id, len(row_sums), "pattern_id must be one number per row")
     check_array(scale, "scale", 1, np.float64)
-    require(n_threads >= 1, "n_threads must be at least 1")
+    check_threads(n_threads)
     known = (pattern_id >= 0) & (pattern_id < len(scale))
     require(
         bool(known.all()),
@@ -180,7 +185,7 @@ def check_table(
         "a table must have fewer than 2^60 cells",
     )
     require(scale > 0.0 and math.isfinite(scale), "scale must be positive and finite")
-    require(n_threads >= 1, "n_threads must be at least 1")
+    check_threads(n_threads)
     return n_rows, n_cols
 
 
