@@ -8,6 +8,7 @@ size, and ``factor``, which raises for one that float64 does not have.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -28,6 +29,8 @@ from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
 
 __all__ = ["DiskRows", "GoneRows", "HeldRows", "LoggedRows", "RowStore"]
+
+ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass
@@ -63,13 +66,24 @@ class HeldRows:
 
     def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
         """Rows of some lines, and how many of them sum to zero."""
-        is_zero = self._is_zero
         if self.line_of_row is None:
-            n_zero = is_zero[lines].astype(np.int64)
+            n_zero = self._is_zero[lines].astype(np.int64)
             return np.ones(len(n_zero), np.int64), n_zero
-        every = np.bincount(self.line_of_row, minlength=self.n_lines)
-        zeros = np.bincount(self.line_of_row[is_zero], minlength=self.n_lines)
+        every, zeros = self._counts
         return every[lines], zeros[lines]
+
+    @cached_property
+    def _counts(self) -> Ints:
+        """Rows of each line, and those that sum to zero: counted some at a time."""
+        counts, factor = np.zeros((2, self.n_lines), np.int64), mantissas(self.numbers)
+        for start in range(0, self.n_rows, ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            line = np.asarray(self.line_of_row)[rows]
+            counts[0] += np.bincount(line, minlength=self.n_lines)
+            if not factor[rows].all():
+                none = factor[rows] == 0.0
+                counts[1] += np.bincount(line[none], minlength=self.n_lines)
+        return counts
 
 
 @dataclass(frozen=True)
