@@ -31,8 +31,9 @@ TOO_FEW = (
     'number that you know from elsewhere, or "poisson".'
 )
 NO_DATA = (
-    "This fit did not keep its data, so their scatter is not known. Pass dispersion= a "
-    'number or "poisson", and robust=False; or fit the table in memory.'
+    "This fit did not keep its data, so their scatter is not known. Make it with "
+    "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
+    'memory; or pass dispersion= a number or "poisson".'
 )
 
 
