@@ -38,6 +38,7 @@ __all__ = [
     "RankOneFit",
     "Table",
     "Voice",
+    "evidence_of",
     "fit_of_state",
     "rule_of",
     "source_of",
@@ -396,6 +397,11 @@ class RankOneFit(SolvedTable):
         for cached in ("_evidence", "_fates", "_new_rows", "pattern"):
             state.pop(cached, None)
         return state
+
+
+def evidence_of(fit: RankOneFit) -> Evidence:
+    """What a fit knows of its rows and cells when errors are asked for."""
+    return fit._evidence
 
 
 def fit_of_state(state: dict[str, Any]) -> RankOneFit:

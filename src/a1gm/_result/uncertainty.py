@@ -20,7 +20,7 @@ from a1gm._result.simulate import simulate
 from a1gm._sources.labels import find_places
 from a1gm.exceptions import DataError, ParameterError
 
-__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_level"]
+__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_choices", "check_level"]
 
 By: TypeAlias = Literal["row", "column", "all"]
 Which: TypeAlias = Literal["missing", "fitted"]
@@ -50,6 +50,8 @@ class Uncertainty:
         Variance over mean of a cell.
     dof : int
         Degrees of freedom: observed cells less rows, columns and blocks' scales.
+    covariance : ndarray of shape (n_cols, n_cols)
+        Of the logarithms of the column factors, one of each block held fixed.
     """
 
     def __init__(
@@ -69,10 +71,9 @@ class Uncertainty:
             if math.isnan(chi2):
                 raise ParameterError(NO_DATA)
         M = known.information.inverse
-        #: Covariance of the logarithms of the column factors.
-        self._covariance = self.dispersion * M
+        self.covariance = self.dispersion * M
         if robust:
-            self._covariance = M @ known.scatter_of_rows() @ M
+            self.covariance = M @ known.scatter_of_rows() @ M
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
@@ -155,7 +156,7 @@ class Uncertainty:
             for k, line in enumerate(used.tolist()):
                 chosen = np.flatnonzero(line_of_cell == k)
                 Q, _ = info.shares(slice(line, line + 1))
-                G[chosen] = resistance(Q, self._covariance)[0, cols[own[chosen]]]
+                G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = f**2 * (self.dispersion / r[place] + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
@@ -179,7 +180,7 @@ class Uncertainty:
             root of the sum of both squares. Cells without a value are in no total; it
             is NaN where there are no others.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
         if by == "row":
             value, variance = self._row_totals(cells)
             labels = self._known.row_labels
@@ -232,9 +233,9 @@ class Uncertainty:
             away += (H * W[:, None]).T @ Q
         directions = np.diag(value) - away
         if by == "column":
-            away = spread(directions, self._covariance)
+            away = spread(directions, self.covariance)
             return value, self.dispersion * own + away
-        away = spread(directions.sum(axis=0)[None], self._covariance)
+        away = spread(directions.sum(axis=0)[None], self.covariance)
         return np.array([value.sum()]), self.dispersion * total_own + away
 
     def _row_totals(self, cells: Which) -> tuple[Floats, Floats]:
@@ -245,7 +246,7 @@ class Uncertainty:
             H = self._chosen(lines, cells)
             k = H.sum(axis=1)
             sums.append(k)
-            spreads.append(spread(H - k[:, None] * Q, self._covariance))
+            spreads.append(spread(H - k[:, None] * Q, self.covariance))
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
         value = w * k[line]
@@ -275,7 +276,7 @@ class Uncertainty:
         if axis == "column":
             labels, n = known.col_labels, known.shape[1]
             at = int(find_places("column", base, labels, n))
-            C = self._covariance
+            C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
             value, block = info.h / info.h[at], info.label
         else:
@@ -300,7 +301,7 @@ class Uncertainty:
         base, _ = info.shares(slice(int(line[at]), int(line[at]) + 1))
         of_line = np.concatenate(
             [
-                spread(info.shares(lines)[0] - base, self._covariance)
+                spread(info.shares(lines)[0] - base, self.covariance)
                 for lines in info.statistics.stretches()
             ]
         )
@@ -331,7 +332,7 @@ class Uncertainty:
         check_level(level)
         known = self._known
         source, V = known.table.read(X, weights, known.shape[1])
-        holes = Holes(known, self._covariance, self.dispersion, source, V)
+        holes = Holes(known, self.covariance, self.dispersion, source, V)
         lower, upper = (
             fill_table(X, source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
@@ -363,7 +364,7 @@ class Uncertainty:
         ndarray of shape (n, number of totals)
             Their deviation is the prediction error of ``totals``, beyond first order.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
         info = self._known.information
         lines = slice(0, info.statistics.n_lines)
         chosen = self._chosen(lines, cells)
@@ -409,7 +410,8 @@ def check_level(level: Any, name: str = "level") -> None:
         raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
 
 
-def _check_choices(by: Any, cells: Any) -> None:
+def check_choices(by: Any, cells: Any) -> None:
+    """Raise for totals that there are not."""
     if by not in ("row", "column", "all"):
         raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
     if cells not in ("missing", "fitted"):
