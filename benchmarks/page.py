@@ -38,7 +38,9 @@ def speed() -> list[Row]:
 
 
 def results(name: str) -> Callable[[], list[Row]]:
-    return lambda: list(read_csv(RESULTS / f"{name}.csv"))
+    """Read the rows of a benchmark; none if it has not had its run yet."""
+    path = RESULTS / f"{name}.csv"
+    return lambda: list(read_csv(path)) if path.exists() else []
 
 
 PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
@@ -51,6 +53,7 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
         "engine": engine,
         "paths": results("paths"),
         "nmmf": results("nmmf"),
+        "uncertainty": results("uncertainty"),
     },
 }
 
@@ -60,7 +63,8 @@ def with_tables(page: str) -> str:
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, rows in PAGES[page].items():
         place = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        table = markdown(rows())
+        found = rows()
+        table = markdown(found) if found else "No figures yet."
         text, n_places = re.subn(place, rf"\1\n{table}\n\n\2", text, flags=re.DOTALL)
         if n_places != 1:
             raise SystemExit(f"{page} has {n_places} places for the table {name}")

@@ -254,3 +254,22 @@ def test_draws_of_tables_with_as_many_patterns_as_rows(weighted, monkeypatch):
     draws, totals = u.simulate(300, by="all", random_state=7), u.totals("all")
     assert abs(draws.mean() - totals.value[0]) < 4 * totals.se[0] / np.sqrt(300)
     assert draws.std() / totals.se[0] == pytest.approx(1.0, abs=0.17)
+
+
+def test_draws_that_leave_a_cell_without_a_value_are_repeated_and_counted():
+    # The hole hangs on two small cells; either may be drawn as 0.
+    X = np.array([[1.0, 500.0, 400.0], [2.0, nan, nan], [nan, 300.0, 200.0]])
+    u = a1gm.fit(X).uncertainty(2000.0)
+    with pytest.warns(a1gm.exceptions.ConvergenceWarning, match="repeated"):
+        draws = u.simulate(50, by="column", random_state=0)
+    assert np.isfinite(draws).all()
+    assert (draws >= 0.0).all()
+
+
+def test_draws_of_two_blocks():
+    X = np.full((6, 6), nan)
+    X[:3, :3], X[3:, 3:] = counts(3, 3, 1, 0.0), counts(3, 3, 2, 0.0)
+    X[1, 1] = X[4, 4] = nan
+    u = a1gm.fit(X, on_undetermined="ignore").uncertainty()
+    draws, totals = u.simulate(300, by="all", random_state=0), u.totals("all")
+    assert draws.mean() == pytest.approx(totals.value[0], rel=0.2)

@@ -37,7 +37,7 @@ __all__ = [
     "RowStore",
 ]
 
-ROWS_AT_ONCE = 1 << 18
+ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass
@@ -82,8 +82,9 @@ class HeldRows:
     def _counts(self) -> Ints:
         """Rows of each line, and those that sum to zero: counted some at a time."""
         counts, factor = np.zeros((2, self.n_lines), np.int64), mantissas(self.numbers)
-        for start in range(0, self.n_rows, ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        step = max(ROWS_AT_ONCE, self.n_lines)
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, start + step)
             line = np.asarray(self.line_of_row)[rows]
             counts[0] += np.bincount(line, minlength=self.n_lines)
             if not factor[rows].all():
