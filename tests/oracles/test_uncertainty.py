@@ -84,6 +84,10 @@ def holes(kind, n, m, seed):
         missing = rng.random((n, m)) < 0.3
     elif kind == "patterns":
         missing = (rng.random((3, m)) < 0.4)[rng.integers(3, size=n)]
+    elif kind == "hollow":
+        missing[np.arange(n), np.arange(n) % m] = True
+    elif kind == "band":
+        missing = np.abs(np.arange(m) - np.arange(n)[:, None] * m / n) > 2
     missing[0] = False
     missing[:, 0] = False
     return missing
@@ -123,8 +127,10 @@ def check(u, X, oracle, fitted=None, missing=None):
             np.testing.assert_allclose(found.se, total, rtol=RTOL)
 
 
-@pytest.mark.parametrize("dispersion", [1.0, 7.5])
-@pytest.mark.parametrize("kind", ["none", "grid", "staircase", "random", "patterns"])
+@pytest.mark.parametrize("dispersion", [0.25, 1.0, 7.5])
+@pytest.mark.parametrize(
+    "kind", ["none", "grid", "staircase", "random", "patterns", "hollow", "band"]
+)
 def test_errors_are_those_of_poisson_regression(kind, dispersion):
     X = table(kind, seed=3, dispersion=dispersion)
     u = a1gm.fit(X).uncertainty()
@@ -304,6 +310,22 @@ def test_taylor_and_ashe():
     by_deviance = fit.uncertainty("deviance").totals("all")
     assert by_deviance.se[0] == pytest.approx(2952921.04, rel=1e-8)
     assert by_deviance.se_process[0] == pytest.approx(993729.4, rel=1e-7)
+
+
+def test_draws_of_taylor_and_ashe():
+    # The formulas are first order, the draws are not.
+    u = a1gm.fit(triangle("genins")).uncertainty()
+    draws, total = u.simulate(10_000, "all", random_state=1), u.totals("all")
+    assert draws.mean() == pytest.approx(total.value[0], rel=0.02)
+    assert draws.std() == pytest.approx(total.se[0], rel=0.04)
+    assert (draws >= 0.0).all()
+
+
+def test_the_raa_triangle():
+    # Dispersion and total error of the over-dispersed Poisson for these data.
+    u = a1gm.fit(triangle("raa"), negatives="allow").uncertainty()
+    assert u.dispersion == pytest.approx(983.64, abs=5e-3)
+    assert round(u.totals("all").se[0]) == 17613
 
 
 def test_squirrel_monkeys():

@@ -8,7 +8,12 @@ import polars as pl
 import pytest
 
 import a1gm
-from a1gm.exceptions import DataError, NoSuchCellError, ParameterError
+from a1gm.exceptions import (
+    DataError,
+    NoSuchCellError,
+    NotRepresentableError,
+    ParameterError,
+)
 
 nan = np.nan
 
@@ -273,3 +278,59 @@ def test_draws_of_two_blocks():
     u = a1gm.fit(X, on_undetermined="ignore").uncertainty()
     draws, totals = u.simulate(300, by="all", random_state=0), u.totals("all")
     assert draws.mean() == pytest.approx(totals.value[0], rel=0.2)
+
+
+# ------------------------------------------------------------------------ odd tables
+ODD = {
+    "one row": np.array([[3.0, 1.0, nan]]),
+    "one column": np.array([[3.0], [1.0], [nan]]),
+    "one cell": np.array([[3.0]]),
+    "zeros": np.zeros((4, 3)),
+    "zeros and holes": np.array([[0.0, 0.0], [nan, 0.0], [0.0, nan]]),
+    "unbounded": np.array([[0.0, 5.0, 2.0], [5.0, nan, nan], [4.0, nan, nan]]),
+    "two blocks": np.array([[1.0, 2.0, nan], [3.0, 5.0, nan], [nan, nan, 4.0]]),
+    "empty lines": np.array([[1.0, nan, 2.0], [nan, nan, nan], [2.0, nan, 5.0]]),
+    "perfect": np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0]),
+    "a row of zeros": np.array([[1.0, 2.0, 4.0], [0.0, 0.0, nan], [2.0, 3.0, 9.0]]),
+    "huge": 1e300 * np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, 1.0, 1.5]]),
+    "tiny": 1e-300 * np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, 1.0, 1.5]]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize("dispersion", ["pearson", "deviance", "poisson", 0.0, 2.5])
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("way", ["memory", "pieces"])
+def test_odd_tables_get_an_answer_or_a_word(way, name, dispersion):
+    """No warning of NumPy (they are errors here), and never an error below zero."""
+    X = ODD[name]
+    fit = a1gm.fit(X)
+    if way == "pieces":
+        fit = a1gm.PatternTable(uncertainty=True).update(X[:1]).update(X).solve()
+    if dispersion in ("pearson", "deviance") and fit.uncertainty(1.0).dof < 1:
+        with pytest.raises(DataError, match=r"degrees of freedom.*Pass dispersion="):
+            fit.uncertainty(dispersion)
+        return
+    u = fit.uncertainty(dispersion)
+    assert u.dispersion >= 0.0
+    i, j = np.indices(fit.shape)
+    if name in ("huge", "tiny"):
+        for ask in (lambda: u.totals("all"), lambda: u.standard_error(0, 0)):
+            with pytest.raises(NotRepresentableError, match="power of ten"):
+                ask()
+        assert np.isfinite(u.index().se).all()
+        return
+    errors = [u.standard_error(i, j), u.standard_error(i, j, prediction=True)]
+    for by in ("row", "column", "all"):
+        for cells in ("missing", "fitted"):
+            errors.append(u.totals(by, cells).se)
+            draws = u.simulate(2, by, cells, random_state=0)
+            assert not (draws < 0.0).any()
+    errors += [u.index(axis="column").se, u.index(axis="row").se]
+    assert not any((found < 0.0).any() for found in errors)
+    lower, upper = u.interval(X)
+    assert not (lower > upper).any()
+    assert repr(u)
+    assert 0.0 <= u.pearson_p <= 1.0 or np.isnan(u.pearson_p)
+    assert np.isfinite(fit.deviance)
+    assert fit.deviance_explained <= 1.0 or np.isnan(fit.deviance_explained)

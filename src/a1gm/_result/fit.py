@@ -65,8 +65,9 @@ class RankOneFit(SolvedTable):
         """Kullback-Leibler divergence on the observed cells, computed when asked for.
 
         NaN when negative cells were allowed, and for fits whose table cannot be read
-        again: there ``divergence_of(X)`` computes it. A fit of files or of a Dask
-        collection is saved and pickled with it if it was asked for before. Raises
+        again, unless they were made with ``uncertainty=True`` (then it is known to
+        2**-50 of the total, and 0 below that): ``divergence_of(X)`` computes it. A fit
+        of files is saved and pickled with it if it was asked for before. Raises
         NotRepresentableError where it is above the largest float64.
         """
         table = self._table

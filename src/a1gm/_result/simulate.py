@@ -44,6 +44,9 @@ def simulate(
 ) -> Floats:
     """Draw n sets of totals of the chosen cells, (lines x columns)."""
     table = _Table(known, phi, chosen, by)
+    if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
+        sizes = {"row": known.shape[0], "column": known.shape[1], "all": 1}
+        return np.zeros((n, sizes[by]))
     draws = [table.draw(random) for _ in range(n)]
     if table.n_redrawn:
         warn_user(
