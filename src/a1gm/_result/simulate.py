@@ -63,7 +63,7 @@ class _Table:
     def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
         info = known.information
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        self.chosen = chosen != 0.0
+        self.chosen: Bools = chosen != 0.0
         lines = slice(0, info.statistics.n_lines)
         Q, reach = info.shares(lines)
         self.inside = info.statistics.inside(info.component, info.label)
