@@ -40,7 +40,9 @@ def speed() -> list[Row]:
 
 
 def results(name: str) -> Callable[[], list[Row]]:
-    return lambda: list(read_csv(RESULTS / f"{name}.csv"))
+    """Read the rows of a benchmark; none if it has not had its run yet."""
+    path = RESULTS / f"{name}.csv"
+    return lambda: list(read_csv(path)) if path.exists() else []
 
 
 def zoo() -> list[Row]:
@@ -68,6 +70,7 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
         "paths": results("paths"),
         "zoo": zoo,
         "nmmf": results("nmmf"),
+        "uncertainty": results("uncertainty"),
     },
 }
 
@@ -78,8 +81,8 @@ def with_tables(page: str) -> str:
     for name, rows in PAGES[page].items():
         place = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         found = rows()
-        table = f"\n{markdown(found)}\n\n" if found else ""
-        text, n_places = re.subn(place, rf"\1{table}\2", text, flags=re.DOTALL)
+        table = markdown(found) if found else "No figures yet."
+        text, n_places = re.subn(place, rf"\1\n{table}\n\n\2", text, flags=re.DOTALL)
         if n_places != 1:
             raise SystemExit(f"{page} has {n_places} places for the table {name}")
     return text

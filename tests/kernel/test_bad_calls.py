@@ -110,6 +110,20 @@ GOOD = {
         "n_threads": 1,
     },
     "divergence": {"parts": [part()], "h": np.ones(3), "n_threads": 1},
+    "pearson": {
+        "parts": [part()],
+        "h": np.ones(3),
+        "takes_negatives": False,
+        "n_threads": 1,
+    },
+    "square_sums": {
+        "parts": [part()],
+        "row_sums": ROW_SUMS,
+        "lines": np.array([0, 1, 2, 1], np.int32),
+        "n_lines": 3,
+        "scale": 1.0,
+        "n_threads": 1,
+    },
     "scale": {"h": np.ones(3), "tol": 1e-9, "max_sweeps": 9, "patience": 9},
     "replay": {"core_w": np.ones(4), "core_h": np.ones(3)},
     "replay_wide": {
@@ -259,6 +273,18 @@ TARGET = "writable two-dimensional array of float64 or float32"
 BAD = {
     "row_factors": PLACE,
     "divergence": PLACE,
+    "pearson": PLACE,
+    "square_sums": [
+        *TABLE,
+        ("row_sums", ROW_SUMS[:-1], "row_sums must be one number per row"),
+        ("row_sums", ROW_SUMS.astype(np.float32), OF_SUMS),
+        ("lines", np.array([0, 1, 2], np.int32), "lines must be one number per row"),
+        ("lines", np.array([0, 1, 3, 1], np.int32), "0 or more and below n_lines"),
+        ("lines", np.array([0, -1, 2, 1], np.int32), "0 or more and below n_lines"),
+        ("lines", np.array([0, 1, 2, 1]), "one-dimensional array of int32"),
+        ("n_lines", 2, "0 or more and below n_lines"),
+        ("n_lines", 2**40, TOO_MANY),
+    ],
     "fill_rows": [
         *PLACE,
         ("otherwise", np.ones(2), "otherwise must be one number per column"),

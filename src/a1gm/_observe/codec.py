@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 FORMAT = "a1gm model"
-FORMAT_VERSION = 3  # 3: exponents beside factors that float64 does not have
+FORMAT_VERSION = 4  # 3: exponents beside factors; 4: the scatter of the cells
 OLDEST_VERSION = 2
 HEADER = "header.json"
 MAX_HEADER_BYTES = 1 << 28

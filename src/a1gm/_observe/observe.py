@@ -10,6 +10,7 @@ from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Negatives, SmallInts
 from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.one_pass import observe_parts
+from a1gm._observe.scatter import with_scatter
 from a1gm._observe.sparse import observe_sparse
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
@@ -28,6 +29,7 @@ def observe(
     negatives: Negatives = "raise",
     keep_table: bool = False,
     row_offset: int = 0,
+    scatter: bool = False,
 ) -> Observation:
     """Observe a table once, and raise for cells that cannot be fitted.
 
@@ -43,17 +45,20 @@ def observe(
         Keep the sums of every pattern, however many there are.
     row_offset : int
         Rows of the table before this piece, for messages.
+    scatter : bool
+        Keep the sums that the scatter of the cells needs, beside those of patterns.
     """
     if isinstance(source, SparseSource):
         return observe_sparse(source, negatives=negatives, row_offset=row_offset)
     look = observe_parts if source.cut is None else _observe_pieces
-    return look(
+    seen = look(
         source,
         n_threads=n_threads,
         negatives=negatives,
         keep_table=keep_table,
         row_offset=row_offset,
     )
+    return with_scatter(source, seen, n_threads) if scatter else seen
 
 
 def _observe_pieces(

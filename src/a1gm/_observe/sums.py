@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -12,19 +15,22 @@ from a1gm._base.types import AnyArray, Floats, Ints, Words
 from a1gm._kernel import kernel
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
+from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["PatternSums", "Room", "bytes_needed"]
+__all__ = ["ALL_ROWS", "PatternSums", "Room", "bytes_needed"]
 
 SMALL = 2.0**-64  # sums times this do not overflow
 ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
 # A key is kept as a Python bytes object and as an entry of a dictionary.
 KEY_OVERHEAD = 160
+ALL_ROWS = b"all rows"  # the key of sums that are kept for no single pattern
 
 
-def bytes_needed(n_patterns: int, n_cols: int) -> int:
+def bytes_needed(n_patterns: int, n_cols: int, *, scatter: bool = False) -> int:
     """Estimate the memory of the sums of so many patterns."""
     words = -(-n_cols // 64)
-    return n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+    need = n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+    return 2 * need if scatter else need
 
 
 def _size(sums: Floats) -> float:
@@ -62,10 +68,15 @@ class PatternSums:
     Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order
     of the pieces leaves no trace in them. They are those of the data times
     ``2**-exponent``.
+
+    With ``scatter``, the sums of ``PatternStatistics.squares`` and ``logs`` are kept
+    beside them; both are None once some piece had none.
     """
 
-    def __init__(self, n_cols: int) -> None:
+    def __init__(self, n_cols: int, *, scatter: bool = False) -> None:
         self.n_cols = n_cols
+        self.squares = PatternSums(n_cols) if scatter else None
+        self.logs = PatternSums(2) if scatter else None
         self.exponent = 0
         self._bound = 0.0  # of the sums together, as ``_size`` measures them
         self._index: dict[bytes, int] = {}
@@ -73,6 +84,16 @@ class PatternSums:
         self._lo = np.zeros((0, n_cols))
         self._counts = np.zeros(0, np.int64)
         self._zero_counts = np.zeros(0, np.int64)
+
+    @classmethod
+    def of(cls, hi: Floats, lo: Floats, keys: list[bytes], exponent: int) -> Self:
+        """Sums that were made elsewhere; each pattern counts as one row."""
+        found, none = cls(hi.shape[1]), np.zeros(len(keys), np.int64)
+        found.exponent = exponent
+        places = found.places(keys)
+        found.add(places, hi, none + 1, none)
+        found._lo[places] += lo
+        return found
 
     def __len__(self) -> int:
         return len(self._index)
@@ -133,11 +154,49 @@ class PatternSums:
             )
         sums = self.align(table.sums, seen.exponent)
         places = self.places(names_of_rows(table.keys) if names is None else names)
-        return self._add(places, sums, table.counts, seen.line_of_row, seen.row_sums)
+        new = sums, table.counts, seen.line_of_row, seen.row_sums
+        lines = self._add(places, *new)
+        if self.squares is not None:
+            self._add_scatter(table, seen.exponent)
+        return lines
 
     def statistics(self) -> PatternStatistics:
         """The sums as statistics."""
-        return PatternStatistics(self.key_words, self.counts.copy(), self.hi + self.lo)
+        sums = self.hi + self.lo
+        found = PatternStatistics(self.key_words, self.counts.copy(), sums)
+        if self.squares is None or self.logs is None:
+            return found
+        squares, logs = (
+            np.ldexp(own.hi + own.lo, own.exponent - self.exponent)
+            for own in (self.squares, self.logs)
+        )
+        return replace(found, squares=squares, logs=logs[0])
+
+    def _add_scatter(self, table: PatternStatistics, exponent: int) -> None:
+        if table.squares is None or table.logs is None:
+            self._add_beside((None, None))
+            return
+        new = (
+            (table.squares, names_of_rows(table.keys)),
+            (table.logs[None], [ALL_ROWS]),
+        )
+        self._add_beside(
+            PatternSums.of(sums, np.zeros_like(sums), keys, exponent)
+            for sums, keys in new
+        )
+
+    def _add_beside(self, others: Iterable[PatternSums | None]) -> None:
+        """Add the squares and logs of other sums; forget them where there are none."""
+        try:
+            for own, other in zip((self.squares, self.logs), others, strict=True):
+                if own is None or other is None:
+                    break
+                own.add_all(other)
+            else:
+                return
+        except NotRepresentableError:  # further apart than float64 reaches
+            pass
+        self.squares = self.logs = None
 
     def add(self, places: Ints, sums: Floats, counts: Ints, zero_counts: Ints) -> None:
         """Add aligned sums to some patterns, each named once."""
@@ -164,6 +223,8 @@ class PatternSums:
         places = self.places(other.keys)
         self.add(places, hi, other.counts, other.zero_counts)
         self._lo[places] += np.ldexp(other.lo, other.exponent - self.exponent)
+        if self.squares is not None:
+            self._add_beside((other.squares, other.logs))
         return places
 
     def align(self, sums: Floats, exponent: int) -> Floats:

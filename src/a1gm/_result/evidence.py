@@ -16,7 +16,8 @@ from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
 from a1gm._result.new_rows import NewRows
 from a1gm._result.residuals import fitted_cells, pearson_chi2
-from a1gm._result.rows import RowStore
+from a1gm._result.rows import ROWS_AT_ONCE, RowStore
+from a1gm._result.scatter import ScatterOfSums, gain_over_constants
 from a1gm._result.table import Table
 from a1gm._solve.dispatch import Solved
 from a1gm._sources.sparse import SparseSource
@@ -141,15 +142,32 @@ class Evidence:
     # ------------------------------------------------------------------- the scatter
     def pearson_chi2(self) -> float:
         """Sum of v (x - f)² / f over the observed cells; NaN without the data."""
-        if self.table.source is None:
-            return math.nan
-        chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
+        if self.sums is not None:
+            chi2 = self.sums.pearson_chi2()
+        elif self.table.source is None:
+            return self.table.pearson_chi2
+        else:
+            chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
         return 0.0 if chi2 <= self._rounding else chi2
+
+    @cached_property
+    def sums(self) -> ScatterOfSums | None:
+        """What the sums of the first pass say of the scatter, where they were kept."""
+        info = self.information
+        if getattr(info.statistics, "squares", None) is None:
+            return None
+        return ScatterOfSums(info)
 
     def deviance(self) -> float:
         """Twice the divergence of the observed cells; NaN without the data."""
         deviance = 2.0 * self.divergence()
         return 0.0 if deviance <= self._rounding else deviance
+
+    def divergence_of_sums(self) -> float:
+        """The divergence from the sums of the first pass; 0 within their rounding."""
+        assert self.sums is not None
+        found = self.sums.divergence()
+        return 0.0 if 2.0 * found <= self._rounding else found
 
     @property
     def _rounding(self) -> float:
@@ -160,8 +178,9 @@ class Evidence:
         """Sum of the squares of the rows' residuals: the middle of the sandwich."""
         if self.table.source is None:
             raise ParameterError(
-                "This fit did not keep its data, so the scatter of its rows is not "
-                "known. Leave out robust=True, or fit the table in memory."
+                "This fit did not keep its cells, and robust=True needs the products "
+                "of all pairs of cells of a row, which no sums replace. Leave out "
+                "robust=True, or fit the table in memory with a1gm.fit."
             )
         m = self.shape[1]
         total = np.zeros((m, m))
@@ -172,10 +191,31 @@ class Evidence:
             total += off.T @ off
         return total
 
+    def _sum_of_row_logs(self) -> float:
+        """Sum of r log r over the rows; NaN where neither they nor it were kept."""
+        from scipy.special import xlogy
+
+        info, total = self.information, 0.0
+        if self.sums is not None:
+            return info.unit * float(info.statistics.logs[1])  # type: ignore[attr-defined]
+        if not self.rows.is_kept:
+            return math.nan
+        for start in range(0, self.shape[0], ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, self.shape[0]))
+            sums = np.nan_to_num(self.some_rows(rows)[1])
+            total += float(xlogy(sums, sums).sum())
+        return total
+
     def gain_over_constants(self) -> float:
         """Deviance of one constant per block less that of the factors."""
-        if self.table.source is None or self.table.is_signed:
+        if self.table.is_signed:
             return math.nan
+        if not self.table.is_weighted:
+            of_rows = self._sum_of_row_logs()
+            counts = self.rows.line_counts
+            return gain_over_constants(self.information, counts, of_rows)
+        if self.table.source is None:
+            return self.table.gain
         n, label = self.fates.graph.n, self.fates.graph.label
         sums, weights, of_factors = np.zeros(n), np.zeros(n), 0.0
         for cells in fitted_cells(self.rule, self.table.source, self.table.weights):

@@ -38,6 +38,7 @@ __all__ = [
     "RankOneFit",
     "Table",
     "Voice",
+    "evidence_of",
     "fit_of_state",
     "rule_of",
     "source_of",
@@ -64,12 +65,17 @@ class RankOneFit(SolvedTable):
         """Kullback-Leibler divergence on the observed cells, computed when asked for.
 
         NaN when negative cells were allowed, and for fits whose table cannot be read
-        again: there ``divergence_of(X)`` computes it. A fit of files or of a Dask
-        collection is saved and pickled with it if it was asked for before. Raises
+        again, unless they were made with ``uncertainty=True`` (then it is known to
+        2**-50 of the total, and 0 below that): ``divergence_of(X)`` computes it. A fit
+        of files is saved and pickled with it if it was asked for before. Raises
         NotRepresentableError where it is above the largest float64.
         """
         table = self._table
-        if table.source is None or table.is_signed:
+        if table.is_signed:
+            return math.nan
+        if getattr(self._solved.statistics, "logs", None) is not None:
+            return self._evidence.divergence_of_sums()
+        if table.source is None:
             return math.nan
         return divergence_of_rows(self._new_rows, table.source, table.weights)
 
@@ -332,11 +338,25 @@ class RankOneFit(SolvedTable):
             "divergence": self._known_divergence
             if self._is_held
             else self.__dict__.get("divergence", math.nan),
+            **self._scatter_to_keep(),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,
             "totals": self._fates.totals,
         }
+
+    def _scatter_to_keep(self) -> dict[str, Any]:
+        """What is kept of the scatter of cells that are left behind."""
+        table = self._table
+        kept = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
+        if self._is_held and table.source is not None:
+            try:
+                kept["pearson_chi2"] = self._evidence.pearson_chi2()
+                if table.is_weighted:  # else it follows from the margins
+                    kept["gain"] = self._evidence.gain_over_constants()
+            except NotRepresentableError:
+                pass
+        return kept
 
     def _has_warned(self, n_left: int, source: AnySource) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
@@ -373,10 +393,16 @@ class RankOneFit(SolvedTable):
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
-        state["_table"] = replace(self._table, source=None, weights=None)
+        kept = self._scatter_to_keep()
+        state["_table"] = replace(self._table, source=None, weights=None, **kept)
         for cached in ("_evidence", "_fates", "_new_rows", "pattern"):
             state.pop(cached, None)
         return state
+
+
+def evidence_of(fit: RankOneFit) -> Evidence:
+    """What a fit knows of its rows and cells when errors are asked for."""
+    return fit._evidence
 
 
 def fit_of_state(state: dict[str, Any]) -> RankOneFit:
@@ -385,12 +411,13 @@ def fit_of_state(state: dict[str, Any]) -> RankOneFit:
     fit = RankOneFit(
         state["solved"],
         state["rows"],
-        Table(**state["table"], **labels),
+        Table(**state["table"], **labels, **state["scatter"]),
         tol=state["tol"],
         on_undetermined=state["on_undetermined"],
         totals=state["totals"],
     )
     if state["totals"] is not None:  # its rows were left behind
         fit.__dict__["certificate"] = state["certificate"]
-    fit.__dict__["divergence"] = state["divergence"]
+    if not math.isnan(state["divergence"]):  # else the sums may have it
+        fit.__dict__["divergence"] = state["divergence"]
     return fit

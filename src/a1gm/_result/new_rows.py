@@ -100,6 +100,13 @@ class NewRows:
             return None
         return one_pass.divergence(source, h)
 
+    def pearson(self, source: AnySource, V: Any = None) -> float | None:
+        """Pearson's statistic of rows in one pass; None where that is not possible."""
+        h = self.plain_factors(V)
+        if h is None or not isinstance(source, Source):
+            return None
+        return one_pass.pearson(source, h, takes_negatives=self.has_negatives)
+
     def plain_factors(self, V: Any) -> Floats | None:
         """Column factors, where rows need no more to be placed."""
         h, is_plain = self.col_factor, self.graph.is_single and V is None

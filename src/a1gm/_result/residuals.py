@@ -69,6 +69,9 @@ def fitted_cells(rule: NewRows, source: AnySource, V: Any = None) -> Iterator[Ce
 
 def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
     """Sum of v (x - f)² / f over the observed cells with a fitted value above 0."""
+    found = rule.pearson(source, V)
+    if found is not None:
+        return found
     total = 0.0
     for cells in fitted_cells(rule, source, V):
         own = cells.fitted > 0.0

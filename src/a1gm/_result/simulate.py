@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._observe.pair_statistics import pointers
@@ -22,7 +22,9 @@ from a1gm._observe.statistics import (
     weighted_counts,
 )
 from a1gm._result.evidence import Evidence
-from a1gm._solve.dispatch import solve
+from a1gm._result.fates import FINITE, UNBOUNDED, fates_of
+from a1gm._result.rows import HeldRows
+from a1gm._solve.dispatch import Solved, solve
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import ConvergenceWarning, DataError
 
@@ -42,11 +44,14 @@ def simulate(
 ) -> Floats:
     """Draw n sets of totals of the chosen cells, (lines x columns)."""
     table = _Table(known, phi, chosen, by)
+    if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
+        sizes = {"row": known.shape[0], "column": known.shape[1], "all": 1}
+        return np.zeros((n, sizes[by]))
     draws = [table.draw(random) for _ in range(n)]
     if table.n_redrawn:
         warn_user(
-            f"{counted(table.n_redrawn, 'draw')} had no finite total and was drawn "
-            "again: the totals rest on cells that may well be 0.",
+            f"{counted(table.n_redrawn, 'draw')} left cells of a total without a value "
+            "and had to be repeated: the totals rest on cells that may well be 0.",
             ConvergenceWarning,
         )
     return np.array(draws).reshape(n, -1)
@@ -58,7 +63,7 @@ class _Table:
     def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
         info = known.information
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        self.chosen = chosen != 0.0
+        self.chosen: Bools = chosen != 0.0
         lines = slice(0, info.statistics.n_lines)
         Q, reach = info.shares(lines)
         self.inside = info.statistics.inside(info.component, info.label)
@@ -83,8 +88,12 @@ class _Table:
         """Draw one set of totals; again where one of them is not finite."""
         for _ in range(MOST_TRIES):
             sums = _scattered(self.fitted, self.phi, random)
-            factors = solve(self._statistics(sums), TOL, MAX_ITER).factors
-            means = self._means(factors, random)
+            solved = solve(self._statistics(sums), TOL, MAX_ITER)
+            chosen = self._known_cells(solved)
+            if chosen is None:
+                self.n_redrawn += 1
+                continue
+            means = self._means(solved.factors, chosen, random)
             if np.isfinite(means).all():
                 return _scattered(means, self.phi, random)
             self.n_redrawn += 1
@@ -93,6 +102,20 @@ class _Table:
             "that it rests on may well be 0. Simulate other totals."
         )
 
+    def _known_cells(self, solved: Solved) -> Bools | None:
+        """The chosen cells that are not 0; None where one of them has no value.
+
+        Small means may be drawn as 0, and zeros part the table.
+        """
+        if solved.components is None and solved.factors.all_inside:
+            return self.chosen
+        rows = HeldRows(solved.factors.line_factor, None, len(self.chosen))
+        fates = fates_of(solved, rows).of_rows(0, len(self.chosen))
+        if (self.chosen & (fates >= UNBOUNDED)).any():
+            return None
+        found: Bools = self.chosen & (fates == FINITE)
+        return found
+
     def _statistics(self, sums: Floats) -> Statistics:
         inside = self.inside
         if isinstance(inside, PatternStatistics):
@@ -100,7 +123,9 @@ class _Table:
         assert isinstance(inside, PairStatistics)
         return replace(inside, sums=sums[inside.lines, inside.cols])
 
-    def _means(self, factors: Factors, random: np.random.Generator) -> Floats:
+    def _means(
+        self, factors: Factors, chosen: Bools, random: np.random.Generator
+    ) -> Floats:
         """Totals of the fitted cells of a draw."""
         h = np.nan_to_num(factors.col_factor)
         w = self.scale * np.nan_to_num(factors.line_factor)
@@ -109,9 +134,9 @@ class _Table:
             total = weighted_counts(self.line_of_row, share, len(w))
             with np.errstate(divide="ignore", invalid="ignore"):
                 own = np.where(share > 0.0, share / total[self.line_of_row], 0.0)
-            means: Floats = own * (w * (self.chosen @ h))[self.line_of_row]
+            means: Floats = own * (w * (chosen @ h))[self.line_of_row]
             return means
-        means = h * (w @ self.chosen)
+        means = h * (w @ chosen)
         return means if self.by == "column" else means.sum(keepdims=True)
 
 

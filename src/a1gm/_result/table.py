@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ class Table:
     ``source`` reads the table again where that is possible, ``weights`` are those of
     its cells, and sums of the statistics are those of the data times 2**-exponent.
     ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
+    ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
+    of a table that was left behind; NaN where they are not known.
     """
 
     source: Any = None
@@ -35,6 +38,8 @@ class Table:
     takes_negatives: bool = False
     is_weighted: bool = False
     engine: Any = None
+    pearson_chi2: float = math.nan
+    gain: float = math.nan
 
     def read(self, X: Any, weights: Any, n_cols: int) -> tuple[AnySource, Any]:
         """Read rows the way the fitted ones were read, and their weights."""

@@ -18,9 +18,9 @@ from a1gm._result.labelled import Index, TotalsWithErrors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
 from a1gm._sources.labels import find_places
-from a1gm.exceptions import DataError, ParameterError
+from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
 
-__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_level"]
+__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_choices", "check_level"]
 
 By: TypeAlias = Literal["row", "column", "all"]
 Which: TypeAlias = Literal["missing", "fitted"]
@@ -30,9 +30,16 @@ TOO_FEW = (
     "scales of blocks), so its dispersion cannot be estimated. Pass dispersion= a "
     'number that you know from elsewhere, or "poisson".'
 )
+SMALLEST, LARGEST = 1e-140, 1e140
+OUT_OF_RANGE = (
+    "Errors are roots of sums of squares, and the squares of data that sum to "
+    "{total:.0e} are outside the range of float64. Multiply the data by a power of ten "
+    "that brings them nearer to 1: their errors change by the same power."
+)
 NO_DATA = (
-    "This fit did not keep its data, so their scatter is not known. Pass dispersion= a "
-    'number or "poisson", and robust=False; or fit the table in memory.'
+    "This fit did not keep its data, so their scatter is not known. Make it with "
+    "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
+    'memory; or pass dispersion= a number or "poisson".'
 )
 
 
@@ -49,6 +56,8 @@ class Uncertainty:
         Variance over mean of a cell.
     dof : int
         Degrees of freedom: observed cells less rows, columns and blocks' scales.
+    covariance : ndarray of shape (n_cols, n_cols)
+        Of the logarithms of the column factors, one of each block held fixed.
     """
 
     def __init__(
@@ -68,10 +77,9 @@ class Uncertainty:
             if math.isnan(chi2):
                 raise ParameterError(NO_DATA)
         M = known.information.inverse
-        #: Covariance of the logarithms of the column factors.
-        self._covariance = self.dispersion * M
+        self.covariance = self.dispersion * M
         if robust:
-            self._covariance = M @ known.scatter_of_rows() @ M
+            self.covariance = M @ known.scatter_of_rows() @ M
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
@@ -128,6 +136,7 @@ class Uncertainty:
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
+        self._check_size()
         rows, cols = self._known.places(i, j)
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
@@ -136,6 +145,13 @@ class Uncertainty:
         with np.errstate(invalid="ignore"):
             found = np.sqrt(variance).reshape(shape)
         return found if shape else float(found)
+
+    def _check_size(self) -> None:
+        """Raise for data whose squares are not numbers of float64."""
+        info = self._known.information
+        total = info.unit * float(np.abs(info.statistics.col_sums).sum())
+        if not (total == 0.0 or SMALLEST < total < LARGEST):
+            raise NotRepresentableError(OUT_OF_RANGE.format(total=total))
 
     def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
         """Fitted values of cells of the table, and their variances."""
@@ -154,7 +170,7 @@ class Uncertainty:
             for k, line in enumerate(used.tolist()):
                 chosen = np.flatnonzero(line_of_cell == k)
                 Q, _ = info.shares(slice(line, line + 1))
-                G[chosen] = resistance(Q, self._covariance)[0, cols[own[chosen]]]
+                G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = f**2 * (self.dispersion / r[place] + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
@@ -178,7 +194,8 @@ class Uncertainty:
             root of the sum of both squares. Cells without a value are in no total; it
             is NaN where there are no others.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
+        self._check_size()
         if by == "row":
             value, variance = self._row_totals(cells)
             labels = self._known.row_labels
@@ -231,9 +248,9 @@ class Uncertainty:
             away += (H * W[:, None]).T @ Q
         directions = np.diag(value) - away
         if by == "column":
-            away = spread(directions, self._covariance)
+            away = spread(directions, self.covariance)
             return value, self.dispersion * own + away
-        away = spread(directions.sum(axis=0)[None], self._covariance)
+        away = spread(directions.sum(axis=0)[None], self.covariance)
         return np.array([value.sum()]), self.dispersion * total_own + away
 
     def _row_totals(self, cells: Which) -> tuple[Floats, Floats]:
@@ -244,7 +261,7 @@ class Uncertainty:
             H = self._chosen(lines, cells)
             k = H.sum(axis=1)
             sums.append(k)
-            spreads.append(spread(H - k[:, None] * Q, self._covariance))
+            spreads.append(spread(H - k[:, None] * Q, self.covariance))
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
         value = w * k[line]
@@ -274,7 +291,7 @@ class Uncertainty:
         if axis == "column":
             labels, n = known.col_labels, known.shape[1]
             at = int(find_places("column", base, labels, n))
-            C = self._covariance
+            C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
             value, block = info.h / info.h[at], info.label
         else:
@@ -299,7 +316,7 @@ class Uncertainty:
         base, _ = info.shares(slice(int(line[at]), int(line[at]) + 1))
         of_line = np.concatenate(
             [
-                spread(info.shares(lines)[0] - base, self._covariance)
+                spread(info.shares(lines)[0] - base, self.covariance)
                 for lines in info.statistics.stretches()
             ]
         )
@@ -328,9 +345,10 @@ class Uncertainty:
             X with its holes filled with the bounds, which are never below 0.
         """
         check_level(level)
+        self._check_size()
         known = self._known
         source, V = known.table.read(X, weights, known.shape[1])
-        holes = Holes(known, self._covariance, self.dispersion, source, V)
+        holes = Holes(known, self.covariance, self.dispersion, source, V)
         lower, upper = (
             fill_table(X, source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
@@ -362,7 +380,7 @@ class Uncertainty:
         ndarray of shape (n, number of totals)
             Their deviation is the prediction error of ``totals``, beyond first order.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
         info = self._known.information
         lines = slice(0, info.statistics.n_lines)
         chosen = self._chosen(lines, cells)
@@ -408,7 +426,8 @@ def check_level(level: Any, name: str = "level") -> None:
         raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
 
 
-def _check_choices(by: Any, cells: Any) -> None:
+def check_choices(by: Any, cells: Any) -> None:
+    """Raise for totals that there are not."""
     if by not in ("row", "column", "all"):
         raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
     if cells not in ("missing", "fitted"):
