@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._observe.pair_statistics import pointers
@@ -40,7 +40,10 @@ def simulate(
     chosen: Floats,
     random: np.random.Generator,
 ) -> Floats:
-    """Draw n sets of totals of the chosen cells, (lines x columns)."""
+    """Draw n sets of totals of the chosen cells, (lines x columns).
+
+    With weights (rows x columns), and times the exposures that they have.
+    """
     table = _Table(known, phi, chosen, by)
     draws = [table.draw(random) for _ in range(n)]
     if table.n_redrawn:
@@ -58,26 +61,31 @@ class _Table:
     def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
         info = known.information
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        self.chosen = chosen != 0.0
+        self.chosen = chosen
         lines = slice(0, info.statistics.n_lines)
         Q, reach = info.shares(lines)
+        P = info.statistics.weight_lines(lines)
+        sums = info.unit * info.statistics.line_sums(lines)
         self.inside = info.statistics.inside(info.component, info.label)
-        if not isinstance(self.inside, PatternStatistics | PairStatistics):
+        self.line_of_row: Ints | None = None
+        if by == "row" or known.table.is_weighted:
+            w, r, line = known.some_rows(np.arange(known.shape[0]))
+            self.row_sums, self.line_of_row = r, line
+        # Rows of proportional weights share a line, but not its scale: one by one.
+        self.scale = np.ones(len(Q))
+        if known.table.is_weighted:
+            Q, P, sums, self.line_of_row = Q[line], P[line], r, None
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self.scale = np.where(w > 0.0, w * reach[line] / r, 0.0)
+        if known.table.is_weighted or not isinstance(
+            self.inside, PatternStatistics | PairStatistics
+        ):
             i, j = np.nonzero(Q)
-            weights = info.statistics.weight_lines(lines)[i, j]
+            own = P[i, j]
             self.inside = PairStatistics(
-                pointers(i, len(Q)), j.astype(np.int32), weights, weights, Q.shape[1]
+                pointers(i, len(Q)), j.astype(np.int32), own, own, Q.shape[1]
             )
-        self.fitted = info.unit * info.statistics.line_sums(lines)[:, None] * Q
-        # Rows of proportional weights share a line, but not its scale.
-        W, _ = known.line_totals(lines, reach)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = self.fitted.sum(axis=1) / reach
-            self.scale = np.where(W > 0.0, W / own, 0.0)
-        if by == "row":
-            _, self.row_sums, self.line_of_row = known.some_rows(
-                np.arange(known.shape[0])
-            )
+        self.fitted = sums[:, None] * Q
 
     def draw(self, random: np.random.Generator) -> Floats:
         """Draw one set of totals; again where one of them is not finite."""
@@ -105,6 +113,8 @@ class _Table:
         h = np.nan_to_num(factors.col_factor)
         w = self.scale * np.nan_to_num(factors.line_factor)
         if self.by == "row":
+            if self.line_of_row is None:
+                return w * (self.chosen @ h)
             share = _scattered(self.row_sums, self.phi, random)
             total = weighted_counts(self.line_of_row, share, len(w))
             with np.errstate(divide="ignore", invalid="ignore"):
