@@ -14,6 +14,7 @@ from a1gm._base.float_range import Wide, check_cells, product, wide
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._result.choices import Dispersion
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.evidence import Evidence
 from a1gm._result.fates import UNBOUNDED, ZERO
@@ -26,7 +27,7 @@ from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._result.table import Table
-from a1gm._result.uncertainty import Dispersion, Uncertainty
+from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import (
     EmptyLineWarning,

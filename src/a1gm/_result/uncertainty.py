@@ -5,28 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
 from a1gm._observe.weights import cell_weights
+from a1gm._result.choices import (
+    By,
+    Dispersion,
+    Which,
+    check_choices,
+    check_dispersion,
+    check_level,
+)
 from a1gm._result.evidence import Evidence
+from a1gm._result.factor_errors import factor_errors
 from a1gm._result.fates import FINITE, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.holes import Holes
 from a1gm._result.information import resistance, spread
 from a1gm._result.labelled import Index, TotalsWithErrors
+from a1gm._result.lazy_rows import LazyRows
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
 from a1gm._sources.labels import find_places
 from a1gm.exceptions import DataError, ParameterError
 
-__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_level"]
+__all__ = ["Uncertainty"]
 
-By: TypeAlias = Literal["row", "column", "all"]
-Which: TypeAlias = Literal["missing", "fitted"]
-Dispersion: TypeAlias = Literal["pearson", "deviance", "poisson"] | float
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
     "scales of blocks), so its dispersion cannot be estimated. Pass dispersion= a "
@@ -56,7 +63,7 @@ class Uncertainty:
     def __init__(
         self, known: Evidence, dispersion: Dispersion, *, robust: bool = False
     ) -> None:
-        is_number = _check_dispersion(dispersion)
+        is_number = check_dispersion(dispersion)
         self._known, self._word = known, dispersion
         self.dof, self._n_parameters = known.degrees_of_freedom()
         self.dispersion = float(dispersion) if is_number else 1.0
@@ -186,7 +193,7 @@ class Uncertainty:
             root of the sum of both squares. Cells without a value are in no total; it
             is NaN where there are no others.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
         if by == "row":
             value, variance = self._row_totals(cells)
             labels = self._known.row_labels
@@ -301,7 +308,8 @@ class Uncertainty:
             at = int(find_places("column", base, labels, n))
             C = self._covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
-            value, block = info.h / info.h[at], info.label
+            with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0
+                value, block = info.h / info.h[at], info.label
         else:
             labels, n = known.row_labels, known.shape[0]
             at = int(find_places("row", base, labels, n))
@@ -331,6 +339,18 @@ class Uncertainty:
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
             return w / w[at], own + of_line[line], info.component[line]
+
+    def factor_errors(self) -> tuple[LazyRows, Floats]:
+        """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
+
+        Returns
+        -------
+        rows, columns
+            Those of the rows are computed where they are looked at. The column factors
+            are shares, and the row factors totals, so each error is that of a factor
+            with the others around it, not of a scale that could be chosen.
+        """
+        return factor_errors(self._known, self._covariance, self.dispersion)
 
     # --------------------------------------------------------------------- intervals
     def interval(
@@ -392,7 +412,7 @@ class Uncertainty:
         ndarray of shape (n, number of totals)
             Their deviation is the prediction error of ``totals``, beyond first order.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
         known = self._known
         n_rows, lines = known.shape[0], slice(0, known.information.statistics.n_lines)
         chosen: Any = self._chosen(lines, cells)
@@ -421,32 +441,6 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
-
-
-def _check_dispersion(dispersion: Any) -> bool:
-    """Return whether it is a number; raise if it is neither that nor a known word."""
-    if dispersion in ("pearson", "deviance", "poisson"):
-        return False
-    is_number = isinstance(dispersion, int | float) and not isinstance(dispersion, bool)
-    if is_number and 0.0 <= dispersion < math.inf:
-        return True
-    raise ParameterError(
-        'dispersion must be "pearson", "deviance", "poisson" or a number >= 0, got '
-        f"{dispersion!r}."
-    )
-
-
-def check_level(level: Any, name: str = "level") -> None:
-    """Raise for a share of cells that is not between 0 and 1."""
-    if not (isinstance(level, int | float) and 0.0 < level < 1.0):
-        raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
-
-
-def _check_choices(by: Any, cells: Any) -> None:
-    if by not in ("row", "column", "all"):
-        raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
-    if cells not in ("missing", "fitted"):
-        raise ParameterError(f'cells must be "missing" or "fitted", got {cells!r}.')
 
 
 def _tested(statistic: float, chance: float) -> str:
