@@ -100,7 +100,7 @@ def assess_cells(
     """Assess a table that has been read; NaN for missing cells."""
     share = _share(hide)
     check_level(level)
-    if not isinstance(repeats, int) or repeats < 1:
+    if repeats < 1:
         raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
     cells = cells[~np.isnan(cells).all(axis=1)]  # the others tell nothing
     cells = cells[:, ~np.isnan(cells).all(axis=0)]
