@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import a1gm
 from a1gm.exceptions import (
+    EmptyLineWarning,
     LabelError,
     NotRepresentableError,
     ParameterError,
@@ -109,6 +110,17 @@ def test_no_exposure_and_unknown_exposure():
     low, high = u.interval(X)
     assert low[2, 3] == high[2, 3] == 0.0
     assert np.isnan(low[3, 2])
+
+
+def test_a_row_that_nobody_could_count_is_zero():
+    X, E = counts()
+    X[4], E[4] = np.nan, 0.0
+    with pytest.warns(EmptyLineWarning):
+        fit = a1gm.fit(X, exposure=E)
+    assert (fit.reconstruct()[4] == 0.0).all()
+    assert (fit.impute(X)[4] == 0.0).all()
+    total = fit.uncertainty().totals("row")
+    assert (total.value[4], total.se[4]) == (0.0, 0.0)
 
 
 def test_new_rows_bring_their_exposure():

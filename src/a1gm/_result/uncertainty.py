@@ -278,7 +278,7 @@ class Uncertainty:
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
         if self._known.exposures is not None:
-            line = np.arange(len(w))
+            w, line = np.nan_to_num(w), np.arange(len(w))
         value = w * k[line]
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(value == 0.0, 0.0, value**2 / r)
