@@ -40,7 +40,7 @@ test: lint types
 
 # Every script runs, whatever an earlier one missed; then the pages get the figures.
 bench: $(VENV)/test.stamp
-	@missed=0; for name in engine nmmf paths uncertainty zoo; do \
+	@missed=0; for name in engine nmmf paths uncertainty zoo coverage_of_intervals; do \
 	  $(BIN)/python benchmarks/$$name.py || missed=1; done; \
 	$(BIN)/python benchmarks/page.py; exit $$missed
 

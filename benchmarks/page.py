@@ -65,6 +65,7 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
         "table1": lambda: [table1.display(r) for r in read_csv(table1.RESULTS)],
         "peers": lambda: peers.pivot(read_csv(peers.RESULTS)),
     },
+    "docs/guide-how-sure.md": {"coverage": results("coverage")},
     "docs/performance.md": {
         "engine": engine,
         "paths": results("paths"),

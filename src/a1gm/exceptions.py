@@ -31,6 +31,7 @@ The tree, with the builtin each one also is::
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
     ├── ConvergenceWarning              the budget ended before the certificate
+    ├── WorseThanMeansWarning           the column means fill better than rank 1
     └── SlowKernelWarning               the compiled kernel is not available
 """
 
@@ -62,6 +63,7 @@ __all__ = [
     "UndeterminedError",
     "UndeterminedWarning",
     "WeightsError",
+    "WorseThanMeansWarning",
 ]
 
 
@@ -164,6 +166,10 @@ class EmptyLineWarning(A1gmWarning):
 
 class ConvergenceWarning(A1gmWarning):
     """The iteration budget ended before the certificate was reached."""
+
+
+class WorseThanMeansWarning(A1gmWarning):
+    """On hidden cells the column means were better than the rank-1 fills."""
 
 
 class SlowKernelWarning(A1gmWarning):

@@ -189,6 +189,10 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         axes.axhline(1.0, color="#888888", lw=0.8)
         _name_places(axes, found.labels)
         axes.set_ylabel(f"index, with the {level:.0%} band")
+        base = np.flatnonzero((found.value == 1.0) & (found.se == 0.0))
+        if len(base):
+            name = _short(found.labels[base[0]])
+            axes.set_title(f"relative to {name}", fontsize="medium", parse_math=False)
         axes.set_ylim(bottom=0.0)
     return axes
 
@@ -240,7 +244,7 @@ def residuals(
     Returns
     -------
     matplotlib.axes.Axes
-        Missing cells are left blank. Large tables are averaged down.
+        Missing cells are grey. Large tables are averaged down.
     """
     found = _values(fit.residuals(X, kind))
     known = ~np.isnan(found)
@@ -251,7 +255,7 @@ def residuals(
     with _drawing(ax) as (axes,):
         image = axes.imshow(
             picture,
-            cmap="RdBu_r",
+            cmap=_with_holes("RdBu_r"),
             vmin=-largest,
             vmax=largest,
             aspect="auto",
@@ -308,6 +312,9 @@ def interval(
             label=f"missing: {level:.0%} bounds",
         )
         _name_places(axes, source.col_labels)
+        axes.set_ylabel("value, in the units of the table")
+        name = row if source.row_labels is None else _short(source.row_labels[row])
+        axes.set_title(f"row {name}", fontsize="medium", parse_math=False)
         axes.set_ylim(bottom=0.0)
         axes.legend(frameon=False)
     return axes
@@ -411,16 +418,12 @@ def _short(name: Any, limit: int = 18) -> str:
 
 
 def _sampled_cells(X: Floats, fit: RankOneFit) -> tuple[Floats, Floats]:
-    rows, columns = np.nonzero(~np.isnan(X))
-    if len(rows) > _MOST_POINTS:
-        chosen = np.linspace(0, len(rows) - 1, _MOST_POINTS).astype(np.int64)
-        rows, columns = rows[chosen], columns[chosen]
-    fitted = fit.row_factor[rows] * fit.col_factor[columns]
-    if fit.n_blocks > 1:
-        # An observed cell between two blocks is a zero, and fitted by zero.
-        fitted[fit.row_block[rows] != fit.col_block[columns]] = 0.0
-    known = np.isfinite(fitted)
-    return X[rows, columns][known], fitted[known]
+    """Observed cells and their fitted values, an even selection of many."""
+    fitted = X - fit.residuals(X, "response")
+    known = np.flatnonzero(np.isfinite(fitted))
+    if len(known) > _MOST_POINTS:
+        known = known[np.linspace(0, len(known) - 1, _MOST_POINTS).astype(np.int64)]
+    return X.ravel()[known], fitted.ravel()[known]
 
 
 def _values(X: Any) -> Floats:
@@ -447,6 +450,13 @@ def _transparent_to(colour: str) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("holes", [f"{colour}00", f"{colour}ff"])
+
+
+def _with_holes(name: str) -> Any:
+    """Colours of a map, with grey where there is no number: white is a number."""
+    from matplotlib import colormaps
+
+    return colormaps[name].with_extremes(bad="#b0b0b0")
 
 
 @contextmanager

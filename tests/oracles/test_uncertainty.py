@@ -22,9 +22,13 @@ RTOL = 1e-8
 class Regression:
     """Poisson regression on one dummy per row and column, block by block."""
 
-    def __init__(self, X, V=None, *, blocks=None, scale="X2", groups=False):
+    def __init__(self, X, V=None, *, E=None, blocks=None, scale="X2", groups=False):
         n, m = X.shape
         i, j = np.nonzero(~np.isnan(X))
+        self.E = np.ones(X.shape) if E is None else E
+        if E is not None:
+            kept = E[i, j] > 0
+            i, j = i[kept], j[kept]
         if V is not None:
             kept = V[i, j] > 0
             i, j = i[kept], j[kept]
@@ -35,6 +39,7 @@ class Regression:
         self.size = n + len(free)
         D = np.array([self.row(a, b) for a, b in zip(i, j, strict=True)])
         weights = {} if V is None else {"var_weights": V[i, j]}
+        weights |= {} if E is None else {"exposure": E[i, j]}
         model = sm.GLM(X[i, j], D, family=sm.families.Poisson(), **weights)
         extra = {"scale": scale}
         if groups:
@@ -54,7 +59,8 @@ class Regression:
         return d
 
     def value(self, i, j):
-        return float(np.exp(self.row(i, j) @ self.fit.params))
+        rate = np.exp(self.row(i, j) @ self.fit.params)
+        return float(rate * self.E[i, j])
 
     def se_of_sum(self, cells):
         gradient = np.zeros(self.size)
@@ -143,6 +149,32 @@ def test_errors_are_those_of_poisson_regression(kind, dispersion):
     index = u.index(base=2)
     se = [oracle.se_of_ratio(j, 2) for j in range(X.shape[1])]
     np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+
+
+@pytest.mark.parametrize("kinds", [None, 3])
+@pytest.mark.parametrize("kind", ["grid", "random", "patterns"])
+def test_with_exposure(kind, kinds):
+    X = table(kind, seed=11)
+    rng = np.random.default_rng(4)
+    E = rng.uniform(0.3, 3.0, X.shape)
+    if kinds:  # rows of proportional exposures are twins
+        E = E[rng.integers(kinds, size=len(E))] * rng.uniform(0.5, 4.0, (len(E), 1))
+    E[1, 2], E[4, 4], X[4, 4] = 0.0, 0.0, np.nan
+    fit = a1gm.fit(X, exposure=E)
+    u, oracle = fit.uncertainty(), Regression(X, E=E)
+    np.testing.assert_allclose(u.dispersion, oracle.fit.scale, rtol=RTOL)
+    np.testing.assert_allclose(u.deviance, oracle.fit.deviance, rtol=RTOL)
+    assert u.dof == oracle.fit.df_resid
+    fitted = [[oracle.value(i, j) for j in range(X.shape[1])] for i in range(len(X))]
+    np.testing.assert_allclose(fit.reconstruct(), fitted, rtol=RTOL)
+    check(u, X, oracle, missing=np.isnan(X) | (E == 0.0))
+    index = u.index(base=2)
+    se = [oracle.se_of_ratio(j, 2) for j in range(X.shape[1])]
+    np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+    robust = fit.uncertainty(robust=True).index(base=2).se
+    clusters = Regression(X, E=E, groups=True)
+    se = [clusters.se_of_ratio(j, 2) for j in range(X.shape[1])]
+    np.testing.assert_allclose(robust, se, rtol=1e-7, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["random", "patterns"])

@@ -56,6 +56,18 @@ def test_it_needs_no_network(demo):
     assert all(link.startswith(("#", "data:")) for link in links), links
 
 
+def test_fits_with_exposure_are_reported_in_units_of_the_table():
+    rng = np.random.default_rng(0)
+    E = rng.uniform(1.0, 9.0, (20, 6))
+    X = rng.poisson(E * np.outer(rng.gamma(4, 5, 20), rng.gamma(4, 0.5, 6))) + 1.0
+    X[rng.random(X.shape) < 0.2] = nan
+    fit = a1gm.fit(X, exposure=E)
+    worst = Findings.of(X, fit, None, None).largest_residuals(3)
+    fitted = [fit.reconstruct()[i, j] for i, j, *_ in worst]
+    np.testing.assert_allclose([cell[3] for cell in worst], fitted, rtol=1e-9)
+    assert "Residuals: blue below the fit" in report_html(X, fit)
+
+
 def test_names_are_escaped():
     X = np.array([[1.0, 2], [3, nan]])
     page = report_html(
@@ -267,7 +279,7 @@ def test_it_is_accessible(browser, page_file):
     assert (
         page.locator("svg[role=img] > title").count()
         == page.locator("svg").count()
-        == 6
+        == 7
     )
     assert page.locator("table caption").count() == page.locator("table").count()
     assert page.locator("thead th:not([scope=col])").count() == 0

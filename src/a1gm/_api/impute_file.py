@@ -20,17 +20,18 @@ from a1gm._api.fit_file import files_of, fit_files
 from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
+from a1gm._result.choices import check_level
 from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
 from a1gm._result.rows_to_fill import filled_rows
-from a1gm._result.uncertainty import check_level
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import find_files
 from a1gm._sources.files.options import hint
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
+    DataError,
     LabelError,
     ParameterError,
     UndeterminedError,
@@ -272,7 +273,12 @@ class FillFiles:
         """What gives the bounds of the holes of rows, if they are asked for."""
         if self.interval is None:
             return None
-        return partial(self.fit.uncertainty().interval, level=self.interval)
+        try:
+            sure = self.fit.uncertainty()
+        except (DataError, ParameterError) as error:
+            why = str(error).partition(" Pass ")[0]
+            raise type(error)(f"{why} Leave out {hint('interval', ...)}.") from error
+        return partial(sure.interval, level=self.interval)
 
     @cached_property
     def _rule(self) -> NewRows:

@@ -57,6 +57,22 @@ class Evidence:
         unit = math.ldexp(1.0, self.table.exponent)
         return ColumnInformation(statistics, component, lines.label, h, unit)
 
+    @cached_property
+    def exposures(self) -> Any:
+        """Exposures of all cells; None where the fit had none."""
+        return self.table.exposures(self.shape)
+
+    def without_value(self) -> tuple[Ints, Ints]:
+        """Rows and columns of missing cells that have no value."""
+        unknown = self.undetermined()
+        if self.exposures is None:
+            return unknown.row, unknown.column
+        E = self.exposures.rows(slice(0, self.shape[0]))
+        is_none = np.isnan(E)
+        is_none[unknown.row, unknown.column] = True
+        rows, cols = np.nonzero(is_none & (E != 0.0))
+        return rows, cols
+
     # -------------------------------------------------------------------------- rows
     def some_rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:
         """Factor, sum of the weighted cells, and line of some rows."""
@@ -86,15 +102,18 @@ class Evidence:
                     "errors of rows with proportional weights need. Fit the table "
                     "again with a1gm.fit."
                 )
-            return np.asarray(self.rows.factor) * self._reach[lines]
+            unit = math.ldexp(1.0, self.table.exposure_exponent or 0)
+            return np.asarray(self.rows.factor) * self._reach[lines] * unit
         if isinstance(source, SparseSource):
             used = ~source.missing & (V.values > 0.0)
-            cells = (source.values * V.values)[used]
+            times = np.ones(1) if self.table.is_exposed else V.values
+            cells = (source.values * times)[used]
             return weighted_counts(source.lines[used], cells, source.n_rows)
         sums = [
-            np.nansum(np.where(v > 0.0, v * piece, 0.0), axis=1)
+            np.nansum(np.where(v > 0.0, times * piece, 0.0), axis=1)
             for rows, piece in source.blocks()
             for v in [V.rows(rows)]
+            for times in [1.0 if self.table.is_exposed else v]
         ]
         return np.concatenate(sums)
 
@@ -222,8 +241,9 @@ class Evidence:
             own = cells.fitted > 0.0
             block, v, x = label[cells.j[own]], cells.weight[own], cells.x[own]
             sums += weighted_counts(block, v * x, n)
-            weights += weighted_counts(block, v, n)
-            of_factors += float((v * x) @ np.log(cells.fitted[own]))
+            exposure = cells.exposure[own]
+            weights += weighted_counts(block, v * exposure, n)
+            of_factors += float((v * x) @ np.log(cells.fitted[own] / exposure))
         some = sums > 0.0
         of_constants = float(sums[some] @ np.log(sums[some] / weights[some]))
         return 2.0 * (of_factors - of_constants)

@@ -14,6 +14,7 @@ from a1gm._base.float_range import Wide, check_cells, product, wide
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._result.choices import Dispersion
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.evidence import Evidence
 from a1gm._result.fates import UNBOUNDED, ZERO
@@ -26,7 +27,7 @@ from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._result.table import Table
-from a1gm._result.uncertainty import Dispersion, Uncertainty
+from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import (
     EmptyLineWarning,
@@ -87,25 +88,27 @@ class RankOneFit(SolvedTable):
         except NotRepresentableError:
             return math.nan
 
-    def divergence_of(self, X: Any, *, weights: Any = None) -> float:
+    def divergence_of(
+        self, X: Any, *, weights: Any = None, exposure: Any = None
+    ) -> float:
         """Compute the divergence between any rows and the fit.
 
         Parameters
         ----------
         X : table of shape (any, n_cols)
             Rows, each fitted by its own observed cells.
-        weights : table, optional
-            Weights of their cells, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of their cells, where the fit had them.
 
         Returns
         -------
         float
         """
-        engine = self._table.engine_for(X, self.shape[1], weights)
+        engine = self._table.engine_for(X, self.shape[1], weights, exposure)
         if engine is not None:
             is_signed = self._table.is_signed
             return math.nan if is_signed else engine.divergence(X, self._new_rows)
-        source, V = self._table.read(X, weights, self.shape[1])
+        source, V = self._table.read(X, self.shape[1], weights, exposure)
         if self._table.is_signed:
             return math.nan
         return divergence_of_rows(self._new_rows, source, V)
@@ -170,7 +173,14 @@ class RankOneFit(SolvedTable):
         """
         return Uncertainty(self._evidence, dispersion, robust=robust)
 
-    def residuals(self, X: Any, kind: Kind = "pearson", *, weights: Any = None) -> Any:
+    def residuals(
+        self,
+        X: Any,
+        kind: Kind = "pearson",
+        *,
+        weights: Any = None,
+        exposure: Any = None,
+    ) -> Any:
         """Differences between the observed cells of any rows and their fitted values.
 
         Parameters
@@ -180,20 +190,25 @@ class RankOneFit(SolvedTable):
         kind : {"pearson", "deviance", "response"}, default="pearson"
             ``(x - f) / sqrt(f)``; the signed root of the cell's part of the deviance;
             or ``x - f``.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them.
 
         Returns
         -------
         table
             Of the kind of X; missing cells stay missing.
         """
-        source, V = self._table.read(X, weights, self.shape[1])
+        source, V = self._table.read(X, self.shape[1], weights, exposure)
         return residuals_of(self._new_rows, X, source, V, kind)
 
     # ------------------------------------------------------------ using the fit
-    def reconstruct(self) -> Any:
+    def reconstruct(self, *, exposure: Any = None) -> Any:
         """Return the rank-1 table; NaN where the data do not determine a value.
+
+        Parameters
+        ----------
+        exposure : table, optional
+            For a fit with exposure: other exposures than those it was made with.
 
         Returns
         -------
@@ -201,7 +216,11 @@ class RankOneFit(SolvedTable):
             A frame with its labels when the table was a frame.
         """
         w, h = self._rows.numbers, self._solved.factors.columns
-        if isinstance(w, Wide) or isinstance(h, Wide):
+        exposures = self._table.exposures(self.shape, exposure)
+        if exposures is not None:
+            E = exposures.rows(slice(0, self.shape[0]))
+            table = product(wide(w)[:, None], wide(h)[None], E)
+        elif isinstance(w, Wide) or isinstance(h, Wide):
             table = product(wide(w)[:, None], wide(h)[None])
         else:
             table = np.outer(w, h)
@@ -211,6 +230,8 @@ class RankOneFit(SolvedTable):
                 table[start:stop][fates == ZERO] = 0.0
                 # An observed cell always has a value, if only 0.
                 table[start:stop][fates >= UNBOUNDED] = np.nan
+        if exposures is not None:
+            table[E == 0.0] = 0.0
         check_cells(table)
         backend = self._table.backend
         if backend is None:
@@ -222,6 +243,7 @@ class RankOneFit(SolvedTable):
         X: Any,
         *,
         weights: Any = None,
+        exposure: Any = None,
         on_undetermined: OnUndetermined | None = None,
     ) -> Any:
         """Fill the missing cells of any rows with the columns of the fit.
@@ -231,9 +253,9 @@ class RankOneFit(SolvedTable):
         X : table of shape (any, n_cols)
             The table that was fitted, or other rows. Each row is placed by its own
             observed cells, never by its position. X is not modified.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights; not needed for the
-            table that was fitted.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them; not needed
+            for the table that was fitted.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
             By default as said in ``fit``, except that a warning is not given twice:
@@ -250,7 +272,7 @@ class RankOneFit(SolvedTable):
                 'on_undetermined must be None, "warn", "raise" or "ignore", got '
                 f"{on_undetermined!r}."
             )
-        engine = self._table.engine_for(X, self.shape[1], weights)
+        engine = self._table.engine_for(X, self.shape[1], weights, exposure)
         if engine is not None:
             if on_undetermined == "raise":
                 raise ParameterError(
@@ -258,7 +280,7 @@ class RankOneFit(SolvedTable):
                     'told now with on_undetermined="raise". Look at fit.n_undetermined.'
                 )
             return engine.fill(X, self._new_rows)
-        source, V = self._table.read(X, weights, self.shape[1])
+        source, V = self._table.read(X, self.shape[1], weights, exposure)
         rows = RowsToFill(self._new_rows, source, V)
         filled = fill_table(X, source, rows.values, rows.one_pass)
         n_left, first_left = filled.left
@@ -267,19 +289,20 @@ class RankOneFit(SolvedTable):
         if on_undetermined is not None or not self._has_warned(n_left, source):
             how = on_undetermined or self._on_undetermined
             where = source.where(*first_left)
-            text = text_of_left(self._fates.totals.fates, n_left, where)
+            fates, is_exposed = self._fates.totals.fates, self._table.is_exposed
+            text = text_of_left(fates, n_left, where, is_exposed=is_exposed)
             tell_undetermined(text, how)
         return filled.table
 
-    def transform(self, X: Any, *, weights: Any = None) -> Any:
+    def transform(self, X: Any, *, weights: Any = None, exposure: Any = None) -> Any:
         """Row factors of any rows with these columns: ``r_i / sum of observed h_j``.
 
         Parameters
         ----------
         X : table of shape (any, n_cols)
             Rows, which may be new and have other holes.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them.
 
         Returns
         -------
@@ -287,10 +310,10 @@ class RankOneFit(SolvedTable):
             NaN for a row with nothing to place it by, and for one with positive cells
             in several blocks, which share no scale; a warning says which.
         """
-        engine = self._table.engine_for(X, self.shape[1], weights)
+        engine = self._table.engine_for(X, self.shape[1], weights, exposure)
         if engine is not None:
             return engine.factors(X, self._new_rows, tells=True)
-        source, V = self._table.read(X, weights, self.shape[1])
+        source, V = self._table.read(X, self.shape[1], weights, exposure)
         placed = self._new_rows.place(source, V)
         text = placed.unplaced()
         if text:

@@ -23,13 +23,14 @@ Kind: TypeAlias = Literal["pearson", "deviance", "response"]
 
 @dataclass(frozen=True)
 class Cells:
-    """Observed cells of some rows: place, value, fitted value and weight."""
+    """Observed cells of some rows: place, value, fitted value, weight and exposure."""
 
     i: Ints
     j: Ints
     x: Floats
     fitted: Floats
     weight: Floats
+    exposure: Floats  # in the fitted value
 
     def residuals(self, kind: Kind) -> Floats:
         """Differences from the fit, on the scale that is asked for; NaN for no fit."""
@@ -58,13 +59,16 @@ def fitted_cells(rule: NewRows, source: AnySource, V: Any = None) -> Iterator[Ce
         used &= v > 0.0
         i, j = source.lines[used], source.cols[used].astype(np.int64)
         fitted = rule.place(source, V).values(i, j)
-        yield Cells(i, j, source.values[used], fitted, v[used])
+        ones = np.ones(len(i))
+        both = (ones, v[used]) if rule.is_exposed else (v[used], ones)
+        yield Cells(i, j, source.values[used], fitted, *both)
         return
     for piece in placed_pieces(rule, source, V):
-        i, j, v = piece.i, piece.j, piece.weight
+        i, j, ones = piece.i, piece.j, np.ones(len(piece.i))
         fitted = piece.placed.values(i, j)
-        ones = np.ones(len(i)) if v is None else v
-        yield Cells(i + piece.first, j, piece.x, fitted, ones)
+        weight = ones if piece.weight is None else piece.weight
+        exposure = ones if piece.exposure is None else piece.exposure
+        yield Cells(i + piece.first, j, piece.x, fitted, weight, exposure)
 
 
 def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:

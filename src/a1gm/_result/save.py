@@ -59,7 +59,7 @@ FACTORS = {  # and the exponents that some fits have beside them
 SCATTER = ("pearson_chi2", "gain")
 MOST_BITS = 2**40  # of a factor's exponent
 PLAIN = (
-    *("absent", "backend", "exponent"),
+    *("absent", "backend", "exponent", "exposure_exponent"),
     *("is_signed", "takes_negatives", "is_weighted"),
 )
 
@@ -185,8 +185,10 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
     _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
     _need(table["absent"] in (None, "missing", "zero"), "absent")
     _need(table["backend"] in BACKENDS, "backend")
-    exponent = table["exponent"]
-    _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
+    for name in ("exponent", "exposure_exponent"):
+        power = table[name]
+        is_power = type(power) is int and abs(power) < 2048
+        _need(is_power or (power is None and name != "exponent"), name)
     for name in ("is_signed", "takes_negatives", "is_weighted"):
         _need(isinstance(table[name], bool), name)
     state = {"tol": tol, "on_undetermined": how, "table": table}

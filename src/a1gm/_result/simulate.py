@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats
+from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._observe.pair_statistics import pointers
@@ -42,7 +42,10 @@ def simulate(
     chosen: Floats,
     random: np.random.Generator,
 ) -> Floats:
-    """Draw n sets of totals of the chosen cells, (lines x columns)."""
+    """Draw n sets of totals of the chosen cells, (lines x columns).
+
+    With weights (rows x columns), and times the exposures that they have.
+    """
     table = _Table(known, phi, chosen, by)
     if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
         sizes = {"row": known.shape[0], "column": known.shape[1], "all": 1}
@@ -63,26 +66,31 @@ class _Table:
     def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
         info = known.information
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        self.chosen: Bools = chosen != 0.0
+        self.chosen = chosen
         lines = slice(0, info.statistics.n_lines)
         Q, reach = info.shares(lines)
+        P = info.statistics.weight_lines(lines)
+        sums = info.unit * info.statistics.line_sums(lines)
         self.inside = info.statistics.inside(info.component, info.label)
-        if not isinstance(self.inside, PatternStatistics | PairStatistics):
+        self.line_of_row: Ints | None = None
+        if by == "row" or known.table.is_weighted:
+            w, r, line = known.some_rows(np.arange(known.shape[0]))
+            self.row_sums, self.line_of_row = r, line
+        # Rows of proportional weights share a line, but not its scale: one by one.
+        self.scale = np.ones(len(Q))
+        if known.table.is_weighted:
+            Q, P, sums, self.line_of_row = Q[line], P[line], r, None
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self.scale = np.where(w > 0.0, w * reach[line] / r, 0.0)
+        if known.table.is_weighted or not isinstance(
+            self.inside, PatternStatistics | PairStatistics
+        ):
             i, j = np.nonzero(Q)
-            weights = info.statistics.weight_lines(lines)[i, j]
+            own = P[i, j]
             self.inside = PairStatistics(
-                pointers(i, len(Q)), j.astype(np.int32), weights, weights, Q.shape[1]
+                pointers(i, len(Q)), j.astype(np.int32), own, own, Q.shape[1]
             )
-        self.fitted = info.unit * info.statistics.line_sums(lines)[:, None] * Q
-        # Rows of proportional weights share a line, but not its scale.
-        W, _ = known.line_totals(lines, reach)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = self.fitted.sum(axis=1) / reach
-            self.scale = np.where(W > 0.0, W / own, 0.0)
-        if by == "row":
-            _, self.row_sums, self.line_of_row = known.some_rows(
-                np.arange(known.shape[0])
-            )
+        self.fitted = sums[:, None] * Q
 
     def draw(self, random: np.random.Generator) -> Floats:
         """Draw one set of totals; again where one of them is not finite."""
@@ -102,7 +110,7 @@ class _Table:
             "that it rests on may well be 0. Simulate other totals."
         )
 
-    def _known_cells(self, solved: Solved) -> Bools | None:
+    def _known_cells(self, solved: Solved) -> Floats | None:
         """The chosen cells that are not 0; None where one of them has no value.
 
         Small means may be drawn as 0, and zeros part the table.
@@ -111,9 +119,9 @@ class _Table:
             return self.chosen
         rows = HeldRows(solved.factors.line_factor, None, len(self.chosen))
         fates = fates_of(solved, rows).of_rows(0, len(self.chosen))
-        if (self.chosen & (fates >= UNBOUNDED)).any():
+        if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():
             return None
-        found: Bools = self.chosen & (fates == FINITE)
+        found: Floats = np.where(fates == FINITE, self.chosen, 0.0)
         return found
 
     def _statistics(self, sums: Floats) -> Statistics:
@@ -124,12 +132,14 @@ class _Table:
         return replace(inside, sums=sums[inside.lines, inside.cols])
 
     def _means(
-        self, factors: Factors, chosen: Bools, random: np.random.Generator
+        self, factors: Factors, chosen: Floats, random: np.random.Generator
     ) -> Floats:
         """Totals of the fitted cells of a draw."""
         h = np.nan_to_num(factors.col_factor)
         w = self.scale * np.nan_to_num(factors.line_factor)
         if self.by == "row":
+            if self.line_of_row is None:
+                return w * (chosen @ h)
             share = _scattered(self.row_sums, self.phi, random)
             total = weighted_counts(self.line_of_row, share, len(w))
             with np.errstate(divide="ignore", invalid="ignore"):

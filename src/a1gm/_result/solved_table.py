@@ -207,7 +207,9 @@ class SolvedTable:
         table = self._table
         takes_negatives = table.is_signed or table.takes_negatives
         columns = self._solved.factors.columns
-        return NewRows(columns, graph, takes_negatives, table.is_weighted)
+        return NewRows(
+            columns, graph, takes_negatives, table.is_weighted, table.is_exposed
+        )
 
     @cached_property
     def pattern(self) -> MissingPattern:

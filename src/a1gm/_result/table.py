@@ -8,7 +8,8 @@ from typing import Any
 
 from a1gm._base.types import Absent
 from a1gm._base.words import counted
-from a1gm._observe.weights import read_cell_weights
+from a1gm._observe.weights import one_of_both, read_cell_weights
+from a1gm._sources.dense import Source
 from a1gm._sources.labels import check_same_labels
 from a1gm._sources.read import AnySource, is_sparse, read_input, same_cells
 from a1gm.exceptions import DimensionError, ParameterError
@@ -36,27 +37,55 @@ class Table:
     exponent: int = 0
     is_signed: bool = False  # it has negative cells
     takes_negatives: bool = False
-    is_weighted: bool = False
+    is_weighted: bool = False  # by weights or exposures
+    exposure_exponent: int | None = None  # of the statistics' exposures, if they are
     engine: Any = None
     pearson_chi2: float = math.nan
     gain: float = math.nan
 
-    def read(self, X: Any, weights: Any, n_cols: int) -> tuple[AnySource, Any]:
+    @property
+    def is_exposed(self) -> bool:
+        """Whether the factors are rates, and cells have exposures."""
+        return self.exposure_exponent is not None
+
+    def read(
+        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
+    ) -> tuple[AnySource, Any]:
         """Read rows the way the fitted ones were read, and their weights."""
         absent = self.absent if is_sparse(X) else None
         source: AnySource = read_input(X, absent=absent)
         self._check_columns(source.n_cols, source.col_labels, n_cols)
-        return source, self._weights_of(source, weights)
+        return source, self._weights_of(source, weights, exposure)
 
-    def engine_for(self, X: Any, n_cols: int, weights: Any = None) -> Any:
+    def engine_for(
+        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
+    ) -> Any:
         """What fills rows that lie elsewhere; None for tables in memory."""
         if self.engine is None or not self.engine.takes(X):
             return None
-        if weights is not None:
-            raise ParameterError("Fits of collections have no weights; leave them out.")
+        name, given = one_of_both(weights, exposure)
+        if given is not None:
+            raise ParameterError(f"Fits of collections have no {name}; leave it out.")
         found, labels = self.engine.columns(X)
         self._check_columns(found, labels, n_cols)
         return self.engine
+
+    def exposures(self, shape: tuple[int, int], given: Any = None) -> Source | None:
+        """Exposures of all cells of the fitted table; None where it had none."""
+        if given is not None:
+            like = Source([], *shape, self.row_labels, self.col_labels)
+            V: Source = self._weights_of(like, None, given)
+            return V
+        if not self.is_exposed:
+            return None
+        if isinstance(self.weights, Source):
+            return self.weights
+        kept = "only that of stored cells" if self.weights else "no exposure"
+        raise ParameterError(
+            f"This fit has kept {kept}, but that of every cell is needed. Pass "
+            "exposure= to fit.reconstruct as an array; for errors fit the table again, "
+            "as an array."
+        )
 
     def is_same(self, source: AnySource) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
@@ -73,18 +102,28 @@ class Table:
             )
         check_same_labels("column", labels, self.col_labels, "X", "the fit")
 
-    def _weights_of(self, source: AnySource, weights: Any) -> Any:
-        if weights is not None:
+    def _weights_of(self, source: AnySource, weights: Any, exposure: Any) -> Any:
+        name, given = one_of_both(weights, exposure)
+        if given is not None:
             if self.is_signed:
                 raise ParameterError(
-                    'negatives="allow" and weights cannot be combined; drop weights.'
+                    f'negatives="allow" and {name} cannot be combined; drop {name}.'
                 )
-            return read_cell_weights(weights, source)
+            if self.is_exposed != (name == "exposure"):
+                had = "was made with" if self.is_exposed else "had no"
+                instead = "exposure=" if self.is_exposed else "weights="
+                raise ParameterError(
+                    f"This fit {had} exposure, so {name}= says nothing that it knows. "
+                    f"Pass {instead} here, or fit the table with {name}=."
+                )
+            return read_cell_weights(given, source, name=name)
         if not self.is_weighted:
             return None
         if self.is_same(source):
             return self.weights
+        name = "exposure" if self.is_exposed else "weights"
+        one = "an exposure" if self.is_exposed else "a weight"
         raise ParameterError(
-            "This fit had weights, and these rows are not known to be the table that "
-            "was fitted. Pass weights= with a weight for every cell of these rows."
+            f"This fit had {name}, and these rows are not known to be the table that "
+            f"was fitted. Pass {name}= with {one} for every cell of these rows."
         )

@@ -103,7 +103,8 @@ def _write(
         for letter, (title, lines) in names.items():
             factor, block = getattr(fit, letter), fit.blocks[letter]
             path, batches = place(f"{letter}.csv"), [one_batch(title, lines)]
-            write_factor(path, batches, "factor", factor, block, overwrite=replaces)
+            columns = {"factor": factor}
+            write_factor(path, batches, columns, block, overwrite=replaces)
         with atomic_write(place("fit.json"), overwrite=replaces) as target:
             target.write(summary.encode())
 

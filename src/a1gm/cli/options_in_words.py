@@ -12,6 +12,7 @@ _NAMES = {
     **{name: f"--{name}" for name in ("columns", "exclude", "id", "missing")},
     **{name: f"--{name}" for name in ("delimiter", "decimal", "thousands", "encoding")},
     **{name: f"--{name}" for name in ("negatives", "overwrite", "mark", "tol")},
+    "interval": "--interval",
     "max_iter": "--max-iter",
     "n_threads": "--threads",
 }

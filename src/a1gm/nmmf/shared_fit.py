@@ -13,6 +13,7 @@ from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._observe.observation import Observation
+from a1gm._result.choices import Dispersion
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
 from a1gm._result.messages import (
     tell_undetermined,
@@ -23,7 +24,6 @@ from a1gm._result.messages import (
 from a1gm._result.new_rows import Placed
 from a1gm._result.rows import HeldRows
 from a1gm._result.show import html_table, one_line, solver_in_words
-from a1gm._result.uncertainty import Dispersion
 from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
 from a1gm._sources import Source
 from a1gm._sources.labels import text_of_label

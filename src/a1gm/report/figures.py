@@ -80,6 +80,15 @@ def fit_figure(findings: Findings) -> str:
     )
 
 
+def residual_figure(findings: Findings) -> str:
+    """Draw the residuals as a map."""
+    return _drawn(
+        lambda axes: plot.residuals(findings.X, findings.fit, kind="deviance", ax=axes),
+        "Residuals of the observed cells: blue below the fit, red above it.",
+        name="residuals",
+    )
+
+
 def index_figure(findings: Findings) -> str:
     """Draw the columns relative to the first, with their band."""
     assert findings.sure is not None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import kl_div
 
 from a1gm._api.assess import Assessment, assess
 from a1gm._base.types import Floats, Ints, Negatives
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 200
 MOST_ASSESSED = 1_000_000  # cells of a table that is fitted again and again
-_ROWS_AT_ONCE = 1 << 12
 _ROUNDING = 1e-6
 
 #: Why a missing cell has no value, or which one, by its fate.
@@ -96,7 +96,13 @@ class Findings:
             return None
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
         try:
-            return assess(self.X, repeats=3, random_state=0, negatives=negatives)
+            return assess(
+                self.X,
+                repeats=3,
+                random_state=0,
+                ordered=are_ordered(self.col_names),
+                negatives=negatives,
+            )
         except A1gmError:
             return None
 
@@ -134,47 +140,34 @@ class Findings:
         The residual is the signed root of twice the cell's share of the divergence:
         for counts, about how many standard deviations the cell is off.
         """
-        best: list[tuple[float, int, int]] = []
-        for start in range(0, len(self.X), _ROWS_AT_ONCE):
-            size = np.abs(self._residuals(start))
-            least = best[-1][0] if len(best) == most else 0
-            candidates = np.flatnonzero(size > least)
-            if len(candidates) > most:
-                largest = np.argpartition(-size.ravel()[candidates], most)[:most]
-                candidates = candidates[largest]
-            for flat in candidates:
-                i, j = divmod(int(flat), size.shape[1])
-                best.append((float(size[i, j]), start + i, j))
-            best = sorted(best, key=lambda cell: (-cell[0], *cell[1:]))[:most]
+        residual, response = (
+            np.nan_to_num(self.fit.residuals(self.X, kind))
+            for kind in ("deviance", "response")
+        )
+        fitted = self.X - response
+        # What is left of a perfect fit is rounding, not a residual.
+        size = np.abs(residual)
+        size[size <= _ROUNDING * np.sqrt(np.abs(np.nan_to_num(fitted)))] = 0.0
+        flat = np.argsort(-size, axis=None, kind="stable")[:most]
+        cells = zip(*np.unravel_index(flat, size.shape), strict=True)
+        tables = self.X, fitted, residual
         return [
-            (i, j, float(self.X[i, j]), self._fitted(i, j), self._sign(i, j) * size)
-            for size, i, j in best
+            (int(i), int(j), *(float(table[i, j]) for table in tables))  # type: ignore[misc]
+            for i, j in cells
+            if size[i, j] > 0.0
         ]
 
-    def _residuals(self, start: int) -> Floats:
-        """Residuals of some rows; 0 where nothing is observed or fitted."""
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        fitted = self.row_factor[rows, None] * self.fit.col_factor
-        if self._has_blocks:
-            # An observed cell between two blocks is a zero, and fitted by zero.
-            fitted[self.fit.row_block[rows, None] != self.fit.col_block] = 0.0
-        share = kl_div(self.X[rows], fitted)
-        residual: Floats = np.sqrt(2 * np.where(np.isfinite(share), share, 0.0))
-        # What is left of a perfect fit is rounding, not a residual.
-        residual[residual <= _ROUNDING * np.sqrt(np.nan_to_num(fitted))] = 0.0
-        return residual
 
-    @cached_property
-    def _has_blocks(self) -> bool:
-        return self.fit.n_blocks > 1 or not self.fit.attained
-
-    def _fitted(self, i: int, j: int) -> float:
-        if self._has_blocks and self.fit.row_block[i] != self.fit.col_block[j]:
-            return 0.0
-        return float(self.row_factor[i] * self.fit.col_factor[j])
-
-    def _sign(self, i: int, j: int) -> float:
-        return float(np.sign(self.X[i, j] - self._fitted(i, j)))
+def are_ordered(names: Sequence[str]) -> bool:
+    """Whether names are numbers or dates that ascend."""
+    if len(names) < 3:
+        return False
+    is_date = all(re.fullmatch(r"\d{4}(-\d{1,2}){0,2}", name) for name in names)
+    if is_date:
+        return sorted(names) == list(names)
+    numbers = [re.fullmatch(r"\D*(\d+)\D*", name) for name in names]
+    found = [int(match[1]) for match in numbers if match is not None]
+    return len(found) == len(names) and all(a < b for a, b in pairwise(found))
 
 
 def _names(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import math
 import os
-import re
 from collections.abc import Sequence
 from importlib import resources
-from itertools import pairwise
 from string import Template
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ from a1gm._result.show import solver_in_words
 from a1gm._sources import read_input
 from a1gm.exceptions import DimensionError
 from a1gm.report import figures, tables
-from a1gm.report.findings import Findings
+from a1gm.report.findings import Findings, are_ordered
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
@@ -83,6 +81,7 @@ def report_html(
         row_table=tables.factor_table(findings, "row"),
         col_table=tables.factor_table(findings, "column"),
         fit_figure=figures.fit_figure(findings),
+        residual_map=figures.residual_figure(findings),
         residuals=tables.residual_table(findings),
         filled=tables.filled_table(findings),
         unknown=_unknown(findings),
@@ -190,18 +189,6 @@ def _worth(findings: Findings) -> str:
             )
     text = html.escape(" ".join(words))
     return f'<p>{text}</p><div class="pair">{"".join(parts)}</div>'
-
-
-def are_ordered(names: Sequence[str]) -> bool:
-    """Whether names are numbers or dates that ascend."""
-    if len(names) < 3:
-        return False
-    is_date = all(re.fullmatch(r"\d{4}(-\d{1,2}){0,2}", name) for name in names)
-    if is_date:
-        return sorted(names) == list(names)
-    numbers = [re.fullmatch(r"\D*(\d+)\D*", name) for name in names]
-    found = [int(match[1]) for match in numbers if match is not None]
-    return len(found) == len(names) and all(a < b for a, b in pairwise(found))
 
 
 def _lead(findings: Findings) -> str:
