@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot
     from a1gm._api.fit import fit
     from a1gm._api.fit_file import fit_file
+    from a1gm._api.fit_long import fit_long
     from a1gm._api.impute import impute
     from a1gm._api.impute_file import impute_file
     from a1gm._api.load import load
@@ -49,6 +50,7 @@ __all__ = [
     "exceptions",
     "fit",
     "fit_file",
+    "fit_long",
     "fit_nmmf",
     "fit_relations",
     "impute",
@@ -83,6 +85,7 @@ _LAZY: dict[str, str | None] = {
     "RankOneNMMF": "a1gm.estimators",
     "distributed": None,
     "fit_file": "a1gm._api.fit_file",
+    "fit_long": "a1gm._api.fit_long",
     "impute_file": "a1gm._api.impute_file",
     "paper": None,
     "plot": None,

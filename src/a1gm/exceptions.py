@@ -30,6 +30,8 @@ The tree, with the builtin each one also is::
     A1gmWarning (UserWarning)
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
+    ├── UnknownLabelWarning             names that the fit does not have
+    ├── FailedTablesWarning             some of many tables could not be fitted
     ├── ConvergenceWarning              the budget ended before the certificate
     └── SlowKernelWarning               the compiled kernel is not available
 """
@@ -44,6 +46,7 @@ __all__ = [
     "DataError",
     "DimensionError",
     "EmptyLineWarning",
+    "FailedTablesWarning",
     "FileFormatError",
     "InfiniteValuesError",
     "LabelError",
@@ -61,6 +64,7 @@ __all__ = [
     "TableTooLargeError",
     "UndeterminedError",
     "UndeterminedWarning",
+    "UnknownLabelWarning",
     "WeightsError",
 ]
 
@@ -160,6 +164,14 @@ class UndeterminedWarning(A1gmWarning):
 
 class EmptyLineWarning(A1gmWarning):
     """A row or a column has no observed cell; its factor is NaN."""
+
+
+class UnknownLabelWarning(A1gmWarning):
+    """Some names are not those of the fit; their values are NaN."""
+
+
+class FailedTablesWarning(A1gmWarning):
+    """Some of many tables could not be fitted; ``failed`` says why."""
 
 
 class ConvergenceWarning(A1gmWarning):

@@ -17,8 +17,8 @@ from a1gm._result.information import resistance, spread
 from a1gm._result.labelled import Index, TotalsWithErrors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
-from a1gm._sources.labels import find_places
-from a1gm.exceptions import DataError, ParameterError
+from a1gm._sources.lookup import Lookup
+from a1gm.exceptions import DataError, LabelError, ParameterError
 
 __all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_level"]
 
@@ -253,13 +253,15 @@ class Uncertainty:
         return value, self.dispersion * own + w**2 * of_line[line]
 
     # ----------------------------------------------------------------------- indices
-    def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
+    def index(
+        self, base: Any = None, axis: Literal["column", "row"] = "column"
+    ) -> Index:
         """Factors of the columns (or rows) relative to one of them.
 
         Parameters
         ----------
-        base : int or label, default=0
-            The column or row that is 1.
+        base : label or int, optional
+            The column or row that is 1, as in ``fit.fate``; the first by default.
         axis : {"column", "row"}, default="column"
             Whose factors.
 
@@ -273,13 +275,13 @@ class Uncertainty:
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
         if axis == "column":
             labels, n = known.col_labels, known.shape[1]
-            at = int(find_places("column", base, labels, n))
+            at = _base_of("column", base, labels, n)
             C = self._covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
             value, block = info.h / info.h[at], info.label
         else:
             labels, n = known.row_labels, known.shape[0]
-            at = int(find_places("row", base, labels, n))
+            at = _base_of("row", base, labels, n)
             value, variance, block = self._row_index(at)
         apart = (block != block[at]) | (block[at] < 0)
         value = np.where(apart, np.nan, value)
@@ -329,7 +331,12 @@ class Uncertainty:
         """
         check_level(level)
         known = self._known
-        source, V = known.table.read(X, weights, known.shape[1])
+        source, V, order = known.table.read(X, weights, known.shape[1])
+        if order is not None:
+            raise LabelError(
+                "The columns of X are in another order than those of the fit. Put them "
+                "in its order: X[list(fit.col_labels)]."
+            )
         holes = Holes(known, self._covariance, self.dispersion, source, V)
         lower, upper = (
             fill_table(X, source, partial(holes.quantiles, tail))
@@ -387,6 +394,10 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
+
+
+def _base_of(side: str, base: Any, labels: Any, n: int) -> int:
+    return 0 if base is None else int(Lookup(side, labels, n).find(base))
 
 
 def _check_dispersion(dispersion: Any) -> bool:

@@ -13,6 +13,7 @@ from scipy.special import kl_div
 from a1gm._api.assess import Assessment, assess
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import shown
+from a1gm._result.solved_table import fate_at
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Findings:
             return "its row has no observed cell"
         if np.isnan(self.X[:, column]).all():
             return "its column has no observed cell"
-        return WHY[self.fit.fate(row, column)]
+        return WHY[fate_at(self.fit, row, column)]
 
     def largest_residuals(
         self, most: int = 50
