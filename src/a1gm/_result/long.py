@@ -7,15 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints
+from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._result.table import Table
-from a1gm._sources.keys import Key, code_key
+from a1gm._sources.keys import Key, code_key, taken
 from a1gm._sources.long import check_there, open_pairs
+from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import ParameterError, TableTooLargeError, UnknownLabelWarning
 
-__all__ = ["Fitted", "filled_long", "long_frame", "predicted", "read_pairs"]
+__all__ = [
+    "Fitted",
+    "filled_long",
+    "long_frame",
+    "predicted",
+    "read_pairs",
+]
 
 Fitted = Callable[[Ints, Ints], Floats]
 CELLS_AT_ONCE = 1 << 22
@@ -73,12 +80,12 @@ def filled_long(
             "This fit is not one of a long table. fit.impute(X) fills the table that "
             "was fitted; a1gm.fit_long fits a long one."
         )
-    if not isinstance(source, SparseSource):
+    if source is None:
         raise ParameterError(
             "This fit was loaded or unpickled, and the data are not in the file. "
             "fit.predict(frame) gives the fitted values of the pairs in a frame."
         )
-    n_known = int(np.count_nonzero(~source.missing))
+    n_known = _count_known(source)
     n_rows = shape[0] * shape[1] - (n_known if only_missing else 0)
     if n_rows > max_rows:
         raise TableTooLargeError(
@@ -94,8 +101,14 @@ def filled_long(
     return long_frame(table.backend, list(keys), {table.long[2]: values})
 
 
+def _count_known(source: AnySource) -> int:
+    if isinstance(source, SparseSource):
+        return int(np.count_nonzero(~source.missing))
+    return sum(int(np.count_nonzero(~np.isnan(x))) for _, x in source.blocks())
+
+
 def _pairs(
-    source: SparseSource, fitted: Fitted, *, only_missing: bool
+    source: AnySource, fitted: Fitted, *, only_missing: bool
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield rows, columns and values of pairs, some rows at a time."""
     step = max(1, CELLS_AT_ONCE // source.n_cols)
@@ -113,26 +126,32 @@ def _pairs(
 
 def long_frame(
     backend: str | None,
-    keys: Sequence[tuple[Any, Any, Ints]],
-    columns: dict[Any, Floats],
+    keys: Sequence[tuple[Any, Any, AnyArray]],
+    columns: dict[Any, AnyArray],
 ) -> Any:
     """Make a frame of key columns, each distinct values and their places, and numbers.
 
     Numbers that are NaN become null in libraries that have it.
     """
+    names = {name: taken(values, codes) for name, values, codes in keys}
     if backend == "pandas":
         import pandas as pd
 
-        taken = {name: values.take(codes) for name, values, codes in keys}
-        return pd.DataFrame({**taken, **columns})
+        return pd.DataFrame({**names, **columns})
     if backend == "polars":
         import polars as pl
 
-        series = [values.gather(codes).alias(name) for name, values, codes in keys]
-        numbers = [pl.Series(name, x).fill_nan(None) for name, x in columns.items()]
-        return pl.DataFrame([*series, *numbers])
+        keyed = [pl.Series(name, _plain(values)) for name, values in names.items()]
+        numbers = [pl.Series(name, x, nan_to_null=True) for name, x in columns.items()]
+        return pl.DataFrame([*keyed, *numbers])
     import pyarrow as pa
 
-    arrays = {name: values.take(pa.array(codes)) for name, values, codes in keys}
+    arrays = {name: pa.array(_plain(values)) for name, values in names.items()}
     more = {name: pa.array(x, from_pandas=True) for name, x in columns.items()}
     return pa.table({**arrays, **more})
+
+
+def _plain(values: Any) -> Any:
+    """Names as another library than pandas takes them."""
+    is_objects = isinstance(values, np.ndarray) and values.dtype.kind == "O"
+    return list(values) if is_objects else values

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from a1gm._base.float_range import check_cells, check_narrow, product
 from a1gm._base.types import (
     AnyArray,
+    Bools,
     Fate,
     Floats,
     Ints,
@@ -48,7 +50,17 @@ from a1gm._sources.labels import Names
 from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
-__all__ = ["SolvedTable", "fate_at", "rule_of", "source_of", "what_was_told"]
+__all__ = [
+    "Doubts",
+    "SolvedTable",
+    "doubts_of",
+    "fate_at",
+    "filled_cells",
+    "name_lines",
+    "rule_of",
+    "source_of",
+    "what_was_told",
+]
 
 
 class SolvedTable:
@@ -385,6 +397,48 @@ def fate_at(fit: SolvedTable, row: int, column: int) -> Fate:
     """What the data say of a cell, by its place, whatever the labels."""
     places = np.array([row]), np.array([column])
     return FATES[int(fit._fates.of_cells(*places)[0])]
+
+
+def name_lines(fit: SolvedTable, rows: Any, columns: Any, **more: Any) -> None:
+    """Give a fit that was made without them the names of its rows and columns.
+
+    ``more`` is what else its table remembers.
+    """
+    fit._table = replace(fit._table, **more)
+    if rows is not None:
+        fit._table.row_labels = rows
+    if columns is not None:
+        fit._table.col_labels = fit.col_labels = columns
+    fit.__dict__.pop("_finders", None)
+
+
+def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:
+    """The table of a fit with its holes filled, and which cells they were."""
+    cells = fit._table.source.rows(slice(0, fit.shape[0]))
+    missing = np.isnan(cells)
+    cells[missing] = fit._fitted(*np.nonzero(missing))
+    return cells, missing
+
+
+class Doubts(NamedTuple):
+    """What a fit would warn of."""
+
+    convergence: bool
+    empty: bool
+    unknown: bool
+
+
+def doubts_of(fit: SolvedTable) -> Doubts:
+    """What a fit that said nothing would have warned of."""
+    factors = fit._solved.factors
+    is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
+    doubt = not is_sure and not fit.converged
+    if fit._is_plain:
+        return Doubts(doubt, empty=False, unknown=False)
+    names = Names()
+    empty = bool(text_of_empty(fit._fates, factors.col_factor, names))
+    unknown = bool(text_of_unknown(fit._fates, fit.n_blocks, names))
+    return Doubts(doubt, empty, unknown)
 
 
 def rule_of(fit: SolvedTable) -> NewRows:

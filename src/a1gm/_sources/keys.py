@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, SmallInts
+from a1gm._base.types import AnyArray, Bools, SmallInts
 from a1gm.exceptions import LabelError
 
-__all__ = ["Key", "code_key"]
+__all__ = ["Key", "code_key", "labels_of", "taken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,7 @@ class Key:
     @property
     def labels(self) -> Any:
         """The distinct keys as names: an Index, or an array of Python's own types."""
-        if hasattr(self.values, "get_indexer"):  # pandas
-            return self.values
-        return _array_of(self.values)
+        return labels_of(self.values)
 
 
 def code_key(frame: Any, column: Any) -> Key:
@@ -47,25 +45,27 @@ def code_key(frame: Any, column: Any) -> Key:
     series = frame.get_column(column)
     if series.implementation.is_pandas():
         codes, values = _coded_by_pandas(series.to_native())
-        is_missing = codes < 0
-    else:
-        is_missing = series.is_null().to_numpy()
-        if series.dtype.is_float():
-            is_missing |= np.isnan(series.to_numpy())
-        codes = values = None
+        _check_keys(column, codes < 0)
+        return Key(codes, values)
+    is_missing = series.is_null().to_numpy()
+    if series.dtype.is_float():
+        is_missing |= np.isnan(series.to_numpy())
+    _check_keys(column, is_missing)
+    coded = _coded_by_arrow
+    if series.implementation.is_polars():
+        coded = _coded_by_polars
+    codes, values = coded(series)
+    return Key(codes.astype(np.int32, copy=False), values)
+
+
+def _check_keys(column: Any, is_missing: Bools) -> None:
+    """Raise for rows whose key is missing."""
     if is_missing.any():
-        at = int(is_missing.argmax())
         raise LabelError(
-            f"The key {column!r} is missing in row {at} "
-            f"({int(is_missing.sum()):,} in all). Every row of a long table needs both "
+            f"The key {column!r} is missing in row {int(is_missing.argmax())} "
+            f"({int(is_missing.sum()):,} in all). Every row of a long table needs all "
             "keys: drop these rows, or name the key."
         )
-    if codes is None:
-        code = (
-            _coded_by_polars if series.implementation.is_polars() else _coded_by_arrow
-        )
-        codes, values = code(series)
-    return Key(codes.astype(np.int32, copy=False), values)
 
 
 def _coded_by_pandas(native: Any) -> tuple[AnyArray, Any]:
@@ -110,11 +110,24 @@ def _coded_chunks(array: Any) -> tuple[AnyArray, Any]:
     return np.concatenate(codes), coded.chunk(coded.num_chunks - 1).dictionary
 
 
-def _array_of(values: Any) -> AnyArray:
-    """Numbers as an array of numbers, anything else as an array of objects."""
+def labels_of(values: Any) -> Any:
+    """Distinct keys as names: an Index, or an array of Python's own types."""
+    if isinstance(values, np.ndarray) or hasattr(values, "get_indexer"):  # pandas
+        return values
     names = values.to_pylist() if hasattr(values, "to_pylist") else values.to_list()
     if names and type(names[0]) in (int, float):
         return np.array(names)
     found = np.empty(len(names), object)
     found[:] = names
     return found
+
+
+def taken(values: Any, codes: AnyArray) -> Any:
+    """Names at places, in their own type: pandas, polars, Arrow or an array."""
+    if hasattr(values, "gather"):  # polars
+        return values.gather(codes)
+    if hasattr(values, "to_pylist"):  # Arrow
+        import pyarrow as pa
+
+        return values.take(pa.array(codes))
+    return values.take(codes)

@@ -29,6 +29,7 @@ __all__ = [
     "LongCells",
     "LongColumns",
     "check_there",
+    "numbers_of",
     "open_long",
     "open_pairs",
     "read_long",
@@ -46,7 +47,6 @@ class LongColumns:
     column: Any
     value: Any
     weight: Any = None
-    by: Any = None
 
     @property
     def keys(self) -> tuple[Any, Any]:
@@ -65,6 +65,11 @@ class LongCells:
     values: Floats
     weights: Floats | None = None
     name: str = "frame"
+    places: Ints | None = None  # of these rows, where they are not the whole frame
+
+    def row_of(self, at: int) -> int:
+        """Place of a row in the frame."""
+        return at if self.places is None else int(self.places[at])
 
     def pair(self, at: int) -> str:
         """Name the pair of keys in a row."""
@@ -75,7 +80,7 @@ class LongCells:
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name the value in a row by its keys and by the row."""
-        return f"{self.columns.value}[{self.pair(row)}] in row {row + row_offset}"
+        return f"{self.columns.value}[{self.pair(row)}] in row {self.row_of(row)}"
 
     def check(self, negatives: Negatives) -> None:
         """Raise for values and weights that cannot be fitted."""
@@ -99,7 +104,7 @@ class LongCells:
             at = int(bad.argmax())
             where = f"{self.columns.weight}[{self.pair(at)}]"
             raise WeightsError(
-                f"{where} in row {at} = {V[at]} "
+                f"{where} in row {self.row_of(at)} = {V[at]} "
                 f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
                 "for a cell to be ignored."
             )
@@ -119,7 +124,8 @@ class LongCells:
             table.indptr.astype(np.int64),
             table.indices.astype(np.int32, copy=False),
             table.data,
-            *table.shape,
+            len(self.row.values),
+            len(self.column.values),
             absent="missing",
             row_labels=self.row.labels,
             col_labels=self.column.labels,
@@ -150,10 +156,11 @@ class LongCells:
         pairs += self.column.codes
         _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
         again = np.flatnonzero(first[place] != np.arange(len(pairs)))
-        at, before = int(again[0]), int(first[place[again[0]]])
+        at = int(again[0])
+        two = self.row_of(int(first[place[at]])), self.row_of(at)
         raise LabelError(
-            f"The pair ({self.pair(at)}) is there twice, in rows {before} and "
-            f"{at} ({len(again):,} such rows in all). A cell has one value: pass "
+            f"The pair ({self.pair(at)}) is there twice, in rows {two[0]} and {two[1]} "
+            f"({len(again):,} such rows in all). A cell has one value: pass "
             'duplicates="sum" to add them up, or drop the rows that repeat others.'
         )
 
@@ -167,8 +174,8 @@ def read_long(
 ) -> LongCells:
     """Read a long frame, and raise for keys and values that cannot be fitted."""
     frame, columns = open_long(given, keys, value, weight)
-    values = _numbers(frame, columns.value)
-    weights = None if weight is None else _numbers(frame, weight)
+    values = numbers_of(frame, columns.value)
+    weights = None if weight is None else numbers_of(frame, weight)
     row, column = (code_key(frame, key) for key in columns.keys)
     cells = LongCells(frame, columns, row, column, values, weights)
     cells.check(negatives)
@@ -176,9 +183,16 @@ def read_long(
 
 
 def open_long(
-    given: Any, keys: Sequence[Any] | None, value: Any, weight: Any = None
+    given: Any,
+    keys: Sequence[Any] | None,
+    value: Any,
+    weight: Any = None,
+    also: Sequence[Any] = (),
 ) -> tuple[Any, LongColumns]:
-    """Open a long frame, or a pandas Series with two levels, and find its columns."""
+    """Open a long frame, or a pandas Series with two levels, and find its columns.
+
+    ``also`` are further columns, which may be levels of the index, as the keys may.
+    """
     if _is_series(given):
         given, own = _frame_of_series(given)
         keys, value = keys or own[:2], own[2] if value is None else value
@@ -193,7 +207,7 @@ def open_long(
             f"the columns', got {keys!r}."
         )
     columns = LongColumns(keys[0], keys[1], value, weight)
-    frame = open_pairs(given, columns.keys)
+    frame = open_pairs(given, (*columns.keys, *also))
     names = [name for name in (*keys, value, weight) if name is not None]
     check_there(frame, names)
     if len(set(names)) < len(names):
@@ -245,7 +259,7 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     return frame, (row, column, value)
 
 
-def _numbers(frame: Any, column: Any) -> Floats:
+def numbers_of(frame: Any, column: Any) -> Floats:
     """A column as float64, where it lies if it is one; NaN where it is missing."""
     source = read_frame(frame.select(column).to_native(), "frame")
     if source.cut is None:
