@@ -19,6 +19,7 @@ from a1gm._sources.arrays import (
 )
 from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
 from a1gm._sources.dense import Part, Source
+from a1gm._sources.long_hint import hint_if_long
 from a1gm.exceptions import LabelError, NotNumericError
 
 __all__ = ["check_names", "open_frame", "read_frame"]
@@ -99,7 +100,12 @@ def check_columns(frame: Any, name: str) -> None:
         raise NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
             "Convert or drop them; categories are not numbers, even when they look so."
+            f"{hint_if_long(frame, _no_numbers(frame))}"
         )
+
+
+def _no_numbers(frame: Any) -> list[Any]:
+    return [name for name, dtype in frame.schema.items() if not _is_number(dtype)]
 
 
 def _is_number(dtype: Any) -> bool:
