@@ -14,6 +14,7 @@ import argparse
 import gc
 import multiprocessing
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -66,7 +67,7 @@ def measure_long(scale: int) -> list[dict]:
     )
     fit = a1gm.fit_long(frame, KEYS, "value")
     work = f"long, {len(frame):,} rows, {fit.shape[0]:,} x {fit.shape[1]:,} keys"
-    memory = peak_memory(scale)
+    memory = peak_memory(frame)
     return [
         row(
             work,
@@ -90,18 +91,25 @@ def measure_long(scale: int) -> list[dict]:
     ]
 
 
-def peak_memory(scale: int) -> float:
-    """Peak of the frame and its fit over the frame, in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_peak, (scale,))
+def peak_memory(frame: pd.DataFrame) -> float:
+    """Peak of the frame and its fit over the frame, in a process of its own.
+
+    The frame is made here: what its making leaves behind would hide the peak.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for name in frame:
+            np.save(Path(folder) / f"{name}.npy", frame[name].to_numpy())
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return pool.apply(_peak, (folder,))
 
 
-def _peak(scale: int) -> float:
+def _peak(folder: str) -> float:
     warnings.simplefilter("ignore", A1gmWarning)
     a1gm.fit_long(long_frame(10_000), KEYS, "value")  # loads what is loaded later
-    frame = long_frame(scale)
+    columns = [*KEYS, "value"]
+    frame = pd.DataFrame({c: np.load(f"{folder}/{c}.npy") for c in columns})
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the making
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = _resident()
     a1gm.fit_long(frame, KEYS, "value")
     status = Path("/proc/self/status").read_text().splitlines()
