@@ -41,6 +41,13 @@ def test_75_a_long_frame_is_told_the_call_that_works(make, frame):
     assert fit.shape == (2, 2)
 
 
+def test_75_a_series_with_two_levels_is_told_the_call_that_works():
+    series = LONG.set_index(["shop", "month"])["sales"]
+    with pytest.raises(DimensionError, match=r"a1gm\.fit_long\(X\)"):
+        a1gm.fit(series)
+    assert a1gm.fit_long(series).shape == (2, 2)
+
+
 def test_75_other_frames_get_no_such_hint():
     wide = pd.DataFrame({"name": ["a", "b", "c"], "x": [1, 2, 3], "y": [1, 2, 4]})
     wide["z"] = wide["x"]

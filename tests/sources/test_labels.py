@@ -69,6 +69,19 @@ def test_columns_of_several_blocks_are_found_by_name() -> None:
     assert filled.loc[1, "b"] == 4.0
 
 
+def test_columns_of_a_dask_frame_are_found_by_name(named: pd.DataFrame) -> None:
+    dask = pytest.importorskip("dask")
+    frames = pytest.importorskip("dask.dataframe")
+    with dask.config.set(scheduler="synchronous"):
+        fit = a1gm.distributed.fit(frames.from_pandas(named, npartitions=2))
+        other = frames.from_pandas(named[["y", "x"]], npartitions=2)
+        filled = fit.impute(other).compute()
+        factors = np.asarray(fit.transform(other))
+    right = a1gm.fit(named).impute(named).to_numpy()
+    np.testing.assert_allclose(filled[["x", "y"]].to_numpy(), right)
+    np.testing.assert_allclose(factors, a1gm.fit(named).transform(named))
+
+
 def test_missing_and_extra_columns_are_named(named: pd.DataFrame) -> None:
     fit = a1gm.fit(named)
     with pytest.raises(LabelError, match="it lacks column 'y', column 'z' is new"):
@@ -143,6 +156,10 @@ def test_numbers_are_labels_where_labels_are_numbers():
     with pytest.raises(NoSuchCellError, match="No column is called 0"):
         years.find(0)
     assert Lookup("row", range(3), 3).find([-1, 2]).tolist() == [2, 2]
+    texts = Lookup("row", ["7", "1", "3"], 3)  # ids of a text file
+    assert texts.find([1, 7]).tolist() == [1, 0]
+    with pytest.raises(NoSuchCellError, match="No row is called 0"):
+        texts.find(0)
     gaps = pd.Index([0, 2, 5])
     assert Lookup("row", gaps, 3).find(2).tolist() == 1
 

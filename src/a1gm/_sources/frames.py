@@ -19,7 +19,7 @@ from a1gm._sources.arrays import (
 )
 from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
 from a1gm._sources.dense import Part, Source
-from a1gm._sources.long_hint import hint_if_long
+from a1gm._sources.long_hint import check_no_long_series, hint_if_long
 from a1gm.exceptions import LabelError, NotNumericError
 
 __all__ = ["check_names", "open_frame", "read_frame"]
@@ -31,6 +31,7 @@ def read_frame(X: Any, name: str) -> Source:
     """Read a frame, or what its library holds instead of one."""
     frame = open_frame(X, name)
     if frame is None:
+        check_no_long_series(X, name)
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
     check_columns(frame, name)

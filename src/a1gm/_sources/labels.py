@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from numbers import Number
@@ -83,6 +84,9 @@ def first_difference(labels: Any, others: Any) -> int | None:
     if equals is not None and type(labels) is type(others) and equals(others):
         return None
     some, rest = list(labels), list(others)
+    with suppress(TypeError, ValueError):  # pd.NA equals nothing
+        if some == rest:
+            return None
     if _only_count(some, rest) or _only_count(rest, some):
         return None
     for at, (label, other) in enumerate(zip(some, rest, strict=True)):

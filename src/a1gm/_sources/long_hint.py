@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["hint_if_long"]
+from a1gm.exceptions import DimensionError
+
+__all__ = ["check_no_long_series", "hint_if_long"]
 
 MOST_KEYS = 3
 
@@ -30,3 +32,12 @@ def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
         " If it has one row per cell, fit it with "
         f"a1gm.fit_long(X, keys={keys!r}, value={value!r})."
     )
+
+
+def check_no_long_series(X: Any, name: str) -> None:
+    """Raise for a Series with two levels, with the call that fits it."""
+    if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
+        raise DimensionError(
+            f"Expected 2D array, got 1D array instead: {name} is a Series with two "
+            f"levels, a long table. Fit it with a1gm.fit_long({name})."
+        )

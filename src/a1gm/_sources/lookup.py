@@ -53,7 +53,8 @@ class Lookup:
         """Whether whole numbers are places, not labels."""
         if self.labels is None or _only_count(self.labels, self.n):
             return True
-        return not any(_is_whole(label) for label in self.labels)
+        # The text "7" is a number, too: names from text files are never anything else.
+        return not any(text.lstrip("-").isdecimal() for text in self._places)
 
     def find(self, given: Any) -> Ints:
         """Places of what is given: a label or a place, or an array of these.
