@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 
 import a1gm
 from a1gm.exceptions import (
@@ -93,6 +94,16 @@ def test_tables_by_key_keep_their_names():
     assert rows.columns.tolist() == ["table", "row", "row_factor", "row_block"]
     assert columns["column"].tolist() == SAMPLES * 2
     assert (many["a"].impute(frames["a"]).notna()).all(axis=None)
+
+
+def test_sparse_tables_are_told_what_is_absent():
+    stack = stack_of(2)
+    tables = [sp.csr_array(np.nan_to_num(table)) for table in stack]
+    many = a1gm.fit_many(tables, absent="missing")
+    for key, fit in many.items():
+        same(fit, stack[key])
+    with pytest.warns(FailedTablesWarning, match="say what its absent cells are"):
+        assert len(a1gm.fit_many(tables)) == 0
 
 
 def test_large_tables_are_fitted_side_by_side(monkeypatch):

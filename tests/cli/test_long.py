@@ -84,6 +84,22 @@ def test_a_file_in_another_dialect(tmp_path):
     assert done.stdout.splitlines()[1:] == ["x;1;1,50", "x;2;3,0", "y;1;2,0", "y;2;4"]
 
 
+def test_several_files_are_one_long_table(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "1.csv").write_text("a,b,v\nx,p,1\nx,q,2\n")
+    (folder / "2.csv").write_text("b,v,a,note\np,3,y,n\n")
+    out = tmp_path / "out.csv"
+    run("impute", folder, "-o", out, "--long", "a,b,v")
+    assert out.read_text().splitlines() == [
+        "a,b,v,note",
+        "x,p,1,",
+        "x,q,2,",
+        "y,p,3,n",
+        "y,q,6,",
+    ]
+
+
 def test_fit_inspect_assess_and_report(long, tmp_path):
     out = tmp_path / "results"
     run("fit", long, "-o", out, *LONG)

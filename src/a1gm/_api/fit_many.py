@@ -9,7 +9,7 @@ import numpy as np
 
 from a1gm._api.fit import VOICE, fit_observation
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
-from a1gm._base.types import Negatives, OnUndetermined
+from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._kernel import threads_for
@@ -39,6 +39,7 @@ LARGE_TABLE = 1 << 14  # cells; smaller ones are fitted faster by one thread
 def fit_many(
     tables: Any,
     *,
+    absent: Absent | None = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
     tol: float = DEFAULT_TOL,
@@ -56,7 +57,7 @@ def fit_many(
         index and the name of its column, their rows the origins, their columns the
         ages. Cumulative claims are turned into increments, which is what the fit
         explains; increments below zero need ``negatives="allow"``.
-    negatives, on_undetermined, tol, max_iter
+    absent, negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     n_threads : int, optional
         Threads for tables of 16,384 cells and more, side by side; the cores available
@@ -108,7 +109,7 @@ def fit_many(
         sources = _stacked(tables)
         keys = range(len(sources))
     else:
-        keys, sources = _read_each(tables)
+        keys, sources = _read_each(tables, absent)
     fits = fit_each(sources, lambda k: sources[k], **options)
     known = [source for source in sources if not isinstance(source, A1gmError)]
     backends = {source.backend for source in known}
@@ -145,7 +146,7 @@ def _stacked(stack: Any) -> list[Source]:
     ]
 
 
-def _read_each(tables: Any) -> tuple[Sequence[Any], list[Any]]:
+def _read_each(tables: Any, absent: Absent | None) -> tuple[Sequence[Any], list[Any]]:
     """Keys and tables; the error in place of one that cannot be read."""
     if isinstance(tables, Mapping):
         keys: Any = list(tables)
@@ -162,7 +163,7 @@ def _read_each(tables: Any) -> tuple[Sequence[Any], list[Any]]:
     sources: list[Any] = []
     for table in tables:
         try:
-            sources.append(read_input(table))
+            sources.append(read_input(table, absent=absent))
         except A1gmError as error:
             sources.append(error)
     return keys, sources

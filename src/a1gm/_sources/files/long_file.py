@@ -57,7 +57,9 @@ def read_long_file(
             piece.check_cells(negatives)
             batches.append(piece.batch)
             numbers.append(piece.values[:, 0])
-    table = pa.Table.from_batches(batches)
+    # Files may have further columns, in another order, and integers beside floats.
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    table = pa.concat_tables(tables, promote_options="permissive")
     return LongFile(table, tuple(keys), value, np.concatenate(numbers))
 
 
