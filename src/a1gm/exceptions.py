@@ -30,6 +30,8 @@ The tree, with the builtin each one also is::
     A1gmWarning (UserWarning)
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
+    ├── UnknownLabelWarning             names that the fit does not have
+    ├── FailedTablesWarning             some of many tables could not be fitted
     ├── ConvergenceWarning              the budget ended before the certificate
     ├── WorseThanMeansWarning           the column means fill better than rank 1
     └── SlowKernelWarning               the compiled kernel is not available
@@ -45,6 +47,7 @@ __all__ = [
     "DataError",
     "DimensionError",
     "EmptyLineWarning",
+    "FailedTablesWarning",
     "FileFormatError",
     "InfiniteValuesError",
     "LabelError",
@@ -62,6 +65,7 @@ __all__ = [
     "TableTooLargeError",
     "UndeterminedError",
     "UndeterminedWarning",
+    "UnknownLabelWarning",
     "WeightsError",
     "WorseThanMeansWarning",
 ]
@@ -162,6 +166,14 @@ class UndeterminedWarning(A1gmWarning):
 
 class EmptyLineWarning(A1gmWarning):
     """A row or a column has no observed cell; its factor is NaN."""
+
+
+class UnknownLabelWarning(A1gmWarning):
+    """Some names are not those of the fit; their values are NaN."""
+
+
+class FailedTablesWarning(A1gmWarning):
+    """Some of many tables could not be fitted; ``failed`` says why."""
 
 
 class ConvergenceWarning(A1gmWarning):

@@ -179,10 +179,12 @@ def fit_observation(
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
     voice: Voice | None = VOICE,
+    **more: Any,
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
 
-    ``voice`` says what is warned of, and how; None warns of nothing.
+    ``voice`` says what is warned of, and how; None warns of nothing. ``more`` is what
+    else the fit remembers of its table.
     """
     solved = solve_observation(
         seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
@@ -201,6 +203,7 @@ def fit_observation(
         takes_negatives=takes_negatives,
         is_weighted=V is not None,
         exposure_exponent=seen.exposure_exponent,
+        **more,
     )
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice

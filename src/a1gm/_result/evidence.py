@@ -21,7 +21,7 @@ from a1gm._result.scatter import ScatterOfSums, gain_over_constants
 from a1gm._result.table import Table
 from a1gm._solve.dispatch import Solved
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 __all__ = ["Evidence"]
 
@@ -224,6 +224,19 @@ class Evidence:
             sums = np.nan_to_num(self.some_rows(rows)[1])
             total += float(xlogy(sums, sums).sum())
         return total
+
+    def scatter_to_keep(self, *, is_held: bool) -> dict[str, Any]:
+        """What is kept of the scatter of cells that are left behind."""
+        table = self.table
+        kept = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
+        if is_held and table.source is not None:
+            try:
+                kept["pearson_chi2"] = self.pearson_chi2()
+                if table.is_weighted:  # else it follows from the margins
+                    kept["gain"] = self.gain_over_constants()
+            except NotRepresentableError:
+                pass
+        return kept
 
     def gain_over_constants(self) -> float:
         """Deviance of one constant per block less that of the factors."""

@@ -20,7 +20,9 @@ from a1gm._result.evidence import Evidence
 from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
+from a1gm._result.long import filled_long
 from a1gm._result.messages import Voice, tell_undetermined, text_of_left
+from a1gm._result.new_rows import NewRows
 from a1gm._result.residuals import Kind, residuals_of
 from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._result.save import save_fit
@@ -40,7 +42,6 @@ __all__ = [
     "Table",
     "Voice",
     "evidence_of",
-    "fit_of_state",
     "rule_of",
     "source_of",
     "what_was_told",
@@ -104,14 +105,24 @@ class RankOneFit(SolvedTable):
         -------
         float
         """
-        engine = self._table.engine_for(X, self.shape[1], weights, exposure)
+        engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
-            is_signed = self._table.is_signed
-            return math.nan if is_signed else engine.divergence(X, self._new_rows)
-        source, V = self._table.read(X, self.shape[1], weights, exposure)
+            return math.nan if self._table.is_signed else engine.divergence(X, rule)
+        source, V, rule = self._read(X, weights, exposure)
         if self._table.is_signed:
             return math.nan
-        return divergence_of_rows(self._new_rows, source, V)
+        return divergence_of_rows(rule, source, V)
+
+    def _read(
+        self, X: Any, weights: Any, exposure: Any
+    ) -> tuple[AnySource, Any, NewRows]:
+        """Rows, their weights, and the rule for columns in their order."""
+        source, V, order = self._table.read(X, self.shape[1], weights, exposure)
+        return source, V, self._new_rows.in_order(order)
+
+    def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, NewRows]:
+        engine, order = self._table.engine_for(X, self.shape[1], weights, exposure)
+        return engine, self._new_rows.in_order(order)
 
     # ---------------------------------------------------------------------- how sure
     @property
@@ -198,8 +209,8 @@ class RankOneFit(SolvedTable):
         table
             Of the kind of X; missing cells stay missing.
         """
-        source, V = self._table.read(X, self.shape[1], weights, exposure)
-        return residuals_of(self._new_rows, X, source, V, kind)
+        source, V, rule = self._read(X, weights, exposure)
+        return residuals_of(rule, X, source, V, kind)
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self, *, exposure: Any = None) -> Any:
@@ -252,7 +263,8 @@ class RankOneFit(SolvedTable):
         ----------
         X : table of shape (any, n_cols)
             The table that was fitted, or other rows. Each row is placed by its own
-            observed cells, never by its position. X is not modified.
+            observed cells, never by its position; the columns of a frame are found by
+            name and may come in any order. X is not modified.
         weights, exposure : table, optional
             Weights or exposures of the cells of X, where the fit had them; not needed
             for the table that was fitted.
@@ -272,16 +284,16 @@ class RankOneFit(SolvedTable):
                 'on_undetermined must be None, "warn", "raise" or "ignore", got '
                 f"{on_undetermined!r}."
             )
-        engine = self._table.engine_for(X, self.shape[1], weights, exposure)
+        engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
             if on_undetermined == "raise":
                 raise ParameterError(
                     "A lazy collection is filled when it is computed, so it cannot be "
                     'told now with on_undetermined="raise". Look at fit.n_undetermined.'
                 )
-            return engine.fill(X, self._new_rows)
-        source, V = self._table.read(X, self.shape[1], weights, exposure)
-        rows = RowsToFill(self._new_rows, source, V)
+            return engine.fill(X, rule)
+        source, V, rule = self._read(X, weights, exposure)
+        rows = RowsToFill(rule, source, V)
         filled = fill_table(X, source, rows.values, rows.one_pass)
         n_left, first_left = filled.left
         if first_left is None:
@@ -310,15 +322,59 @@ class RankOneFit(SolvedTable):
             NaN for a row with nothing to place it by, and for one with positive cells
             in several blocks, which share no scale; a warning says which.
         """
-        engine = self._table.engine_for(X, self.shape[1], weights, exposure)
+        engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
-            return engine.factors(X, self._new_rows, tells=True)
-        source, V = self._table.read(X, self.shape[1], weights, exposure)
-        placed = self._new_rows.place(source, V)
+            return engine.factors(X, rule, tells=True)
+        source, V, rule = self._read(X, weights, exposure)
+        placed = rule.place(source, V)
         text = placed.unplaced()
         if text:
             warn_user(text, EmptyLineWarning)
         return placed.factors
+
+    def fill_long(
+        self, *, only_missing: bool = True, max_rows: int = 100_000_000
+    ) -> Any:
+        """The missing pairs of a long table with their values, long again.
+
+        Parameters
+        ----------
+        only_missing : bool, default=True
+            Whether to give the missing pairs only; else all pairs, the observed ones
+            as they were.
+        max_rows : int, default=100,000,000
+            More rows than this are refused, before any is made.
+
+        Returns
+        -------
+        frame
+            Of the library and with the column names of the frame that was fitted, row
+            by row in the order of the fit. Pairs that the data do not determine have
+            no value.
+
+        Raises
+        ------
+        TableTooLargeError
+            There would be more than ``max_rows`` rows; ``predict`` gives the values of
+            the pairs that are needed.
+
+        Examples
+        --------
+        >>> import polars as pl, a1gm
+        >>> marks = pl.DataFrame(
+        ...     {"who": ["ann", "ann", "bob"], "what": [1, 2, 1], "mark": [4, 8, 3]}
+        ... )
+        >>> fit = a1gm.fit_long(marks, keys=["who", "what"], value="mark")
+        >>> fit.fill_long().rows()
+        [('bob', 2, 6.0)]
+        """
+        return filled_long(
+            self._table,
+            self.shape,
+            self._fitted,
+            only_missing=only_missing,
+            max_rows=max_rows,
+        )
 
     def to_frames(self, backend: str | None = None) -> FactorFrames:
         """Both factors as frames of the library that the table came from.
@@ -361,25 +417,12 @@ class RankOneFit(SolvedTable):
             "divergence": self._known_divergence
             if self._is_held
             else self.__dict__.get("divergence", math.nan),
-            **self._scatter_to_keep(),
+            **self._evidence.scatter_to_keep(is_held=self._is_held),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,
             "totals": self._fates.totals,
         }
-
-    def _scatter_to_keep(self) -> dict[str, Any]:
-        """What is kept of the scatter of cells that are left behind."""
-        table = self._table
-        kept = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
-        if self._is_held and table.source is not None:
-            try:
-                kept["pearson_chi2"] = self._evidence.pearson_chi2()
-                if table.is_weighted:  # else it follows from the margins
-                    kept["gain"] = self._evidence.gain_over_constants()
-            except NotRepresentableError:
-                pass
-        return kept
 
     def _has_warned(self, n_left: int, source: AnySource) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
@@ -416,9 +459,9 @@ class RankOneFit(SolvedTable):
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
-        kept = self._scatter_to_keep()
+        kept = self._evidence.scatter_to_keep(is_held=self._is_held)
         state["_table"] = replace(self._table, source=None, weights=None, **kept)
-        for cached in ("_evidence", "_fates", "_new_rows", "pattern"):
+        for cached in ("_evidence", "_fates", "_new_rows", "_finders", "pattern"):
             state.pop(cached, None)
         return state
 
@@ -426,21 +469,3 @@ class RankOneFit(SolvedTable):
 def evidence_of(fit: RankOneFit) -> Evidence:
     """What a fit knows of its rows and cells when errors are asked for."""
     return fit._evidence
-
-
-def fit_of_state(state: dict[str, Any]) -> RankOneFit:
-    """Make the fit again whose state was written to a file."""
-    labels = {name: state[name] for name in ("row_labels", "col_labels")}
-    fit = RankOneFit(
-        state["solved"],
-        state["rows"],
-        Table(**state["table"], **labels, **state["scatter"]),
-        tol=state["tol"],
-        on_undetermined=state["on_undetermined"],
-        totals=state["totals"],
-    )
-    if state["totals"] is not None:  # its rows were left behind
-        fit.__dict__["certificate"] = state["certificate"]
-    if not math.isnan(state["divergence"]):  # else the sums may have it
-        fit.__dict__["divergence"] = state["divergence"]
-    return fit

@@ -8,7 +8,7 @@ Where the row is nowhere positive in that component, reachability decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -75,6 +75,13 @@ class NewRows:
     def negatives(self) -> Negatives:
         """What to do with cells below zero."""
         return "allow" if self.has_negatives else "raise"
+
+    def in_order(self, order: Ints | None) -> NewRows:
+        """The same rule for rows whose columns are in another order."""
+        if order is None:
+            return self
+        graph = replace(self.graph, label=self.graph.label[order])
+        return replace(self, col_factor=self.col_factor[order], graph=graph)
 
     def place(self, source: AnySource, V: Any = None) -> Placed:
         """Place the rows of a table; ``V`` are the weights of its cells, as read."""

@@ -80,6 +80,7 @@ def save_fit(
         "row_labels": labels_to_json(state["row_labels"]) if is_held else None,
         "col_labels": labels_to_json(state["col_labels"]),
         "table": {name: getattr(table, name) for name in PLAIN},
+        "long": table.long and labels_to_json(table.long),
         "n_rows": int(rows.n_rows),
     }
     arrays: dict[str, AnyArray] = {}
@@ -191,6 +192,8 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
         _need(is_power or (power is None and name != "exponent"), name)
     for name in ("is_signed", "takes_negatives", "is_weighted"):
         _need(isinstance(table[name], bool), name)
+    long = labels_from_json(content.get("long"), 3, unique=True)
+    table = {**table, "long": long and tuple(long)}
     state = {"tol": tol, "on_undetermined": how, "table": table}
     for name in ("certificate", "divergence"):
         state[name] = _number_of(content[name], name)

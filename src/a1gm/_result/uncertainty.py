@@ -29,8 +29,13 @@ from a1gm._result.labelled import Index, TotalsWithErrors
 from a1gm._result.lazy_rows import LazyRows
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
-from a1gm._sources.labels import find_places
-from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
+from a1gm._sources.lookup import Lookup
+from a1gm.exceptions import (
+    DataError,
+    LabelError,
+    NotRepresentableError,
+    ParameterError,
+)
 
 __all__ = ["Uncertainty"]
 
@@ -307,8 +312,9 @@ class Uncertainty:
 
         Parameters
         ----------
-        base : int or label, default=0
-            The column or row that is 1.
+        base : label or int, default=0
+            The column or row that is 1, as in ``fit.fate``; 0 is the first, unless it
+            is a label.
         axis : {"column", "row"}, default="column"
             Whose factors.
 
@@ -322,14 +328,14 @@ class Uncertainty:
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
         if axis == "column":
             labels, n = known.col_labels, known.shape[1]
-            at = int(find_places("column", base, labels, n))
+            at = Lookup("column", labels, n).base(base)
             C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
             with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0
                 value, block = info.h / info.h[at], info.label
         else:
             labels, n = known.row_labels, known.shape[0]
-            at = int(find_places("row", base, labels, n))
+            at = Lookup("row", labels, n).base(base)
             value, variance, block = self._row_index(at)
         apart = (block != block[at]) | (block[at] < 0)
         value = np.where(apart, np.nan, value)
@@ -397,7 +403,12 @@ class Uncertainty:
         check_level(level)
         self._check_size()
         known = self._known
-        source, V = known.table.read(X, known.shape[1], weights, exposure)
+        source, V, order = known.table.read(X, known.shape[1], weights, exposure)
+        if order is not None:
+            raise LabelError(
+                "The columns of X are in another order than those of the fit. Put them "
+                "in its order: X[list(fit.col_labels)]."
+            )
         holes = Holes(known, self.covariance, self.dispersion, source, V)
         lower, upper = (
             fill_table(X, source, partial(holes.quantiles, tail))

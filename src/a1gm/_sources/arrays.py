@@ -69,6 +69,11 @@ def check_shape(X: AnyArray, name: str) -> None:
         if kind == "str":
             msg += " To fit a file use a1gm.fit_file(path)."
         raise DimensionError(msg)
+    if X.ndim == 3:
+        raise DimensionError(
+            f"Expected 2D array, got 3D array instead: {name} has shape {X.shape}. For "
+            f"a stack of tables use a1gm.fit_many({name}); a single one is {name}[0]."
+        )
     if X.ndim != 2:
         raise DimensionError(
             f"Expected 2D array, got {X.ndim}D array instead: {name} has shape "

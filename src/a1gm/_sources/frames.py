@@ -19,6 +19,7 @@ from a1gm._sources.arrays import (
 )
 from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
 from a1gm._sources.dense import Part, Source
+from a1gm._sources.long_hint import check_no_long_series, hint_if_long
 from a1gm._sources.whole_frames import read_whole
 from a1gm.exceptions import LabelError, NotNumericError
 
@@ -37,6 +38,7 @@ def read_frame(X: Any, name: str) -> Source:
             return whole
     frame = open_frame(X, name)
     if frame is None:
+        check_no_long_series(X, name)
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
     check_columns(frame, name)
@@ -113,7 +115,12 @@ def check_columns(frame: Any, name: str) -> None:
         raise NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
             "Convert or drop them; categories are not numbers, even when they look so."
+            f"{hint_if_long(frame, _no_numbers(frame))}"
         )
+
+
+def _no_numbers(frame: Any) -> list[Any]:
+    return [name for name, dtype in frame.schema.items() if not _is_number(dtype)]
 
 
 def _is_number(dtype: Any) -> bool:

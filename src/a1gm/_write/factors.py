@@ -12,7 +12,7 @@ from a1gm._write.writers import open_writer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["names_of_rows", "one_batch", "write_factor"]
+__all__ = ["names_of_rows", "one_batch", "write_factor", "write_frame"]
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -50,6 +50,15 @@ def write_factor(
             every = [*batch.columns, *numbers, blocks]
             writer.write(pa.RecordBatch.from_arrays(every, schema=schema))
             start, batch = stop, next(batches, None)
+
+
+def write_frame(
+    path: str | os.PathLike[str], frame: pa.Table, *, overwrite: bool = False
+) -> None:
+    """Write a frame as it is."""
+    with open_writer(path, frame.schema, overwrite=overwrite) as writer:
+        for batch in frame.to_batches():
+            writer.write(batch)
 
 
 def names_of_rows(files: TableFiles) -> Iterator[pa.RecordBatch]:

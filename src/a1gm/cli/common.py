@@ -67,6 +67,23 @@ class Common:
     id: list[str] | None = _option(  # noqa: RUF009 - a field()
         "The column that names the rows; repeatable.", metavar="NAME"
     )
+    long: str | None = _option(
+        "The file has one row per cell: its columns with the row key, the column key "
+        "and the value, such as shop,month,sales.",
+        metavar="ROW,COLUMN,VALUE",
+    )
+    by: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "With --long: the column that says which of many tables a row belongs to; "
+        "repeatable.",
+        metavar="NAME",
+    )
+    duplicates: str = _option(
+        "With --long: 'raise' refuses a pair that is there twice; 'sum' adds its "
+        "values.",
+        "raise",
+        metavar="raise|sum",
+        callback=one_of("raise", "sum"),
+    )
     missing: list[str] | None = _option(  # noqa: RUF009 - a field()
         "A token that marks a missing cell, beside an empty cell, NA and NaN; "
         "repeatable.",

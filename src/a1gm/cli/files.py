@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a1gm._base.words import shown
-from a1gm.cli.common import Common
+from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say, warn
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def open_files(
     """Open a table with the options of the command line."""
     from a1gm._sources.files import TableFiles
 
+    if common.by:
+        raise UsageError("--by goes with --long ROW,COLUMN,VALUE.")
     options = reading_options(common)
     files = TableFiles.find(path, options, are_read_twice=are_read_twice)
     return files.choosing(
@@ -79,6 +81,7 @@ def fit_with_words(
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         options = fit_options(common, progress)
         fit = fit_files(files, options, on_undetermined="warn", see=see)
+    refuse_long(files, common)
     say_table(files, common)
     return fit
 
@@ -109,6 +112,20 @@ def say_table(files: TableFiles, common: Common) -> None:
     if passed:
         names = [_passed_name(files, name) for name in passed]
         say(f"Passed through untouched: {listed(names)}.")
+
+
+def refuse_long(files: TableFiles, common: Common) -> None:
+    """Raise for a file that looks as if it had one row per cell."""
+    is_told = common.columns or common.exclude or common.id
+    keys = [name for name in files.first.passed_through if name]
+    if files.n_cols == 1 and len(keys) >= 2 and not is_told:
+        value = files.names[0]
+        raise UsageError(
+            f"{files.name} has one numeric column, {shown(value)}, beside "
+            f"{listed(keys)}. If it has one row per cell pass --long "
+            f"{shown(keys[0])},{shown(keys[1])},{shown(value)}; if it is a table of "
+            f"one column pass --columns {shown(value)}."
+        )
 
 
 def _passed_name(files: TableFiles, name: str) -> str:

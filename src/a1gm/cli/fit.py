@@ -9,14 +9,14 @@ import typer
 
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, check_folder, command, one_of
-from a1gm.cli.console import counted, say, text_of_json
+from a1gm.cli.console import say, text_of_json
+from a1gm.cli.quality import certificate_in_words, quality_of
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
     from a1gm._result.uncertainty import Uncertainty
     from a1gm._sources.files import TableFiles
-    from a1gm.nmmf import NMMFFit
 
 
 @command
@@ -50,6 +50,7 @@ def fit_command(
     Example:
       a1gm fit sales.csv --id shop -o results
       a1gm fit sales.parquet -o results --format parquet
+      a1gm fit sales.csv --long shop,month,sales -o results
     """
     from a1gm._base.atomic import atomic_folder, atomic_write
     from a1gm._write.factors import names_of_rows, one_batch, write_factor
@@ -57,6 +58,11 @@ def fit_command(
 
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     check_folder(out, names, common)
+    if common.long is not None:
+        from a1gm.cli.long import fit_long_command
+
+        fit_long_command(file, out, format, common)
+        return
     files = open_files(file, common)
     fit = fit_with_words(files, common)
     sure, why_not = uncertainty_of(fit)
@@ -129,23 +135,3 @@ def errors_of(sure: Uncertainty) -> dict[str, Any]:
             for name, total in totals.items()
         },
     }
-
-
-def quality_of(fit: RankOneFit | NMMFFit) -> dict[str, Any]:
-    """How good a fit is, for the summary of any command."""
-    keys = ("divergence", "certificate", "cell_error", "converged", "solver", "n_iter")
-    return {key: getattr(fit, key) for key in (*keys, "n_blocks")}
-
-
-def certificate_in_words(fit: RankOneFit) -> str:
-    """Explain what is proved of a fit."""
-    how = (
-        "in closed form"
-        if fit.solver == "closed form"
-        else f"by {fit.solver} in {counted(int(fit.n_iter), 'step')}"
-    )
-    return (
-        f"Solved {how}. Certificate {fit.certificate:.1e}: the row and column sums of "
-        "the fit differ from those of the data by at most this share. Cell error "
-        f"{fit.cell_error:.1e}: no finite cell differs from the best fit's by more."
-    )

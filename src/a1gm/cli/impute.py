@@ -47,6 +47,12 @@ def impute_command(
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option("--model", help="Fill with a saved model instead of a new fit."),
     ] = None,
+    only_filled: Annotated[
+        bool,
+        typer.Option(
+            "--only-filled", help="With --long: write the filled pairs alone."
+        ),
+    ] = False,
     *,
     common: Common,
 ) -> None:
@@ -62,6 +68,7 @@ def impute_command(
       a1gm impute sales.csv -o filled.csv
       a1gm impute sales.csv -o filled.parquet --mark --interval 0.95
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
+      a1gm impute sales.csv -o filled.csv --long shop,month,sales
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import FillFiles, check_place
@@ -73,6 +80,15 @@ def impute_command(
         raise UsageError("-o - and --json both want standard output; drop one.")
     with usage_errors():
         check_place(find_files(file), out, overwrite=common.overwrite)
+    if common.long is not None:
+        from a1gm.cli.long import impute_long_command
+
+        if model is not None or mark or interval is not None:
+            raise UsageError("--long goes without --model, --mark and --interval.")
+        impute_long_command(file, out, common, only_filled=only_filled)
+        return
+    if only_filled:
+        raise UsageError("--only-filled goes with --long.")
     files, fit = _fitted(file, model, common)
     with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
         # What stays missing is said below.

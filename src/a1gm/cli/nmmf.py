@@ -12,7 +12,7 @@ import typer
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError, check_folder, command
 from a1gm.cli.console import counted, say, text_of_json, warn
-from a1gm.cli.fit import quality_of
+from a1gm.cli.quality import quality_of
 
 if TYPE_CHECKING:
     from a1gm._sources.files.whole import WholeTable
@@ -51,6 +51,8 @@ def nmmf_command(
     """
     from a1gm import fit_nmmf
 
+    if common.long is not None or common.by:
+        raise UsageError("--long and --by are not for nmmf: its tables are wide.")
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
     if common.negatives == "allow":

@@ -11,7 +11,10 @@ __all__ = ["in_command_words"]
 _NAMES = {
     **{name: f"--{name}" for name in ("columns", "exclude", "id", "missing")},
     **{name: f"--{name}" for name in ("delimiter", "decimal", "thousands", "encoding")},
-    **{name: f"--{name}" for name in ("negatives", "overwrite", "mark", "tol")},
+    **{
+        name: f"--{name}"
+        for name in ("negatives", "overwrite", "mark", "tol", "duplicates")
+    },
     "interval": "--interval",
     "max_iter": "--max-iter",
     "n_threads": "--threads",

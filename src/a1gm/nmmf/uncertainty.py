@@ -20,7 +20,7 @@ from a1gm._result.information import spread
 from a1gm._result.labelled import Index, TotalsWithErrors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.uncertainty import Uncertainty
-from a1gm._sources.labels import find_places
+from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 
@@ -87,7 +87,7 @@ class TableUncertainty:
         shape = self._table.n_rows, self._table.n_cols
         rows, cols = np.broadcast_arrays(
             *(
-                find_places(side, given, labels, n)
+                Lookup(side, labels, n).find(given)
                 for side, given, labels, n in zip(
                     ("row", "column"), (i, j), self._labels, shape, strict=True
                 )
@@ -161,7 +161,7 @@ class TableUncertainty:
             (self._rows, self._labels[0]) if is_row else (self._cols, self._labels[1])
         )
         n = own.stop - own.start
-        at = int(find_places(axis, base, labels, n))
+        at = Lookup(axis, labels, n).base(base)
         side: Literal["column", "row"] = "row" if is_row else "column"
         found = self._joint.index(own.start + at, side)
         return Index(

@@ -14,6 +14,7 @@ import numpy as np
 from a1gm._api.assess import Assessment, assess
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import shown
+from a1gm._result.solved_table import fate_at
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Findings:
             return "its row has no observed cell"
         if np.isnan(self.X[:, column]).all():
             return "its column has no observed cell"
-        return WHY[self.fit.fate(row, column)]
+        return WHY[fate_at(self.fit, row, column)]
 
     def largest_residuals(
         self, most: int = 50
