@@ -30,6 +30,7 @@ The tree, with the builtin each one also is::
     A1gmWarning (UserWarning)
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
+    ├── RowNamesWarning                 numbers of a file taken for names of its rows
     ├── ConvergenceWarning              the budget ended before the certificate
     └── SlowKernelWarning               the compiled kernel is not available
 """
@@ -57,6 +58,7 @@ __all__ = [
     "NothingObservedError",
     "OutputError",
     "ParameterError",
+    "RowNamesWarning",
     "SlowKernelWarning",
     "TableTooLargeError",
     "UndeterminedError",
@@ -164,6 +166,10 @@ class EmptyLineWarning(A1gmWarning):
 
 class ConvergenceWarning(A1gmWarning):
     """The iteration budget ended before the certificate was reached."""
+
+
+class RowNamesWarning(A1gmWarning):
+    """A column of numbers was taken for names of the rows and is not fitted."""
 
 
 class SlowKernelWarning(A1gmWarning):

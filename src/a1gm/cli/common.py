@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.console import printable, say, warn
+from a1gm.cli.console import note, printable, say, warn
 from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import (
     A1gmError,
@@ -26,6 +26,7 @@ from a1gm.exceptions import (
     MissingFileError,
     OutputError,
     ParameterError,
+    RowNamesWarning,
 )
 
 TableArgument: TypeAlias = Annotated[
@@ -236,7 +237,8 @@ def _words_of(error: A1gmError) -> str:
 def _shown_by(common: Common) -> Callable[..., None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not common.quiet:
-            warn(in_command_words(str(message)))
+            tell = note if isinstance(message, RowNamesWarning) else warn
+            tell(in_command_words(str(message)))
 
     return show
 

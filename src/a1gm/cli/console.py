@@ -16,6 +16,7 @@ from a1gm._base.words import counted, listed, shown
 __all__ = [
     "counted",
     "listed",
+    "note",
     "printable",
     "progress_bar",
     "say",
@@ -72,6 +73,11 @@ def say(words: str) -> None:
     """Print a line; characters that a terminal would obey are escaped."""
     sys.stderr.write(shown(words, keep="\n") + "\n")
     sys.stderr.flush()
+
+
+def note(words: str) -> None:
+    """Print what was decided for the user."""
+    say(f"note: {words}")
 
 
 def warn(words: str) -> None:

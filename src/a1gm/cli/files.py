@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from a1gm._base.words import shown
 from a1gm.cli.common import Common
-from a1gm.cli.console import counted, listed, progress_bar, say, warn
+from a1gm.cli.console import counted, listed, progress_bar, say
 
 if TYPE_CHECKING:
     from a1gm._api.file_options import FitOptions
@@ -46,7 +46,7 @@ def open_files(
     return files.choosing(
         columns=split_names(common.columns, files.all_names) or None,
         exclude=split_names(common.exclude, files.all_names),
-        id=split_names(common.id, files.all_names),
+        id=split_names(common.id, files.all_names) or None,
     )
 
 
@@ -100,19 +100,20 @@ def say_table(files: TableFiles, common: Common) -> None:
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
-    if files.has_doubtful_header:
-        warn(
-            f"Line 1 of {files.name} was taken for the header, and holds numbers only. "
-            "If it is data, add a header before it."
-        )
-    passed = files.first.passed_through
+    if files.id:
+        say(f"Rows are named by {listed([_title(name) for name in files.id])}.")
+    passed = [name for name in files.first.passed_through if name not in files.id]
     if passed:
         names = [_passed_name(files, name) for name in passed]
         say(f"Passed through untouched: {listed(names)}.")
 
 
+def _title(name: str) -> str:
+    return shown(name) or "a column without a name"
+
+
 def _passed_name(files: TableFiles, name: str) -> str:
-    title = shown(name) or "a column without a name"
+    title = _title(name)
     seen = files.first.text_columns.get(name)
     if seen is not None and seen.n_numbers:
         return f"{title} (text, {counted(seen.n_numbers, 'number')} in it)"

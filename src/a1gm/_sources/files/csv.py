@@ -12,6 +12,7 @@ from a1gm._base.words import shown
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.csv_lines import lines_of_rows
 from a1gm._sources.files.formats import TAB_SUFFIXES
+from a1gm._sources.files.headers import check_names_differ
 from a1gm._sources.files.options import TableOptions
 from a1gm._sources.files.origin import Origin
 from a1gm.exceptions import FileFormatError
@@ -56,7 +57,7 @@ class CsvSource:
         self.dialect = self._read_dialect()
         self._text = csv_faults.TextTable(origin, options, self.dialect.delimiter)
         names = self._read_header()
-        _check_header(origin.name, names)
+        check_names_differ(origin.name, names)
         self.schema = pa.schema([(name, pa.string()) for name in names])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -269,28 +270,3 @@ class CsvSource:
 def no_rows(name: str) -> FileFormatError:
     """The error for a table without rows."""
     return FileFormatError(f"{name} has a header but no rows; there is nothing to fit.")
-
-
-def are_numbers(names: Sequence[str]) -> bool:
-    """Whether all names of columns are numbers, as in a file without a header."""
-    try:
-        return [float(name) for name in names] != []
-    except ValueError:
-        return False
-
-
-def _check_header(name: str, names: list[str]) -> None:
-    seen: dict[str, int] = {}
-    for position, column in enumerate(names, start=1):
-        if column in seen:
-            what = f"are both called {column!r}" if column else "have no name"
-            remedy = (
-                "If the file has no header, add one as its first line"
-                if are_numbers(names)
-                else "Give each its own in the header"
-            )
-            raise FileFormatError(
-                f"{name}, line 1: columns {seen[column]} and {position} {what}. "
-                f"{remedy}: names tell the columns apart."
-            )
-        seen[column] = position

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,11 +15,13 @@ from a1gm._sources.dense import Part
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.columnar import ArrowSource, ParquetSource
 from a1gm._sources.files.csv import CsvSource
+from a1gm._sources.files.headers import check_is_header
 from a1gm._sources.files.numbers import TextColumn, TextColumns, is_numeric_type
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
+from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
@@ -45,9 +47,10 @@ class TableFile:
     for a few cells.
 
     ``names`` are these columns, of a text file final after one pass;
-    ``text_columns`` is what was seen of those that proved to be text. ``whose`` tells
-    what has the columns that are asked for, such as ``"the fit has"``. With
-    ``is_read_twice`` the first pass keeps numbers for the second.
+    ``text_columns`` is what was seen of those that proved to be text, and ``taken``
+    tells which numbers were taken for names of rows, and why. ``whose`` tells what has
+    the columns that are asked for, such as ``"the fit has"``. With ``is_read_twice``
+    the first pass keeps numbers for the second.
 
     Examples
     --------
@@ -71,6 +74,8 @@ class TableFile:
         self.options = options
         self.is_text = isinstance(source, CsvSource)
         self.text_columns: dict[str, TextColumn] = {}
+        self.taken: dict[str, str] = {}
+        self._doubtful: list[ColumnFacts] | None = None  # columns that may be names
         self._kept: dict[int, Floats] = {}
         self._is_keeping = is_read_twice
         self._is_settled = not self.is_text
@@ -86,6 +91,15 @@ class TableFile:
         return self.source.origin.name
 
     @property
+    def id(self) -> tuple[str, ...]:
+        """Columns that name the rows; of a text file final after one pass."""
+        if self.options.id is not None or self.options.columns is not None:
+            return tuple(self.options.id or ())
+        first = self.source.schema.names[0]
+        is_text = first in self.text_columns and first not in self.options.exclude
+        return (*[first] * is_text, *self.taken)
+
+    @property
     def passed_through(self) -> tuple[str, ...]:
         """Columns that are not part of the table and stay untouched."""
         own = set(self.names)
@@ -98,7 +112,7 @@ class TableFile:
 
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read only the columns that name the rows."""
-        ids = list(self.options.id)
+        ids = list(self.id)
         self.source.origin.check_unchanged()
         if isinstance(self.source, CsvSource):
             yield from (batch.select(ids) for batch in self.source.batches())
@@ -137,6 +151,7 @@ class TableFile:
     def _start_over(self) -> None:
         """Forget what the cells of text have shown in the pass before."""
         self._cells = TextColumns(self.names, self.source.schema, self.options)
+        self._doubtful = None
         self._has_text = False  # a column of the table has proved to be text
 
     def _one_pass(self, *, all_columns: bool) -> Iterator[Piece]:
@@ -162,6 +177,8 @@ class TableFile:
             return
         checksum = 0
         for batch in self.source.batches():
+            if not self._is_settled:
+                self._look_for_names(batch)
             # Sizes and times may be those of before: text is compared, where that is
             # cheap. Of many columns it is not: each is a buffer of its own.
             if batch.num_columns <= MOST_COLUMNS_COMPARED:
@@ -211,6 +228,41 @@ class TableFile:
             "written."
         )
 
+    def _look_for_names(self, batch: pa.RecordBatch) -> None:
+        """Take out columns that name the rows, as far as the rows up to here tell."""
+        if self.options.columns is not None:
+            return
+        is_first = self._doubtful is None
+        if is_first:
+            check_is_header(self.name, batch, self.options)
+            self._doubtful = self._facts_of_names()
+        for facts in self._doubtful or ():
+            facts.add(batch.column(facts.place), self.options)
+        if not is_first:
+            return
+        # What is data in these rows is data in all: no more need to look at it.
+        self._doubtful = [
+            facts
+            for facts in self._doubtful or ()
+            if not facts.is_text and self._verdict(facts).role != "data"
+        ]
+        taken = {facts.name for facts in self._doubtful}
+        if taken:
+            self.names = tuple(name for name in self.names if name not in taken)
+            self._check_some(taken)
+            self._cells = TextColumns(self.names, self.source.schema, self.options)
+
+    def _facts_of_names(self) -> list[ColumnFacts]:
+        if self.options.id == ():
+            return []
+        own = set(self.names)
+        named = enumerate(self.source.schema.names)
+        may_be = ((place, n) for place, n in named if may_name_rows(n, place))
+        return [ColumnFacts(name, place) for place, name in may_be if name in own]
+
+    def _verdict(self, facts: ColumnFacts) -> Verdict:
+        return role_of(facts, self.source.schema.names)
+
     def _settle(self) -> None:
         """Keep the numeric columns of text; raise for those that are almost numeric."""
         for name, seen in self._cells.found:
@@ -225,20 +277,51 @@ class TableFile:
                 )
         # Pieces that had a text column in them were one column too wide.
         self._is_settled = not self._has_text
-        self._is_keeping &= not self._is_settled
         self.text_columns.update(self._cells.found)
         self.names = self._cells.numeric
+        self._settle_names()
+        self._is_keeping &= not self._is_settled
         self._check_some()
+
+    def _settle_names(self) -> None:
+        """Tell which columns name the rows; raise for those that may or may not."""
+        self.taken = {}
+        for facts in self._doubtful or ():
+            role, why = self._verdict(facts)
+            if role == "names":
+                self.taken[facts.name] = why
+            elif role == "unclear":
+                raise self._unclear(facts.name, why)
+            else:  # the first rows only looked so: once more, with the column
+                order = self.source.schema.get_field_index
+                self.names = tuple(sorted((*self.names, facts.name), key=order))
+                self._is_settled = False
+
+    def _unclear(self, name: str, why: str) -> LabelError:
+        order = self.source.schema.get_field_index
+        data = sorted((*self.names, name), key=order)
+        few = data if len(data) <= 8 else ...
+        return LabelError(
+            f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
+            f"Pass {hint('id', name)} if it names the rows. If it is data, pass "
+            f"{hint('columns', few)} with all columns to fit."
+        )
 
     def _candidates(self) -> Iterator[str]:
         """Columns that belong to the table unless their cells prove otherwise."""
-        left_out = {*self.options.exclude, *self.options.id}
+        left_out = {*self.options.exclude, *(self.options.id or ())}
         for column in self.source.schema:
             may_be = self.is_text or is_numeric_type(column.type)
             if may_be and column.name not in left_out:
                 yield column.name
 
-    def _check_some(self) -> None:
+    def _check_some(self, taken: Collection[str] = ()) -> None:
+        if not self.names and taken:
+            few = sorted(taken, key=self.source.schema.get_field_index)
+            raise LabelError(
+                f"{self.name} has no numeric column beside {listed(few)}, which may "
+                f"name the rows. If it is data, pass {hint('columns', few)}."
+            )
         if not self.names:
             raise NotNumericError(
                 f"{self.name} has no numeric column. Its columns are: "

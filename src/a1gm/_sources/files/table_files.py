@@ -9,14 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from a1gm._base.types import Floats
+from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._sources.files.counts import ColumnCounts
-from a1gm._sources.files.csv import CsvSource, are_numbers
+from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.find import PathOrPaths, find_files
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
-from a1gm.exceptions import LabelError
+from a1gm.exceptions import LabelError, RowNamesWarning
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,18 +84,14 @@ class TableFiles:
         return list(self._source.schema.names)
 
     @property
-    def has_doubtful_header(self) -> bool:
-        """Whether line 1 of a text file may be data: numbers that do not count up."""
-        if not (self.first.is_text and are_numbers(self.all_names)):
-            return False
-        numbers = [float(name) for name in self.all_names]
-        counts = all(number.is_integer() for number in numbers)
-        return not (counts and sorted(numbers) == numbers)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The columns of the table; of text files final after a pass."""
         return self.first.names
+
+    @property
+    def id(self) -> tuple[str, ...]:
+        """The columns that name the rows; of text files final after a pass."""
+        return self.first.id
 
     @property
     def n_cols(self) -> int:
@@ -122,7 +119,7 @@ class TableFiles:
     @cached_property
     def row_labels(self) -> list[str] | None:
         """Names of all rows, read from the columns ``id``; None without these."""
-        if not self.options.id:
+        if not self.id:
             return None
         return [name for batch in self.id_batches() for name in _ids_of(batch)]
 
@@ -147,7 +144,22 @@ class TableFiles:
                     if counts is not None:
                         counts.add(piece)
             done += self.files[at].source.n_rows or 0
-        self.counts = self.counts or counts
+        if self.counts is None:
+            self.counts = counts
+            self._say_row_names()
+
+    def _say_row_names(self) -> None:
+        """Warn of numbers that are not fitted because they name the rows."""
+        taken = self.first.taken
+        if not taken:
+            return
+        columns = [f"column {name!r} {why}" for name, why in taken.items()]
+        warn_user(
+            f"{self.name}: {' and '.join(columns)}: taken for names of the rows and "
+            f"not fitted. If that is right, {hint('id', list(taken))} says so; to fit "
+            f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
+            RowNamesWarning,
+        )
 
     def pieces_of(
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
@@ -195,7 +207,7 @@ class TableFiles:
         line 1), else by their number from 0.
         """
         source = self.first.source
-        if rows and self.options.id:
+        if rows and self.id:
             return "row", [repr(name) for name in self._ids(rows)]
         if rows and isinstance(source, CsvSource) and len(self.paths) == 1:
             return "line", [str(line) for line in source.lines_of(rows)]
@@ -219,7 +231,7 @@ class TableFiles:
             source = open_batches(self.paths[at], self.options)
             self._check_columns(source)
             # The order is that of the first file.
-            options = replace(self.options, columns=self.names, exclude=())
+            options = replace(self.options, columns=self.names, exclude=(), id=self.id)
             self._later.append(TableFile(source, options))
         return self.files[at]
 
