@@ -31,6 +31,8 @@ The tree, with the builtin each one also is::
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
     ├── RowNamesWarning                 numbers of a file taken for names of its rows
+    ├── SkippedFilesWarning             files of a folder that are empty or no tables
+    │   └── BrokenFilesWarning          files that cannot be read, with skip_bad=True
     ├── ConvergenceWarning              the budget ended before the certificate
     └── SlowKernelWarning               the compiled kernel is not available
 """
@@ -40,6 +42,7 @@ from __future__ import annotations
 __all__ = [
     "A1gmError",
     "A1gmWarning",
+    "BrokenFilesWarning",
     "ClusterError",
     "ConvergenceWarning",
     "DataError",
@@ -59,6 +62,7 @@ __all__ = [
     "OutputError",
     "ParameterError",
     "RowNamesWarning",
+    "SkippedFilesWarning",
     "SlowKernelWarning",
     "TableTooLargeError",
     "UndeterminedError",
@@ -128,7 +132,9 @@ class TableTooLargeError(MemoryError, A1gmError):
 
 
 class FileFormatError(A1gmError, ValueError):
-    """A file cannot be read as a table."""
+    """A file cannot be read as a table; ``is_empty`` if it only has no rows."""
+
+    is_empty: bool = False
 
 
 class ModelFileError(FileFormatError):
@@ -170,6 +176,14 @@ class ConvergenceWarning(A1gmWarning):
 
 class RowNamesWarning(A1gmWarning):
     """A column of numbers was taken for names of the rows and is not fitted."""
+
+
+class SkippedFilesWarning(A1gmWarning):
+    """Some files among several were left out: they are empty, or no tables."""
+
+
+class BrokenFilesWarning(SkippedFilesWarning):
+    """Some files among several were left out: they cannot be read."""
 
 
 class SlowKernelWarning(A1gmWarning):

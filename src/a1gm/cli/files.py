@@ -12,6 +12,7 @@ from a1gm.cli.console import counted, listed, progress_bar, say
 
 if TYPE_CHECKING:
     from a1gm._api.file_options import FitOptions
+    from a1gm._base.types import OnUndetermined
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import Progress, TableFiles, TableOptions
     from a1gm._sources.files.whole import WholeTable
@@ -32,17 +33,19 @@ def reading_options(common: Common) -> TableOptions:
         decimal=common.decimal,
         thousands=common.thousands,
         encoding=common.encoding,
+        sheet=common.sheet,
+        skip_bad=common.skip_bad,
     )
 
 
 def open_files(
-    path: str, common: Common, *, are_read_twice: bool = False
+    paths: str | Sequence[str], common: Common, *, are_read_twice: bool = False
 ) -> TableFiles:
     """Open a table with the options of the command line."""
     from a1gm._sources.files import TableFiles
 
     options = reading_options(common)
-    files = TableFiles.find(path, options, are_read_twice=are_read_twice)
+    files = TableFiles.find(paths, options, are_read_twice=are_read_twice)
     return files.choosing(
         columns=split_names(common.columns, files.all_names) or None,
         exclude=split_names(common.exclude, files.all_names),
@@ -78,7 +81,8 @@ def fit_with_words(
 
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         options = fit_options(common, progress)
-        fit = fit_files(files, options, on_undetermined="warn", see=see)
+        how: OnUndetermined = "raise" if common.strict else "warn"
+        fit = fit_files(files, options, on_undetermined=how, see=see)
     say_table(files, common)
     return fit
 
@@ -95,11 +99,16 @@ def read_with_words(files: TableFiles, common: Common) -> WholeTable:
 
 def say_table(files: TableFiles, common: Common) -> None:
     """Say which columns form the table and which are passed through."""
+    from a1gm._sources.files.find import is_hidden
+
     if common.quiet:
         return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
+    hidden = [name for name in files.found.not_tables if is_hidden(name)]
+    if hidden:
+        say(f"Hidden files left out: {listed(hidden, 5)}.")
     if files.id:
         say(f"Rows are named by {listed([_title(name) for name in files.id])}.")
     passed = [name for name in files.first.passed_through if name not in files.id]

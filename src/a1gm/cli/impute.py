@@ -13,6 +13,7 @@ from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
 
 if TYPE_CHECKING:
     from a1gm._api.impute_file import FillFiles
+    from a1gm._base.types import OnUndetermined
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import TableFiles
 
@@ -76,7 +77,8 @@ def impute_command(
     files, fit = _fitted(file, model, common)
     with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
         # What stays missing is said below.
-        done = FillFiles(files, fit, mark, common.overwrite, "ignore", progress)
+        how: OnUndetermined = "raise" if common.strict else "ignore"
+        done = FillFiles(files, fit, mark, common.overwrite, how, progress)
         done.takes_negatives = common.negatives == "allow"
         done.interval = interval
         done.write(out)
@@ -84,7 +86,7 @@ def impute_command(
 
 
 def _fitted(
-    file: str, model: str | None, common: Common
+    file: list[str], model: str | None, common: Common
 ) -> tuple[TableFiles, RankOneFit]:
     """Fit the table, or take a saved fit and read the table once."""
     from a1gm import load

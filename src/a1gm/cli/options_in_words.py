@@ -11,8 +11,11 @@ __all__ = ["in_command_words"]
 _NAMES = {
     **{name: f"--{name}" for name in ("columns", "exclude", "id", "missing")},
     **{name: f"--{name}" for name in ("delimiter", "decimal", "thousands", "encoding")},
-    **{name: f"--{name}" for name in ("negatives", "overwrite", "mark", "tol")},
+    **{
+        name: f"--{name}" for name in ("negatives", "overwrite", "mark", "tol", "sheet")
+    },
     "max_iter": "--max-iter",
+    "skip_bad": "--skip-bad",
     "n_threads": "--threads",
 }
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

@@ -44,7 +44,8 @@ def report_command(
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o names an .html file, not {shown(out)}.")
     with usage_errors():
-        check_target(out, overwrite=common.overwrite, source=file)
+        for path in file:
+            check_target(out, overwrite=common.overwrite, source=path)
     files = open_files(file, common)
     fit = fit_with_words(files, common, see="the page lists them")
     table = read_whole(files, negatives="allow")  # what is refused was refused above

@@ -14,7 +14,7 @@ from a1gm._sources.files.csv_lines import lines_of_rows
 from a1gm._sources.files.formats import TAB_SUFFIXES
 from a1gm._sources.files.headers import check_names_differ
 from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.origin import Origin
+from a1gm._sources.files.origin import Origin, empty_file
 from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class CsvSource:
     written, and ``n_rows`` is None before the end of a pass.
     """
 
+    row_noun = "line"
+
     def __init__(self, origin: Origin, options: TableOptions) -> None:
         import pyarrow as pa
 
@@ -58,6 +60,8 @@ class CsvSource:
         self._text = csv_faults.TextTable(origin, options, self.dialect.delimiter)
         names = self._read_header()
         check_names_differ(origin.name, names)
+        if self._is_blank_below:
+            raise no_rows(origin.name)
         self.schema = pa.schema([(name, pa.string()) for name in names])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -95,6 +99,8 @@ class CsvSource:
             raise self._explained(error) from error
         first_line, _, _ = head.partition(b"\n")
         self._header_length = len(first_line)
+        # In a table of one column a blank line is a row.
+        self._is_blank_below = len(head) <= len(first_line) + 1
         return Dialect(
             delimiter=options.delimiter
             or ("\t" if self.origin.suffix in TAB_SUFFIXES else ","),
@@ -269,4 +275,4 @@ class CsvSource:
 
 def no_rows(name: str) -> FileFormatError:
     """The error for a table without rows."""
-    return FileFormatError(f"{name} has a header but no rows; there is nothing to fit.")
+    return empty_file(f"{name} has a header but no rows; there is nothing to fit.")

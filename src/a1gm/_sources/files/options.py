@@ -44,6 +44,11 @@ class TableOptions:
         The character between groups of three digits in text. Default: none.
     encoding : str, default="utf-8"
         The encoding of text.
+    sheet : str, optional
+        The sheet of a spreadsheet. Default: the only one with cells in it.
+    skip_bad : bool, default=False
+        Whether to go on without files that cannot be read, among several; a
+        ``BrokenFilesWarning`` names them.
     batch_rows : int, optional
         The most rows read at once. Default: pieces of a few megabytes.
     """
@@ -56,6 +61,8 @@ class TableOptions:
     decimal: str = "."
     thousands: str | None = None
     encoding: str = "utf-8"
+    sheet: str | None = None
+    skip_bad: bool = False
     batch_rows: int | None = None
 
     def __post_init__(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from a1gm._base.optional import require_pyarrow
@@ -22,6 +25,7 @@ from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
+from a1gm._sources.files.spreadsheet import SpreadsheetSource
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batches", "Progress", "TableFile", "open_batches"]
 
-Batches: TypeAlias = CsvSource | ParquetSource | ArrowSource
+Batches: TypeAlias = CsvSource | SpreadsheetSource | ParquetSource | ArrowSource
 Progress: TypeAlias = Callable[[int, float], None]
 
 #: Numbers cast from text that are kept for a second pass, at most: 256 MB.
@@ -71,11 +75,14 @@ class TableFile:
         is_read_twice: bool = False,
     ) -> None:
         self.source = source
+        if isinstance(source, SpreadsheetSource):  # numbers have no marks there
+            options = replace(options, decimal=".", thousands=None)
         self.options = options
-        self.is_text = isinstance(source, CsvSource)
+        self.is_text = isinstance(source, CsvSource | SpreadsheetSource)
         self.text_columns: dict[str, TextColumn] = {}
         self.taken: dict[str, str] = {}
         self._doubtful: list[ColumnFacts] | None = None  # columns that may be names
+        self._proved_data: set[str] = set()  # of those, what a whole pass has shown
         self._kept: dict[int, Floats] = {}
         self._is_keeping = is_read_twice
         self._is_settled = not self.is_text
@@ -95,6 +102,8 @@ class TableFile:
         """Columns that name the rows; of a text file final after one pass."""
         if self.options.id is not None or self.options.columns is not None:
             return tuple(self.options.id or ())
+        if not self.is_text:
+            return self._stored_index
         first = self.source.schema.names[0]
         is_text = first in self.text_columns and first not in self.options.exclude
         return (*[first] * is_text, *self.taken)
@@ -114,7 +123,7 @@ class TableFile:
         """Read only the columns that name the rows."""
         ids = list(self.id)
         self.source.origin.check_unchanged()
-        if isinstance(self.source, CsvSource):
+        if isinstance(self.source, CsvSource | SpreadsheetSource):
             yield from (batch.select(ids) for batch in self.source.batches())
         else:
             yield from self.source.batches(ids)
@@ -172,7 +181,7 @@ class TableFile:
         self._settle()
 
     def _batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        if not isinstance(self.source, CsvSource):
+        if isinstance(self.source, ParquetSource | ArrowSource):
             yield from (b for b in self.source.batches(columns) if b.num_rows)
             return
         checksum = 0
@@ -255,7 +264,7 @@ class TableFile:
     def _facts_of_names(self) -> list[ColumnFacts]:
         if self.options.id == ():
             return []
-        own = set(self.names)
+        own = set(self.names) - self._proved_data
         named = enumerate(self.source.schema.names)
         may_be = ((place, n) for place, n in named if may_name_rows(n, place))
         return [ColumnFacts(name, place) for place, name in may_be if name in own]
@@ -295,6 +304,7 @@ class TableFile:
             else:  # the first rows only looked so: once more, with the column
                 order = self.source.schema.get_field_index
                 self.names = tuple(sorted((*self.names, facts.name), key=order))
+                self._proved_data.add(facts.name)
                 self._is_settled = False
 
     def _unclear(self, name: str, why: str) -> LabelError:
@@ -309,11 +319,22 @@ class TableFile:
 
     def _candidates(self) -> Iterator[str]:
         """Columns that belong to the table unless their cells prove otherwise."""
-        left_out = {*self.options.exclude, *(self.options.id or ())}
+        index = self._stored_index if self.options.id is None else self.options.id
+        left_out = {*self.options.exclude, *index}
         for column in self.source.schema:
             may_be = self.is_text or is_numeric_type(column.type)
             if may_be and column.name not in left_out:
                 yield column.name
+
+    @cached_property
+    def _stored_index(self) -> tuple[str, ...]:
+        """The index of a pandas frame, which typed files keep among the columns."""
+        about = (self.source.schema.metadata or {}).get(b"pandas")
+        try:
+            index = json.loads(about or b"{}").get("index_columns", [])
+        except (ValueError, AttributeError):  # not as pandas writes it
+            return ()
+        return tuple(name for name in self.source.schema.names if name in index)
 
     def _check_some(self, taken: Collection[str] = ()) -> None:
         if not self.names and taken:
@@ -369,4 +390,6 @@ def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches
         return ParquetSource(origin, options)
     if origin.format == "csv":
         return CsvSource(origin, options)
+    if origin.format == "spreadsheet":
+        return SpreadsheetSource(origin, options)
     return ArrowSource(origin, options)
