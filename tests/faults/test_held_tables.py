@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import pickle
 import sqlite3
 import zipfile
@@ -372,3 +373,30 @@ def test_75_one_sheet_is_chosen(tmp_path):
 def test_75_a_damaged_spreadsheet_is_told(book):
     book.write_bytes(book.read_bytes()[:-100])
     assert "spreadsheet" in run("inspect", book, code=1).stderr
+
+
+# ------------------------------------------- 77: consoles that cannot print UTF-8
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])
+@pytest.mark.parametrize(
+    "command", ["inspect", "impute", "fit", "assess", "report", "demo", "help"]
+)
+def test_77_every_command_speaks_plainly(tmp_path, command, encoding):
+    (tmp_path / "a.csv").write_text(
+        "shop,a,b,c\nA,10,20,\nB,20,,60\nC,30,61,92\nD,,80,119\nE,9,19,31\n"
+    )
+    outputs = {"impute": "o.csv", "fit": "o", "report": "o.html", "demo": "d"}
+    arguments = [command, "a.csv"] if command != "demo" else [command]
+    arguments = ["inspect", "--help"] if command == "help" else arguments
+    if command in outputs:
+        arguments += ["-o", outputs[command]]
+    done = run_executable(
+        *arguments,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        encoding=encoding,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    if command == "inspect":
+        assert "#" in done.stdout
+        assert encoding == "cp437" or "█" not in done.stdout

@@ -68,9 +68,9 @@ class NewRows:
     needs_weights: bool = False
 
     @property
-    def negatives(self) -> Negatives:
-        """What to do with cells below zero."""
-        return "allow" if self.has_negatives else "raise"
+    def negatives(self) -> Negatives | None:
+        """What to do with cells below zero; the option is the fit's, not of rows."""
+        return "allow" if self.has_negatives else None
 
     def place(self, source: AnySource, V: Any = None) -> Placed:
         """Place the rows of a table; ``V`` are the weights of its cells, as read."""
@@ -132,7 +132,9 @@ class _OneBlockRows:
         )
 
 
-def _row_factors(h: Floats, source: AnySource, negatives: Negatives) -> Floats | None:
+def _row_factors(
+    h: Floats, source: AnySource, negatives: Negatives | None
+) -> Floats | None:
     """Row sums over the sums of the observed columns' factors, pattern by pattern.
 
     None where float64 has no such number, or not all its digits.

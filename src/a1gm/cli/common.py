@@ -34,7 +34,7 @@ from a1gm.exceptions import (
 TableArgument: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="The table: a file, or several files, folders or globs that are one "
         "table; - for standard input.",
     ),
