@@ -23,6 +23,7 @@ from a1gm._base.warn import warn_user
 from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
+from a1gm._result.rounding import Rounding, check_rounding
 from a1gm._result.rows_to_fill import filled_rows
 from a1gm._result.uncertainty import check_level
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
@@ -48,6 +49,7 @@ def impute_file(
     fit: RankOneFit | None = None,
     mark: bool = False,
     interval: float | None = None,
+    round: Rounding = None,
     overwrite: bool = False,
     on_undetermined: OnUndetermined | None = None,
     **options: Unpack[FileOptions],
@@ -77,6 +79,10 @@ def impute_file(
         A share such as 0.95: adds ``NAME_low`` and ``NAME_high`` per column with holes,
         between which that share of the filled cells would lie. The data of the fit are
         read once more for their scatter.
+    round : int or "auto", optional
+        Digits after the point of the filled cells; ``"auto"`` rounds those to whole
+        numbers whose column has only such, and keeps the types of integer columns.
+        Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
     on_undetermined : {"warn", "raise", "ignore"}, optional
@@ -111,6 +117,7 @@ def impute_file(
     reading, fitting = split_options(options, on_undetermined or "warn")
     if interval is not None:
         check_level(interval, "interval")
+    check_rounding(round)
     found = find_files(src)
     check_place(found, dst, overwrite=overwrite)
     how = on_undetermined
@@ -136,6 +143,7 @@ def impute_file(
         fitting.progress,
         takes_negatives=fitting.negatives == "allow",
         interval=interval,
+        round=round,
     ).write(dst)
     return fit
 
@@ -224,6 +232,7 @@ class FillFiles:
     progress: Progress | None = None
     takes_negatives: bool = False
     interval: float | None = None
+    round: Rounding = None
     n_filled: int = 0
     n_left: int = 0
     columns: list[str] = field(default_factory=list)
@@ -267,7 +276,8 @@ class FillFiles:
         counts = self.files.counts
         assert counts is not None
         file, fill = self.files.files[at], partial(filled_rows, self._rule)
-        return Filler(file, fill, counts, self.mark, self._bounds, to_text)
+        how = self.mark, self._bounds, to_text, self.round
+        return Filler(file, fill, counts, *how)
 
     @cached_property
     def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:

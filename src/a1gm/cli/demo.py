@@ -54,7 +54,14 @@ def demo_command(
     inspect_command(file=[table], **shared)
     _show(f"a1gm impute {table} --id shop -o {filled}", common)
     impute_command(
-        file=[table], out=filled, mark=False, interval=None, model=None, **shared
+        file=[table],
+        out=filled,
+        mark=False,
+        interval=None,
+        digits=None,
+        round="none",
+        model=None,
+        **shared,
     )
     _show(f"a1gm report {table} --id shop -o {page}", common)
     report_command(file=[table], out=page, title="Sales of forty shops", **shared)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
+from a1gm.cli.common import (
+    Common,
+    TableArgument,
+    UsageError,
+    command,
+    one_of,
+    usage_errors,
+)
 from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
 
 if TYPE_CHECKING:
@@ -44,6 +51,19 @@ def impute_command(
             "share of the cells, such as 0.95.",
         ),
     ] = None,
+    digits: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads it
+        typer.Option("--digits", help="Digits after the point of filled cells."),
+    ] = None,
+    round: Annotated[
+        str,
+        typer.Option(
+            "--round",
+            help="'auto' fills whole numbers in columns that have only such.",
+            metavar="none|auto",
+            callback=one_of("none", "auto"),
+        ),
+    ] = "none",
     model: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option("--model", help="Fill with a saved model instead of a new fit."),
@@ -70,6 +90,8 @@ def impute_command(
 
     if interval is not None and not 0.0 < interval < 1.0:
         raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
+    if round == "auto" and digits is not None:
+        raise UsageError("--round auto and --digits say different things; drop one.")
     if out == "-" and common.json:
         raise UsageError("-o - and --json both want standard output; drop one.")
     with usage_errors():
@@ -81,6 +103,7 @@ def impute_command(
         done = FillFiles(files, fit, mark, common.overwrite, how, progress)
         done.takes_negatives = common.negatives == "allow"
         done.interval = interval
+        done.round = "auto" if round == "auto" else digits
         done.write(out)
     _say_result(out, done, common, has_warned=model is None)
 
