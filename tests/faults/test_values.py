@@ -242,7 +242,7 @@ def test_fault_04_rows_and_columns_of_minus_zeros(shape, dtype):
 # ------------------------------------------------------------------------ fault 5
 @pytest.mark.parametrize("sentinel", [-1, -999])
 def test_fault_05_negative_sentinels_are_not_guessed(sentinel):
-    with pytest.raises(NegativeValuesError, match="missing_values"):
+    with pytest.raises(NegativeValuesError, match="mark unknown ones as NaN"):
         a1gm.fit([[1, 2], [3, sentinel]])
 
 
