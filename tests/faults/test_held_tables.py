@@ -131,6 +131,14 @@ def test_65_the_index_of_a_parquet_file(tmp_path):
     assert filled.loc[4, "b"] == 4.0
 
 
+def test_65_factors_are_written_beside_the_names(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("id,year,a,b\n7,2020,1,2\n5,2021,2,\n")
+    run("fit", path, "-o", out)  # the divergence reads the file again
+    lines = (out / "row_factor.csv").read_text().split()
+    assert lines[:2] == ["id,year,row_factor,block", "7,2020,3,0"]
+
+
 # ------------------------------------------------------- 74: a folder of 200 parts
 EMPTY = (0, 50, 120)
 BROKEN = 77

@@ -294,8 +294,10 @@ class TableFile:
 
     def _settle_names(self) -> None:
         """Tell which columns name the rows; raise for those that may or may not."""
+        if self._doubtful is None:  # a later pass, or columns that were chosen
+            return
         self.taken = {}
-        for facts in self._doubtful or ():
+        for facts in self._doubtful:
             role, why = self._verdict(facts)
             if role == "names":
                 self.taken[facts.name] = why
