@@ -99,8 +99,9 @@ class CsvSource:
             raise self._explained(error) from error
         first_line, _, _ = head.partition(b"\n")
         self._header_length = len(first_line)
-        # In a table of one column a blank line is a row.
-        self._is_blank_below = len(head) <= len(first_line) + 1
+        # In a table of one column a blank line is a row; old files end lines by \r.
+        is_one_line = b"\r" not in first_line.rstrip(b"\r\n\0")
+        self._is_blank_below = is_one_line and len(head) <= len(first_line) + 1
         return Dialect(
             delimiter=options.delimiter
             or ("\t" if self.origin.suffix in TAB_SUFFIXES else ","),
