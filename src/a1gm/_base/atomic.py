@@ -160,8 +160,9 @@ def atomic_folder(
     stage = _part(home, real.name)
 
     def place(name: str) -> Path:
-        if not is_new:
+        if (folder / name).parent.is_dir():
             check_target(folder / name, overwrite=overwrite)
+        (stage / name).parent.mkdir(parents=True, exist_ok=True)
         names.append(name)
         return stage / name
 
@@ -190,6 +191,7 @@ def _swap_in(stage: Path, folder: Path, names: list[str], *, overwrite: bool) ->
     done: list[tuple[Path, Path]] = []
     try:
         for number, name in enumerate(names):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             check_target(folder / name, overwrite=overwrite)
             target, old = _real(folder / name), stage / f"{number}.old"
             if target.exists():

@@ -26,7 +26,7 @@ def observe(
     source: AnySource,
     *,
     n_threads: int | None = None,
-    negatives: Negatives = "raise",
+    negatives: Negatives | None = "raise",
     keep_table: bool = False,
     row_offset: int = 0,
     scatter: bool = False,
@@ -40,7 +40,7 @@ def observe(
     n_threads : int, optional
         Threads for the pass; the cores available by default.
     negatives : {"raise", "allow"}
-        What to do with cells below zero.
+        What to do with cells below zero; None if the caller has no such option.
     keep_table : bool
         Keep the sums of every pattern, however many there are.
     row_offset : int

@@ -49,7 +49,7 @@ def observe_parts(
     source: Source,
     *,
     n_threads: int | None = None,
-    negatives: Negatives = "raise",
+    negatives: Negatives | None = "raise",
     keep_table: bool = False,
     row_offset: int = 0,
 ) -> Observation:
@@ -92,7 +92,7 @@ def _observe(
     n_groups: int,
     n_threads: int | None,
     keep_table: bool,
-    negatives: Negatives | None,
+    negatives: Negatives | None | None,
     row_offset: int,
 ) -> tuple[Any, bool, Any, int, int]:
     """Run the kernel's pass, again on another scale when the sums leave float64."""
@@ -158,7 +158,7 @@ def _check_columns(
     sources: Sequence[Columns],
     negative: Fault,
     infinite: Fault,
-    negatives: Negatives | None,
+    negatives: Negatives | None | None,
     row_offset: int,
 ) -> None:
     """Raise for bad cells in the words of the table that has the first of them."""

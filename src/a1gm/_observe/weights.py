@@ -187,7 +187,7 @@ def _observe_stored(
     """Pairs of the stored cells that count, every row a line of its own."""
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
-    check_stored_cells(cells, "raise")
+    check_stored_cells(cells, None)  # weights take no negatives
     x, v = cells.values, weights.values[used]
     of_weights, exponent = _exponents([(x, v)], len(x), is_exposure=is_exposure)
     if of_weights:
@@ -260,7 +260,7 @@ def _check_cells(source: Source, V: Source) -> None:
     _refuse(V)
     every = slice(0, V.n_rows)
     X = np.where(V.rows(every) > 0.0, source.rows(every), np.nan)
-    check_piece(source, X, 0)
+    check_piece(source, X, 0, None)
 
 
 def _array_of(V: Source, exponent: int) -> AnyArray:

@@ -24,6 +24,7 @@ from a1gm._result.long import filled_long
 from a1gm._result.messages import Voice, tell_undetermined, text_of_left
 from a1gm._result.new_rows import NewRows
 from a1gm._result.residuals import Kind, residuals_of
+from a1gm._result.rounding import Rounding, check_rounding, values_rounded
 from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
@@ -255,6 +256,7 @@ class RankOneFit(SolvedTable):
         *,
         weights: Any = None,
         exposure: Any = None,
+        round: Rounding = None,
         on_undetermined: OnUndetermined | None = None,
     ) -> Any:
         """Fill the missing cells of any rows with the columns of the fit.
@@ -268,6 +270,9 @@ class RankOneFit(SolvedTable):
         weights, exposure : table, optional
             Weights or exposures of the cells of X, where the fit had them; not needed
             for the table that was fitted.
+        round : int or "auto", optional
+            Digits after the point of the filled cells; ``"auto"`` rounds those to whole
+            numbers whose column has only such. Observed cells stay as they are.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
             By default as said in ``fit``, except that a warning is not given twice:
@@ -284,8 +289,11 @@ class RankOneFit(SolvedTable):
                 'on_undetermined must be None, "warn", "raise" or "ignore", got '
                 f"{on_undetermined!r}."
             )
+        check_rounding(round)
         engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
+            if round is not None:
+                raise ParameterError("A lazy collection is filled without round=.")
             if on_undetermined == "raise":
                 raise ParameterError(
                     "A lazy collection is filled when it is computed, so it cannot be "
@@ -294,7 +302,10 @@ class RankOneFit(SolvedTable):
             return engine.fill(X, rule)
         source, V, rule = self._read(X, weights, exposure)
         rows = RowsToFill(rule, source, V)
-        filled = fill_table(X, source, rows.values, rows.one_pass)
+        if round is None:
+            filled = fill_table(X, source, rows.values, rows.one_pass)
+        else:
+            filled = fill_table(X, source, values_rounded(rows.values, source, round))
         n_left, first_left = filled.left
         if first_left is None:
             return filled.table

@@ -72,9 +72,9 @@ class NewRows:
     is_exposed: bool = False
 
     @property
-    def negatives(self) -> Negatives:
-        """What to do with cells below zero."""
-        return "allow" if self.has_negatives else "raise"
+    def negatives(self) -> Negatives | None:
+        """What to do with cells below zero; the option is the fit's, not of rows."""
+        return "allow" if self.has_negatives else None
 
     def in_order(self, order: Ints | None) -> NewRows:
         """The same rule for rows whose columns are in another order."""
@@ -152,7 +152,9 @@ class _OneBlockRows:
         )
 
 
-def _row_factors(h: Floats, source: AnySource, negatives: Negatives) -> Floats | None:
+def _row_factors(
+    h: Floats, source: AnySource, negatives: Negatives | None
+) -> Floats | None:
     """Row sums over the sums of the observed columns' factors, pattern by pattern.
 
     None where float64 has no such number, or not all its digits.

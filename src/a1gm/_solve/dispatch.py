@@ -41,7 +41,7 @@ from a1gm._solve.expand import (
 from a1gm._solve.extreme import needs_room, solve_extreme_core
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
-from a1gm._solve.scaling import PRECISE, solve_core, solve_disk_mask
+from a1gm._solve.scaling import precision_for, solve_core, solve_disk_mask
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import DataError, NothingObservedError
@@ -322,7 +322,8 @@ def _solve_plain(
     Small tables spend more time between the steps than in them. Only weighted tables
     may have zeros here.
     """
-    budget, tol = min(PLAIN_SWEEPS, max_iter // 2), min(tol, PRECISE)
+    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    tol = min(tol, precision_for(statistics.n_lines, statistics.n_cols))
     found = components = None
     if isinstance(statistics, PatternStatistics):
         found = kernel.solve_plain(

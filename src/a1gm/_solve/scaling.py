@@ -31,7 +31,7 @@ from a1gm._solve.settle import (
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["solve_core", "solve_disk_mask"]
+__all__ = ["precision_for", "solve_core", "solve_disk_mask"]
 
 # Seconds, roughly: only their ratio matters, to choose between the two methods.
 SECONDS_PER_LISTED_CELL = 2e-9
@@ -41,6 +41,7 @@ NEWTON_STEPS = 6
 LISTED_PATIENCE = 120  # sweeps of a large sparse core; benchmarks/costs.py
 SMALLEST_START = 1e-290
 PRECISE = 1e-10
+FINE, FINE_CELLS = 1e-12, 10**5  # a sweep more: beyond, it costs up to 40 %
 AHEAD = 0.03  # of it may be left to further sweeps
 DISK_PATIENCE = 40  # sweeps that scaling may be expected to need before Newton is tried
 
@@ -60,7 +61,7 @@ def solve_core(
     """
     if reduced.core_shape[0] == 0:
         return NO_CORE
-    tol = min(tol, PRECISE)  # the cells need it, whatever the margins may miss
+    tol = min(tol, precision_for(*reduced.core_shape))
     if start is None:
         start = reduced.start
     # At most half of the budget: the rest is for Newton.
@@ -98,6 +99,11 @@ def solve_core(
         if gap < core.gap:
             core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap)
     return settle(core, near=near)
+
+
+def precision_for(n_lines: int, n_cols: int) -> float:
+    """The certificate that cells need, whatever the margins may miss."""
+    return FINE if n_lines * n_cols <= FINE_CELLS else PRECISE
 
 
 def _newton(

@@ -63,7 +63,7 @@ def write_frame(
 
 def names_of_rows(files: TableFiles) -> Iterator[pa.RecordBatch]:
     """Read the columns that name the rows of files, or number the rows from 0."""
-    if files.options.id:
+    if files.id:
         yield from files.id_batches()
         return
     n_rows = files.n_rows or 0

@@ -51,13 +51,20 @@ def demo_command(
     filled, page = str(folder / "filled.csv"), str(folder / "report.html")
     Path(table).write_text(demo_table(), encoding="utf-8")
     _show(f"a1gm inspect {table} --id shop", common)
-    inspect_command(file=table, **shared)
+    inspect_command(file=[table], **shared)
     _show(f"a1gm impute {table} --id shop -o {filled}", common)
     impute_command(
-        file=table, out=filled, mark=False, interval=None, model=None, **shared
+        file=[table],
+        out=filled,
+        mark=False,
+        interval=None,
+        digits=None,
+        round="none",
+        model=None,
+        **shared,
     )
     _show(f"a1gm report {table} --id shop -o {page}", common)
-    report_command(file=table, out=page, title="Sales of forty shops", **shared)
+    report_command(file=[table], out=page, title="Sales of forty shops", **shared)
     if not common.quiet:
         say(f"\nOpen {page} in a browser; compare {table} with {filled}.")
 

@@ -23,7 +23,7 @@ MOST_CELLS = 50_000_000  # of a long table that is spread out for a page or a te
 class LongInput:
     """A file with one row per cell, read and fitted by the options of a command."""
 
-    def __init__(self, file: str, common: Common) -> None:
+    def __init__(self, file: list[str], common: Common) -> None:
         from a1gm._sources.files import TableFiles
         from a1gm._sources.files.long_file import read_long_file
         from a1gm.cli.files import reading_options
@@ -119,7 +119,7 @@ def _names(values: list[str] | None, files: TableFiles) -> list[str]:
 
 
 # ------------------------------------------------------------------------ the commands
-def fit_long_command(file: str, out: str, format: str, common: Common) -> None:
+def fit_long_command(file: list[str], out: str, format: str, common: Common) -> None:
     """Write the factors of a long table, or of every group."""
     from a1gm._base.atomic import atomic_folder, atomic_write
 
@@ -181,7 +181,7 @@ def _write_groups(
 
 
 def impute_long_command(
-    file: str, out: str, common: Common, *, only_filled: bool
+    file: list[str], out: str, common: Common, *, only_filled: bool
 ) -> None:
     """Write every pair of a long table, the missing ones filled."""
     from a1gm._write.long import FillLong

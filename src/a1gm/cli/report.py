@@ -46,7 +46,8 @@ def report_command(
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o names an .html file, not {shown(out)}.")
     with usage_errors():
-        check_target(out, overwrite=common.overwrite, source=file)
+        for path in file:
+            check_target(out, overwrite=common.overwrite, source=path)
     if common.long is not None:
         given = LongInput(file, common)
         fit, name = given.fit(), given.files.name

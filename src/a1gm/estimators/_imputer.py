@@ -181,7 +181,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_marker(self.missing_values, X)
         source, features = read_features(self, X, "zero")
         source = mark_missing(source, self.missing_values)
-        seen = observe(source)
+        seen = observe(source, negatives=None)  # there is no such option
         # transform warns of rows without any cell, and of blocks.
         fit = fit_observation(
             seen,
@@ -305,7 +305,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if n_left > 0:
             warn_user(
                 text_of_left_cells(n_left) + " A row must observe something that was "
-                "fitted together with the column of the hole.",
+                'fitted together with the column of the hole; fallback="column" fills '
+                "such cells with the mean of their column.",
                 UndeterminedWarning,
             )
         return table
