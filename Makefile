@@ -1,11 +1,18 @@
 # Two commands matter: `make demo` shows what the package does, `make test` runs
 # everything a change must pass. Both make their own .venv and need nothing but
-# Python >= 3.11 and, for the fast kernel, a C++ compiler.
+# Python >= 3.11 and, for the fast kernel, a C++ compiler. `make help` lists the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench attack attack-asan attack-tsan lint types clean
+QUICK := tests/base tests/kernel tests/observe tests/solve tests/result tests/sources \
+  tests/api
+
+.PHONY: help demo test quick docs bench attack attack-asan attack-tsan lint types dist \
+  versions clean
+
+help:  ## these lines
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	@echo "1. Making a virtual environment in $(VENV) ..."
@@ -24,28 +31,41 @@ $(VENV)/test.stamp: $(BIN)/python $(SOURCES)
 	@$(BIN)/python -m pip install --quiet --upgrade '.[all]' --group dev
 	@touch $@
 
-demo: $(VENV)/demo.stamp
+demo: $(VENV)/demo.stamp  ## what the package does, on a small table
 	@echo "3. Running: a1gm demo"
 	@$(BIN)/a1gm demo
 
-lint: $(VENV)/test.stamp
+lint: $(VENV)/test.stamp  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/test.stamp
+types: $(VENV)/test.stamp  ## mypy, strict
 	$(BIN)/mypy
 
-test: lint types
-	$(BIN)/python -m pytest
+test: lint types  ## what a change must pass: lint, types, every test
+	$(BIN)/python -m pytest --durations=10 --durations-min=3
+
+quick: $(VENV)/test.stamp  ## the tests of the engine, in about a minute
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(QUICK)
+
+$(VENV)/docs.stamp: $(VENV)/test.stamp
+	@$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+# Strict: a broken link or a failing example is an error. Nothing is fetched.
+docs: $(VENV)/docs.stamp  ## the documentation site, in site/
+	rm -rf docs/reference docs/gallery
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
+	@echo "Open site/index.html in a browser."
 
 # Every script runs, whatever an earlier one missed; then the pages get the figures.
-bench: $(VENV)/test.stamp
+bench: $(VENV)/test.stamp  ## every figure of the pages, measured again: an hour
 	@missed=0; for name in engine nmmf paths uncertainty zoo coverage_of_intervals; do \
 	  $(BIN)/python benchmarks/$$name.py || missed=1; done; \
 	$(BIN)/python benchmarks/page.py; exit $$missed
 
 # Random tables against the truth and damaged files: minutes, A1GM_ATTACK_TABLES=N tables.
-attack: $(VENV)/test.stamp
+attack: $(VENV)/test.stamp  ## random tables against 60-digit truth, damaged files
 	PYTHONPATH=tests $(BIN)/python -m attack
 
 # The same with the kernel built for sanitizers of GCC, in an environment that borrows
@@ -69,15 +89,35 @@ attack-tsan: export TSAN_OPTIONS := halt_on_error=1:ignore_noninstrumented_modul
 	  -C cmake.define.A1GM_SANITIZE="$(SANITIZE_$*)" -C build-dir=build/$*
 	@touch $@
 
-attack-asan: .venv-asan/stamp
+attack-asan: .venv-asan/stamp  ## the same under AddressSanitizer and UBSan
 	LD_PRELOAD="$(ASAN)" $(<D)/bin/python -m pytest -q -p no:cacheprovider tests/kernel
 	A1GM_ATTACK_PRELOAD="$(ASAN)" PYTHONPATH=tests $(<D)/bin/python -m attack --tables 3000
 
-attack-tsan: .venv-tsan/stamp
+attack-tsan: .venv-tsan/stamp  ## the same under ThreadSanitizer
 	LD_PRELOAD="$(TSAN)" setarch -R $(<D)/bin/python -m pytest -q -p no:cacheprovider \
 	  tests/kernel tests/observe tests/api/test_pattern_table.py
 	A1GM_ATTACK_PRELOAD="$(TSAN)" PYTHONPATH=tests setarch -R $(<D)/bin/python -m attack \
 	  --tables 1000
 
-clean:
-	rm -rf $(VENV) .venv-asan .venv-tsan build dist
+# An sdist and a wheel whose tag says on which systems it runs; then the wheel is used
+# where there is no compiler. ABI3: a Python >= 3.12 makes one wheel for all later ones.
+$(VENV)/dist.stamp: $(BIN)/python pyproject.toml
+	@$(BIN)/python -m pip install --quiet --group dist
+	@touch $@
+
+dist: $(VENV)/dist.stamp $(SOURCES)  ## sdist and wheel, tried without a compiler
+	rm -rf dist build/dist
+	$(BIN)/python -m build --outdir build/dist
+	mkdir -p dist && mv build/dist/*.tar.gz dist/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
+	.ci/try-wheel dist/*.whl $(PYTHON) $(QUICK)
+
+# The oldest and the newest packages that pyproject.toml allows, one after the other.
+versions:  ## the tests with the oldest and the newest packages
+	.ci/try-versions $(PYTHON) $(QUICK)
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .venv-asan .venv-tsan build dist site docs/reference docs/gallery

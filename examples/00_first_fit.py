@@ -1,4 +1,7 @@
-"""The main job on a small table: find the factors, fill the holes, see the proof.
+"""A first fit
+==============
+
+The main job on a small table: find the factors, fill the holes, see the proof.
 
 Monthly sales of six products; some were never recorded.
 """

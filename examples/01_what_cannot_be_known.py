@@ -1,4 +1,7 @@
-"""Zeros can make the best fit run away. The package tells, instead of guessing."""
+"""What cannot be known
+=======================
+
+Zeros can make the best fit run away. The package tells, instead of guessing."""
 
 import warnings
 

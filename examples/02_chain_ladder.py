@@ -1,4 +1,7 @@
-"""Claims reserving: the run-off triangle of an insurer is a staircase of holes.
+"""Claims reserving
+===================
+
+Claims reserving: the run-off triangle of an insurer is a staircase of holes.
 
 The rank-1 fit of the incremental claims *is* the chain-ladder method; the holes are
 the reserves. The triangle is made up.

@@ -1,4 +1,7 @@
-"""Fill missing cells before a classifier: three imputers, time and score side by side.
+"""Before a classifier
+======================
+
+Fill missing cells before a classifier: three imputers, time and score side by side.
 
 All classification tables of scikit-learn with non-negative measurements, whatever the
 outcome. Rank 1 means that a row is its level times the columns' shares. That suits

@@ -1,4 +1,7 @@
-"""A frame goes in, the same kind of frame comes out: pandas, polars and pyarrow."""
+"""Frames in, frames out
+========================
+
+A frame goes in, the same kind of frame comes out: pandas, polars and pyarrow."""
 
 from __future__ import annotations
 

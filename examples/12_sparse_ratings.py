@@ -1,4 +1,7 @@
-"""A sparse table of ratings: absent cells are missing, and nothing is made dense.
+"""Sparse ratings
+=================
+
+A sparse table of ratings: absent cells are missing, and nothing is made dense.
 
 Every user has a level, every film has a share; the fit finds both from the ratings
 that were given, and says how sure it may be.

@@ -1,4 +1,7 @@
-"""Purchases with attributes of users and of items: what side tables are worth.
+"""Shared factors
+=================
+
+Purchases with attributes of users and of items: what side tables are worth.
 
 A shop knows for some users how often they bought some items (X). It also knows how
 active each user is in other ways (Z: visits, searches, reviews) and how each item sells

@@ -8,6 +8,12 @@ def test_demo_walks_through(tmp_path):
     names = sorted(p.name for p in (tmp_path / "demo").iterdir())
     assert names == ["filled.csv", "report.html", "sales.csv"]
     assert "$ a1gm impute" in done.stderr
+    assert "S08 sold 717 in 2024-05" in done.stderr  # the planted outlier
+    assert "column means" in done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 32  # one screen
+    said = [line for line in lines if line.strip()]
+    assert len(said) == len(set(said))
     filled = (tmp_path / "demo" / "filled.csv").read_text().splitlines()
     assert all(",," not in line for line in filled[:-1])
     assert filled[-1].endswith("," * 24)

@@ -176,6 +176,7 @@ class Score(NamedTuple):
 
     deviance: float
     mean_absolute_error: float  # each column in units of its standard deviation
+    median_relative_error: float  # of the cells that are not 0
 
 
 class _Judge:
@@ -231,6 +232,7 @@ class _Judge:
                 name: Score(
                     2.0 * float(divergence_of_cells(np.maximum(x, 0.0), guess).sum()),
                     float(np.mean(np.abs(x - guess) / unit)),
+                    _median(np.abs(x - guess)[x != 0.0] / np.abs(x[x != 0.0])),
                 )
                 for name, guess in zip(self.methods, guesses, strict=True)
             }
@@ -243,6 +245,10 @@ class _Judge:
             n_hidden=len(x),
             level=self.level,
         )
+
+
+def _median(errors: Floats) -> float:
+    return float(np.median(errors)) if len(errors) else float("nan")
 
 
 def _last_values(left: Floats, i: Ints, j: Ints) -> Floats:

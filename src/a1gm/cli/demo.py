@@ -1,8 +1,8 @@
-"""``a1gm demo``: a small realistic table, walked through."""
+"""``a1gm demo``: a small realistic table, walked through in one screen."""
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +12,15 @@ from a1gm.cli.common import Common, check_folder, command
 from a1gm.cli.console import say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from a1gm._base.types import Floats
 
 _CITIES = ("Aarhus", "Bergen", "Cork", "Delft", "Espoo", "Faro", "Ghent", "Huelva")
+_MONTHS = [f"{year}-{month:02d}" for year in (2023, 2024) for month in range(1, 13)]
+_SHOPS = [f"S{i + 1:02d}" for i in range(40)]
+#: Filled cells that are shown: before a shop opened, and two broken tills.
+_SHOWN = (("S04", "2023-02"), ("S20", "2023-08"), ("S37", "2024-06"))
 
 
 @command
@@ -25,7 +31,7 @@ def demo_command(
     *,
     common: Common,
 ) -> None:
-    r"""Write a small table with holes and walk through inspect, impute and report.
+    r"""Fill a small table and say what the fills are worth, in one screen.
 
     Forty shops, two years of monthly sales. Shops that opened late have no sales
     before, some tills were broken, and one shop has not opened yet: its cells cannot be
@@ -36,23 +42,20 @@ def demo_command(
       a1gm demo
       a1gm demo -o my-demo --overwrite
     """
-    from dataclasses import replace
-
     from a1gm.cli.impute import impute_command
-    from a1gm.cli.inspect import inspect_command
     from a1gm.cli.report import report_command
 
     check_folder(out, [], common)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    # The folder is the demo's own: running it twice is no accident.
-    shared = vars(replace(common, overwrite=True, id=["shop"]))
     table = str(folder / "sales.csv")
     filled, page = str(folder / "filled.csv"), str(folder / "report.html")
     Path(table).write_text(demo_table(), encoding="utf-8")
-    _show(f"a1gm inspect {table} --id shop", common)
-    inspect_command(file=[table], **shared)
-    _show(f"a1gm impute {table} --id shop -o {filled}", common)
+    if not common.quiet:
+        for line in _walk(table, filled, page):
+            say(line)
+    # The folder is the demo's own: running it twice is no accident.
+    shared = vars(replace(common, overwrite=True, id=["shop"], quiet=True))
     impute_command(
         file=[table],
         out=filled,
@@ -63,25 +66,63 @@ def demo_command(
         model=None,
         **shared,
     )
-    _show(f"a1gm report {table} --id shop -o {page}", common)
     report_command(file=[table], out=page, title="Sales of forty shops", **shared)
-    if not common.quiet:
-        say(f"\nOpen {page} in a browser; compare {table} with {filled}.")
+
+
+def _walk(table: str, filled: str, page: str) -> Iterator[str]:
+    """Tell what is missing, what fills it, and how good that is."""
+    import numpy as np
+
+    import a1gm
+    from a1gm.cli.hole_picture import picture
+
+    sales = demo_sales()
+    holes = np.isnan(sales)
+    cells = f"{holes.sum()} of {sales.size} cells are missing"
+    yield f"{table}: forty shops, two years of monthly sales, {cells} (dark)"
+    yield from picture(holes.reshape(10, 4, 24).mean(axis=1))
+    fit = a1gm.fit(sales[:-1])  # the last shop has not opened
+    sure = fit.uncertainty()
+    values, bounds = fit.impute(sales[:-1]), sure.interval(sales[:-1])
+    yield f"\n$ a1gm impute {table} -o {filled}"
+    n_filled = holes[:-1].sum()
+    yield f"{n_filled} cells filled. Three of them (--interval 0.95 adds the bounds):"
+    for shop, month in _SHOWN:
+        at = _SHOPS.index(shop), _MONTHS.index(month)
+        low, high = (bound[at] for bound in bounds)
+        yield f"  {shop}  {month}  {values[at]:7,.0f}   95 %: {low:,.0f} to {high:,.0f}"
+    total = sure.totals(by="all")
+    yield f"  all together  {total.value[0]:7,.0f}   ± {total.se[0]:,.0f}"
+    yield "24 cells stay missing: shop S40 has not opened, so its size is not known."
+    yield f"\n$ a1gm assess {table}"
+    found = a1gm.assess(sales, random_state=0).scores
+    yield "10 % of the known cells were hidden, five times. Median error of a guess:"
+    for method in ("rank 1", "column means"):
+        yield f"  {method:<14}{found[method].median_relative_error:6.1%}"
+    yield f"\n$ a1gm report {table} -o {page}"
+    residuals = fit.residuals(sales[:-1])
+    i, j = np.unravel_index(np.nanargmax(np.abs(residuals)), residuals.shape)
+    expected = fit.reconstruct()[i, j]
+    yield (
+        f"Its worst-fitting cell: {_SHOPS[i]} sold {sales[i, j]:,.0f} in {_MONTHS[j]}, "
+        f"where {expected:,.0f} was to be expected."
+    )
+    yield f"Open {page} in a browser."
 
 
 def demo_table() -> str:
     """Make the table: the same text every time."""
     import numpy as np
 
-    months = [f"{year}-{month:02d}" for year in (2023, 2024) for month in range(1, 13)]
-    lines = [",".join(["shop", "city", *months])]
-    for i, row in enumerate(_sales()):
+    lines = [",".join(["shop", "city", *_MONTHS])]
+    for i, row in enumerate(demo_sales()):
         cells = ["" if np.isnan(cell) else str(int(cell)) for cell in row]
-        lines.append(",".join([f"S{i + 1:02d}", _CITIES[i % len(_CITIES)], *cells]))
+        lines.append(",".join([_SHOPS[i], _CITIES[i % len(_CITIES)], *cells]))
     return "\n".join(lines) + "\n"
 
 
-def _sales() -> Floats:
+def demo_sales() -> Floats:
+    """Make the numbers of the table, NaN where they are missing."""
     import numpy as np
 
     rng = np.random.default_rng(2022)
@@ -97,9 +138,3 @@ def _sales() -> Floats:
     sales[7, 16] *= 3
     sales[39] = np.nan
     return sales
-
-
-def _show(line: str, common: Common) -> None:
-    if not common.quiet:
-        sys.stdout.flush()
-        say(f"\n$ {line}")

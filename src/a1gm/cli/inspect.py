@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, command
 from a1gm.cli.console import counted, text_of_json
+from a1gm.cli.hole_picture import picture
 
 if TYPE_CHECKING:
     from a1gm._result.pattern import MissingPattern
@@ -154,11 +155,7 @@ def _picture(files: TableFiles) -> Any:
 
     from a1gm._sources.files.hole_picture import hole_shares
 
-    shades = " ░▒▓█"
     text = Text("holes (dark = missing), rows downwards, columns across\n", style="dim")
-    # Letters are twice as high as wide: two of them make a square.
-    wide = 2 if files.n_cols <= 32 else 1
-    for line in hole_shares(files, 16, 64):
-        cells = (shades[round(share * 4)] * wide for share in line)
-        text.append("│" + "".join(cells) + "│\n")
+    for line in picture(hole_shares(files, 16, 64)):
+        text.append(line + "\n")
     return text

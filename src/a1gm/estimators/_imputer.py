@@ -79,9 +79,9 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    col_factor_ : ndarray of shape (n_features_in_,)
+    col_factor_ : ndarray of shape (n_features,)
         Column factors; NaN for columns without any observed cell.
-    fallback_ : ndarray of shape (n_features_in_,)
+    fallback_ : ndarray of shape (n_features,)
         The value of each column for cells that the data do not determine; NaN where
         they stay missing.
     n_iter_ : int
@@ -96,7 +96,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The indicator of missing cells; None if ``add_indicator`` is false.
     n_features_in_ : int
         Columns seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, when X has names that are all text.
 
     Notes
@@ -329,7 +329,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_in_)
+        ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         if not self.add_indicator:

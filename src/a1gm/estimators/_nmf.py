@@ -71,7 +71,7 @@ class RankOneNMF(RowFactors):
         How it was solved.
     n_features_in_ : int
         Columns seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, when X has names that are all text.
 
     See Also

@@ -1,0 +1,72 @@
+"""The documentation site: `make docs` builds it into site/, strictly and offline.
+
+Sphinx rather than MkDocs Material, whose end of life is announced: autosummary gives
+every public name a page and sphinx-gallery runs the examples, so that nothing of the
+site is code of our own. Furo brings light, dark and phone, and loads nothing from
+outside; the search works from a folder on disk.
+"""
+
+from __future__ import annotations
+
+import a1gm
+
+project = "a1gm"
+author = "The a1gm developers"
+copyright = "the a1gm developers, BSD-3-Clause"
+version = release = a1gm.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_templates", "gallery/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
+nitpicky = False
+
+# Markdown
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+suppress_warnings = ["config.cache"]
+
+# Every public name on a page of its own
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+
+# Examples
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": ".",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "only_warn_on_example_error": False,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+}
+
+# Look
+html_theme = "furo"
+html_title = "a1gm"
+html_copy_source = False
+html_show_sphinx = False
+copybutton_prompt_text = ">>> "
+pygments_style = "tango"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0f766e",
+        "color-brand-content": "#0f766e",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#5eead4",
+        "color-brand-content": "#5eead4",
+    },
+}
