@@ -87,7 +87,8 @@ def test_it_shows_itself_and_is_a_frame():
     assert list(found.scores) == methods
     frame = found.to_frame("pandas")
     assert frame.index.tolist() == methods
-    assert list(frame) == ["deviance", "mean_absolute_error"]
+    errors = ["mean_absolute_error", "median_relative_error"]
+    assert list(frame) == ["deviance", *errors]
     assert found.verdict in found._repr_html_()
     assert str(found).startswith("Rank 1 is better than the column means")
     assert found.skill == 1.0 - frame.iloc[0, 1] / frame.iloc[1, 1]

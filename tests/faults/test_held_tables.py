@@ -136,7 +136,7 @@ def test_65_factors_are_written_beside_the_names(tmp_path):
     path.write_text("id,year,a,b\n7,2020,1,2\n5,2021,2,\n")
     run("fit", path, "-o", out)  # the divergence reads the file again
     lines = (out / "row_factor.csv").read_text().split()
-    assert lines[:2] == ["id,year,row_factor,block", "7,2020,3,0"]
+    assert lines[:2] == ["id,year,row_factor,se,block", "7,2020,3,,0"]
 
 
 # ------------------------------------------------------- 74: a folder of 200 parts

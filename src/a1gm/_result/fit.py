@@ -143,12 +143,9 @@ class RankOneFit(SolvedTable):
 
     @cached_property
     def _evidence(self) -> Evidence:
+        known = self._solved, self._rows, self._table, self._fates, self._new_rows
         return Evidence(
-            self._solved,
-            self._rows,
-            self._table,
-            self._fates,
-            self._new_rows,
+            *known,
             self.shape,
             self.row_labels,
             self.col_labels,

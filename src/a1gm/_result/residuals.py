@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -14,7 +15,7 @@ from a1gm._result.frames import table_frame
 from a1gm._result.new_rows import NewRows
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 __all__ = ["Cells", "Kind", "fitted_cells", "pearson_chi2", "residuals_of"]
 
@@ -80,10 +81,16 @@ def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
     for cells in fitted_cells(rule, source, V):
         own = cells.fitted > 0.0
         r = cells.residuals("pearson")[own]
-        total += float(r @ r)
+        with np.errstate(over="ignore"):
+            total += float(r @ r)
         if isinstance(source, SparseSource) and source.absent == "zero":
             # An absent cell adds its fitted value; all of them sum to the data.
             total += float((cells.x - cells.fitted)[own].sum())
+    if math.isinf(total):
+        raise NotRepresentableError(
+            "Pearson's statistic is above the largest float64. Multiply the data by a "
+            "power of ten that brings them nearer to 1: it changes by the same power."
+        )
     return total
 
 
