@@ -48,7 +48,6 @@ test: lint types  ## what a change must pass: lint, types, every test
 quick: $(VENV)/test.stamp  ## the tests of the engine, in about a minute
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(QUICK)
 
-# Every script runs, whatever an earlier one missed; then the pages get the figures.
 $(VENV)/docs.stamp: $(VENV)/test.stamp
 	@$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
@@ -59,8 +58,9 @@ docs: $(VENV)/docs.stamp  ## the documentation site, in site/
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
 	@echo "Open site/index.html in a browser."
 
+# Every script runs, whatever an earlier one missed; then the pages get the figures.
 bench: $(VENV)/test.stamp  ## every figure of the pages, measured again: an hour
-	@missed=0; for name in engine nmmf paths zoo; do \
+	@missed=0; for name in engine nmmf paths uncertainty zoo coverage_of_intervals; do \
 	  $(BIN)/python benchmarks/$$name.py || missed=1; done; \
 	$(BIN)/python benchmarks/page.py; exit $$missed
 

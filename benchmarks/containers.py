@@ -28,6 +28,7 @@ from a1gm.exceptions import EmptyLineWarning
 RESULTS = Path(__file__).parent / "results" / "containers.csv"
 BUDGET = 4.0  # seconds for each call that is compared
 TURNS = 12
+SHAPES = {(15, 24): 5.0, (50, 4000): 3.0, (200_000, 20): 2.0}
 FRAME_RATIO, SPARSE_RATIO, MEMORY_RATIO, CERTIFICATE = 2.0, 15.0, 3.0, 1e-10
 
 
@@ -78,6 +79,30 @@ def measure_frames(n_rows: int) -> list[dict]:
                 takes=duration(times[name]),
             )
         )
+    return rows
+
+
+def measure_shapes() -> list[dict]:
+    """Small and wide frames beside the array: fit and impute."""
+    rows = []
+    for (n_rows, n_cols), limit in SHAPES.items():
+        X = np.random.default_rng(0).gamma(2.0, size=(n_rows, n_cols))
+        X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
+        polars = pl.DataFrame(X, orient="row").fill_nan(None)
+        tables = {"NumPy": X, "pandas": polars.to_pandas(), "polars": polars}
+        calls = {k: (lambda t=t: a1gm.fit(t).impute(t)) for k, t in tables.items()}
+        times = fastest(calls, budget=BUDGET / 4)
+        for name in ("pandas", "polars"):
+            ratio = times[name] / times["NumPy"]
+            rows.append(
+                row(
+                    f"fit().impute() in {name}, {n_rows:,} x {n_cols:,}",
+                    f"{ratio:.2f} x NumPy",
+                    f"<= {limit:g} x NumPy",
+                    ok=ratio <= limit,
+                    takes=duration(times[name]),
+                )
+            )
     return rows
 
 
@@ -186,7 +211,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the size")
     scale = 10 if parser.parse_args().quick else 1
     warnings.simplefilter("ignore", EmptyLineWarning)
-    rows = measure_frames(5_000_000 // scale) + measure_sparse(scale)
+    rows = measure_frames(5_000_000 // scale) + measure_shapes()
+    rows += measure_sparse(scale)
     print(machine(), "\n")
     print(markdown(rows))
     if scale == 1:

@@ -7,12 +7,14 @@ Each table stands between ``<!-- name -->`` and ``<!-- end -->`` in its page.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import peers
 import table1
+import zoo as zoo_of_tables
 from measuring import Row, markdown, read_csv
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +40,23 @@ def speed() -> list[Row]:
 
 
 def results(name: str) -> Callable[[], list[Row]]:
-    return lambda: list(read_csv(RESULTS / f"{name}.csv"))
+    """Read the rows of a benchmark; none if it has not had its run yet."""
+    path = RESULTS / f"{name}.csv"
+    return lambda: list(read_csv(path)) if path.exists() else []
+
+
+def zoo() -> list[Row]:
+    """Every row of the sparse zoo, last the worst ratio and the geometric mean."""
+    if not zoo_of_tables.RESULTS.exists():  # no whole run yet
+        return []
+    rows: list[Row] = list(read_csv(zoo_of_tables.RESULTS))
+    ratios = [float(str(row["ratio"]).removeprefix("< ")) for row in rows]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    for name, value in (("worst ratio", max(ratios)), ("geometric mean", mean)):
+        rows.append(
+            dict.fromkeys(rows[0], "") | {"table": name, "ratio": f"{value:.2g}"}
+        )
+    return rows
 
 
 PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
@@ -47,10 +65,13 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
         "table1": lambda: [table1.display(r) for r in read_csv(table1.RESULTS)],
         "peers": lambda: peers.pivot(read_csv(peers.RESULTS)),
     },
+    "docs/guide-how-sure.md": {"coverage": results("coverage")},
     "docs/performance.md": {
         "engine": engine,
         "paths": results("paths"),
+        "zoo": zoo,
         "nmmf": results("nmmf"),
+        "uncertainty": results("uncertainty"),
     },
 }
 
@@ -60,7 +81,8 @@ def with_tables(page: str) -> str:
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, rows in PAGES[page].items():
         place = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        table = markdown(rows())
+        found = rows()
+        table = markdown(found) if found else "No figures yet."
         text, n_places = re.subn(place, rf"\1\n{table}\n\n\2", text, flags=re.DOTALL)
         if n_places != 1:
             raise SystemExit(f"{page} has {n_places} places for the table {name}")

@@ -354,6 +354,8 @@ ENGINE_NAMES = {
     "load",
 }
 FIT_NAMES = {
+    "fill_long",
+    "predict",
     "attained",
     "cell_error",
     "certificate",

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot
     from a1gm._api.fit import fit
     from a1gm._api.fit_file import fit_file
+    from a1gm._api.fit_groups import fit_groups
+    from a1gm._api.fit_long import fit_long
+    from a1gm._api.fit_many import fit_many
     from a1gm._api.impute import impute
     from a1gm._api.impute_file import impute_file
     from a1gm._api.load import load
     from a1gm._api.pattern_table import PatternTable
     from a1gm._result.fit import RankOneFit
+    from a1gm._result.many import ManyFits
     from a1gm._result.pattern import MissingPattern
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Assessment",
+    "ManyFits",
     "MissingPattern",
     "NMMFFit",
     "NMMFTuning",
@@ -49,6 +54,9 @@ __all__ = [
     "exceptions",
     "fit",
     "fit_file",
+    "fit_groups",
+    "fit_long",
+    "fit_many",
     "fit_nmmf",
     "fit_relations",
     "impute",
@@ -65,6 +73,7 @@ _LAZY: dict[str, str | None] = {
     "Assessment": "a1gm._api.assess",
     "Uncertainty": "a1gm._result.uncertainty",
     "assess": "a1gm._api.assess",
+    "ManyFits": "a1gm._result.many",
     "MissingPattern": "a1gm._result.pattern",
     "NMMFFit": "a1gm.nmmf",
     "NMMFTuning": "a1gm.nmmf",
@@ -83,6 +92,9 @@ _LAZY: dict[str, str | None] = {
     "RankOneNMMF": "a1gm.estimators",
     "distributed": None,
     "fit_file": "a1gm._api.fit_file",
+    "fit_groups": "a1gm._api.fit_groups",
+    "fit_long": "a1gm._api.fit_long",
+    "fit_many": "a1gm._api.fit_many",
     "impute_file": "a1gm._api.impute_file",
     "paper": None,
     "plot": None,

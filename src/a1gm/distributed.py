@@ -26,6 +26,7 @@ def fit(
     max_iter: int = DEFAULT_MAX_ITER,
     max_bytes: int = DEFAULT_MAX_BYTES,
     worker_timeout: float = 60.0,
+    uncertainty: bool = False,
 ) -> RankOneFit:
     """Fit a Dask array or frame with one pass over its partitions.
 
@@ -41,6 +42,9 @@ def fit(
         The largest table of patterns, on a worker or here.
     worker_timeout : float, default=60
         On a cluster, seconds to wait while it has no worker at all.
+    uncertainty : bool, default=False
+        Keep what ``fit.uncertainty()`` and ``fit.divergence`` need of the scatter of
+        the cells; they are not known otherwise.
 
     Returns
     -------
@@ -79,5 +83,9 @@ def fit(
         on_undetermined=on_undetermined,
     )
     return fit_collection(
-        collection, max_bytes=max_bytes, worker_timeout=worker_timeout, **options
+        collection,
+        max_bytes=max_bytes,
+        worker_timeout=worker_timeout,
+        uncertainty=uncertainty,
+        **options,
     )

@@ -30,7 +30,13 @@ The tree, with the builtin each one also is::
     A1gmWarning (UserWarning)
     ├── UndeterminedWarning             cells that the data do not determine
     ├── EmptyLineWarning                a row or column with no observed cell
+    ├── UnknownLabelWarning             names that the fit does not have
+    ├── FailedTablesWarning             some of many tables could not be fitted
+    ├── RowNamesWarning                 numbers of a file taken for names of its rows
+    ├── SkippedFilesWarning             files of a folder that are empty or no tables
+    │   └── BrokenFilesWarning          files that cannot be read, with skip_bad=True
     ├── ConvergenceWarning              the budget ended before the certificate
+    ├── WorseThanMeansWarning           the column means fill better than rank 1
     └── SlowKernelWarning               the compiled kernel is not available
 """
 
@@ -39,11 +45,13 @@ from __future__ import annotations
 __all__ = [
     "A1gmError",
     "A1gmWarning",
+    "BrokenFilesWarning",
     "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DimensionError",
     "EmptyLineWarning",
+    "FailedTablesWarning",
     "FileFormatError",
     "InfiniteValuesError",
     "LabelError",
@@ -57,11 +65,15 @@ __all__ = [
     "NothingObservedError",
     "OutputError",
     "ParameterError",
+    "RowNamesWarning",
+    "SkippedFilesWarning",
     "SlowKernelWarning",
     "TableTooLargeError",
     "UndeterminedError",
     "UndeterminedWarning",
+    "UnknownLabelWarning",
     "WeightsError",
+    "WorseThanMeansWarning",
 ]
 
 
@@ -126,7 +138,9 @@ class TableTooLargeError(MemoryError, A1gmError):
 
 
 class FileFormatError(A1gmError, ValueError):
-    """A file cannot be read as a table."""
+    """A file cannot be read as a table; ``is_empty`` if it only has no rows."""
+
+    is_empty: bool = False
 
 
 class ModelFileError(FileFormatError):
@@ -162,8 +176,32 @@ class EmptyLineWarning(A1gmWarning):
     """A row or a column has no observed cell; its factor is NaN."""
 
 
+class UnknownLabelWarning(A1gmWarning):
+    """Some names are not those of the fit; their values are NaN."""
+
+
+class FailedTablesWarning(A1gmWarning):
+    """Some of many tables could not be fitted; ``failed`` says why."""
+
+
 class ConvergenceWarning(A1gmWarning):
     """The iteration budget ended before the certificate was reached."""
+
+
+class WorseThanMeansWarning(A1gmWarning):
+    """On hidden cells the column means were better than the rank-1 fills."""
+
+
+class RowNamesWarning(A1gmWarning):
+    """A column of numbers was taken for names of the rows and is not fitted."""
+
+
+class SkippedFilesWarning(A1gmWarning):
+    """Some files among several were left out: they are empty, or no tables."""
+
+
+class BrokenFilesWarning(SkippedFilesWarning):
+    """Some files among several were left out: they cannot be read."""
 
 
 class SlowKernelWarning(A1gmWarning):

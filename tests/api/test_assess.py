@@ -77,3 +77,18 @@ def test_a_table_too_small_to_hide_anything():
         a1gm.assess(sales(), hide=1.5)
     with pytest.raises(ParameterError, match="repeats must be"):
         a1gm.assess(sales(), repeats=0)
+
+
+def test_it_shows_itself_and_is_a_frame():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 30), rng.gamma(3, 1, 8)))
+    found = a1gm.assess(X, random_state=0, ordered=True)
+    methods = ["rank 1", "column means", "row means", "overall mean", "last value"]
+    assert list(found.scores) == methods
+    frame = found.to_frame("pandas")
+    assert frame.index.tolist() == methods
+    errors = ["mean_absolute_error", "median_relative_error"]
+    assert list(frame) == ["deviance", *errors]
+    assert found.verdict in found._repr_html_()
+    assert str(found).startswith("Rank 1 is better than the column means")
+    assert found.skill == 1.0 - frame.iloc[0, 1] / frame.iloc[1, 1]

@@ -198,7 +198,9 @@ def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("shop,x,y\nA,1,2\n\nB,,\nC,2,\n")
     with pytest.warns(EmptyLineWarning, match="in line 4:"):
-        a1gm.fit_file(path)
+        a1gm.fit_file(path, exclude=["shop"])
+    with pytest.warns(EmptyLineWarning, match="in row 'B':"):
+        a1gm.fit_file(path)  # the first text column
     with pytest.warns(EmptyLineWarning, match="in row 'B':"):
         fit = a1gm.fit_file(path, id=["shop"])
     assert fit.col_labels == ["x", "y"]

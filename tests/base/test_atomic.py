@@ -135,3 +135,15 @@ def test_a_folder_keeps_what_it_had(tmp_path):
     with pytest.raises(OutputError, match="exists"), atomic_folder(tmp_path) as place:
         place("a.csv")
     assert (tmp_path / "a.csv").read_text() == "old"
+
+
+def test_an_interrupt_right_after_the_part_is_made_leaves_none(tmp_path, monkeypatch):
+    from a1gm._base import atomic
+
+    def interrupted(_handle):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic, "_lock", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic.atomic_write(tmp_path / "out.csv"):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -18,16 +18,21 @@ OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
     ("text", "options", "code", "words"),
     [
         # What is part of the table is said: numbers may be ids.
-        ("id,x\n1001,2\n1002,\n", [], 0, "2 numeric columns (id, x)."),
-        (",x,y\nA,1,2\n", [], 0, "untouched: a column without a name."),
+        ("id,x\n1001,2\n1002,\n", [], 0, "1 numeric column (x)."),
+        ("id,x\n1001,2\n1002,\n", [], 0, "note: a.csv: column 'id' holds whole"),
+        ("n,x\n1001,2\n1002,\n", [], 0, "2 numeric columns (n, x)."),
+        (",x,y\nA,1,2\n", [], 0, "Rows are named by a column without a name."),
+        (",x,y\n7,1,2\n", [], 0, "--id '' says so; to fit it, pass --columns."),
+        ("a,b,id\n7,1,2\n3,1,2\n", [], 2, "--columns a,b,id with all columns"),
         ("x,p\n1,12%\n2,3%\n", [], 0, "p (text such as '12%': take the sign off"),
         ("x,p\n1,$ 12.50\n2,\n", [], 0, "p (text such as '$ 12.50': take the"),
         ("x,p\n1,12 EUR\n2,\n", [], 0, "p (text such as '12 EUR': take the"),
         (
             "4.5,2,3\n1,2,3\n",
             [],
-            0,
-            "Line 1 of a.csv was taken for the header",
+            1,
+            "If line 1 is data, add a header before it, such as c1,c2,c3; if it is the "
+            "header, pass --columns",
         ),
         ("3,2,3\n1,2,3\n", [], 1, "If the file has no header, add one"),
         (",,x\n1,2,3\n", [], 1, "columns 1 and 2 have no name."),
@@ -67,7 +72,9 @@ def test_rows_go_by_their_id(tmp_path, command):
     path = tmp_path / "a.csv"
     path.write_text(HOLES)
     out = [] if command == "inspect" else ["-o", tmp_path / OUTPUTS[command]]
-    words = run(command, path, "--id", "shop", *out).stderr
+    words = run(command, path, *out).stderr  # the first text column
+    out += ["--id", "shop", "--overwrite"]
+    assert run(command, path, *out).stderr == words
     assert f"{EMPTY} row 'C' and column 'mar':" in words
     assert (
         "3 missing cells are undetermined, the first at row 'A', column 'feb'." in words
@@ -80,12 +87,12 @@ def test_rows_go_by_their_id(tmp_path, command):
 def test_rows_without_an_id_go_by_their_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(HOLES)
-    words = run("inspect", path).stderr
+    words = run("inspect", path, "--exclude", "shop").stderr
     # The blank line counts, as it does in an editor.
     assert f"{EMPTY} line 5 and column 'mar':" in words
     assert "the first at line 2, column 'feb'." in words
     path.write_text(HOLES + ",,,\n" * 9)
-    words = run("inspect", path).stderr
+    words = run("inspect", path, "--exclude", "shop").stderr
     assert f"{EMPTY} lines 5, 7, 8, 9, 10 and 5 more and column 'mar':" in words
 
 

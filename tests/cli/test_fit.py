@@ -16,14 +16,14 @@ def test_fit_writes_factors_with_names(sales, tmp_path, kind):
     run("fit", sales, "--id", "shop", "-o", out, "--format", kind)
     if kind == "csv":
         rows = (out / "row_factor.csv").read_text().splitlines()
-        assert rows[0] == "shop,row_factor,block"
+        assert rows[0] == "shop,row_factor,se,block"
         assert rows[4].startswith('"D, new",')
         assert (
-            (out / "col_factor.csv").read_text().startswith("column,col_factor,block")
+            (out / "col_factor.csv")
+            .read_text()
+            .startswith("column,col_factor,se,index,index_se,block")
         )
-        factor = [
-            float(line.rpartition(",")[0].rpartition(",")[2]) for line in rows[1:]
-        ]
+        factor = [float(line.rsplit(",", 3)[1]) for line in rows[1:]]
     else:
         table = pq.read_table(out / "row_factor.parquet")
         assert table.column("shop").to_pylist() == ["A", "B", "C", "D, new"]
@@ -37,9 +37,10 @@ def test_fit_writes_factors_with_names(sales, tmp_path, kind):
 
 
 def test_fit_numbers_rows_without_an_id(sales, tmp_path):
-    run("fit", sales, "-o", tmp_path / "results", "-q")
+    options = ["-q", "--exclude", "shop"]
+    run("fit", sales, "-o", tmp_path / "results", *options)
     rows = (tmp_path / "results" / "row_factor.csv").read_text().splitlines()
-    assert rows[0] == "row,row_factor,block"
+    assert rows[0] == "row,row_factor,se,block"
     assert rows[1].startswith("0,")
 
 
@@ -60,3 +61,39 @@ def test_divergence_is_that_of_the_library(tmp_path):
     done = run("fit", path, "-o", tmp_path / "out", "--json", "-q")
     found = json.loads(done.stdout)["divergence"]
     assert found == pytest.approx(a1gm.fit(X).divergence, rel=1e-9)
+
+
+def table_file(path, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(np.outer(rng.gamma(4, 9, 30), rng.gamma(4, 0.5, 5))) + 1.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    np.savetxt(path, X, delimiter=",", header="a,b,c,d,e", comments="", fmt="%g")
+    return X
+
+
+def test_fit_writes_what_is_sure(tmp_path):
+    X = table_file(tmp_path / "a.csv")
+    run("fit", tmp_path / "a.csv", "-o", tmp_path / "out", "-q", "--format", "parquet")
+    u = a1gm.fit(X).uncertainty()
+    rows = pq.read_table(tmp_path / "out" / "row_factor.parquet").to_pydict()
+    columns = pq.read_table(tmp_path / "out" / "col_factor.parquet").to_pydict()
+    total = u.totals("row", "fitted")
+    np.testing.assert_allclose(rows["se"], total.se_estimation, rtol=1e-9)
+    np.testing.assert_allclose(columns["se"], u.factor_errors()[1], rtol=1e-9)
+    np.testing.assert_allclose(columns["index"], u.index().value, rtol=1e-9)
+    np.testing.assert_allclose(columns["index_se"], u.index().se, rtol=1e-9)
+    sure = json.loads((tmp_path / "out" / "fit.json").read_text())["uncertainty"]
+    for name in ("dispersion", "dof", "pearson_p", "deviance", "deviance_p"):
+        assert sure[name] == pytest.approx(getattr(u, name), rel=1e-8)
+    total = u.totals("all")
+    assert sure["totals"]["missing"]["se"] == pytest.approx(total.se[0])
+    by_column = sure["totals"]["missing_by_column"]["value"]
+    np.testing.assert_allclose(by_column, u.totals("column").value, rtol=1e-9)
+
+
+def test_fit_says_why_nothing_is_sure(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n2,\n")
+    run("fit", tmp_path / "a.csv", "-o", tmp_path / "out", "-q")
+    summary = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert "0 degrees of freedom" in summary["uncertainty"]["why_not"]
+    assert (tmp_path / "out" / "row_factor.csv").read_text().endswith("1,6,,0\n")

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.commands import run
+from support.commands import run, run_executable
 
 import a1gm
 
@@ -147,3 +147,56 @@ def test_blocks_are_filled_one_by_one(tmp_path):
     path.write_text("x,y,z\n1,2,\n2,,\n,,3\n")
     run("impute", path, "-o", tmp_path / "b.csv", "-q")
     assert (tmp_path / "b.csv").read_text() == "x,y,z\n1,2,\n2,4,\n,,3\n"
+
+
+def counts_file(path):
+    rng = np.random.default_rng(3)
+    X = rng.poisson(np.outer(rng.gamma(4, 9, 12), rng.gamma(4, 0.5, 4))) + 1.0
+    X[rng.random(X.shape) < 0.2] = nan
+    names = ["a", "b", "c", "d"]
+    table = pa.table([pa.array(x, from_pandas=True) for x in X.T], names=names)
+    pq.write_table(table, path)
+    return X
+
+
+def test_intervals_are_the_same_in_every_way(tmp_path):
+    X = counts_file(tmp_path / "in.parquet")
+    low, high = a1gm.fit(X).uncertainty().interval(X, 0.9)
+    out = tmp_path / "out.parquet"
+    run("impute", tmp_path / "in.parquet", "-o", out, "--interval", "0.9", "--mark")
+    table = pq.read_table(out).to_pydict()
+    run("impute", tmp_path / "in.parquet", "-o", tmp_path / "in.csv")
+    for j, name in enumerate("abcd"):
+        holes = np.isnan(X[:, j])
+        for side, bounds in (("low", low), ("high", high)):
+            found = np.array(table.get(f"{name}_{side}", [None] * len(X)), float)
+            np.testing.assert_allclose(found[holes], bounds[holes, j], rtol=1e-9)
+            assert np.isnan(found[~holes]).all()
+    text = "a,b,c,d\n" + "".join(
+        ",".join("" if np.isnan(x) else f"{x:g}" for x in row) + "\n" for row in X
+    )
+    (tmp_path / "in2.csv").write_text(text)
+    run("impute", tmp_path / "in2.csv", "-o", tmp_path / "out.csv", "--interval", "0.9")
+    done = run_executable("impute", "-", "-o", "-", "--interval", "0.9", input=text)
+    assert done.stdout == (tmp_path / "out.csv").read_text()
+
+
+def test_intervals_that_cannot_be_had(tmp_path):
+    def told(*options):
+        done = run_executable("impute", *options, "--interval", "0.9")
+        assert done.returncode in (1, 2)
+        return done.stderr
+
+    (tmp_path / "clash.csv").write_text("a,a_low,b\n1,2,3\n,4,6\n3,5,9\n4,,13\n")
+    text = told(tmp_path / "clash.csv", "-o", tmp_path / "out.csv")
+    assert "'a_low', which --interval would add" in text
+    (tmp_path / "tiny.csv").write_text("a,b\n1,2\n2,\n")
+    text = told(tmp_path / "tiny.csv", "-o", tmp_path / "out.csv")
+    assert "0 degrees of freedom" in text
+    assert "Leave out --interval" in text
+    counts_file(tmp_path / "in.parquet")
+    run("fit", tmp_path / "in.parquet", "-o", tmp_path / "fit")
+    model = tmp_path / "fit" / "model.a1gm"
+    options = tmp_path / "in.parquet", "-o", tmp_path / "out.csv", "--model", model
+    assert "Leave out --interval" in told(*options)
+    assert not (tmp_path / "out.csv").exists()

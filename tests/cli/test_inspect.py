@@ -16,7 +16,8 @@ def test_inspect_prints_what_there_is(sales):
     done = run("inspect", sales, "--id", "shop")
     for word in ("4 rows × 3 columns", "2 cells of 12 (16.7%)", "mar", "feb", "█"):
         assert word in done.stdout
-    assert "Passed through untouched: shop, opened." in done.stderr
+    assert "Rows are named by shop." in done.stderr
+    assert "Passed through untouched: opened." in done.stderr
 
 
 def test_inspect_for_programs(sales):

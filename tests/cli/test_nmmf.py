@@ -46,7 +46,10 @@ def test_nmmf_refuses_what_does_not_match(shared):
     done = run("nmmf", x, "--z", shared / "z2.csv", "--id", "user", "-o", out, code=2)
     assert "'bob' is in only one" in done.stderr
     (shared / "z3.csv").write_text("user,age\ncid,30\n")
-    done = run("nmmf", x, "--z", shared / "z3.csv", "-o", out, code=2)
+    options = ["--z", shared / "z3.csv", "-o", out]
+    done = run("nmmf", x, *options, code=2)
+    assert "is in only one" in done.stderr
+    done = run("nmmf", x, *options, "--exclude", "user", code=2)
     assert "has 1 row and" in done.stderr
     done = run("nmmf", x, "--y", z, "-o", out, code=2)
     assert "no column 'p'" in done.stderr
@@ -60,7 +63,10 @@ def test_nmmf_calls_rows_and_columns_by_name(shared):
     words = run("nmmf", x, "--z", z, "--id", "user", "-o", out).stderr
     assert "Nothing determines w['bob'] and h['q'] and b['pay']:" in words
     assert "warning: 8 missing cells cannot be known" in words
-    words = run("nmmf", x, "--z", z, "-o", out, "--overwrite").stderr
+    options = ["--z", z, "-o", out, "--overwrite"]
+    words = run("nmmf", x, *options).stderr  # both have a first column user
+    assert "Nothing determines w['bob'] and h['q'] and b['pay']:" in words
+    words = run("nmmf", x, *options, "--exclude", "user").stderr
     assert "Nothing determines h['q'] and b['pay']:" in words
     x.write_text("p,q\n1,2\n\n,\n")
     z.write_text("age\n1\n\n")

@@ -40,7 +40,7 @@ def test_other_words_stay():
 def test_every_option_that_is_named_exists():
     assert app.registered_commands
     names = {name.replace("_", "-") for name in Common.__dataclass_fields__}
-    own = {"mark"}
+    own = {"mark", "interval"}
     assert {words.removeprefix("--") for words in _NAMES.values()} <= names | own
 
 

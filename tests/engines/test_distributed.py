@@ -78,7 +78,7 @@ def test_what_cannot_be_told_of_a_lazy_collection() -> None:
 def test_collections_of_other_columns_are_refused() -> None:
     fit = a1gm.distributed.fit(dd.from_pandas(make_frame(), npartitions=2))
     other = make_frame().rename(columns={"whole": "other"})
-    with pytest.raises(LabelError, match="'other' in X"):
+    with pytest.raises(LabelError, match="column 'other' is new"):
         fit.impute(dd.from_pandas(other, npartitions=2))
     with pytest.raises(DimensionError, match="columns"):
         fit.impute(da.ones((4, 2)))

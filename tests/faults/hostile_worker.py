@@ -40,6 +40,7 @@ QUESTIONS = {
     "transform": lambda fit: fit.transform(rows_for(fit)),
     "summary": lambda fit: (fit.summary(), repr(fit), fit._repr_html_()),
     "frames": lambda fit: fit.to_frames(backend="pandas"),
+    "uncertainty": lambda fit: fit.uncertainty().totals("column"),
     "save": lambda fit: fit.save(FOLDER / "again.a1gm", overwrite=True),
 }
 

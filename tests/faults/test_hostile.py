@@ -114,10 +114,12 @@ MODELS: dict[str, Callable[[Path], Any]] = {
     "columns only": lambda folder: streamed(table(), folder),
     "columns only, blocks": lambda folder: streamed(BLOCKS, folder),
     "without rows": lambda folder: in_pieces(table(), keep_rows=False).solve(),
+    "with scatter": lambda folder: in_pieces(table(), uncertainty=True).solve(),
 }
 TABLES: dict[str, Callable[[], Any]] = {
     "table with rows": lambda: in_pieces(table()),
     "table without rows": lambda: in_pieces(table(), keep_rows=False),
+    "table with scatter": lambda: in_pieces(table(), uncertainty=True),
     "table of blocks": lambda: in_pieces(BLOCKS),
     "table with labels and keys": labelled_table,
     "table of many columns": lambda: in_pieces(table(9, 70)),

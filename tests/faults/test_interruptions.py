@@ -306,7 +306,7 @@ def test_peeling_is_interrupted(stopped_after):
 
 @needs_compiler
 @pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize("work", ["row_factors", "fill_rows", "divergence"])
+@pytest.mark.parametrize("work", ["row_factors", "fill_rows", "divergence", "pearson"])
 def test_placing_is_interrupted(stopped_after, work, n_threads):
     n, m = 400_000, 20_000  # seconds long
     h, nans = np.full(m, 1.0 / m), np.full(m, np.nan)
@@ -316,6 +316,7 @@ def test_placing_is_interrupted(stopped_after, work, n_threads):
         "row_factors": (False, n_threads),
         "fill_rows": (nans, [target], False, n_threads),
         "divergence": (n_threads,),
+        "pearson": (False, n_threads),
     }
     run = getattr(kernel, work)
     assert stopped_after(0.1, lambda: run([part], h, *given[work])) < 1.0

@@ -110,6 +110,20 @@ GOOD = {
         "n_threads": 1,
     },
     "divergence": {"parts": [part()], "h": np.ones(3), "n_threads": 1},
+    "pearson": {
+        "parts": [part()],
+        "h": np.ones(3),
+        "takes_negatives": False,
+        "n_threads": 1,
+    },
+    "square_sums": {
+        "parts": [part()],
+        "row_sums": ROW_SUMS,
+        "lines": np.array([0, 1, 2, 1], np.int32),
+        "n_lines": 3,
+        "scale": 1.0,
+        "n_threads": 1,
+    },
     "scale": {"h": np.ones(3), "tol": 1e-9, "max_sweeps": 9, "patience": 9},
     "replay": {"core_w": np.ones(4), "core_h": np.ones(3)},
     "replay_wide": {
@@ -123,14 +137,40 @@ GOOD = {
         "col_exponent": np.zeros(3, np.int64),
         "lift": 0,
     },
+    "add_patterns": {
+        "hi": np.zeros((3, 2)),
+        "lo": np.zeros((3, 2)),
+        "counts": np.zeros(3, np.int64),
+        "zero_counts": np.zeros(3, np.int64),
+        "places": np.array([2, 0]),
+        "sums": np.ones((2, 2)),
+        "new_counts": np.array([1, 3]),
+        "pattern_id": np.array([1, 0, 1, 1], np.uint8),
+        "row_sums": np.array([1.0, 2.0, 0.0, 3.0]),
+    },
     "mask_product": {"bits": BITS, "d": ROW_SUMS, "x": np.ones(3), "n_threads": 1},
     "product": {"core_w": np.ones(4), "core_h": np.ones(3)},
-    "step_by_overlap": {"core_w": np.ones(4), "core_h": np.ones(3), "gap": 0.0},
+    "cheap_step": {
+        "core_w": np.ones(4),
+        "core_h": np.ones(3),
+        "gap": 0.0,
+        "n_threads": 1,
+    },
     "settle": {
         "core_w": np.ones(4),
         "core_h": np.ones(3),
         "cells": SUMS,
         "max_steps": 9,
+    },
+    "settle_sparse": {
+        "core_w": np.ones(4),
+        "core_h": np.ones(3),
+        "ptr": PTR,
+        "cols": COLS,
+        "sums": CELLS[OBSERVED],
+        "tol": 1e-9,
+        "max_steps": 9,
+        "most_work": 10**6,
     },
 }
 
@@ -233,6 +273,18 @@ TARGET = "writable two-dimensional array of float64 or float32"
 BAD = {
     "row_factors": PLACE,
     "divergence": PLACE,
+    "pearson": PLACE,
+    "square_sums": [
+        *TABLE,
+        ("row_sums", ROW_SUMS[:-1], "row_sums must be one number per row"),
+        ("row_sums", ROW_SUMS.astype(np.float32), OF_SUMS),
+        ("lines", np.array([0, 1, 2], np.int32), "lines must be one number per row"),
+        ("lines", np.array([0, 1, 3, 1], np.int32), "0 or more and below n_lines"),
+        ("lines", np.array([0, -1, 2, 1], np.int32), "0 or more and below n_lines"),
+        ("lines", np.array([0, 1, 2, 1]), "one-dimensional array of int32"),
+        ("n_lines", 2, "0 or more and below n_lines"),
+        ("n_lines", 2**40, TOO_MANY),
+    ],
     "fill_rows": [
         *PLACE,
         ("otherwise", np.ones(2), "otherwise must be one number per column"),
@@ -250,6 +302,24 @@ BAD = {
             [np.frombuffer(bytearray(97), np.float64, 12, 1).reshape(4, 3)],
             "at a multiple of its item's size",
         ),
+    ],
+    "add_patterns": [
+        ("hi", np.zeros((3, 2), np.float32), "hi must be a writable contiguous"),
+        ("lo", np.zeros((3, 4))[:, ::2], "lo must be a writable contiguous"),
+        ("lo", np.zeros((2, 2)), "must have the rows of hi"),
+        ("counts", np.zeros(2, np.int64), "must have the rows of hi"),
+        ("zero_counts", np.zeros(3), "array of int64"),
+        ("places", np.array([2, 2]), "different rows of the table"),
+        ("places", np.array([2, 3]), "different rows of the table"),
+        ("places", np.array([-1, 0]), "different rows of the table"),
+        ("places", np.array([0]), "one row per place"),
+        ("sums", np.ones((2, 3)), "one row per place"),
+        ("new_counts", np.ones(3, np.int64), "one row per place"),
+        ("pattern_id", np.zeros(4), "uint8, uint16 or int32"),
+        ("pattern_id", np.zeros(3, np.uint8), "one number per row"),
+        ("pattern_id", np.array([0, 1, 2, 0], np.uint8), "below the number of places"),
+        ("pattern_id", np.array([0, 1, -1, 0], np.int32), "below the number of places"),
+        ("row_sums", np.zeros(4, np.float32), "array of float64"),
     ],
     "observe": [
         *TABLE,
@@ -346,7 +416,17 @@ BAD = {
     ],
     "replay": CORE,
     "product": CORE,
-    "step_by_overlap": CORE,
+    "cheap_step": [*CORE, ("n_threads", 0, THREADS)],
+    "settle_sparse": [
+        *CORE,
+        ("ptr", PTR[:-1], "ptr must end with the number of pairs|one row per row of"),
+        ("cols", changed(COLS, 0, 3), "cols must be 0 or more and below n_cols"),
+        ("sums", np.ones(8), "sums must be one number per pair"),
+        ("sums", np.ones(9, int), OF_SUMS),
+        ("tol", -1.0, "tol must be 0 or more"),
+        ("max_steps", -1, STEPS),
+        ("most_work", -1, "most_work must be 0 or more"),
+    ],
     "settle": [
         *CORE,
         ("cells", np.ones(4), OF_SUMS),
@@ -387,7 +467,10 @@ def test_bad_calls_are_refused_in_words(kernel, name, argument, value, sentence)
         call(kernel, name, {**GOOD[name], argument: value})
 
 
-@pytest.mark.parametrize("name", sorted(set(GOOD) - {"expand_rows", "observe"}))
+UNLIKE = {"add_patterns", "expand_rows", "observe"}
+
+
+@pytest.mark.parametrize("name", sorted(set(GOOD) - UNLIKE))
 def test_numbers_that_lie_apart_are_read_all_the_same(kernel, name):
     spread = {
         key: wide(value) if isinstance(value, np.ndarray) else value

@@ -36,7 +36,7 @@ def targets_like(parts, dtype="f8", order="K"):
 
 
 def assert_same(parts, h, *, signed=False, targets=targets_like, threads=1):
-    """Compare all three functions; return the filled columns."""
+    """Compare all functions; return the filled columns."""
     otherwise = np.where(np.arange(len(h)) % 2, nan, 7.0)
     ours = native.row_factors(parts, h, signed, threads)
     theirs = reference.row_factors(parts, h, signed, threads)
@@ -61,7 +61,26 @@ def assert_same(parts, h, *, signed=False, targets=targets_like, threads=1):
     if ours is not None:
         total = sum(np.nansum(p[0], dtype=float) for p in parts)
         assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-14 * total)
+    ours = native.pearson(parts, h, signed, threads)
+    theirs = reference.pearson(parts, h, signed, threads)
+    assert ours == (None if theirs is None else pytest.approx(theirs, rel=1e-11))
+    assert_same_squares(parts, threads)
     return outs[0]
+
+
+def assert_same_squares(parts, threads, scale=1.0):
+    """Compare the sums of squares over the rows' sums."""
+    n = len(parts[0][0])
+    sums = native.row_factors(
+        parts, np.ones(sum(p[0].shape[1] for p in parts)), True, 1
+    )
+    if sums is None:
+        return
+    sums, lines = np.nan_to_num(sums) * scale, (np.arange(n) % 3).astype(np.int32)
+    args = parts, sums, lines, 4, scale, threads
+    ours, theirs = native.square_sums(*args), reference.square_sums(*args)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    assert not ours[3].any()
 
 
 @pytest.mark.parametrize("m", WIDTHS)
@@ -130,8 +149,12 @@ def test_masks_and_validity_bits():
 def test_any_number_of_threads_gives_the_same_divergence():
     X, h = make_table(120_000, 20)
     for table in (X, np.asfortranarray(X)):
-        found = {native.divergence([part(table)], h, k) for k in (1, 2, 5)}
-        assert len(found) == 1
+        for measure in (
+            native.divergence,
+            lambda p, h, k: native.pearson(p, h, False, k),
+        ):
+            found = {measure([part(table)], h, k) for k in (1, 2, 5)}
+            assert len(found) == 1
         outs = assert_same([part(table)], h, threads=3)
         w = native.row_factors([part(table)], h, False, 2)
         filled = np.where(np.isnan(X), w[:, None] * h, X)
@@ -170,6 +193,7 @@ def test_what_is_out_of_range_is_declined(kernel, bad, order):
     assert kernel.row_factors([part(X)], h, False, 1) is None
     assert kernel.fill_rows([part(X)], h, otherwise, [out], False, 1) is None
     assert kernel.divergence([part(X)], h, 1) is None
+    assert kernel.pearson([part(X)], h, False, 1) is None
     takes = kernel.row_factors([part(X)], h, True, 1)
     assert (takes is not None) == (bad == -1.0)
 
@@ -253,3 +277,37 @@ def test_rank_one_rows_have_no_divergence():
     h = rng.random(20) + 0.1
     X = np.outer(rng.random(3000) + 0.1, h)
     assert 0.0 <= native.divergence([part(X)], h, 2) < 1e-28 * X.size
+
+
+# ------------------------------------------------------------------ the other sums
+def test_pearson_is_its_definition(kernel):
+    X, h = make_table(300, 9)
+    w = np.nansum(X, axis=1) / np.where(np.isnan(X), 0.0, h).sum(axis=1, initial=1e-300)
+    f = w[:, None] * h
+    own = ~np.isnan(X) & (f > 0.0)
+    expected = ((X - f)[own] ** 2 / f[own]).sum()
+    assert kernel.pearson([part(X)], h, False, 1) == pytest.approx(expected, rel=1e-12)
+
+
+def test_cells_without_a_positive_fit_have_no_part_in_pearson(kernel):
+    X = np.array([[1.0, -3.0], [0.0, 0.0], [2.0, 2.0]])
+    h = np.array([0.5, 0.5])
+    found = kernel.pearson([part(X)], h, True, 1)
+    assert found == 0.0  # the first row sums to less than 0, the second to 0
+    assert kernel.pearson([part(X)], h, False, 1) is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_squares_are_their_definition(kernel, scale):
+    X = np.array([[1.0, 3.0], [nan, 2.0], [0.0, 0.0], [4.0, nan]])
+    lines = np.array([0, 1, 0, 1], np.int32)
+    sums = scale * np.array([4.0, 2.0, 0.0, 4.0])
+    found = kernel.square_sums([part(X)], sums, lines, 2, scale, 1)
+    np.testing.assert_allclose(found, scale * np.array([[0.25, 2.25], [4.0, 2.0]]))
+
+
+def test_rows_without_a_positive_sum_have_no_squares(kernel):
+    X = np.array([[1.0, -1.0], [1.0, 1.0]])
+    lines, sums = np.array([0, 1], np.int32), X.sum(axis=1)
+    found = kernel.square_sums([part(X)], sums, lines, 2, 1.0, 1)
+    np.testing.assert_array_equal(found, [[nan, nan], [0.5, 0.5]])

@@ -27,8 +27,10 @@ def weights_like(X, seed, *, zeros=0.2, kinds=None):
     return V
 
 
-def assert_same(parts, weights, *, n_threads=1, scale=1.0, exponent=0, cells=1 << 18):
-    options = parts, weights, n_threads, scale, exponent, cells
+def assert_same(
+    parts, weights, *, n_threads=1, scale=1.0, exponent=0, cells=1 << 18, exposed=False
+):
+    options = parts, weights, n_threads, scale, exponent, cells, exposed
     got, expected = (
         native.observe_weighted(*options),
         reference.observe_weighted(*options),
@@ -88,6 +90,18 @@ def test_threads_change_nothing(kinds):
     assert one[1] == two[1]
     np.testing.assert_allclose(one[0], two[0], rtol=SAME)
     np.testing.assert_allclose(one[2][-1], two[2][-1], rtol=SAME)
+
+
+@pytest.mark.parametrize("cells", [0, 1 << 18])
+@pytest.mark.parametrize("exponent", [0, 5])
+def test_exposures_are_not_multiplied(cells, exponent):
+    X = make_table("at random", 40, 21, seed=5)
+    V = weights_like(X, 6, kinds=4)
+    options = {"exponent": exponent, "cells": cells, "exposed": True}
+    found = assert_same([part(X)], [part(V)], **options)
+    totals = np.nansum(np.where(V > 0, X, 0.0), axis=0) / 2.0**exponent
+    columns = found[2][2] if found[1] else found[2][2].sum(axis=0)
+    np.testing.assert_allclose(columns, totals, rtol=SAME)
 
 
 def test_proportional_rows_are_one_kind_however_far_apart():

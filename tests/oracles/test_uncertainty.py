@@ -22,9 +22,13 @@ RTOL = 1e-8
 class Regression:
     """Poisson regression on one dummy per row and column, block by block."""
 
-    def __init__(self, X, V=None, *, blocks=None, scale="X2", groups=False):
+    def __init__(self, X, V=None, *, E=None, blocks=None, scale="X2", groups=False):
         n, m = X.shape
         i, j = np.nonzero(~np.isnan(X))
+        self.E = np.ones(X.shape) if E is None else E
+        if E is not None:
+            kept = E[i, j] > 0
+            i, j = i[kept], j[kept]
         if V is not None:
             kept = V[i, j] > 0
             i, j = i[kept], j[kept]
@@ -35,6 +39,7 @@ class Regression:
         self.size = n + len(free)
         D = np.array([self.row(a, b) for a, b in zip(i, j, strict=True)])
         weights = {} if V is None else {"var_weights": V[i, j]}
+        weights |= {} if E is None else {"exposure": E[i, j]}
         model = sm.GLM(X[i, j], D, family=sm.families.Poisson(), **weights)
         extra = {"scale": scale}
         if groups:
@@ -54,7 +59,8 @@ class Regression:
         return d
 
     def value(self, i, j):
-        return float(np.exp(self.row(i, j) @ self.fit.params))
+        rate = np.exp(self.row(i, j) @ self.fit.params)
+        return float(rate * self.E[i, j])
 
     def se_of_sum(self, cells):
         gradient = np.zeros(self.size)
@@ -84,6 +90,10 @@ def holes(kind, n, m, seed):
         missing = rng.random((n, m)) < 0.3
     elif kind == "patterns":
         missing = (rng.random((3, m)) < 0.4)[rng.integers(3, size=n)]
+    elif kind == "hollow":
+        missing[np.arange(n), np.arange(n) % m] = True
+    elif kind == "band":
+        missing = np.abs(np.arange(m) - np.arange(n)[:, None] * m / n) > 2
     missing[0] = False
     missing[:, 0] = False
     return missing
@@ -123,8 +133,10 @@ def check(u, X, oracle, fitted=None, missing=None):
             np.testing.assert_allclose(found.se, total, rtol=RTOL)
 
 
-@pytest.mark.parametrize("dispersion", [1.0, 7.5])
-@pytest.mark.parametrize("kind", ["none", "grid", "staircase", "random", "patterns"])
+@pytest.mark.parametrize("dispersion", [0.25, 1.0, 7.5])
+@pytest.mark.parametrize(
+    "kind", ["none", "grid", "staircase", "random", "patterns", "hollow", "band"]
+)
 def test_errors_are_those_of_poisson_regression(kind, dispersion):
     X = table(kind, seed=3, dispersion=dispersion)
     u = a1gm.fit(X).uncertainty()
@@ -137,6 +149,32 @@ def test_errors_are_those_of_poisson_regression(kind, dispersion):
     index = u.index(base=2)
     se = [oracle.se_of_ratio(j, 2) for j in range(X.shape[1])]
     np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+
+
+@pytest.mark.parametrize("kinds", [None, 3])
+@pytest.mark.parametrize("kind", ["grid", "random", "patterns"])
+def test_with_exposure(kind, kinds):
+    X = table(kind, seed=11)
+    rng = np.random.default_rng(4)
+    E = rng.uniform(0.3, 3.0, X.shape)
+    if kinds:  # rows of proportional exposures are twins
+        E = E[rng.integers(kinds, size=len(E))] * rng.uniform(0.5, 4.0, (len(E), 1))
+    E[1, 2], E[4, 4], X[4, 4] = 0.0, 0.0, np.nan
+    fit = a1gm.fit(X, exposure=E)
+    u, oracle = fit.uncertainty(), Regression(X, E=E)
+    np.testing.assert_allclose(u.dispersion, oracle.fit.scale, rtol=RTOL)
+    np.testing.assert_allclose(u.deviance, oracle.fit.deviance, rtol=RTOL)
+    assert u.dof == oracle.fit.df_resid
+    fitted = [[oracle.value(i, j) for j in range(X.shape[1])] for i in range(len(X))]
+    np.testing.assert_allclose(fit.reconstruct(), fitted, rtol=RTOL)
+    check(u, X, oracle, missing=np.isnan(X) | (E == 0.0))
+    index = u.index(base=2)
+    se = [oracle.se_of_ratio(j, 2) for j in range(X.shape[1])]
+    np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+    robust = fit.uncertainty(robust=True).index(base=2).se
+    clusters = Regression(X, E=E, groups=True)
+    se = [clusters.se_of_ratio(j, 2) for j in range(X.shape[1])]
+    np.testing.assert_allclose(robust, se, rtol=1e-7, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["random", "patterns"])
@@ -216,6 +254,73 @@ def test_robust_indices_are_cluster_robust(kind):
     np.testing.assert_allclose(u.index().se, se, rtol=1e-7, atol=1e-14)
 
 
+# --------------------------------------------------------------------- several tables
+def check_table(u, X, weight, oracle, row, col, *, turned=False):
+    """Compare one table of a joint fit, which begins at a cell of the joint table."""
+    missing, (n, m) = np.isnan(X), X.shape
+    at = [[(i + row, j + col) for j in range(m)] for i in range(n)]
+    if turned:
+        at = [[(j + row, i + col) for j in range(m)] for i in range(n)]
+    for i, j in np.argwhere(missing):
+        se = oracle.se_of_sum([at[i][j]])
+        np.testing.assert_allclose(u.standard_error(i, j), se, rtol=RTOL)
+        both = np.sqrt(se**2 + u.dispersion / weight * oracle.value(*at[i][j]))
+        found = u.standard_error(i, j, prediction=True)
+        np.testing.assert_allclose(found, both, rtol=RTOL)
+    for cells, mask in (("missing", missing), ("fitted", np.ones((n, m), bool))):
+        by = {
+            "row": [[at[i][j] for j in range(m) if mask[i, j]] for i in range(n)],
+            "column": [[at[i][j] for i in range(n) if mask[i, j]] for j in range(m)],
+            "all": [[at[i][j] for i, j in np.argwhere(mask)]],
+        }
+        for name, sets in by.items():
+            found = u.totals(name, cells)
+            value = [sum(oracle.value(*cell) for cell in some) for some in sets]
+            se = [oracle.se_of_sum(some) for some in sets]
+            np.testing.assert_allclose(found.value, value, rtol=RTOL)
+            np.testing.assert_allclose(found.se_estimation, se, rtol=RTOL, atol=1e-12)
+            process = np.sqrt(u.dispersion / weight * np.array(value))
+            np.testing.assert_allclose(found.se_process, process, rtol=RTOL)
+            total = np.hypot(found.se_estimation, process)
+            np.testing.assert_allclose(found.se, total, rtol=RTOL)
+    axis = "row" if turned else "column"
+    index = u.index(1, axis)
+    size = n if turned else m
+    se = [oracle.se_of_ratio(k + col, 1 + col) for k in range(size)]
+    np.testing.assert_allclose(index.se, se, rtol=RTOL, atol=1e-14)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (2.0, 0.5), (3.0, 0.25)])
+def test_joint_fits_are_one_regression(alpha, beta):
+    X, Y, Z = table("random", 1, 7, 5), table("grid", 2, 4, 5), table("random", 3, 7, 3)
+    u = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta).uncertainty()
+    block = np.full((11, 8), np.nan)
+    block[:7, :5], block[7:, :5], block[:7, 5:] = X, Y, Z
+    V = np.ones(block.shape)
+    V[7:, :5], V[:7, 5:] = alpha, beta
+    oracle = Regression(block, V)
+    for name in "XYZ":
+        np.testing.assert_allclose(u[name].dispersion, oracle.fit.scale, rtol=RTOL)
+        np.testing.assert_allclose(u[name].deviance, oracle.fit.deviance, rtol=RTOL)
+        assert u[name].dof == oracle.fit.df_resid
+    check_table(u["X"], X, 1.0, oracle, 0, 0)
+    check_table(u["Y"], Y, alpha, oracle, 7, 0)
+    check_table(u["Z"], Z, beta, oracle, 0, 5)
+
+
+def test_a_table_that_lies_the_other_way_round():
+    X, Y = table("random", 1, 7, 5), table("random", 2, 4, 5)
+    keys = ("user", "item"), ("item", "group")
+    fit = a1gm.fit_relations({keys[0]: X, keys[1]: Y.T}, weights={keys[1]: 2.0})
+    u = fit.uncertainty()
+    block = np.vstack([X, Y])
+    oracle = Regression(
+        block, np.where(np.arange(11)[:, None] < 7, 1.0, 2.0) + 0 * X[0]
+    )
+    check_table(u[keys[0]], X, 1.0, oracle, 0, 0)
+    check_table(u[keys[1]], Y.T, 2.0, oracle, 7, 0, turned=True)
+
+
 # --------------------------------------------------------------------------- published
 def triangle(name):
     with warnings.catch_warnings():
@@ -237,6 +342,22 @@ def test_taylor_and_ashe():
     by_deviance = fit.uncertainty("deviance").totals("all")
     assert by_deviance.se[0] == pytest.approx(2952921.04, rel=1e-8)
     assert by_deviance.se_process[0] == pytest.approx(993729.4, rel=1e-7)
+
+
+def test_draws_of_taylor_and_ashe():
+    # The formulas are first order, the draws are not.
+    u = a1gm.fit(triangle("genins")).uncertainty()
+    draws, total = u.simulate(10_000, "all", random_state=1), u.totals("all")
+    assert draws.mean() == pytest.approx(total.value[0], rel=0.02)
+    assert draws.std() == pytest.approx(total.se[0], rel=0.04)
+    assert (draws >= 0.0).all()
+
+
+def test_the_raa_triangle():
+    # Dispersion and total error of the over-dispersed Poisson for these data.
+    u = a1gm.fit(triangle("raa"), negatives="allow").uncertainty()
+    assert u.dispersion == pytest.approx(983.64, abs=5e-3)
+    assert round(u.totals("all").se[0]) == 17613
 
 
 def test_squirrel_monkeys():

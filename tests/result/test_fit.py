@@ -287,13 +287,13 @@ def test_fates_by_labels_that_are_dates_tuples_or_repeated():
 
 
 @ignore_unknown
-def test_whole_numbers_are_places_whatever_the_labels():
+def test_whole_numbers_are_labels_where_labels_are_whole_numbers():
     import pandas as pd
 
     fit = a1gm.fit(pd.DataFrame(RUNAWAY, index=[2019, 2020]))
-    assert fit.fate(1, 1) == "unbounded"
-    with pytest.raises(NoSuchCellError, match="no row 2019"):
-        fit.fate(2019, 0)
+    assert fit.fate(2020, 1) == "unbounded"
+    with pytest.raises(NoSuchCellError, match="No row is called 1"):
+        fit.fate(1, 1)
 
 
 @ignore_unknown

@@ -8,7 +8,12 @@ import polars as pl
 import pytest
 
 import a1gm
-from a1gm.exceptions import DataError, NoSuchCellError, ParameterError
+from a1gm.exceptions import (
+    DataError,
+    NoSuchCellError,
+    NotRepresentableError,
+    ParameterError,
+)
 
 nan = np.nan
 
@@ -165,17 +170,15 @@ def test_words_for_what_there_is_not():
         u.index(axis="rows")
 
 
-def test_a_saved_fit_takes_a_known_dispersion(tmp_path):
-    X = counts()
-    fit = a1gm.fit(X)
+def test_a_saved_fit_knows_its_scatter(tmp_path):
+    fit = a1gm.fit(counts())
     fit.save(tmp_path / "model")
     loaded = a1gm.load(tmp_path / "model")
-    phi = fit.uncertainty().dispersion
-    expected, found = fit.uncertainty(phi).totals("all"), loaded.uncertainty(phi)
-    np.testing.assert_allclose(found.totals("all").se, expected.se)
-    with pytest.raises(ParameterError, match="did not keep its data"):
-        loaded.uncertainty()
-    with pytest.raises(ParameterError, match="scatter of its rows"):
+    expected, found = fit.uncertainty(), loaded.uncertainty()
+    assert found.dispersion == expected.dispersion
+    np.testing.assert_allclose(found.totals("all").se, expected.totals("all").se)
+    assert loaded.deviance_explained == pytest.approx(fit.deviance_explained)
+    with pytest.raises(ParameterError, match="did not keep its cells"):
         loaded.uncertainty(1.0, robust=True)
 
 
@@ -256,3 +259,78 @@ def test_draws_of_tables_with_as_many_patterns_as_rows(weighted, monkeypatch):
     draws, totals = u.simulate(300, by="all", random_state=7), u.totals("all")
     assert abs(draws.mean() - totals.value[0]) < 4 * totals.se[0] / np.sqrt(300)
     assert draws.std() / totals.se[0] == pytest.approx(1.0, abs=0.17)
+
+
+def test_draws_that_leave_a_cell_without_a_value_are_repeated_and_counted():
+    # The hole hangs on two small cells; either may be drawn as 0.
+    X = np.array([[1.0, 500.0, 400.0], [2.0, nan, nan], [nan, 300.0, 200.0]])
+    u = a1gm.fit(X).uncertainty(2000.0)
+    with pytest.warns(a1gm.exceptions.ConvergenceWarning, match="repeated"):
+        draws = u.simulate(50, by="column", random_state=0)
+    assert np.isfinite(draws).all()
+    assert (draws >= 0.0).all()
+
+
+def test_draws_of_two_blocks():
+    X = np.full((6, 6), nan)
+    X[:3, :3], X[3:, 3:] = counts(3, 3, 1, 0.0), counts(3, 3, 2, 0.0)
+    X[1, 1] = X[4, 4] = nan
+    u = a1gm.fit(X, on_undetermined="ignore").uncertainty()
+    draws, totals = u.simulate(300, by="all", random_state=0), u.totals("all")
+    assert draws.mean() == pytest.approx(totals.value[0], rel=0.2)
+
+
+# ------------------------------------------------------------------------ odd tables
+ODD = {
+    "one row": np.array([[3.0, 1.0, nan]]),
+    "one column": np.array([[3.0], [1.0], [nan]]),
+    "one cell": np.array([[3.0]]),
+    "zeros": np.zeros((4, 3)),
+    "zeros and holes": np.array([[0.0, 0.0], [nan, 0.0], [0.0, nan]]),
+    "unbounded": np.array([[0.0, 5.0, 2.0], [5.0, nan, nan], [4.0, nan, nan]]),
+    "two blocks": np.array([[1.0, 2.0, nan], [3.0, 5.0, nan], [nan, nan, 4.0]]),
+    "empty lines": np.array([[1.0, nan, 2.0], [nan, nan, nan], [2.0, nan, 5.0]]),
+    "perfect": np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0]),
+    "a row of zeros": np.array([[1.0, 2.0, 4.0], [0.0, 0.0, nan], [2.0, 3.0, 9.0]]),
+    "huge": 1e300 * np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, 1.0, 1.5]]),
+    "tiny": 1e-300 * np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, 1.0, 1.5]]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize("dispersion", ["pearson", "deviance", "poisson", 0.0, 2.5])
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("way", ["memory", "pieces"])
+def test_odd_tables_get_an_answer_or_a_word(way, name, dispersion):
+    """No warning of NumPy (they are errors here), and never an error below zero."""
+    X = ODD[name]
+    fit = a1gm.fit(X)
+    if way == "pieces":
+        fit = a1gm.PatternTable(uncertainty=True).update(X[:1]).update(X).solve()
+    if dispersion in ("pearson", "deviance") and fit.uncertainty(1.0).dof < 1:
+        with pytest.raises(DataError, match=r"degrees of freedom.*Pass dispersion="):
+            fit.uncertainty(dispersion)
+        return
+    u = fit.uncertainty(dispersion)
+    assert u.dispersion >= 0.0
+    i, j = np.indices(fit.shape)
+    if name in ("huge", "tiny"):
+        for ask in (lambda: u.totals("all"), lambda: u.standard_error(0, 0)):
+            with pytest.raises(NotRepresentableError, match="power of ten"):
+                ask()
+        assert np.isfinite(u.index().se).all()
+        return
+    errors = [u.standard_error(i, j), u.standard_error(i, j, prediction=True)]
+    for by in ("row", "column", "all"):
+        for cells in ("missing", "fitted"):
+            errors.append(u.totals(by, cells).se)
+            draws = u.simulate(2, by, cells, random_state=0)
+            assert not (draws < 0.0).any()
+    errors += [u.index(axis="column").se, u.index(axis="row").se]
+    assert not any((found < 0.0).any() for found in errors)
+    lower, upper = u.interval(X)
+    assert not (lower > upper).any()
+    assert repr(u)
+    assert 0.0 <= u.pearson_p <= 1.0 or np.isnan(u.pearson_p)
+    assert np.isfinite(fit.deviance)
+    assert fit.deviance_explained <= 1.0 or np.isnan(fit.deviance_explained)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from support.tables import make_table
 
 import a1gm
@@ -163,3 +164,21 @@ def test_newton_goes_on_while_the_gap_falls(seed):
     X = 10.0 ** rng.uniform(-40, 40, (n, m))
     X[rng.random((n, m)) < 0.35] = np.nan
     assert a1gm.fit(X).certificate <= 1e-10
+
+
+@pytest.mark.parametrize(("n", "width"), [(3_000, 3), (20_000, 3), (3_000, 10)])
+def test_long_bands_are_solved_and_proven(n, width):
+    # Margins alone cannot prove the cells of a long band: it takes the cells' sums.
+    rows = np.repeat(np.arange(n), width)
+    cols = rows + np.tile(np.arange(width), n)
+    values = np.random.default_rng(5).gamma(2.0, size=len(rows))
+    X = sp.csr_array((values, (rows, cols)), shape=(n, n + width - 1))
+    fit = a1gm.fit(X, absent="missing")
+    assert fit.converged
+    assert fit.cell_error <= 1e-8
+    # A table of rank 1 is its own fit, whatever the distance along the band.
+    w, h = (np.random.default_rng(k).gamma(2.0, size=n + width) for k in (1, 2))
+    X.data = w[rows] * h[cols]
+    fit = a1gm.fit(X, absent="missing")
+    ratio = fit.row_factor[0] * fit.col_factor[-1] / (w[0] * h[n + width - 2])
+    assert abs(ratio - 1.0) <= fit.cell_error <= 1e-8

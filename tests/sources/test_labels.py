@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 
 import a1gm
 from a1gm._sources import read_input
-from a1gm._sources.labels import find_places
+from a1gm._sources.labels import text_of_label
+from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import (
     A1gmWarning,
     DimensionError,
     EmptyLineWarning,
     LabelError,
+    NoSuchCellError,
 )
 
 
@@ -27,24 +30,66 @@ def named() -> pd.DataFrame:
     )
 
 
-def test_columns_in_another_order_are_refused(
+def test_columns_in_another_order_are_found_by_name(
     named: pd.DataFrame, tmp_path: Path
 ) -> None:
     fit = a1gm.fit(named)
     fit.save(tmp_path / "model.a1gm")
     other = named[["y", "x"]]
     for known in (fit, a1gm.load(tmp_path / "model.a1gm")):
-        for ask in (known.impute, known.transform, known.divergence_of):
-            with pytest.raises(LabelError, match="column 0 is 'y' in X and 'x' in"):
-                ask(other)
-            ask(other[["x", "y"]])
-            ask(named.to_numpy())
-    with pytest.raises(LabelError, match="column 0 is 'y' in X"):
-        a1gm.fit(pl.from_pandas(named)).impute(pl.from_pandas(other))
+        pd.testing.assert_frame_equal(
+            known.impute(other)[["x", "y"]], fit.impute(named)
+        )
+        assert known.transform(other).tolist() == fit.transform(named).tolist()
+        assert known.divergence_of(other) == fit.divergence
+        pd.testing.assert_frame_equal(
+            known.residuals(other)[["x", "y"]], fit.residuals(named)
+        )
+    polars = a1gm.fit(pl.from_pandas(named)).impute(pl.from_pandas(other))
+    assert polars.columns == ["y", "x"]
+    assert polars["x"].to_list() == fit.impute(named)["x"].to_list()
+    with pytest.raises(LabelError, match="another order"):
+        fit.uncertainty(1.0).interval(other)
     with pytest.raises(LabelError, match="of weights are not those of X"):
         a1gm.fit(named, weights=other.notna() * 1.0)
     with pytest.raises(LabelError, match="of this piece are not those of the table"):
         a1gm.PatternTable().update(named).update(other)
+
+
+def test_columns_of_several_blocks_are_found_by_name() -> None:
+    nan = np.nan
+    X = pd.DataFrame(
+        [[1, 2, nan, nan], [2, nan, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, nan]],
+        columns=list("abcd"),
+    )
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    other = X[list("dbca")]
+    filled = fit.impute(other)
+    pd.testing.assert_frame_equal(filled[list("abcd")], fit.impute(X))
+    assert filled.loc[1, "b"] == 4.0
+
+
+def test_columns_of_a_dask_frame_are_found_by_name(named: pd.DataFrame) -> None:
+    dask = pytest.importorskip("dask")
+    frames = pytest.importorskip("dask.dataframe")
+    with dask.config.set(scheduler="synchronous"):
+        fit = a1gm.distributed.fit(frames.from_pandas(named, npartitions=2))
+        other = frames.from_pandas(named[["y", "x"]], npartitions=2)
+        filled = fit.impute(other).compute()
+        factors = np.asarray(fit.transform(other))
+    right = a1gm.fit(named).impute(named).to_numpy()
+    np.testing.assert_allclose(filled[["x", "y"]].to_numpy(), right)
+    np.testing.assert_allclose(factors, a1gm.fit(named).transform(named))
+
+
+def test_missing_and_extra_columns_are_named(named: pd.DataFrame) -> None:
+    fit = a1gm.fit(named)
+    with pytest.raises(LabelError, match="it lacks column 'y', column 'z' is new"):
+        fit.impute(named.rename(columns={"y": "z"}))
+    with pytest.raises(DimensionError, match="but the fit has 2: column 'z' is new"):
+        fit.impute(named.assign(z=1.0))
+    with pytest.raises(DimensionError, match="1 column, but the fit has 2: it lacks"):
+        fit.transform(named[["x"]])
 
 
 def test_rows_in_another_order_are_placed_by_their_cells(named: pd.DataFrame) -> None:
@@ -93,13 +138,51 @@ def test_only_some_of_many_empty_rows_are_named() -> None:
 
 
 def test_places_of_small_integers_in_a_long_table():
-    places = find_places("row", np.array([-1, 5], np.int8), None, 1_000)
+    places = Lookup("row", None, 1_000).find(np.array([-1, 5], np.int8))
     assert places.tolist() == [999, 5]
-    assert find_places("row", np.array([7], np.uint8), None, 1_000).tolist() == [7]
+    assert Lookup("row", None, 1_000).find(np.array([7], np.uint8)).tolist() == [7]
 
 
 def test_places_by_name_and_number_together():
     names = ["a", "b", "c"]
-    assert find_places("row", ["c", 0, -1], names, 3).tolist() == [2, 0, 2]
-    assert find_places("row", "b", names, 3).shape == ()
-    assert find_places("column", np.array([["a"], ["b"]]), names, 3).shape == (2, 1)
+    assert Lookup("row", names, 3).find(["c", 0, -1]).tolist() == [2, 0, 2]
+    assert Lookup("row", names, 3).find("b").shape == ()
+    assert Lookup("column", names, 3).find(np.array([["a"], ["b"]])).shape == (2, 1)
+
+
+def test_numbers_are_labels_where_labels_are_numbers():
+    years = Lookup("column", (2021, 2022, 2023), 3)
+    assert years.find([2023, 2021]).tolist() == [2, 0]
+    with pytest.raises(NoSuchCellError, match="No column is called 0"):
+        years.find(0)
+    assert Lookup("row", range(3), 3).find([-1, 2]).tolist() == [2, 2]
+    texts = Lookup("row", ["7", "1", "3"], 3)  # ids of a text file
+    assert texts.find([1, 7]).tolist() == [1, 0]
+    with pytest.raises(NoSuchCellError, match="No row is called 0"):
+        texts.find(0)
+    gaps = pd.Index([0, 2, 5])
+    assert Lookup("row", gaps, 3).find(2).tolist() == 1
+
+
+def test_days_are_found_whatever_type_holds_them():
+    days = pd.to_datetime(["2024-01-31", "2024-02-29"])
+    lookup = Lookup("row", days, 2)
+    for day in (date(2024, 2, 29), "2024-02-29", np.datetime64("2024-02-29"), days[1]):
+        assert int(lookup.find(day)) == 1
+    assert lookup.find(days[::-1]).tolist() == [1, 0]
+    assert Lookup("row", pd.PeriodIndex(days, freq="M"), 2).find("2024-02") == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        (pd.Timestamp("2024-05-01"), "2024-05-01"),
+        (pd.Timestamp("2024-05-01 10:30"), "2024-05-01 10:30:00"),
+        (pd.Period("2024Q2"), "2024Q2"),
+        (("north", 2024, pd.Period("2024-05")), "('north', 2024, 2024-05)"),
+        (np.str_("a"), "'a'"),
+        (np.int64(3), "3"),
+    ],
+)
+def test_labels_read_well(label, text):
+    assert text_of_label(label) == text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import a1gm
-from ways import ways
+from ways import long_ways, ways
 
 Table = np.ndarray
 
@@ -40,6 +40,12 @@ def frame(X: Table, folder: Path) -> Made:
 
 def sparse(X: Table, folder: Path) -> Made:
     return Made(a1gm.fit(ways.sparse_table(X), absent="missing"), X, folder)
+
+
+def long(X: Table, folder: Path) -> Made:
+    frame = long_ways.long_frame(X)
+    fit = a1gm.fit_long(frame, long_ways.KEYS, long_ways.VALUE)
+    return Made(fit, ways.pandas_frame(X), folder)
 
 
 def weighted(X: Table, folder: Path) -> Made:
@@ -117,6 +123,7 @@ KINDS: dict[str, Callable[[Table, Path], Made]] = {
     "in memory": in_memory,
     "frame": frame,
     "sparse": sparse,
+    "long": long,
     "weighted": weighted,
     "negatives": negatives,
     "pieces": pieces,

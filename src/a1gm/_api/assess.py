@@ -11,12 +11,13 @@ import numpy as np
 from a1gm._api.fit import fit
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
+from a1gm._result.choices import check_level
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.frames import labelled_frame
 from a1gm._sources.read import read_input
 from a1gm.exceptions import DataError, DimensionError, ParameterError
 
-__all__ = ["Assessment", "Hide", "Score", "assess"]
+__all__ = ["Assessment", "Hide", "Score", "assess", "assess_cells"]
 
 Hide: TypeAlias = float | Literal["last"]
 RANK_1, COLUMNS, ROWS, OVERALL, LAST = (
@@ -73,11 +74,34 @@ def assess(
     >>> found.skill > 0.5
     True
     """
-    share = _share(hide)
-    if repeats < 1:
-        raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
     source = read_input(X)
     cells = source.rows(slice(0, source.n_rows))
+    return assess_cells(
+        cells,
+        hide,
+        repeats,
+        random_state,
+        ordered=ordered,
+        negatives=negatives,
+        level=level,
+    )
+
+
+def assess_cells(
+    cells: Floats,
+    hide: Hide = 0.1,
+    repeats: int = 5,
+    random_state: Any = None,
+    *,
+    ordered: bool = False,
+    negatives: Negatives = "raise",
+    level: float = 0.95,
+) -> Assessment:
+    """Assess a table that has been read; NaN for missing cells."""
+    share = _share(hide)
+    check_level(level)
+    if repeats < 1:
+        raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
     cells = cells[~np.isnan(cells).all(axis=1)]  # the others tell nothing
     cells = cells[:, ~np.isnan(cells).all(axis=0)]
     random = np.random.default_rng(random_state)

@@ -28,6 +28,8 @@ class FileOptions(TypedDict, total=False):
     decimal: str
     thousands: str | None
     encoding: str
+    sheet: str | None
+    skip_bad: bool
     batch_rows: int | None
     negatives: Negatives
     tol: float

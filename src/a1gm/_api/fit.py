@@ -27,7 +27,7 @@ from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import Statistics
-from a1gm._observe.weights import observe_weighted, read_cell_weights
+from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._result.fit import RankOneFit, Table, Voice
 from a1gm._result.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._solve.dispatch import Solved, solve_observation
@@ -50,6 +50,7 @@ def fit(
     X: Any,
     *,
     weights: Any = None,
+    exposure: Any = None,
     absent: Absent | None = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
@@ -69,6 +70,13 @@ def fit(
         Non-negative weight of each cell; 0 means that the cell is ignored. A SciPy
         sparse table of weights goes with a sparse X and stores a weight for every cell
         that X stores; ``absent`` must then be ``"missing"``.
+    exposure : array or sparse table of shape (n_rows, n_cols), optional
+        How much there was to count in each cell: years at risk, hours, area. The
+        factors are rates, ``X[i, j] ≈ exposure[i, j] w[i] h[j]`` (Poisson regression
+        with an offset), the same as ``fit(X / exposure, weights=exposure)``; fills,
+        residuals and totals are in units of X. A cell of exposure 0 is not observed,
+        and its value is 0; one of unknown exposure (NaN) is not observed, and stays
+        missing if it is. ``fate`` and ``undetermined`` speak of the rates.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is. It must be said.
     negatives : {"raise", "allow"}, default="raise"
@@ -136,15 +144,17 @@ def fit(
     if rank:
         check_rank(rank)
     source: AnySource = read_input(X, absent=absent)
+    name, given = one_of_both(weights, exposure)
     V = None
-    if weights is None:
+    if given is None:
         seen = observe(source, n_threads=n_threads, negatives=negatives)
     elif negatives == "allow":
-        msg = 'negatives="allow" and weights cannot be combined; leave one out.'
+        msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
         raise ParameterError(msg)
     else:
-        V = read_cell_weights(weights, source, check=False)
-        seen = observe_weighted(source, V, n_threads=n_threads)
+        V = read_cell_weights(given, source, check=False, name=name)
+        is_exposure = name == "exposure"
+        seen = observe_weighted(source, V, is_exposure=is_exposure, n_threads=n_threads)
     return fit_observation(
         seen,
         source,
@@ -169,10 +179,12 @@ def fit_observation(
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
     voice: Voice | None = VOICE,
+    **more: Any,
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
 
-    ``voice`` says what is warned of, and how; None warns of nothing.
+    ``voice`` says what is warned of, and how; None warns of nothing. ``more`` is what
+    else the fit remembers of its table.
     """
     solved = solve_observation(
         seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
@@ -190,6 +202,8 @@ def fit_observation(
         is_signed=seen.n_negative > 0,
         takes_negatives=takes_negatives,
         is_weighted=V is not None,
+        exposure_exponent=seen.exposure_exponent,
+        **more,
     )
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
@@ -264,11 +278,12 @@ def fit_gathered(
 def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Numbers:
     factors, statistics = solved.factors, solved.statistics
     line = slice(None) if seen.line_of_row is None else seen.line_of_row
-    if factors.col_exponent is not None or seen.exponent or _may_vanish(seen, factors):
+    exponent = seen.exponent - (seen.exposure_exponent or 0)
+    if factors.col_exponent is not None or exponent or _may_vanish(seen, factors):
         rows = factors.lines
         if seen.line_of_row is not None:
             rows = wide_product(seen.row_sums, factors.scales[line])
-        rows = narrow_if_exact(wide_product(rows, exponent=seen.exponent))
+        rows = narrow_if_exact(wide_product(rows, exponent=exponent))
     elif seen.line_of_row is None:
         rows = factors.line_factor.copy()
     else:

@@ -32,6 +32,7 @@ def fit_file(
     path_or_paths: PathOrPaths,
     *,
     on_undetermined: OnUndetermined = "warn",
+    uncertainty: bool = False,
     **options: Unpack[FileOptions],
 ) -> RankOneFit:
     r"""Fit a table that lies in one file or several, larger than memory or not.
@@ -48,6 +49,10 @@ def fit_file(
         matched by name. A stream or a pipe is copied to a temporary file.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
+    uncertainty : bool, default=False
+        Keep what ``fit.uncertainty()`` and ``fit.divergence`` need of the scatter of
+        the cells. Without it they read the files again, and a fit that was saved has
+        neither. Not kept where nearly every row has its own pattern of holes.
     {shared options}
 
     Returns
@@ -78,7 +83,9 @@ def fit_file(
     """
     reading, fitting = split_options(options, on_undetermined)
     files = TableFiles.find(path_or_paths, reading)
-    return fit_files(files, fitting, on_undetermined=on_undetermined)
+    return fit_files(
+        files, fitting, on_undetermined=on_undetermined, uncertainty=uncertainty
+    )
 
 
 def fit_files(
@@ -87,10 +94,12 @@ def fit_files(
     *,
     on_undetermined: OnUndetermined,
     see: str = "see fit.undetermined",
+    uncertainty: bool = False,
 ) -> RankOneFit:
     """Fit a table that was found in files, in one pass over them.
 
-    ``see`` tells where cells that cannot be known are listed.
+    ``see`` tells where cells that cannot be known are listed. ``uncertainty`` keeps
+    what the scatter of the cells needs.
     """
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
@@ -99,6 +108,7 @@ def fit_files(
                     len(piece.names),
                     negatives=options.negatives,
                     n_threads=options.n_threads,
+                    uncertainty=uncertainty,
                 )
             with (
                 _refusing_patterns(files, options),

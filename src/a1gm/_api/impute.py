@@ -9,7 +9,7 @@ from a1gm._api.fit import fit
 __all__ = ["impute"]
 
 
-def impute(X: Any, *, weights: Any = None, **options: Any) -> Any:
+def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any) -> Any:
     """Fill the missing cells of a table with its best rank-1 explanation.
 
     Parameters
@@ -19,6 +19,8 @@ def impute(X: Any, *, weights: Any = None, **options: Any) -> Any:
         input is never modified.
     weights : array or sparse table of shape (n_rows, n_cols), optional
         Non-negative weight of each cell; 0 means that the cell is ignored.
+    exposure : array or sparse table of shape (n_rows, n_cols), optional
+        How much there was to count in each cell, as in ``a1gm.fit``.
     **options
         As in ``a1gm.fit``.
 
@@ -35,4 +37,5 @@ def impute(X: Any, *, weights: Any = None, **options: Any) -> Any:
     array([[1., 2., 3.],
            [2., 4., 6.]])
     """
-    return fit(X, weights=weights, **options).impute(X, weights=weights)
+    of_cells = {"weights": weights, "exposure": exposure}
+    return fit(X, **of_cells, **options).impute(X, **of_cells)

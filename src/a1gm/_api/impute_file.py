@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -20,17 +20,19 @@ from a1gm._api.fit_file import files_of, fit_files
 from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
+from a1gm._result.choices import check_level
 from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
+from a1gm._result.rounding import Rounding, check_rounding
 from a1gm._result.rows_to_fill import filled_rows
-from a1gm._result.uncertainty import check_level
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
-from a1gm._sources.files.find import find_files
+from a1gm._sources.files.find import FoundFiles, find_files
 from a1gm._sources.files.options import hint
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
+    DataError,
     LabelError,
     ParameterError,
     UndeterminedError,
@@ -48,6 +50,7 @@ def impute_file(
     fit: RankOneFit | None = None,
     mark: bool = False,
     interval: float | None = None,
+    round: Rounding = None,
     overwrite: bool = False,
     on_undetermined: OnUndetermined | None = None,
     **options: Unpack[FileOptions],
@@ -77,6 +80,10 @@ def impute_file(
         A share such as 0.95: adds ``NAME_low`` and ``NAME_high`` per column with holes,
         between which that share of the filled cells would lie. The data of the fit are
         read once more for their scatter.
+    round : int or "auto", optional
+        Digits after the point of the filled cells; ``"auto"`` rounds those to whole
+        numbers whose column has only such, and keeps the types of integer columns.
+        Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
     on_undetermined : {"warn", "raise", "ignore"}, optional
@@ -111,16 +118,17 @@ def impute_file(
     reading, fitting = split_options(options, on_undetermined or "warn")
     if interval is not None:
         check_level(interval, "interval")
-    paths = find_files(src)
-    check_place(paths, dst, overwrite=overwrite)
+    check_rounding(round)
+    found = find_files(src)
+    check_place(found, dst, overwrite=overwrite)
     how = on_undetermined
     if fit is None:
-        files = TableFiles(paths, reading, are_read_twice=True)
+        files = TableFiles(found, reading, are_read_twice=True)
         how = how or "warn"
         fit = fit_files(files, fitting, on_undetermined=how)
         how = "raise" if how == "raise" else "ignore"  # the fit has warned
     else:
-        files = _open_for(fit, paths, reading)
+        files = _open_for(fit, found, reading)
         is_own = files is files_of(fit)
         if not is_own:
             read_new_rows(files, fitting, rule_of(fit))
@@ -136,14 +144,16 @@ def impute_file(
         fitting.progress,
         takes_negatives=fitting.negatives == "allow",
         interval=interval,
+        round=round,
     ).write(dst)
     return fit
 
 
 def check_place(
-    paths: Sequence[str], dst: str | os.PathLike[str], *, overwrite: bool
+    found: FoundFiles, dst: str | os.PathLike[str], *, overwrite: bool
 ) -> None:
     """Raise for a target that cannot be written, before reading anything."""
+    paths = found.paths
     if os.fspath(dst) == "-" and len(paths) == 1:
         return
     if len(paths) == 1 and not Path(dst).is_dir():
@@ -155,29 +165,30 @@ def check_place(
         raise ParameterError("Standard input has no file name: name a file to write.")
     if is_stream(dst):
         raise ParameterError("Several files are filled in a folder, not in a stream.")
-    names = [Path(path).name for path in paths]
+    names = [found.names[path] for path in paths]
     if len(set(names)) < len(names):
         raise ParameterError(
             "Two of the files have the same name, so they cannot go to one folder. "
             "Fill them one by one."
         )
     for path, name in zip(paths, names, strict=True):
-        if Path(dst).is_dir():
+        if (Path(dst) / name).parent.is_dir():
             check_target(Path(dst) / name, overwrite=overwrite, source=path)
 
 
-def _open_for(fit: RankOneFit, paths: list[str], options: TableOptions) -> TableFiles:
+def _open_for(fit: RankOneFit, found: FoundFiles, options: TableOptions) -> TableFiles:
     """Take the files that were fitted, or open others for the same columns."""
     own = files_of(fit)
-    same = own is not None and _resolved(own.paths) == _resolved(paths)
+    same = own is not None and _resolved(own) == _resolved(found)
     if own is not None and same and options in (TableOptions(), own.options):
         own.check_unchanged()
         return own
-    return files_for(fit, TableFiles(paths, options, are_read_twice=True))
+    return files_for(fit, TableFiles(found, options, are_read_twice=True))
 
 
-def _resolved(paths: Sequence[str]) -> list[Path]:
-    return [Path(path).resolve() for path in paths]
+def _resolved(files: FoundFiles | TableFiles) -> list[Path]:
+    left_out = [*files.empty, *files.broken] if isinstance(files, TableFiles) else []
+    return sorted(Path(path).resolve() for path in (*files.paths, *left_out))
 
 
 def files_for(
@@ -222,6 +233,7 @@ class FillFiles:
     progress: Progress | None = None
     takes_negatives: bool = False
     interval: float | None = None
+    round: Rounding = None
     n_filled: int = 0
     n_left: int = 0
     columns: list[str] = field(default_factory=list)
@@ -233,7 +245,7 @@ class FillFiles:
         else:
             with atomic_folder(dst, overwrite=self.overwrite) as place:
                 for at, path in enumerate(self.files.paths):
-                    self._write_file(at, place(Path(path).name))
+                    self._write_file(at, place(self.files.found.names[path]))
         if self.n_left and self.on_undetermined == "warn":
             warn_user(self._left_over(), UndeterminedWarning)
 
@@ -265,14 +277,20 @@ class FillFiles:
         counts = self.files.counts
         assert counts is not None
         file, fill = self.files.files[at], partial(filled_rows, self._rule)
-        return Filler(file, fill, counts, self.mark, self._bounds, to_text)
+        how = self.mark, self._bounds, to_text, self.round
+        return Filler(file, fill, counts, *how)
 
     @cached_property
     def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
         """What gives the bounds of the holes of rows, if they are asked for."""
         if self.interval is None:
             return None
-        return partial(self.fit.uncertainty().interval, level=self.interval)
+        try:
+            sure = self.fit.uncertainty()
+        except (DataError, ParameterError) as error:
+            why = str(error).partition(" Pass ")[0]
+            raise type(error)(f"{why} Leave out {hint('interval', ...)}.") from error
+        return partial(sure.interval, level=self.interval)
 
     @cached_property
     def _rule(self) -> NewRows:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+from typing import Any
 
-from a1gm._result.fit import RankOneFit, fit_of_state
+from a1gm._result.fit import RankOneFit
 from a1gm._result.save import read_fit
+from a1gm._result.table import Table
 
 __all__ = ["load"]
 
@@ -42,4 +45,22 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     array([[1., 2.],
            [2., 4.]])
     """
-    return fit_of_state(read_fit(path))
+    return _fit_of_state(read_fit(path))
+
+
+def _fit_of_state(state: dict[str, Any]) -> RankOneFit:
+    """Make the fit again whose state was written to a file."""
+    labels = {name: state[name] for name in ("row_labels", "col_labels")}
+    fit = RankOneFit(
+        state["solved"],
+        state["rows"],
+        Table(**state["table"], **labels, **state["scatter"]),
+        tol=state["tol"],
+        on_undetermined=state["on_undetermined"],
+        totals=state["totals"],
+    )
+    if state["totals"] is not None:  # its rows were left behind
+        fit.__dict__["certificate"] = state["certificate"]
+    if not math.isnan(state["divergence"]):  # else the sums may have it
+        fit.__dict__["divergence"] = state["divergence"]
+    return fit

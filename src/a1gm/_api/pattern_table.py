@@ -13,7 +13,6 @@ import numpy as np
 from a1gm._api.fit import fit_observation, fit_statistics
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.bits import names_of_rows
-from a1gm._base.float_range import shifted
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import counted
 from a1gm._observe.codec import labels_to_json
@@ -21,7 +20,7 @@ from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums, Room, bytes_needed
-from a1gm._observe.table_bytes import RowPieces, read_table, write_table
+from a1gm._observe.table_bytes import RowPieces, joined_rows, read_table, write_table
 from a1gm._result.fit import RankOneFit, Table
 from a1gm._result.rows import GoneRows, RowStore
 from a1gm._solve.dispatch import Solved
@@ -63,6 +62,9 @@ class PatternTable:
         Refuse to grow past this size; it is estimated before each growth.
     n_threads : int, optional
         Threads per piece; the cores available by default.
+    uncertainty : bool, default=False
+        Keep, beside the sums, what ``fit.uncertainty()`` and ``fit.divergence`` need of
+        the scatter of the cells; it takes a second look at each piece.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class PatternTable:
         negatives: Negatives = "raise",
         max_bytes: int = DEFAULT_MAX_BYTES,
         n_threads: int | None = None,
+        uncertainty: bool = False,
     ) -> None:
         how: dict[str, Any] = {"n_threads": n_threads, "negatives": negatives}
         check_options(tol=DEFAULT_TOL, max_iter=DEFAULT_MAX_ITER, **how)
@@ -90,6 +93,7 @@ class PatternTable:
         self.negatives = negatives
         self.max_bytes = max_bytes
         self.n_threads = n_threads
+        self.uncertainty = uncertainty
         self.n_rows = 0
         self._n_columns = n_columns
         self._pieces: set[Hashable] = set()
@@ -133,7 +137,8 @@ class PatternTable:
         with self._lock:
             width = self._n_columns or 0
             kept = sum(sums.nbytes + lines.nbytes for sums, lines, _ in self._rows)
-            return bytes_needed(self.n_patterns, width) + kept
+            scatter = self.uncertainty
+            return bytes_needed(self.n_patterns, width, scatter=scatter) + kept
 
     def __repr__(self) -> str:
         n = self.n_columns
@@ -177,6 +182,7 @@ class PatternTable:
             negatives=self.negatives,
             keep_table=True,
             row_offset=offset,
+            scatter=self.uncertainty,
         )
         with self._lock:
             self._add(seen, source.col_labels, key)
@@ -189,8 +195,9 @@ class PatternTable:
         table = seen.statistics
         assert isinstance(table, PatternStatistics)
         self._check_columns(table.n_cols, col_labels)
-        sums = self._grown_for(names_of_rows(table.keys), table.n_cols, seen.n_rows)
-        lines = sums.add_observation(seen)
+        names = names_of_rows(table.keys)
+        sums = self._grown_for(names, table.n_cols, seen.n_rows)
+        lines = sums.add_observation(seen, names)
         if self.keep_rows:
             row_sums = self._room.copy(seen.row_sums)
             self._rows.append((row_sums, lines, seen.exponent))
@@ -251,6 +258,7 @@ class PatternTable:
             self._rows += [(r, places[lines], e) for r, lines, e in other._rows]
         else:
             self.keep_rows, self._rows = False, []
+        self.uncertainty &= other.uncertainty
         self.n_rows += other.n_rows
         self._n_negative += other._n_negative
         self._pieces |= other._pieces
@@ -321,7 +329,10 @@ class PatternTable:
                     "The table has no rows yet: call update(piece) before solve()."
                 )
             statistics = self._sums.statistics()
-            kept = self._kept_rows(statistics) if self.keep_rows else None
+            kept = None
+            if self.keep_rows:
+                exponent, n = self._sums.exponent, self._n_negative
+                kept = joined_rows(self._rows, statistics, exponent, n)
             zero_counts = self._sums.zero_counts.copy()
             gone = GoneRows(self.n_rows, statistics.counts, zero_counts)
             table = Table(
@@ -341,20 +352,6 @@ class PatternTable:
             return gone if make_rows is None else make_rows(gone, solved)
 
         return fit_statistics(statistics, table, rows, **options)
-
-    def _kept_rows(self, statistics: PatternStatistics) -> Observation:
-        """The statistics, with the sum and the pattern of each row."""
-        assert self._sums is not None
-        exponent = self._sums.exponent
-        row_sums = [shifted(r, e - exponent) for r, _, e in self._rows]
-        lines = [lines for _, lines, _ in self._rows]
-        return Observation(
-            np.concatenate(row_sums),
-            np.concatenate(lines),
-            statistics,
-            exponent,
-            self._n_negative,
-        )
 
     # ------------------------------------------------------------------------ bytes
     def to_bytes(self) -> bytes:
@@ -380,6 +377,7 @@ class PatternTable:
                 "n_rows": self.n_rows,
                 "n_negative": self._n_negative,
                 "keep_rows": self.keep_rows,
+                "uncertainty": self.uncertainty,
                 "negatives": self.negatives,
                 "labels": labels_to_json(self._col_labels),
             }
@@ -408,6 +406,7 @@ class PatternTable:
             content["n_columns"],
             keep_rows=content["keep_rows"],
             negatives=content["negatives"],
+            uncertainty=content.get("uncertainty", False),
         )
         table.n_rows, table._n_negative = content["n_rows"], content["n_negative"]
         table._col_labels = content["labels"]
@@ -429,7 +428,7 @@ class PatternTable:
         """Return the sums, once it is certain that more patterns have room."""
         fresh = len(keys) if self._sums is None else self._sums.count_new(keys)
         n_patterns = self.n_patterns + fresh
-        need = bytes_needed(n_patterns, n_cols)
+        need = bytes_needed(n_patterns, n_cols, scatter=self.uncertainty)
         if self.keep_rows:
             need += 12 * (self.n_rows + n_rows)
         if need > self.max_bytes:
@@ -443,7 +442,7 @@ class PatternTable:
                 "which need no sum per pattern."
             )
         if self._sums is None:
-            self._sums = PatternSums(n_cols)
+            self._sums = PatternSums(n_cols, scatter=self.uncertainty)
             self._n_columns = n_cols
         return self._sums
 
@@ -454,6 +453,7 @@ class PatternTable:
         self._pieces = set(other._pieces)
         self.n_rows, self._n_negative = other.n_rows, other._n_negative
         self.keep_rows &= other.keep_rows
+        self.uncertainty &= other.uncertainty
         self._rows = list(other._rows) if self.keep_rows else []
         if self._col_labels is None:
             self._col_labels = other._col_labels

@@ -120,18 +120,19 @@ def atomic_write(
         # A link keeps pointing where it did: the file behind it is replaced.
         real = _real(target)
         remove_stale_parts(real.parent, real.name)
-        part, file = _open_part(real, 0o600 if real.exists() else 0o666)
+        parts: list[Path] = []  # before they are made: Ctrl-C may come in between
         try:
-            with file:
+            with _open_part(real, 0o600 if real.exists() else 0o666, parts) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                _keep_owner_and_mode(real, part)
+                _keep_owner_and_mode(real, parts[-1])
                 check_target(real, overwrite=overwrite)
-                part.replace(real)
+                parts[-1].replace(real)
             _sync_folder(real.parent)
         except BaseException:
-            part.unlink(missing_ok=True)
+            for part in parts:
+                part.unlink(missing_ok=True)
             raise
 
 
@@ -157,18 +158,19 @@ def atomic_folder(
     real, is_new = _real(folder), not folder.exists()
     home = real.parent if is_new else real
     stage = _part(home, real.name)
-    with _translated(folder):
-        home.mkdir(parents=True, exist_ok=True)
-        remove_stale_parts(home, real.name)
-        stage.mkdir(mode=0o777 if is_new else 0o700)
 
     def place(name: str) -> Path:
-        if not is_new:
+        if (folder / name).parent.is_dir():
             check_target(folder / name, overwrite=overwrite)
+        (stage / name).parent.mkdir(parents=True, exist_ok=True)
         names.append(name)
         return stage / name
 
     try:
+        with _translated(folder):
+            home.mkdir(parents=True, exist_ok=True)
+            remove_stale_parts(home, real.name)
+            stage.mkdir(mode=0o777 if is_new else 0o700)
         with _locked(stage):
             yield place
             with _translated(folder):
@@ -189,6 +191,7 @@ def _swap_in(stage: Path, folder: Path, names: list[str], *, overwrite: bool) ->
     done: list[tuple[Path, Path]] = []
     try:
         for number, name in enumerate(names):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             check_target(folder / name, overwrite=overwrite)
             target, old = _real(folder / name), stage / f"{number}.old"
             if target.exists():
@@ -246,13 +249,20 @@ def _real(target: Path) -> Path:
     return Path(os.path.realpath(target))
 
 
-def _open_part(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
+def _open_part(target: Path, mode: int, parts: list[Path]) -> IO[bytes]:
+    """Open a new file beside the target; its name comes last in ``parts``."""
     while True:
         part = _part(target.parent, target.name)
+        parts.append(part)
         file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), "w+b")
-        # Between its making and its lock another run may have taken it for stale.
-        if _lock(file.fileno()) and part.exists():
-            return part, file
+        try:
+            # Between its making and its lock another run may have taken it for stale.
+            is_ours = _lock(file.fileno()) and part.exists()
+        except BaseException:
+            file.close()
+            raise
+        if is_ours:
+            return file
         file.close()
 
 

@@ -19,9 +19,17 @@ from typing import Any
 from a1gm._base.warn import warn_user
 from a1gm.exceptions import SlowKernelWarning
 
-__all__ = ["is_compiled", "kernel", "say_if_slow", "threads_for"]
+__all__ = [
+    "SMALL",
+    "SMALL_PIECE",
+    "is_compiled",
+    "kernel",
+    "say_if_slow",
+    "threads_for",
+]
 
 SMALL = 1 << 19  # cells below which a second thread costs more than it saves
+SMALL_PIECE = 1 << 18  # the same where pass follows pass: the threads are awake
 MOST_THREADS = 1 << 10  # more have never helped, and the kernel counts in 32 bits
 
 
@@ -57,11 +65,11 @@ def say_if_slow() -> None:
         )
 
 
-def threads_for(n_cells: int, n_threads: int | None) -> int:
+def threads_for(n_cells: int, n_threads: int | None, small: int = SMALL) -> int:
     """Threads for a pass over so many cells: those asked for, or all cores."""
     if n_threads is not None:
         return min(n_threads, MOST_THREADS)
-    if n_cells < SMALL:
+    if n_cells < small:
         return 1
     try:
         return len(os.sched_getaffinity(0))

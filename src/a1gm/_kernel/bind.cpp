@@ -9,9 +9,11 @@
 #include <optional>
 
 #include "bind_arrays.hpp"
+#include "bind_arrow.hpp"
 #include "bind_flow.hpp"
 #include "bind_masks.hpp"
 #include "bind_place.hpp"
+#include "bind_sums.hpp"
 #include "bind_weights.hpp"
 #include "checks.hpp"
 #include "pass/observe.hpp"
@@ -27,7 +29,7 @@ using namespace a1gm;
 namespace {
 
 // ------------------------------------------------------------------------- the pass
-nb::tuple observe_parts(const nb::list& entries, int64_t n_groups, int n_threads,
+nb::tuple observe_parts(Given entries, int64_t n_groups, int n_threads,
                         double scale, int64_t table_cells, bool keep_table) {
   const Table table(entries, n_groups);
   check_threads(n_threads);
@@ -121,20 +123,10 @@ Reduced reduce_table(Given keys, Given sums) {
 }
 
 Reduced reduce_pairs(Given ptr, Given cols, Given sums, Given weights, int64_t n_cols) {
-  Vector<int64_t> rows(ptr, "ptr");
-  Vector<int32_t> col(cols, "cols");
-  Vector<double> sum(sums, "sums");
-  std::optional<Vector<double>> weight;
-  if (!weights.is_none()) weight.emplace(weights, "weights");
-  require(rows.rows() >= 1, "ptr must begin with 0");
-  check_lines(rows.rows() - 1, n_cols);
-  require(sum.rows() == col.rows(), "sums must be one number per pair");
-  require(!weight || weight->rows() == col.rows(), "weights must be one number per pair");
-  const PairView pairs{rows.rows() - 1, n_cols,     rows.data(),
-                       col.data(),      sum.data(), weight ? weight->data() : nullptr};
+  Pairs pairs(ptr, cols, sums, weights, n_cols);
   Unlocked unlocked;
-  check_pairs(pairs, col.rows());
-  return peel_pairs(pairs);
+  pairs.check();
+  return peel_pairs(pairs.view);
 }
 
 // --------------------------------------------------------------------------- solve
@@ -158,7 +150,7 @@ nb::object solve_mask(Given bits, Given row_sums, Given col_sums, double tol,
   });
 }
 
-nb::object solve_nested(Given given_bits, const nb::list& entries, Given given_col_sums,
+nb::object solve_nested(Given given_bits, Given entries, Given given_col_sums,
                         double scale, int n_threads) {
   const Table table(entries, 1);
   Matrix<uint64_t> bits(given_bits, "bits");
@@ -208,20 +200,6 @@ nb::tuple scale_from(const Reduced& r, Given h_start, double tol, int64_t max_sw
   return nb::make_tuple(w_array, h_array, s.n, s.gap, s.done);
 }
 
-// A number per row and one per column of the core.
-template <typename T>
-struct CoreNumbers {
-  CoreNumbers(const Reduced& r, Given rows, Given cols, const std::string& row_name,
-              const std::string& col_name)
-      : of_rows(rows, row_name.c_str()), of_cols(cols, col_name.c_str()) {
-    require(of_rows.rows() == static_cast<int64_t>(r.core_rows.size()),
-            (row_name + " must be one number per row of the core").c_str());
-    require(of_cols.rows() == static_cast<int64_t>(r.core_cols.size()),
-            (col_name + " must be one number per column of the core").c_str());
-  }
-  Vector<T> of_rows, of_cols;
-};
-
 struct Labels {
   explicit Labels(const Reduced& r)
       : row(new_array<int32_t>({static_cast<size_t>(r.n_rows)})),
@@ -229,9 +207,13 @@ struct Labels {
   std::pair<int32_t*, nb::object> row, col;
 };
 
-double overlap_of(const Reduced& r, Given w, Given h, double gap) {
-  CoreNumbers<double> core(r, w, h, "core_w", "core_h");
-  return step_by_overlap(r, core.of_rows.data(), core.of_cols.data(), gap);
+double cheap_step_of(const Reduced& r, Given given_w, Given given_h, double gap,
+                     int n_threads) {
+  CoreNumbers<double> core(r, given_w, given_h, "core_w", "core_h");
+  check_threads(n_threads);
+  const double *w = core.of_rows.data(), *h = core.of_cols.data();
+  Unlocked unlocked;
+  return cheap_step(r, w, h, gap, n_threads);
 }
 
 nb::tuple settle(const Reduced& r, Given w, Given h, Given given_cells,
@@ -357,7 +339,9 @@ nb::tuple core_mask(const Reduced& r) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  bind_arrow(m);
   bind_place(m);
+  bind_sums(m);
   bind_weights(m);
   m.def("observe", &observe_parts, nb::arg("parts"), nb::arg("n_groups"),
         nb::arg("n_threads"), nb::arg("scale"), nb::arg("table_cells"),
@@ -404,10 +388,13 @@ NB_MODULE(_native, m) {
       .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
       .def_prop_ro("core_places", &places_of)
       .def_prop_ro("edges_are_cheap", &edges_are_cheap)
-      .def("step_by_overlap", &overlap_of, nb::arg("core_w"), nb::arg("core_h"),
-           nb::arg("gap"))
+      .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("gap"), nb::arg("n_threads") = 1)
       .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("cells").none(), nb::arg("max_steps"))
+      .def("settle_sparse", &settle_sparse_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"), nb::arg("tol"),
+           nb::arg("max_steps"), nb::arg("most_work"))
       .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"))
       .def("replay_wide", &replay_wide, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("row_exponent"), nb::arg("col_exponent"))

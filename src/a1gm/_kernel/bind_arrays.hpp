@@ -132,18 +132,20 @@ std::pair<T*, nb::object> new_array(std::initializer_list<size_t> shape) {
   return {values, nb::cast(nb::ndarray<nb::numpy, T>(values, shape, owner))};
 }
 
-// A table in the caller's memory, which is held until this is gone.
+// A table in the caller's memory, a list of parts or `Columns`, held until this is gone.
 struct Table {
-  Table(const nb::list& entries, int64_t n_groups);
+  Table(nb::handle entries, int64_t n_groups);
   std::vector<Part> parts;
   int64_t n_rows = -1, n_cols = 0;
 
  private:
   void add(nb::handle entry, int64_t n_groups);
+  bool take_columns(nb::handle given);
   void add_columns(Part part);
   void add_mask(nb::handle given, const AnyArray& array, Part& part);
   void add_validity(nb::handle given, nb::handle offset, Part& part);
   std::vector<AnyArray> kept_;
+  nb::object kept_columns_;
 };
 
 }  // namespace a1gm

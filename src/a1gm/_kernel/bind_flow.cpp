@@ -1,11 +1,13 @@
 // `a1gm._kernel._native.Flow`: the columns of a core as a network.
 #include "bind_flow.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "bind_arrays.hpp"
+#include "bind_masks.hpp"
 #include "scale/flow.hpp"
+#include "scale/sparse_edges.hpp"
 #include "scale/sweeps.hpp"
 
 namespace a1gm {
@@ -74,6 +76,31 @@ nb::tuple sweep_of(const Reduced& r, nb::handle given_h) {
     sweep_core(r, h, w, fitted);
   }
   return nb::make_tuple(w_array, fitted_array);
+}
+
+nb::object settle_sparse_of(const Reduced& r, nb::handle w, nb::handle h, nb::handle ptr,
+                            nb::handle cols, nb::handle sums, double tol,
+                            int64_t max_steps, int64_t most_work) {
+  CoreNumbers<double> core(r, w, h, "core_w", "core_h");
+  Pairs pairs(ptr, cols, sums, nb::none(), r.n_cols);
+  require(pairs.view.n_rows == r.n_rows, "ptr must have one row per row of the table");
+  require(r.rows.n > 0, "the core is empty");
+  check_sweeps(tol, 0);
+  require(max_steps >= 0, "max_steps must be 0 or more");
+  require(most_work >= 0, "most_work must be 0 or more");
+  auto [w_out, w_array] = new_array<double>({r.R.size()});
+  auto [h_out, h_array] = new_array<double>({r.C.size()});
+  std::copy_n(core.of_rows.data(), r.R.size(), w_out);
+  std::copy_n(core.of_cols.data(), r.C.size(), h_out);
+  std::optional<Edges> e;
+  {
+    Unlocked unlocked;
+    pairs.check();
+    e = settle_by_sparse_edges(r, pairs.view, tol, max_steps, most_work, w_out, h_out);
+  }
+  if (!e) return nb::none();
+  return nb::make_tuple(w_array, h_array, e->n, e->step, e->gap,
+                        nb::make_tuple(r.core_cols[e->low], r.core_cols[e->high]));
 }
 
 void bind_flow(nb::module_& m) {

@@ -1,6 +1,9 @@
 // Masks of bits and what is found with them, between Python and the kernel.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "bind_arrays.hpp"
 #include "pass/observe.hpp"
 #include "pass/patterns.hpp"
@@ -33,6 +36,43 @@ struct Margins {
   Vector<double> row_sums, col_sums;
   BitMask mask;
   const double *R, *C;
+};
+
+// Observed pairs, row by row, with their sums and weights.
+struct Pairs {
+  Pairs(Given given_ptr, Given given_cols, Given given_sums, Given given_weights,
+        int64_t n_cols)
+      : ptr(given_ptr, "ptr"), cols(given_cols, "cols"), sums(given_sums, "sums") {
+    if (!given_weights.is_none()) weights.emplace(given_weights, "weights");
+    require(ptr.rows() >= 1, "ptr must begin with 0");
+    check_lines(ptr.rows() - 1, n_cols);
+    require(sums.rows() == cols.rows(), "sums must be one number per pair");
+    require(!weights || weights->rows() == cols.rows(),
+            "weights must be one number per pair");
+    view = {ptr.rows() - 1, n_cols,      ptr.data(),
+            cols.data(),    sums.data(), weights ? weights->data() : nullptr};
+  }
+  void check() const { check_pairs(view, n_pairs()); }
+  int64_t n_pairs() const { return cols.rows(); }
+  Vector<int64_t> ptr;
+  Vector<int32_t> cols;
+  Vector<double> sums;
+  std::optional<Vector<double>> weights;
+  PairView view;
+};
+
+// A number per row and one per column of the core.
+template <typename T>
+struct CoreNumbers {
+  CoreNumbers(const Reduced& r, Given rows, Given cols, const std::string& row_name,
+              const std::string& col_name)
+      : of_rows(rows, row_name.c_str()), of_cols(cols, col_name.c_str()) {
+    require(of_rows.rows() == static_cast<int64_t>(r.core_rows.size()),
+            (row_name + " must be one number per row of the core").c_str());
+    require(of_cols.rows() == static_cast<int64_t>(r.core_cols.size()),
+            (col_name + " must be one number per column of the core").c_str());
+  }
+  Vector<T> of_rows, of_cols;
 };
 
 // Memory for the pattern of each row, which `array` will hold.

@@ -3,13 +3,14 @@
 
 #include "bind_arrays.hpp"
 #include "place/place.hpp"
+#include "place/squares.hpp"
 
 namespace a1gm {
 namespace {
 
 // A table and the factors by which its rows are placed.
 struct Given {
-  Given(const nb::list& entries, nb::handle col_factor, bool takes_negatives, int n_threads)
+  Given(nb::handle entries, nb::handle col_factor, bool takes_negatives, int n_threads)
       : table(entries, 1), h(col_factor, "h") {
     require(h.rows() == table.n_cols, "h must be one number per column of the table");
     check_threads(n_threads);
@@ -69,7 +70,7 @@ struct Targets {
   std::vector<Writable> kept_;
 };
 
-nb::object row_factors_of(const nb::list& parts, nb::handle h, bool takes_negatives,
+nb::object row_factors_of(nb::handle parts, nb::handle h, bool takes_negatives,
                           int n_threads) {
   Given given(parts, h, takes_negatives, n_threads);
   const Placing job = given.job();
@@ -82,7 +83,7 @@ nb::object row_factors_of(const nb::list& parts, nb::handle h, bool takes_negati
   return holds ? array : nb::none();
 }
 
-nb::object fill_rows_of(const nb::list& parts, nb::handle h, nb::handle given_otherwise,
+nb::object fill_rows_of(nb::handle parts, nb::handle h, nb::handle given_otherwise,
                         const nb::list& given_targets, bool takes_negatives,
                         int n_threads) {
   Given given(parts, h, takes_negatives, n_threads);
@@ -102,17 +103,51 @@ nb::object fill_rows_of(const nb::list& parts, nb::handle h, nb::handle given_ot
   return nb::make_tuple(empty.count, empty.first);
 }
 
-nb::object divergence_of(const nb::list& parts, nb::handle h, int n_threads) {
-  Given given(parts, h, false, n_threads);
+nb::object sum_of(Given& given, bool (*measure)(const Placing&, double&)) {
   const Placing job = given.job();
   double sum = 0.0;
   bool holds = false;
   {
     Unlocked unlocked;
-    holds = divergence(job, sum);
+    holds = measure(job, sum);
   }
   if (!holds) return nb::none();
   return nb::float_(sum);
+}
+
+nb::object divergence_of(nb::handle parts, nb::handle h, int n_threads) {
+  Given given(parts, h, false, n_threads);
+  return sum_of(given, divergence);
+}
+
+nb::object pearson_of(nb::handle parts, nb::handle h, bool takes_negatives,
+                      int n_threads) {
+  Given given(parts, h, takes_negatives, n_threads);
+  return sum_of(given, pearson);
+}
+
+nb::object square_sums_of(nb::handle parts, nb::handle given_sums,
+                          nb::handle given_lines, int64_t n_lines, double scale,
+                          int n_threads) {
+  Table table(parts, 1);
+  Vector<double> row_sums(given_sums, "row_sums");
+  Vector<int32_t> lines(given_lines, "lines");
+  require(row_sums.rows() == table.n_rows, "row_sums must be one number per row");
+  require(lines.rows() == table.n_rows, "lines must be one number per row");
+  check_scale(scale);
+  check_threads(n_threads);
+  check_lines(n_lines, table.n_cols);
+  require(range_of(lines.data(), table.n_rows).is_below(n_lines),
+          "lines must be 0 or more and below n_lines");
+  const Squares job{table.parts,  table.n_rows, table.n_cols, row_sums.data(),
+                    lines.data(), n_lines,      scale,        n_threads};
+  std::vector<double> sums;
+  {
+    Unlocked unlocked;
+    sums = square_sums(job);
+  }
+  return to_numpy(std::move(sums), {static_cast<size_t>(n_lines),
+                                    static_cast<size_t>(table.n_cols)});
 }
 
 }  // namespace
@@ -124,6 +159,10 @@ void bind_place(nb::module_& m) {
         nb::arg("targets"), nb::arg("takes_negatives"), nb::arg("n_threads"));
   m.def("divergence", &divergence_of, nb::arg("parts"), nb::arg("h"),
         nb::arg("n_threads"));
+  m.def("pearson", &pearson_of, nb::arg("parts"), nb::arg("h"),
+        nb::arg("takes_negatives"), nb::arg("n_threads"));
+  m.def("square_sums", &square_sums_of, nb::arg("parts"), nb::arg("row_sums"),
+        nb::arg("lines"), nb::arg("n_lines"), nb::arg("scale"), nb::arg("n_threads"));
 }
 
 }  // namespace a1gm

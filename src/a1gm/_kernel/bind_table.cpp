@@ -1,6 +1,8 @@
 // Tables as Python gives them: a list of (array, mask, validity, bit offset, group).
 #include "bind_arrays.hpp"
 
+#include "bind_arrow.hpp"
+
 namespace a1gm {
 namespace {
 
@@ -27,13 +29,27 @@ Dtype dtype_of(const AnyArray& array) {
 
 }  // namespace
 
-Table::Table(const nb::list& entries, int64_t n_groups) {
+Table::Table(nb::handle entries, int64_t n_groups) {
   require(n_groups >= 1 && n_groups <= kMostGroups, "n_groups must be 1 to 65,536");
-  parts.reserve(entries.size());
-  for (const nb::handle entry : entries) add(entry, n_groups);
+  if (!take_columns(entries)) {
+    if (!nb::isinstance<nb::list>(entries))
+      throw nb::type_error("a table must be a list of parts");
+    parts.reserve(nb::len(entries));
+    for (const nb::handle entry : nb::borrow<nb::list>(entries)) add(entry, n_groups);
+  }
   require(n_rows >= 0, "at least one part is needed");
   require(n_rows <= kMostCells / std::max(n_cols, n_groups),
           "a table must have fewer than 2^60 cells");
+}
+
+bool Table::take_columns(nb::handle given) {
+  if (!nb::isinstance<Columns>(given)) return false;
+  const Columns& columns = nb::cast<const Columns&>(given);
+  kept_columns_ = nb::borrow(given);
+  parts = columns.parts;
+  n_rows = columns.n_rows;
+  n_cols = static_cast<int64_t>(parts.size());
+  return true;
 }
 
 void Table::add(nb::handle entry, int64_t n_groups) {

@@ -8,8 +8,9 @@ namespace {
 
 constexpr int kFurthest = 1 << 14;  // no product is further from 1 than this power of two
 
-nb::tuple observe_weighted(const nb::list& parts, const nb::list& weights, int n_threads,
-                           double weight_scale, int exponent, int64_t table_cells) {
+nb::tuple observe_weighted(Given parts, Given weights, int n_threads,
+                           double weight_scale, int exponent, int64_t table_cells,
+                           bool is_exposure) {
   const Table table(parts, 1), of_cells(weights, 1);
   require(of_cells.n_rows == table.n_rows && of_cells.n_cols == table.n_cols,
           "weights must be one number per cell of the table");
@@ -18,7 +19,7 @@ nb::tuple observe_weighted(const nb::list& parts, const nb::list& weights, int n
   require(std::abs(exponent) <= kFurthest, "exponent must be within 2^14");
   require(table_cells >= 0, "table_cells must be 0 or more");
   const Options options{n_threads,       1.0,          table_cells, false,
-                        &of_cells.parts, weight_scale, exponent};
+                        &of_cells.parts, weight_scale, exponent,    is_exposure};
   const auto n = static_cast<size_t>(table.n_rows);
   auto [row_sums, row_sums_array] = new_array<double>({n});
   nb::object ids_array = nb::none();
@@ -41,7 +42,7 @@ nb::tuple observe_weighted(const nb::list& parts, const nb::list& weights, int n
 
 // A mask whose cells have weights.
 struct WeightedMask : Margins {
-  WeightedMask(Given bits, const nb::list& given_weights, Given rows, Given cols)
+  WeightedMask(Given bits, Given given_weights, Given rows, Given cols)
       : Margins(bits, rows, cols), weights(given_weights, 1) {
     require(weights.n_rows == mask.n && weights.n_cols == mask.m,
             "weights must be one number per cell of the table");
@@ -49,7 +50,7 @@ struct WeightedMask : Margins {
   Table weights;
 };
 
-nb::object solve(Given bits, const nb::list& weights, Given row_sums, Given col_sums,
+nb::object solve(Given bits, Given weights, Given row_sums, Given col_sums,
                  double tol, int64_t max_sweeps, int n_threads) {
   const WeightedMask g(bits, weights, row_sums, col_sums);
   check_sweeps(tol, max_sweeps);
@@ -60,7 +61,7 @@ nb::object solve(Given bits, const nb::list& weights, Given row_sums, Given col_
   });
 }
 
-nb::object product(Given bits, const nb::list& weights, Given d, Given x, int n_threads) {
+nb::object product(Given bits, Given weights, Given d, Given x, int n_threads) {
   const WeightedMask g(bits, weights, d, x);
   check_threads(n_threads);
   std::vector<double> y;
@@ -76,7 +77,7 @@ nb::object product(Given bits, const nb::list& weights, Given d, Given x, int n_
 void bind_weights(nb::module_& m) {
   m.def("observe_weighted", &observe_weighted, nb::arg("parts"), nb::arg("weights"),
         nb::arg("n_threads"), nb::arg("weight_scale"), nb::arg("exponent"),
-        nb::arg("table_cells"));
+        nb::arg("table_cells"), nb::arg("is_exposure") = false);
   m.def("solve_weighted", &solve, nb::arg("bits"), nb::arg("weights"),
         nb::arg("row_sums"), nb::arg("col_sums"), nb::arg("tol"), nb::arg("max_sweeps"),
         nb::arg("n_threads"));

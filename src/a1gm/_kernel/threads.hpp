@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "interrupt.hpp"
@@ -21,8 +19,13 @@ inline int useful_threads(int asked, int64_t n_cells,
       std::clamp<int64_t>(asked, 1, std::max<int64_t>(1, n_cells / per_thread)));
 }
 
-// Calls work(0) ... work(n - 1), each on a thread of its own but the first. Waits for
-// all of them; the first error, such as memory that cannot be had, is thrown here.
+// Calls task(0) ... task(n - 1), which must not throw, here and on lasting threads.
+using Task = void (*)(void* context, int t);
+void share_tasks(int n, Task task, void* context);
+
+// Calls work(0) ... work(n - 1), here and on other threads as far as those are free; no
+// call may wait for another. Waits for all of them; the first error, such as memory that
+// cannot be had, is thrown here.
 template <typename F>
 void run_on_threads(int n, F&& work) {
   if (n == 1) return work(0);
@@ -34,21 +37,8 @@ void run_on_threads(int n, F&& work) {
       errors[static_cast<size_t>(t)] = std::current_exception();
     }
   };
-  std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(n));
-  const Working own{working.call, false};
-  for (int t = 1; t < n; ++t) {
-    try {
-      threads.emplace_back([&guarded, own, t] {
-        working = own;
-        guarded(t);
-      });
-    } catch (const std::system_error&) {
-      guarded(t);  // no thread to be had: do it here
-    }
-  }
-  guarded(0);
-  for (std::thread& thread : threads) thread.join();
+  share_tasks(
+      n, [](void* call, int t) { (*static_cast<decltype(guarded)*>(call))(t); }, &guarded);
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
 }

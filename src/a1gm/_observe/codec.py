@@ -18,6 +18,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from a1gm._base.types import AnyArray
+from a1gm._sources.labels import plain_text
 from a1gm.exceptions import FileFormatError
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 FORMAT = "a1gm model"
-FORMAT_VERSION = 3  # 3: exponents beside factors that float64 does not have
+FORMAT_VERSION = 4  # 3: exponents beside factors; 4: the scatter of the cells
 OLDEST_VERSION = 2
 HEADER = "header.json"
 MAX_HEADER_BYTES = 1 << 28
@@ -219,7 +220,7 @@ def labels_to_json(labels: Any) -> list[Any] | None:
     if labels is None:
         return None
     plain = (x.item() if isinstance(x, np.generic) else x for x in labels)
-    return [x if isinstance(x, str | int | float) else str(x) for x in plain]
+    return [x if isinstance(x, str | int | float) else plain_text(x) for x in plain]
 
 
 def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:

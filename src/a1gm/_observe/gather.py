@@ -20,7 +20,7 @@ from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.row_log import LineLog, MaskLog
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
-from a1gm._observe.sums import PatternSums, bytes_needed
+from a1gm._observe.sums import ALL_ROWS, PatternSums, bytes_needed
 from a1gm._sources.dense import Source
 from a1gm.exceptions import TableTooLargeError
 
@@ -28,7 +28,6 @@ __all__ = ["Gatherer"]
 
 TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns
 SIGNED_BYTES = 1 << 32  # masks do not know signs: patterns are kept up to this
-_ALL = b"all rows"
 
 
 class Gatherer:
@@ -43,6 +42,8 @@ class Gatherer:
         however many there are: a mask does not know the signs.
     n_threads : int, optional
         Threads per piece.
+    uncertainty : bool
+        Keep the sums that the scatter of the cells needs; not once masks are kept.
     """
 
     def __init__(
@@ -51,12 +52,13 @@ class Gatherer:
         *,
         negatives: Negatives = "raise",
         n_threads: int | None = None,
+        uncertainty: bool = False,
     ) -> None:
         self.n_cols = n_cols
         self.n_negative = 0
         self.n_threads = n_threads
         self.negatives: Negatives = negatives
-        self._patterns = PatternSums(n_cols)
+        self._patterns = PatternSums(n_cols, scatter=uncertainty)
         self._lines = LineLog()
         self._masks: MaskLog | None = None
         self._columns = PatternSums(n_cols)  # sums of the columns, once masks are kept
@@ -74,6 +76,7 @@ class Gatherer:
             n_threads=self.n_threads,
             negatives=self.negatives,
             keep_table=self._masks is None,
+            scatter=self._patterns.squares is not None,
         )
         self.n_negative += seen.n_negative
         if self._masks is None and not self._has_room(seen):
@@ -112,7 +115,9 @@ class Gatherer:
         table = seen.statistics
         assert isinstance(table, PatternStatistics)
         fresh = self._patterns.count_new(names_of_rows(table.keys))
-        need = bytes_needed(len(self._patterns) + fresh, self.n_cols)
+        has_scatter = self._patterns.squares is not None
+        n = len(self._patterns) + fresh
+        need = bytes_needed(n, self.n_cols, scatter=has_scatter)
         if self.negatives == "raise":
             return need <= TABLE_BYTES
         if need > SIGNED_BYTES:
@@ -154,7 +159,7 @@ class Gatherer:
 
     def _add_col_sums(self, sums: Floats, n_rows: int, exponent: int) -> None:
         sums, count = self._columns.align(sums, exponent), np.array([n_rows])
-        place = self._columns.places([_ALL])
+        place = self._columns.places([ALL_ROWS])
         self._columns.add(place, sums, count, np.zeros(1, np.int64))
 
     def _check_disk(self, n_rows: int | None) -> None:

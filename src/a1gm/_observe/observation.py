@@ -22,6 +22,8 @@ class Observation:
     every row is its own line. Sums are those of the data times 2**-exponent.
     ``row_sums`` has one number per row; tables that were observed side by side have one
     row of numbers per group (per table, or a single one when all count alike).
+    Weights that are exposures are those of the data times 2**-exposure_exponent; it is
+    None where they are not.
     """
 
     row_sums: Floats
@@ -29,6 +31,7 @@ class Observation:
     statistics: Statistics
     exponent: int
     n_negative: int
+    exposure_exponent: int | None = None
 
     @property
     def n_rows(self) -> int:

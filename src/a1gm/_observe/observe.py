@@ -10,6 +10,7 @@ from a1gm._base.float_range import shifted
 from a1gm._base.types import Floats, Negatives, SmallInts
 from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.one_pass import observe_parts
+from a1gm._observe.scatter import with_scatter
 from a1gm._observe.sparse import observe_sparse
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
@@ -25,9 +26,10 @@ def observe(
     source: AnySource,
     *,
     n_threads: int | None = None,
-    negatives: Negatives = "raise",
+    negatives: Negatives | None = "raise",
     keep_table: bool = False,
     row_offset: int = 0,
+    scatter: bool = False,
 ) -> Observation:
     """Observe a table once, and raise for cells that cannot be fitted.
 
@@ -38,22 +40,25 @@ def observe(
     n_threads : int, optional
         Threads for the pass; the cores available by default.
     negatives : {"raise", "allow"}
-        What to do with cells below zero.
+        What to do with cells below zero; None if the caller has no such option.
     keep_table : bool
         Keep the sums of every pattern, however many there are.
     row_offset : int
         Rows of the table before this piece, for messages.
+    scatter : bool
+        Keep the sums that the scatter of the cells needs, beside those of patterns.
     """
     if isinstance(source, SparseSource):
         return observe_sparse(source, negatives=negatives, row_offset=row_offset)
     look = observe_parts if source.cut is None else _observe_pieces
-    return look(
+    seen = look(
         source,
         n_threads=n_threads,
         negatives=negatives,
         keep_table=keep_table,
         row_offset=row_offset,
     )
+    return with_scatter(source, seen, n_threads) if scatter else seen
 
 
 def _observe_pieces(

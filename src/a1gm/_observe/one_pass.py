@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.float_range import TOO_FAR_APART
 from a1gm._base.types import AnyArray, Floats, Negatives
-from a1gm._kernel import kernel, say_if_slow, threads_for
+from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._sources.cells import Fault, check_faults
@@ -49,7 +49,7 @@ def observe_parts(
     source: Source,
     *,
     n_threads: int | None = None,
-    negatives: Negatives = "raise",
+    negatives: Negatives | None = "raise",
     keep_table: bool = False,
     row_offset: int = 0,
 ) -> Observation:
@@ -92,13 +92,13 @@ def _observe(
     n_groups: int,
     n_threads: int | None,
     keep_table: bool,
-    negatives: Negatives | None,
+    negatives: Negatives | None | None,
     row_offset: int,
 ) -> tuple[Any, bool, Any, int, int]:
     """Run the kernel's pass, again on another scale when the sums leave float64."""
     say_if_slow()
     n_cells = sum([source.n_rows * source.n_cols for source in sources])
-    threads = threads_for(n_cells, n_threads)
+    threads = threads_for(n_cells, n_threads, SMALL_PIECE if keep_table else SMALL)
     exponent, before = 0, None
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
@@ -158,7 +158,7 @@ def _check_columns(
     sources: Sequence[Columns],
     negative: Fault,
     infinite: Fault,
-    negatives: Negatives | None,
+    negatives: Negatives | None | None,
     row_offset: int,
 ) -> None:
     """Raise for bad cells in the words of the table that has the first of them."""

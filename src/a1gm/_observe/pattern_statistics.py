@@ -25,11 +25,18 @@ __all__ = ["PatternStatistics"]
 
 @dataclass(frozen=True, slots=True)
 class PatternStatistics(Statistics):
-    """Distinct row patterns, their column sums and how many rows have each."""
+    """Distinct row patterns, their column sums and how many rows have each.
+
+    Where the scatter of the cells was asked for (see ``scatter``), ``squares`` are the
+    sums of ``x² / r`` by pattern and column, r being the sum of the row; ``logs`` are
+    the divergence of all rows from their own means and the sum of ``r log r``.
+    """
 
     keys: Words
     counts: Ints
     sums: Floats
+    squares: Floats | None = None
+    logs: Floats | None = None
 
     @property
     def n_cols(self) -> int:
@@ -112,3 +119,16 @@ class PatternStatistics(Statistics):
             raise ValueError("two patterns have the same key")
         if self.sums[~self.observed_lines(slice(0, self.n_lines))].any():
             raise ValueError("a missing cell has a sum")
+        if self.squares is not None or self.logs is not None:
+            self._check_scatter()
+
+    def _check_scatter(self) -> None:
+        check_array("squares", self.squares, "f8", 2)
+        check_array("logs", self.logs, "f8", 1)
+        assert self.squares is not None
+        assert self.logs is not None
+        check_length("logs", self.logs, 2)
+        check_sums("logs", self.logs)
+        check_sums("squares", self.squares)
+        if self.squares.shape != self.sums.shape or (self.squares < 0.0).any():
+            raise ValueError("squares are not those of the sums")

@@ -28,7 +28,7 @@ CELLS_AT_ONCE = 1 << 22
 
 
 def observe_sparse(
-    source: SparseSource, *, negatives: Negatives = "raise", row_offset: int = 0
+    source: SparseSource, *, negatives: Negatives | None = "raise", row_offset: int = 0
 ) -> Observation:
     """Observe a sparse table, and raise for cells that cannot be fitted."""
     n_negative = check_stored_cells(source, negatives, row_offset)

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
 from a1gm._base.bits import names_of_rows
 from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats, Ints, Words
+from a1gm._kernel import kernel
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
+from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["PatternSums", "Room", "bytes_needed"]
+__all__ = ["ALL_ROWS", "PatternSums", "Room", "bytes_needed"]
 
 SMALL = 2.0**-64  # sums times this do not overflow
 ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
 # A key is kept as a Python bytes object and as an entry of a dictionary.
 KEY_OVERHEAD = 160
+ALL_ROWS = b"all rows"  # the key of sums that are kept for no single pattern
 
 
-def bytes_needed(n_patterns: int, n_cols: int) -> int:
+def bytes_needed(n_patterns: int, n_cols: int, *, scatter: bool = False) -> int:
     """Estimate the memory of the sums of so many patterns."""
     words = -(-n_cols // 64)
-    return n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+    need = n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+    return 2 * need if scatter else need
 
 
 def _size(sums: Floats) -> float:
@@ -61,10 +68,15 @@ class PatternSums:
     Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order
     of the pieces leaves no trace in them. They are those of the data times
     ``2**-exponent``.
+
+    With ``scatter``, the sums of ``PatternStatistics.squares`` and ``logs`` are kept
+    beside them; both are None once some piece had none.
     """
 
-    def __init__(self, n_cols: int) -> None:
+    def __init__(self, n_cols: int, *, scatter: bool = False) -> None:
         self.n_cols = n_cols
+        self.squares = PatternSums(n_cols) if scatter else None
+        self.logs = PatternSums(2) if scatter else None
         self.exponent = 0
         self._bound = 0.0  # of the sums together, as ``_size`` measures them
         self._index: dict[bytes, int] = {}
@@ -72,6 +84,16 @@ class PatternSums:
         self._lo = np.zeros((0, n_cols))
         self._counts = np.zeros(0, np.int64)
         self._zero_counts = np.zeros(0, np.int64)
+
+    @classmethod
+    def of(cls, hi: Floats, lo: Floats, keys: list[bytes], exponent: int) -> Self:
+        """Sums that were made elsewhere; each pattern counts as one row."""
+        found, none = cls(hi.shape[1]), np.zeros(len(keys), np.int64)
+        found.exponent = exponent
+        places = found.places(keys)
+        found.add(places, hi, none + 1, none)
+        found._lo[places] += lo
+        return found
 
     def __len__(self) -> int:
         return len(self._index)
@@ -118,37 +140,82 @@ class PatternSums:
         self._reserve(len(index))
         return places
 
-    def add_observation(self, seen: Observation) -> AnyArray:
-        """Add what a pass over a piece found; returns the pattern of each row."""
+    def add_observation(
+        self, seen: Observation, names: list[bytes] | None = None
+    ) -> AnyArray:
+        """Add what a pass over a piece found; returns the pattern of each row.
+
+        ``names`` are those of its patterns, where they are known already.
+        """
         table = seen.statistics
         if not isinstance(table, PatternStatistics) or seen.line_of_row is None:
             raise TypeError(
                 "Patterns are added from observations made with keep_table=True."
             )
         sums = self.align(table.sums, seen.exponent)
-        places = self.places(names_of_rows(table.keys))
-        is_zero = seen.row_sums == 0.0
-        zero_counts = np.bincount(seen.line_of_row[is_zero], minlength=len(places))
-        self.add(places, sums, table.counts, zero_counts)
-        # Narrow numbers: fresh memory takes longer than the work on it.
-        few = np.uint8 if len(self) <= 256 else np.int32
-        lines: AnyArray = places.astype(few).take(seen.line_of_row)
+        places = self.places(names_of_rows(table.keys) if names is None else names)
+        new = sums, table.counts, seen.line_of_row, seen.row_sums
+        lines = self._add(places, *new)
+        if self.squares is not None:
+            self._add_scatter(table, seen.exponent)
         return lines
 
     def statistics(self) -> PatternStatistics:
         """The sums as statistics."""
-        return PatternStatistics(self.key_words, self.counts.copy(), self.hi + self.lo)
+        sums = self.hi + self.lo
+        found = PatternStatistics(self.key_words, self.counts.copy(), sums)
+        if self.squares is None or self.logs is None:
+            return found
+        squares, logs = (
+            np.ldexp(own.hi + own.lo, own.exponent - self.exponent)
+            for own in (self.squares, self.logs)
+        )
+        return replace(found, squares=squares, logs=logs[0])
+
+    def _add_scatter(self, table: PatternStatistics, exponent: int) -> None:
+        if table.squares is None or table.logs is None:
+            self._add_beside((None, None))
+            return
+        new = (
+            (table.squares, names_of_rows(table.keys)),
+            (table.logs[None], [ALL_ROWS]),
+        )
+        self._add_beside(
+            PatternSums.of(sums, np.zeros_like(sums), keys, exponent)
+            for sums, keys in new
+        )
+
+    def _add_beside(self, others: Iterable[PatternSums | None]) -> None:
+        """Add the squares and logs of other sums; forget them where there are none."""
+        try:
+            for own, other in zip((self.squares, self.logs), others, strict=True):
+                if own is None or other is None:
+                    break
+                own.add_all(other)
+            else:
+                return
+        except NotRepresentableError:  # further apart than float64 reaches
+            pass
+        self.squares = self.logs = None
 
     def add(self, places: Ints, sums: Floats, counts: Ints, zero_counts: Ints) -> None:
-        """Add to some patterns, each named once."""
-        hi = self._hi[places]
-        total = hi + sums
-        part = total - hi
-        self._lo[places] += (hi - (total - part)) + (sums - part)
-        self._bound += _size(sums)
-        self._hi[places] = total
-        self._counts[places] += counts
+        """Add aligned sums to some patterns, each named once."""
+        self._add(places, sums, counts, np.zeros(0, np.uint8), np.zeros(0))
         self._zero_counts[places] += zero_counts
+
+    def _add(
+        self,
+        places: Ints,
+        sums: Floats,
+        counts: Ints,
+        line_of_row: AnyArray,
+        row_sums: Floats,
+    ) -> AnyArray:
+        own = self.hi, self.lo, self.counts, self.zero_counts
+        new = places, sums, counts, line_of_row, row_sums
+        lines: AnyArray = kernel.add_patterns(*own, *new)
+        self._bound += _size(sums)
+        return lines
 
     def add_all(self, other: PatternSums) -> Ints:
         """Add another table; returns the place of each of its patterns."""
@@ -156,6 +223,8 @@ class PatternSums:
         places = self.places(other.keys)
         self.add(places, hi, other.counts, other.zero_counts)
         self._lo[places] += np.ldexp(other.lo, other.exponent - self.exponent)
+        if self.squares is not None:
+            self._add_beside((other.squares, other.logs))
         return places
 
     def align(self, sums: Floats, exponent: int) -> Floats:

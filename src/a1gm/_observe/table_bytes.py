@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.bits import names_of_rows
+from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
@@ -20,11 +21,12 @@ from a1gm._observe.codec import (
     read_archive,
     write_archive,
 )
+from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
-from a1gm._observe.sums import PatternSums
+from a1gm._observe.sums import ALL_ROWS, PatternSums
 from a1gm.exceptions import FileFormatError, ParameterError
 
-__all__ = ["RowPieces", "read_table", "write_table"]
+__all__ = ["RowPieces", "joined_rows", "read_table", "write_table"]
 
 KIND = "PatternTable"
 _need = partial(need, "a pattern table")
@@ -32,6 +34,19 @@ SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")
 
 #: Sums, patterns and exponent of the rows of each piece.
 RowPieces: TypeAlias = list[tuple[Floats, AnyArray, int]]
+
+
+def joined_rows(
+    rows: RowPieces, statistics: PatternStatistics, exponent: int, n_negative: int
+) -> Observation:
+    """The statistics of a table, with the sum and the pattern of each of its rows."""
+    return Observation(
+        np.concatenate([shifted(r, e - exponent) for r, _, e in rows]),
+        np.concatenate([lines for _, lines, _ in rows]),
+        statistics,
+        exponent,
+        n_negative,
+    )
 
 
 def write_table(
@@ -43,18 +58,28 @@ def write_table(
     """Write the parts of a table; ``content`` is what JSON can hold."""
     content = content | {
         "exponent": 0 if sums is None else sums.exponent,
+        "scatter_exponents": [own.exponent for _, own in _scatter_of(sums)],
         "pieces": [_key_to_json(key) for key in pieces],
         "row_pieces": [(len(r), e) for r, _, e in rows],
     }
     arrays: dict[str, AnyArray] = {}
     if sums is not None:
         arrays = {name: getattr(sums, name) for name in SUMS}
+    for name, own in _scatter_of(sums):
+        arrays |= {f"{name}_hi": own.hi, f"{name}_lo": own.lo}
     if rows:
         arrays["row_sums"] = np.concatenate([r for r, _, _ in rows])
         arrays["lines"] = np.concatenate([k for _, k, _ in rows], dtype=np.int32)
     file = io.BytesIO()
     write_archive(file, KIND, content, arrays, version=__version__)
     return file.getvalue()
+
+
+def _scatter_of(sums: PatternSums | None) -> list[tuple[str, PatternSums]]:
+    """The sums beside those of the cells, by name; none where nobody asked."""
+    if sums is None or sums.squares is None or sums.logs is None:
+        return []
+    return [("squares", sums.squares), ("logs", sums.logs)]
 
 
 def read_table(
@@ -77,6 +102,7 @@ def _parts_of(
     _need(n_columns is None or is_count(n_columns, 1, 2**31), "n_columns")
     _need(is_count(n_rows) and is_count(content["n_negative"]), "n_rows")
     _need(isinstance(content["keep_rows"], bool), "keep_rows")
+    _need(isinstance(content.get("uncertainty", False), bool), "uncertainty")
     _need(content["negatives"] in ("raise", "allow"), "negatives")
     _need(isinstance(content["pieces"], list), "pieces")
     pieces = {_key_from_json(key) for key in content["pieces"]}
@@ -114,7 +140,29 @@ def _sums_of(arrays: dict[str, AnyArray], content: dict[str, Any]) -> PatternSum
     sums.exponent = exponent
     sums.add(places, hi, counts, zero_counts)
     sums.lo[places] += lo
+    exponents = content.get("scatter_exponents", [])
+    _need(isinstance(exponents, list) and len(exponents) in (0, 2), "scatter_exponents")
+    if exponents:
+        keys_of = {"squares": names_of_rows(keys), "logs": [ALL_ROWS]}
+        sums.squares, sums.logs = (
+            _beside(arrays, name, keys_of[name], exponent)
+            for name, exponent in zip(keys_of, exponents, strict=True)
+        )
+        sums.statistics().check()
     return sums
+
+
+def _beside(
+    arrays: dict[str, AnyArray], name: str, keys: list[bytes], exponent: Any
+) -> PatternSums:
+    """Sums that were kept beside those of the cells."""
+    _need(type(exponent) is int and abs(exponent) < 2048, "scatter_exponents")
+    hi, lo = arrays[f"{name}_hi"], arrays[f"{name}_lo"]
+    for part in (hi, lo):
+        is_table = part.ndim == 2 and part.dtype == np.float64
+        _need(is_table and len(part) == len(keys) and part.shape == hi.shape, name)
+        _need(bool(np.isfinite(part).all()), name)
+    return PatternSums.of(hi, lo, keys, exponent)
 
 
 def _rows_of(

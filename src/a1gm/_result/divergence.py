@@ -79,6 +79,7 @@ class PlacedPiece:
     j: Ints
     x: Floats
     weight: Floats | None
+    exposure: Floats | None  # in the values of ``placed``
     placed: Placed
 
 
@@ -95,8 +96,10 @@ def placed_pieces(rule: NewRows, source: Any, V: Any = None) -> Iterator[PlacedP
         i, j = np.nonzero(used)
         if len(i):
             own = None if v is None else v[i, j]
+            weight, exposure = (None, own) if rule.is_exposed else (own, None)
             placed = rule.place(table_of(piece), None if v is None else table_of(v))
-            yield PlacedPiece(rows.start, i, j, piece[i, j], own, placed)
+            x = piece[i, j]
+            yield PlacedPiece(rows.start, i, j, x, weight, exposure, placed)
 
 
 def _of_placed(x: Floats, placed: Placed, i: Ints, j: Ints, v: Floats | None) -> float:
@@ -154,7 +157,8 @@ def _of_stored(rule: NewRows, source: SparseSource, V: Any) -> float:
     at = np.flatnonzero(used)
     i, j, x = source.lines[at], source.cols[at].astype(np.int64), source.values[at]
     placed = rule.place(source, V)
-    total = _of_placed(x, placed, i, j, None if V is None else V.values[at])
+    v = None if V is None or rule.is_exposed else V.values[at]
+    total = _of_placed(x, placed, i, j, v)
     if V is None and source.absent == "zero":
         fitted = placed.values(i, j)
         total += float(x[fitted > 0.0].sum() - fitted.sum())

@@ -16,11 +16,12 @@ from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
 from a1gm._result.new_rows import NewRows
 from a1gm._result.residuals import fitted_cells, pearson_chi2
-from a1gm._result.rows import RowStore
+from a1gm._result.rows import ROWS_AT_ONCE, RowStore
+from a1gm._result.scatter import ScatterOfSums, gain_over_constants
 from a1gm._result.table import Table
 from a1gm._solve.dispatch import Solved
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 __all__ = ["Evidence"]
 
@@ -56,6 +57,22 @@ class Evidence:
         unit = math.ldexp(1.0, self.table.exponent)
         return ColumnInformation(statistics, component, lines.label, h, unit)
 
+    @cached_property
+    def exposures(self) -> Any:
+        """Exposures of all cells; None where the fit had none."""
+        return self.table.exposures(self.shape)
+
+    def without_value(self) -> tuple[Ints, Ints]:
+        """Rows and columns of missing cells that have no value."""
+        unknown = self.undetermined()
+        if self.exposures is None:
+            return unknown.row, unknown.column
+        E = self.exposures.rows(slice(0, self.shape[0]))
+        is_none = np.isnan(E)
+        is_none[unknown.row, unknown.column] = True
+        rows, cols = np.nonzero(is_none & (E != 0.0))
+        return rows, cols
+
     # -------------------------------------------------------------------------- rows
     def some_rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:
         """Factor, sum of the weighted cells, and line of some rows."""
@@ -85,15 +102,18 @@ class Evidence:
                     "errors of rows with proportional weights need. Fit the table "
                     "again with a1gm.fit."
                 )
-            return np.asarray(self.rows.factor) * self._reach[lines]
+            unit = math.ldexp(1.0, self.table.exposure_exponent or 0)
+            return np.asarray(self.rows.factor) * self._reach[lines] * unit
         if isinstance(source, SparseSource):
             used = ~source.missing & (V.values > 0.0)
-            cells = (source.values * V.values)[used]
+            times = np.ones(1) if self.table.is_exposed else V.values
+            cells = (source.values * times)[used]
             return weighted_counts(source.lines[used], cells, source.n_rows)
         sums = [
-            np.nansum(np.where(v > 0.0, v * piece, 0.0), axis=1)
+            np.nansum(np.where(v > 0.0, times * piece, 0.0), axis=1)
             for rows, piece in source.blocks()
             for v in [V.rows(rows)]
+            for times in [1.0 if self.table.is_exposed else v]
         ]
         return np.concatenate(sums)
 
@@ -141,15 +161,32 @@ class Evidence:
     # ------------------------------------------------------------------- the scatter
     def pearson_chi2(self) -> float:
         """Sum of v (x - f)² / f over the observed cells; NaN without the data."""
-        if self.table.source is None:
-            return math.nan
-        chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
+        if self.sums is not None:
+            chi2 = self.sums.pearson_chi2()
+        elif self.table.source is None:
+            return self.table.pearson_chi2
+        else:
+            chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
         return 0.0 if chi2 <= self._rounding else chi2
+
+    @cached_property
+    def sums(self) -> ScatterOfSums | None:
+        """What the sums of the first pass say of the scatter, where they were kept."""
+        info = self.information
+        if getattr(info.statistics, "squares", None) is None:
+            return None
+        return ScatterOfSums(info)
 
     def deviance(self) -> float:
         """Twice the divergence of the observed cells; NaN without the data."""
         deviance = 2.0 * self.divergence()
         return 0.0 if deviance <= self._rounding else deviance
+
+    def divergence_of_sums(self) -> float:
+        """The divergence from the sums of the first pass; 0 within their rounding."""
+        assert self.sums is not None
+        found = self.sums.divergence()
+        return 0.0 if 2.0 * found <= self._rounding else found
 
     @property
     def _rounding(self) -> float:
@@ -160,8 +197,9 @@ class Evidence:
         """Sum of the squares of the rows' residuals: the middle of the sandwich."""
         if self.table.source is None:
             raise ParameterError(
-                "This fit did not keep its data, so the scatter of its rows is not "
-                "known. Leave out robust=True, or fit the table in memory."
+                "This fit did not keep its cells, and robust=True needs the products "
+                "of all pairs of cells of a row, which no sums replace. Leave out "
+                "robust=True, or fit the table in memory with a1gm.fit."
             )
         m = self.shape[1]
         total = np.zeros((m, m))
@@ -172,18 +210,53 @@ class Evidence:
             total += off.T @ off
         return total
 
+    def _sum_of_row_logs(self) -> float:
+        """Sum of r log r over the rows; NaN where neither they nor it were kept."""
+        from scipy.special import xlogy
+
+        info, total = self.information, 0.0
+        if self.sums is not None:
+            return info.unit * float(info.statistics.logs[1])  # type: ignore[attr-defined]
+        if not self.rows.is_kept:
+            return math.nan
+        for start in range(0, self.shape[0], ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, self.shape[0]))
+            sums = np.nan_to_num(self.some_rows(rows)[1])
+            total += float(xlogy(sums, sums).sum())
+        return total
+
+    def scatter_to_keep(self, *, is_held: bool) -> dict[str, Any]:
+        """What is kept of the scatter of cells that are left behind."""
+        table = self.table
+        kept = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
+        if is_held and table.source is not None:
+            try:
+                kept["pearson_chi2"] = self.pearson_chi2()
+                if table.is_weighted:  # else it follows from the margins
+                    kept["gain"] = self.gain_over_constants()
+            except NotRepresentableError:
+                pass
+        return kept
+
     def gain_over_constants(self) -> float:
         """Deviance of one constant per block less that of the factors."""
-        if self.table.source is None or self.table.is_signed:
+        if self.table.is_signed:
             return math.nan
+        if not self.table.is_weighted:
+            of_rows = self._sum_of_row_logs()
+            counts = self.rows.line_counts
+            return gain_over_constants(self.information, counts, of_rows)
+        if self.table.source is None:
+            return self.table.gain
         n, label = self.fates.graph.n, self.fates.graph.label
         sums, weights, of_factors = np.zeros(n), np.zeros(n), 0.0
         for cells in fitted_cells(self.rule, self.table.source, self.table.weights):
             own = cells.fitted > 0.0
             block, v, x = label[cells.j[own]], cells.weight[own], cells.x[own]
             sums += weighted_counts(block, v * x, n)
-            weights += weighted_counts(block, v, n)
-            of_factors += float((v * x) @ np.log(cells.fitted[own]))
+            exposure = cells.exposure[own]
+            weights += weighted_counts(block, v * exposure, n)
+            of_factors += float((v * x) @ np.log(cells.fitted[own] / exposure))
         some = sums > 0.0
         of_constants = float(sums[some] @ np.log(sums[some] / weights[some]))
         return 2.0 * (of_factors - of_constants)

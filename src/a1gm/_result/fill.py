@@ -103,8 +103,8 @@ def _fill_sparse(
     if source.absent == "missing":
         raise ParameterError(
             'With absent="missing" every absent cell would be filled, and the table '
-            "would no longer be sparse. For chosen cells multiply fit.row_factor[rows] "
-            "and fit.col_factor[cols]; for the whole table use fit.reconstruct()."
+            "would no longer be sparse. fit.predict(rows, columns) gives the values of "
+            "chosen cells, fit.reconstruct() the whole table."
         )
     holes = np.flatnonzero(source.missing)
     if not len(holes) and X.dtype.kind in "iub":

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
+from a1gm._kernel import kernel
 from a1gm._result.fill_columns import Left, Target
 from a1gm._sources import Source
 from a1gm._sources.arrow import with_floats
@@ -23,9 +24,20 @@ ROWS_AT_ONCE = 1 << 14  # when holes are looked for
 
 
 def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
-    """Return X with new columns where it had holes; the others are its own."""
-    room = _room_for(source)
-    left = fill(room.targets)
+    """Return X with new columns where it had holes; the others are its own.
+
+    A frame of float64 alone, which has its types whatever is filled, is made anew.
+    """
+    if _is_all_float64(X, source):
+        whole = _room_for_all(source)
+        left = fill([whole])
+        made = _whole_frame(X, source, whole, has_nan=left.n > 0)
+        if made is not None:
+            return made, left
+        room = _Room([whole], {j: whole[:, j] for j in range(source.n_cols)})
+    else:
+        room = _room_for(source)
+        left = fill(room.targets)
     filled, has_nan = room.columns, left.n > 0
     if type(X).__name__ == "RecordBatch":
         return _fill_batch(X, filled, has_nan=has_nan), left
@@ -35,6 +47,47 @@ def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
     if frame.implementation.is_pyarrow():
         return _fill_arrow(frame.to_native(), filled, has_nan=has_nan), left
     return _fill_any(frame, filled, has_nan=has_nan), left
+
+
+# ----------------------------------------------------------------------------- whole
+def _is_all_float64(X: Any, source: Source) -> bool:
+    """Whether a frame has columns of float64 alone, and can be made anew."""
+    if source.backend == "pandas":
+        return _is_plain(X) and set(X.dtypes) == {np.dtype(np.float64)}
+    return bool(getattr(source.parts, "are_float64", False))  # columns by address
+
+
+def _room_for_all(source: Source) -> Floats:
+    """Room for all columns, laid out as they are."""
+    if len(source.parts) == 1:
+        return np.empty_like(source.parts[0][0], np.float64, subok=False)
+    return np.empty((source.n_cols, source.n_rows)).T
+
+
+def _whole_frame(X: Any, source: Source, cells: Floats, *, has_nan: bool) -> Any:
+    """A frame like X of these cells, which are not copied; None where it must be."""
+    if source.backend == "pandas":
+        return _new_pandas(X, cells)
+    if has_nan:
+        return None
+    stream = kernel.write_stream(cells, list(source.col_labels))
+    if stream is None or source.backend == "polars":
+        return None if stream is None else type(X)(_Stream(stream))
+    import pyarrow as pa
+
+    made = pa.table(_Stream(stream)).replace_schema_metadata(X.schema.metadata)
+    is_alike = type(X) is pa.Table and made.schema.equals(X.schema, check_metadata=True)
+    return made if is_alike else None
+
+
+class _Stream:
+    """Columns that a frame library takes over by address."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._capsule
 
 
 # --------------------------------------------------------------------------- columns
@@ -126,15 +179,16 @@ def _arrow_values(values: Floats, kind: Any, *, has_nan: bool) -> Any:
 
 
 def _fill_arrow(table: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
-    changed = []
+    import pyarrow as pa
+
+    changed, columns, fields = [], list(table.columns), list(table.schema)
     for j, values in filled.items():
-        field = table.schema.field(j)
-        array = _arrow_values(values, field.type, has_nan=has_nan)
-        table = table.set_column(j, field.with_type(array.type), array)
-        if array.type != field.type:
-            changed.append(field.name)
+        columns[j] = _arrow_values(values, fields[j].type, has_nan=has_nan)
+        if columns[j].type != fields[j].type:
+            fields[j] = fields[j].with_type(columns[j].type)
+            changed.append(fields[j].name)
     metadata = with_floats(table.schema.metadata, changed)
-    return table.replace_schema_metadata(metadata)
+    return pa.table(columns, schema=pa.schema(fields, metadata=metadata))
 
 
 def _fill_batch(batch: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
@@ -150,31 +204,28 @@ def _fill_batch(batch: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
 # ------------------------------------------------------------------------- pandas
 def _fill_pandas(frame: Any, room: _Room) -> Any:
     """Make a new frame of new columns, or set them in a copy that shares the others."""
-    fresh = _new_pandas(frame, room)
-    if fresh is not None:
-        return fresh
+    dtypes = list(frame.dtypes)
+    columns = {j: _pandas_values(v, dtypes[j]) for j, v in room.columns.items()}
+    if len(columns) == frame.shape[1] and _is_plain(frame):
+        return _new_pandas(frame, columns)
     out = frame.copy(deep=False)
-    for j, values in room.columns.items():
-        out.isetitem(j, _pandas_values(values, frame.dtypes.iloc[j]))
+    for j, values in columns.items():
+        out.isetitem(j, values)
     return out
 
 
-def _new_pandas(frame: Any, room: _Room) -> Any:
-    """A frame of new columns, which are not copied; None where some are the old ones.
-
-    Setting a column copies it. Other classes and attributes are left to that way.
-    """
+def _is_plain(frame: Any) -> bool:
+    """Whether a frame of pandas has nothing that a new one would not have."""
     import pandas as pd
 
     is_plain = type(frame) is pd.DataFrame and not frame.attrs
-    is_plain = is_plain and frame.flags.allows_duplicate_labels
-    if not is_plain or len(room.columns) != frame.shape[1]:
-        return None
-    if len(room.targets) == 1 and (frame.dtypes == np.float64).all():
-        cells: Any = room.targets[0]  # pandas has it as one matrix, too
-    else:
-        columns = room.columns.items()
-        cells = {j: _pandas_values(v, frame.dtypes.iloc[j]) for j, v in columns}
+    return bool(is_plain and frame.flags.allows_duplicate_labels)
+
+
+def _new_pandas(frame: Any, cells: Any) -> Any:
+    """A frame of new columns, which are not copied: setting a column copies it."""
+    import pandas as pd
+
     out = pd.DataFrame(cells, index=frame.index, copy=False)
     out.columns = frame.columns
     return out

@@ -14,19 +14,23 @@ from a1gm._base.float_range import Wide, check_cells, product, wide
 from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._result.choices import Dispersion
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.evidence import Evidence
 from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
+from a1gm._result.long import filled_long
 from a1gm._result.messages import Voice, tell_undetermined, text_of_left
+from a1gm._result.new_rows import NewRows
 from a1gm._result.residuals import Kind, residuals_of
+from a1gm._result.rounding import Rounding, check_rounding, values_rounded
 from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._result.save import save_fit
 from a1gm._result.show import html_table, one_line, solver_in_words
 from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._result.table import Table
-from a1gm._result.uncertainty import Dispersion, Uncertainty
+from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import (
     EmptyLineWarning,
@@ -38,7 +42,7 @@ __all__ = [
     "RankOneFit",
     "Table",
     "Voice",
-    "fit_of_state",
+    "evidence_of",
     "rule_of",
     "source_of",
     "what_was_told",
@@ -64,12 +68,17 @@ class RankOneFit(SolvedTable):
         """Kullback-Leibler divergence on the observed cells, computed when asked for.
 
         NaN when negative cells were allowed, and for fits whose table cannot be read
-        again: there ``divergence_of(X)`` computes it. A fit of files or of a Dask
-        collection is saved and pickled with it if it was asked for before. Raises
+        again, unless they were made with ``uncertainty=True`` (then it is known to
+        2**-50 of the total, and 0 below that): ``divergence_of(X)`` computes it. A fit
+        of files is saved and pickled with it if it was asked for before. Raises
         NotRepresentableError where it is above the largest float64.
         """
         table = self._table
-        if table.source is None or table.is_signed:
+        if table.is_signed:
+            return math.nan
+        if getattr(self._solved.statistics, "logs", None) is not None:
+            return self._evidence.divergence_of_sums()
+        if table.source is None:
             return math.nan
         return divergence_of_rows(self._new_rows, table.source, table.weights)
 
@@ -81,28 +90,40 @@ class RankOneFit(SolvedTable):
         except NotRepresentableError:
             return math.nan
 
-    def divergence_of(self, X: Any, *, weights: Any = None) -> float:
+    def divergence_of(
+        self, X: Any, *, weights: Any = None, exposure: Any = None
+    ) -> float:
         """Compute the divergence between any rows and the fit.
 
         Parameters
         ----------
         X : table of shape (any, n_cols)
             Rows, each fitted by its own observed cells.
-        weights : table, optional
-            Weights of their cells, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of their cells, where the fit had them.
 
         Returns
         -------
         float
         """
-        engine = self._table.engine_for(X, self.shape[1], weights)
+        engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
-            is_signed = self._table.is_signed
-            return math.nan if is_signed else engine.divergence(X, self._new_rows)
-        source, V = self._table.read(X, weights, self.shape[1])
+            return math.nan if self._table.is_signed else engine.divergence(X, rule)
+        source, V, rule = self._read(X, weights, exposure)
         if self._table.is_signed:
             return math.nan
-        return divergence_of_rows(self._new_rows, source, V)
+        return divergence_of_rows(rule, source, V)
+
+    def _read(
+        self, X: Any, weights: Any, exposure: Any
+    ) -> tuple[AnySource, Any, NewRows]:
+        """Rows, their weights, and the rule for columns in their order."""
+        source, V, order = self._table.read(X, self.shape[1], weights, exposure)
+        return source, V, self._new_rows.in_order(order)
+
+    def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, NewRows]:
+        engine, order = self._table.engine_for(X, self.shape[1], weights, exposure)
+        return engine, self._new_rows.in_order(order)
 
     # ---------------------------------------------------------------------- how sure
     @property
@@ -122,12 +143,9 @@ class RankOneFit(SolvedTable):
 
     @cached_property
     def _evidence(self) -> Evidence:
+        known = self._solved, self._rows, self._table, self._fates, self._new_rows
         return Evidence(
-            self._solved,
-            self._rows,
-            self._table,
-            self._fates,
-            self._new_rows,
+            *known,
             self.shape,
             self.row_labels,
             self.col_labels,
@@ -164,7 +182,14 @@ class RankOneFit(SolvedTable):
         """
         return Uncertainty(self._evidence, dispersion, robust=robust)
 
-    def residuals(self, X: Any, kind: Kind = "pearson", *, weights: Any = None) -> Any:
+    def residuals(
+        self,
+        X: Any,
+        kind: Kind = "pearson",
+        *,
+        weights: Any = None,
+        exposure: Any = None,
+    ) -> Any:
         """Differences between the observed cells of any rows and their fitted values.
 
         Parameters
@@ -174,20 +199,25 @@ class RankOneFit(SolvedTable):
         kind : {"pearson", "deviance", "response"}, default="pearson"
             ``(x - f) / sqrt(f)``; the signed root of the cell's part of the deviance;
             or ``x - f``.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them.
 
         Returns
         -------
         table
             Of the kind of X; missing cells stay missing.
         """
-        source, V = self._table.read(X, weights, self.shape[1])
-        return residuals_of(self._new_rows, X, source, V, kind)
+        source, V, rule = self._read(X, weights, exposure)
+        return residuals_of(rule, X, source, V, kind)
 
     # ------------------------------------------------------------ using the fit
-    def reconstruct(self) -> Any:
+    def reconstruct(self, *, exposure: Any = None) -> Any:
         """Return the rank-1 table; NaN where the data do not determine a value.
+
+        Parameters
+        ----------
+        exposure : table, optional
+            For a fit with exposure: other exposures than those it was made with.
 
         Returns
         -------
@@ -195,7 +225,11 @@ class RankOneFit(SolvedTable):
             A frame with its labels when the table was a frame.
         """
         w, h = self._rows.numbers, self._solved.factors.columns
-        if isinstance(w, Wide) or isinstance(h, Wide):
+        exposures = self._table.exposures(self.shape, exposure)
+        if exposures is not None:
+            E = exposures.rows(slice(0, self.shape[0]))
+            table = product(wide(w)[:, None], wide(h)[None], E)
+        elif isinstance(w, Wide) or isinstance(h, Wide):
             table = product(wide(w)[:, None], wide(h)[None])
         else:
             table = np.outer(w, h)
@@ -205,6 +239,8 @@ class RankOneFit(SolvedTable):
                 table[start:stop][fates == ZERO] = 0.0
                 # An observed cell always has a value, if only 0.
                 table[start:stop][fates >= UNBOUNDED] = np.nan
+        if exposures is not None:
+            table[E == 0.0] = 0.0
         check_cells(table)
         backend = self._table.backend
         if backend is None:
@@ -216,6 +252,8 @@ class RankOneFit(SolvedTable):
         X: Any,
         *,
         weights: Any = None,
+        exposure: Any = None,
+        round: Rounding = None,
         on_undetermined: OnUndetermined | None = None,
     ) -> Any:
         """Fill the missing cells of any rows with the columns of the fit.
@@ -224,10 +262,14 @@ class RankOneFit(SolvedTable):
         ----------
         X : table of shape (any, n_cols)
             The table that was fitted, or other rows. Each row is placed by its own
-            observed cells, never by its position. X is not modified.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights; not needed for the
-            table that was fitted.
+            observed cells, never by its position; the columns of a frame are found by
+            name and may come in any order. X is not modified.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them; not needed
+            for the table that was fitted.
+        round : int or "auto", optional
+            Digits after the point of the filled cells; ``"auto"`` rounds those to whole
+            numbers whose column has only such. Observed cells stay as they are.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
             By default as said in ``fit``, except that a warning is not given twice:
@@ -244,36 +286,43 @@ class RankOneFit(SolvedTable):
                 'on_undetermined must be None, "warn", "raise" or "ignore", got '
                 f"{on_undetermined!r}."
             )
-        engine = self._table.engine_for(X, self.shape[1], weights)
+        check_rounding(round)
+        engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
+            if round is not None:
+                raise ParameterError("A lazy collection is filled without round=.")
             if on_undetermined == "raise":
                 raise ParameterError(
                     "A lazy collection is filled when it is computed, so it cannot be "
                     'told now with on_undetermined="raise". Look at fit.n_undetermined.'
                 )
-            return engine.fill(X, self._new_rows)
-        source, V = self._table.read(X, weights, self.shape[1])
-        rows = RowsToFill(self._new_rows, source, V)
-        filled = fill_table(X, source, rows.values, rows.one_pass)
+            return engine.fill(X, rule)
+        source, V, rule = self._read(X, weights, exposure)
+        rows = RowsToFill(rule, source, V)
+        if round is None:
+            filled = fill_table(X, source, rows.values, rows.one_pass)
+        else:
+            filled = fill_table(X, source, values_rounded(rows.values, source, round))
         n_left, first_left = filled.left
         if first_left is None:
             return filled.table
         if on_undetermined is not None or not self._has_warned(n_left, source):
             how = on_undetermined or self._on_undetermined
             where = source.where(*first_left)
-            text = text_of_left(self._fates.totals.fates, n_left, where)
+            fates, is_exposed = self._fates.totals.fates, self._table.is_exposed
+            text = text_of_left(fates, n_left, where, is_exposed=is_exposed)
             tell_undetermined(text, how)
         return filled.table
 
-    def transform(self, X: Any, *, weights: Any = None) -> Any:
+    def transform(self, X: Any, *, weights: Any = None, exposure: Any = None) -> Any:
         """Row factors of any rows with these columns: ``r_i / sum of observed h_j``.
 
         Parameters
         ----------
         X : table of shape (any, n_cols)
             Rows, which may be new and have other holes.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them.
 
         Returns
         -------
@@ -281,15 +330,59 @@ class RankOneFit(SolvedTable):
             NaN for a row with nothing to place it by, and for one with positive cells
             in several blocks, which share no scale; a warning says which.
         """
-        engine = self._table.engine_for(X, self.shape[1], weights)
+        engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
-            return engine.factors(X, self._new_rows, tells=True)
-        source, V = self._table.read(X, weights, self.shape[1])
-        placed = self._new_rows.place(source, V)
+            return engine.factors(X, rule, tells=True)
+        source, V, rule = self._read(X, weights, exposure)
+        placed = rule.place(source, V)
         text = placed.unplaced()
         if text:
             warn_user(text, EmptyLineWarning)
         return placed.factors
+
+    def fill_long(
+        self, *, only_missing: bool = True, max_rows: int = 100_000_000
+    ) -> Any:
+        """The missing pairs of a long table with their values, long again.
+
+        Parameters
+        ----------
+        only_missing : bool, default=True
+            Whether to give the missing pairs only; else all pairs, the observed ones
+            as they were.
+        max_rows : int, default=100,000,000
+            More rows than this are refused, before any is made.
+
+        Returns
+        -------
+        frame
+            Of the library and with the column names of the frame that was fitted, row
+            by row in the order of the fit. Pairs that the data do not determine have
+            no value.
+
+        Raises
+        ------
+        TableTooLargeError
+            There would be more than ``max_rows`` rows; ``predict`` gives the values of
+            the pairs that are needed.
+
+        Examples
+        --------
+        >>> import polars as pl, a1gm
+        >>> marks = pl.DataFrame(
+        ...     {"who": ["ann", "ann", "bob"], "what": [1, 2, 1], "mark": [4, 8, 3]}
+        ... )
+        >>> fit = a1gm.fit_long(marks, keys=["who", "what"], value="mark")
+        >>> fit.fill_long().rows()
+        [('bob', 2, 6.0)]
+        """
+        return filled_long(
+            self._table,
+            self.shape,
+            self._fitted,
+            only_missing=only_missing,
+            max_rows=max_rows,
+        )
 
     def to_frames(self, backend: str | None = None) -> FactorFrames:
         """Both factors as frames of the library that the table came from.
@@ -332,6 +425,7 @@ class RankOneFit(SolvedTable):
             "divergence": self._known_divergence
             if self._is_held
             else self.__dict__.get("divergence", math.nan),
+            **self._evidence.scatter_to_keep(is_held=self._is_held),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,
@@ -373,24 +467,13 @@ class RankOneFit(SolvedTable):
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
-        state["_table"] = replace(self._table, source=None, weights=None)
-        for cached in ("_evidence", "_fates", "_new_rows", "pattern"):
+        kept = self._evidence.scatter_to_keep(is_held=self._is_held)
+        state["_table"] = replace(self._table, source=None, weights=None, **kept)
+        for cached in ("_evidence", "_fates", "_new_rows", "_finders", "pattern"):
             state.pop(cached, None)
         return state
 
 
-def fit_of_state(state: dict[str, Any]) -> RankOneFit:
-    """Make the fit again whose state was written to a file."""
-    labels = {name: state[name] for name in ("row_labels", "col_labels")}
-    fit = RankOneFit(
-        state["solved"],
-        state["rows"],
-        Table(**state["table"], **labels),
-        tol=state["tol"],
-        on_undetermined=state["on_undetermined"],
-        totals=state["totals"],
-    )
-    if state["totals"] is not None:  # its rows were left behind
-        fit.__dict__["certificate"] = state["certificate"]
-    fit.__dict__["divergence"] = state["divergence"]
-    return fit
+def evidence_of(fit: RankOneFit) -> Evidence:
+    """What a fit knows of its rows and cells when errors are asked for."""
+    return fit._evidence

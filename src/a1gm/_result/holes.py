@@ -57,14 +57,17 @@ class Holes:
         x = self.source.rows(rows)
         weights = np.where(np.isnan(x), 0.0, 1.0)
         if self.weights is not None:
-            weights = np.where(np.isnan(x), 0.0, self.weights.rows(rows))
+            own = np.nan_to_num(self.weights.rows(rows))
+            weights = np.where(np.isnan(x), 0.0, own)
+        is_exposed = self.known.table.is_exposed
         component = info.label[j]
         out = np.full(len(i), np.nan)
         for c in np.unique(component[component >= 0]):
             own = np.flatnonzero(component == c)
             some, place = np.unique(i[own] - first, return_inverse=True)
             inside = np.where(info.label == c, weights[some], 0.0)
-            r = np.nansum(inside * np.nan_to_num(x[some]), axis=1)
+            times = inside > 0.0 if is_exposed else inside
+            r = np.nansum(times * np.nan_to_num(x[some]), axis=1)
             kinds, kind = np.unique(inside, axis=0, return_inverse=True)
             Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
             G = resistance(Q, self.covariance)

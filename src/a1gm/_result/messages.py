@@ -86,12 +86,18 @@ def text_of_unknown_cells(
 
 
 def text_of_left_cells(
-    n: int, first: object = None, kinds: tuple[SupportsInt, SupportsInt] | None = None
+    n: int,
+    first: object = None,
+    kinds: tuple[SupportsInt, SupportsInt] | None = None,
+    *,
+    is_exposed: bool = False,
 ) -> str:
     """Say which missing cells were not filled, and why: unbounded or undetermined."""
     cells = counted(n, "missing cell stays", "missing cells stay")
     where = "" if first is None else f", {first_place(n, first)}"
-    if kinds is None:
+    if is_exposed:
+        why = "rate or exposure is not known"
+    elif kinds is None:
         why = f"the data do not determine {'it' if n == 1 else 'them'}"
     elif n == 1:
         why = f"it is {_kinds(*kinds)[0][1]}"
@@ -192,8 +198,10 @@ def text_of_unknown(fates: Fates, n_blocks: int, names: Names) -> str:
     return " ".join(parts)
 
 
-def text_of_left(fates: Ints, n: int, where: str) -> str:
+def text_of_left(fates: Ints, n: int, where: str, *, is_exposed: bool = False) -> str:
     """Say how many cells of a table stay missing, and the first of them."""
+    if is_exposed:
+        return text_of_left_cells(n, where, is_exposed=True)
     kinds = fates[UNBOUNDED], fates[UNDETERMINED] + fates[EMPTY]
     # A table with other holes than the fitted one leaves other cells.
     if sum(kinds) != n:

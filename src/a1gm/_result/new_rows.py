@@ -8,7 +8,7 @@ Where the row is nowhere positive in that component, reachability decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -31,6 +31,7 @@ from a1gm._base.float_range import (
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.weights import cell_weights
 from a1gm._result import one_pass
 from a1gm._result.fates import ZERO, fates_of_row
 from a1gm._result.messages import text_of_unplaced_rows
@@ -60,24 +61,35 @@ class NewRows:
         Whether cells below zero are taken.
     needs_weights : bool
         Whether the fit had weights, so that rows cannot be placed without theirs.
+    is_exposed : bool
+        Whether these weights are exposures: the factors are rates then.
     """
 
     col_factor: Numbers
     graph: ColumnGraph
     has_negatives: bool = False
     needs_weights: bool = False
+    is_exposed: bool = False
 
     @property
-    def negatives(self) -> Negatives:
-        """What to do with cells below zero."""
-        return "allow" if self.has_negatives else "raise"
+    def negatives(self) -> Negatives | None:
+        """What to do with cells below zero; the option is the fit's, not of rows."""
+        return "allow" if self.has_negatives else None
+
+    def in_order(self, order: Ints | None) -> NewRows:
+        """The same rule for rows whose columns are in another order."""
+        if order is None:
+            return self
+        graph = replace(self.graph, label=self.graph.label[order])
+        return replace(self, col_factor=self.col_factor[order], graph=graph)
 
     def place(self, source: AnySource, V: Any = None) -> Placed:
         """Place the rows of a table; ``V`` are the weights of its cells, as read."""
         if self.needs_weights and V is None:
+            name = "exposure" if self.is_exposed else "weights"
             raise ParameterError(
-                "The fit had weights, so rows are placed by their weighted cells. Pass "
-                "them in memory, with fit.impute(rows, weights=...)."
+                f"The fit had {name}, so rows are placed by their weighted cells. Pass "
+                f"theirs in memory, with fit.impute(rows, {name}=...)."
             )
         h = self.plain_factors(V)
         if h is not None:
@@ -91,7 +103,8 @@ class NewRows:
             if factors is not None:
                 return _OneBlockRows(factors, h)
         groups = _grouped(self, source, V)
-        return _SeveralBlocksRows(self, groups, source.n_rows)
+        exposure = V if self.is_exposed else None
+        return _SeveralBlocksRows(self, groups, source.n_rows, exposure)
 
     def divergence(self, source: AnySource, V: Any = None) -> float | None:
         """Divergence of rows in one pass; None where that is not possible."""
@@ -99,6 +112,13 @@ class NewRows:
         if h is None or not isinstance(source, Source):
             return None
         return one_pass.divergence(source, h)
+
+    def pearson(self, source: AnySource, V: Any = None) -> float | None:
+        """Pearson's statistic of rows in one pass; None where that is not possible."""
+        h = self.plain_factors(V)
+        if h is None or not isinstance(source, Source):
+            return None
+        return one_pass.pearson(source, h, takes_negatives=self.has_negatives)
 
     def plain_factors(self, V: Any) -> Floats | None:
         """Column factors, where rows need no more to be placed."""
@@ -132,7 +152,9 @@ class _OneBlockRows:
         )
 
 
-def _row_factors(h: Floats, source: AnySource, negatives: Negatives) -> Floats | None:
+def _row_factors(
+    h: Floats, source: AnySource, negatives: Negatives | None
+) -> Floats | None:
     """Row sums over the sums of the observed columns' factors, pattern by pattern.
 
     None where float64 has no such number, or not all its digits.
@@ -171,8 +193,11 @@ class _Groups:
 class _SeveralBlocksRows:
     """Rows placed in each component by what they observe of it."""
 
-    def __init__(self, rule: NewRows, groups: _Groups, n_rows: int) -> None:
+    def __init__(
+        self, rule: NewRows, groups: _Groups, n_rows: int, exposure: Any = None
+    ) -> None:
         self._rule, self._groups, self._n_rows = rule, groups, n_rows
+        self._exposure = exposure
         self._fates: dict[bytes, Any] = {}
 
     @cached_property
@@ -242,7 +267,14 @@ class _SeveralBlocksRows:
         out.mantissa[own], out.exponent[own] = found.mantissa, found.exponent
         rest = np.flatnonzero(~touched & (component >= 0))
         out.mantissa[rest] = self._unreached(i[rest], component[rest])
-        return out
+        return out if self._exposure is None else self._exposed(out, i, j)
+
+    def _exposed(self, rates: Wide, i: Ints, j: Ints) -> Wide:
+        """Rates times exposures; 0 where nothing could be counted."""
+        exposure = cell_weights(self._exposure, i, j)
+        found = wide_product(rates, exposure)
+        found.mantissa[exposure == 0.0] = 0.0
+        return found
 
     def _unreached(self, i: Ints, component: Ints) -> Floats:
         """0 or NaN for cells of components in which their row observes nothing."""
@@ -370,8 +402,12 @@ def _group(rule: NewRows, cells: _Cells) -> tuple[Ints, Numbers, Numbers, Bools]
         plain = [weighted_counts(place, values, size) for values in (x, h)]
         return key, plain[0], plain[1], positive
     own = np.ones(1) if v is None else v
-    sums = [sum_groups(wide_product(values, own), place, size) for values in (x, h)]
-    return key, sums[0], sums[1], positive
+    of_x = np.ones(1) if rule.is_exposed else own
+    sums, reach = (
+        sum_groups(wide_product(values, times), place, size)
+        for values, times in ((x, of_x), (h, own))
+    )
+    return key, sums, reach, positive
 
 
 def _or_zero(h: Numbers) -> Numbers:

@@ -6,7 +6,7 @@ is taken, which has the words for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._result.fill_columns import Left, Target
 from a1gm._sources.dense import Source
 
-__all__ = ["divergence", "fill_rows", "row_factors"]
+__all__ = ["divergence", "fill_rows", "pearson", "row_factors"]
 
 
 def row_factors(source: Source, h: Floats, *, takes_negatives: bool) -> Floats | None:
@@ -63,9 +63,22 @@ def fill_rows(
 
 def divergence(source: Source, h: Floats) -> float | None:
     """Sum of x log(x / f) - x + f over the observed cells, f being the fitted value."""
+    return _sum(source, lambda parts, threads: kernel.divergence(parts, h, threads))
+
+
+def pearson(source: Source, h: Floats, *, takes_negatives: bool) -> float | None:
+    """Sum of (x - f)² / f over the observed cells with a positive fitted value f."""
+
+    def of_piece(parts: Any, threads: int) -> Any:
+        return kernel.pearson(parts, h, takes_negatives, threads)
+
+    return _sum(source, of_piece)
+
+
+def _sum(source: Source, of_piece: Callable[[Any, int], Any]) -> float | None:
     total = 0.0
     for _, parts, threads in _pieces(source):
-        found = kernel.divergence(parts, h, threads)
+        found = of_piece(parts, threads)
         if found is None:
             return None
         total += found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -14,7 +15,7 @@ from a1gm._result.frames import table_frame
 from a1gm._result.new_rows import NewRows
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 __all__ = ["Cells", "Kind", "fitted_cells", "pearson_chi2", "residuals_of"]
 
@@ -23,13 +24,14 @@ Kind: TypeAlias = Literal["pearson", "deviance", "response"]
 
 @dataclass(frozen=True)
 class Cells:
-    """Observed cells of some rows: place, value, fitted value and weight."""
+    """Observed cells of some rows: place, value, fitted value, weight and exposure."""
 
     i: Ints
     j: Ints
     x: Floats
     fitted: Floats
     weight: Floats
+    exposure: Floats  # in the fitted value
 
     def residuals(self, kind: Kind) -> Floats:
         """Differences from the fit, on the scale that is asked for; NaN for no fit."""
@@ -58,25 +60,37 @@ def fitted_cells(rule: NewRows, source: AnySource, V: Any = None) -> Iterator[Ce
         used &= v > 0.0
         i, j = source.lines[used], source.cols[used].astype(np.int64)
         fitted = rule.place(source, V).values(i, j)
-        yield Cells(i, j, source.values[used], fitted, v[used])
+        ones = np.ones(len(i))
+        both = (ones, v[used]) if rule.is_exposed else (v[used], ones)
+        yield Cells(i, j, source.values[used], fitted, *both)
         return
     for piece in placed_pieces(rule, source, V):
-        i, j, v = piece.i, piece.j, piece.weight
+        i, j, ones = piece.i, piece.j, np.ones(len(piece.i))
         fitted = piece.placed.values(i, j)
-        ones = np.ones(len(i)) if v is None else v
-        yield Cells(i + piece.first, j, piece.x, fitted, ones)
+        weight = ones if piece.weight is None else piece.weight
+        exposure = ones if piece.exposure is None else piece.exposure
+        yield Cells(i + piece.first, j, piece.x, fitted, weight, exposure)
 
 
 def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
     """Sum of v (x - f)² / f over the observed cells with a fitted value above 0."""
+    found = rule.pearson(source, V)
+    if found is not None:
+        return found
     total = 0.0
     for cells in fitted_cells(rule, source, V):
         own = cells.fitted > 0.0
         r = cells.residuals("pearson")[own]
-        total += float(r @ r)
+        with np.errstate(over="ignore"):
+            total += float(r @ r)
         if isinstance(source, SparseSource) and source.absent == "zero":
             # An absent cell adds its fitted value; all of them sum to the data.
             total += float((cells.x - cells.fitted)[own].sum())
+    if math.isinf(total):
+        raise NotRepresentableError(
+            "Pearson's statistic is above the largest float64. Multiply the data by a "
+            "power of ten that brings them nearer to 1: it changes by the same power."
+        )
     return total
 
 

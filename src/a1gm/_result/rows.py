@@ -8,6 +8,7 @@ size, and ``factor``, which raises for one that float64 does not have.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn, TypeAlias
 
 import numpy as np
@@ -27,7 +28,16 @@ from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
 
-__all__ = ["DiskRows", "GoneRows", "HeldRows", "LoggedRows", "RowStore"]
+__all__ = [
+    "ROWS_AT_ONCE",
+    "DiskRows",
+    "GoneRows",
+    "HeldRows",
+    "LoggedRows",
+    "RowStore",
+]
+
+ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass
@@ -49,27 +59,38 @@ class HeldRows:
         """Row factors."""
         return check_narrow(self.numbers, "row")
 
-    @property
-    def _is_zero(self) -> Bools:
-        is_zero: Bools = mantissas(self.numbers) == 0.0
-        return is_zero
+    def _are_zero(self, rows: slice) -> Bools:
+        are_zero: Bools = mantissas(self.numbers)[rows] == 0.0
+        return are_zero
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
         lines = np.arange(start, stop)
         if self.line_of_row is not None:
             lines = self.line_of_row[start:stop].astype(np.int64)
-        return lines, self._is_zero[start:stop]
+        return lines, self._are_zero(slice(start, stop))
 
     def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
         """Rows of some lines, and how many of them sum to zero."""
-        is_zero = self._is_zero
         if self.line_of_row is None:
-            n_zero = is_zero[lines].astype(np.int64)
+            n_zero = self._are_zero(lines).astype(np.int64)
             return np.ones(len(n_zero), np.int64), n_zero
-        every = np.bincount(self.line_of_row, minlength=self.n_lines)
-        zeros = np.bincount(self.line_of_row[is_zero], minlength=self.n_lines)
+        every, zeros = self._counts
         return every[lines], zeros[lines]
+
+    @cached_property
+    def _counts(self) -> Ints:
+        """Rows of each line, and those that sum to zero: counted some at a time."""
+        counts, factor = np.zeros((2, self.n_lines), np.int64), mantissas(self.numbers)
+        step = max(ROWS_AT_ONCE, self.n_lines)
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, start + step)
+            line = np.asarray(self.line_of_row)[rows]
+            counts[0] += np.bincount(line, minlength=self.n_lines)
+            if not factor[rows].all():
+                none = self._are_zero(rows)
+                counts[1] += np.bincount(line[none], minlength=self.n_lines)
+        return counts
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,9 @@ class RowsToFill:
         """Fill all columns of a dense table; None, after a check, where it cannot."""
         source, left = self._source, None
         assert isinstance(source, Source)
-        if any(_is_shared(target, source) for target in targets):
-            self._check()  # in place: before any cell is changed
+        # Only arrays are filled in place: then before any cell is changed.
+        if source.backend is None and any(_is_shared(t, source) for t in targets):
+            self._check()
         h = self._rule.plain_factors(self._weights)
         if h is not None:
             takes_negatives = self._rule.has_negatives

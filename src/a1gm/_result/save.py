@@ -56,9 +56,10 @@ FACTORS = {  # and the exponents that some fits have beside them
     "line_scale": "scale_exponent",
     "col_factor": "col_exponent",
 }
+SCATTER = ("pearson_chi2", "gain")
 MOST_BITS = 2**40  # of a factor's exponent
 PLAIN = (
-    *("absent", "backend", "exponent"),
+    *("absent", "backend", "exponent", "exposure_exponent"),
     *("is_signed", "takes_negatives", "is_weighted"),
 )
 
@@ -75,9 +76,11 @@ def save_fit(
         "on_undetermined": state["on_undetermined"],
         "certificate": _number(state["certificate"]),
         "divergence": _number(state["divergence"]),
+        "scatter": {name: _number(state[name]) for name in SCATTER},
         "row_labels": labels_to_json(state["row_labels"]) if is_held else None,
         "col_labels": labels_to_json(state["col_labels"]),
         "table": {name: getattr(table, name) for name in PLAIN},
+        "long": table.long and labels_to_json(table.long),
         "n_rows": int(rows.n_rows),
     }
     arrays: dict[str, AnyArray] = {}
@@ -183,16 +186,26 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
     _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
     _need(table["absent"] in (None, "missing", "zero"), "absent")
     _need(table["backend"] in BACKENDS, "backend")
-    exponent = table["exponent"]
-    _need(type(exponent) is int and abs(exponent) < 2048, "exponent")
+    for name in ("exponent", "exposure_exponent"):
+        power = table[name]
+        is_power = type(power) is int and abs(power) < 2048
+        _need(is_power or (power is None and name != "exponent"), name)
     for name in ("is_signed", "takes_negatives", "is_weighted"):
         _need(isinstance(table[name], bool), name)
+    long = labels_from_json(content.get("long"), 3, unique=True)
+    table = {**table, "long": long and tuple(long)}
     state = {"tol": tol, "on_undetermined": how, "table": table}
     for name in ("certificate", "divergence"):
-        value = content[name]
-        _need(value is None or type(value) is float, name)
-        state[name] = math.nan if value is None else value
+        state[name] = _number_of(content[name], name)
+    found = content.get("scatter", dict.fromkeys(SCATTER))
+    _need(isinstance(found, dict) and set(found) == set(SCATTER), "scatter")
+    state["scatter"] = {name: _number_of(found[name], name) for name in SCATTER}
     return state
+
+
+def _number_of(value: Any, name: str) -> float:
+    _need(value is None or type(value) is float, name)
+    return math.nan if value is None else float(value)
 
 
 def _statistics_of(

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._observe.pair_statistics import pointers
@@ -22,7 +22,9 @@ from a1gm._observe.statistics import (
     weighted_counts,
 )
 from a1gm._result.evidence import Evidence
-from a1gm._solve.dispatch import solve
+from a1gm._result.fates import FINITE, UNBOUNDED, fates_of
+from a1gm._result.rows import HeldRows
+from a1gm._solve.dispatch import Solved, solve
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import ConvergenceWarning, DataError
 
@@ -40,13 +42,19 @@ def simulate(
     chosen: Floats,
     random: np.random.Generator,
 ) -> Floats:
-    """Draw n sets of totals of the chosen cells, (lines x columns)."""
+    """Draw n sets of totals of the chosen cells, (lines x columns).
+
+    With weights (rows x columns), and times the exposures that they have.
+    """
     table = _Table(known, phi, chosen, by)
+    if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
+        sizes = {"row": known.shape[0], "column": known.shape[1], "all": 1}
+        return np.zeros((n, sizes[by]))
     draws = [table.draw(random) for _ in range(n)]
     if table.n_redrawn:
         warn_user(
-            f"{counted(table.n_redrawn, 'draw')} had no finite total and was drawn "
-            "again: the totals rest on cells that may well be 0.",
+            f"{counted(table.n_redrawn, 'draw')} left cells of a total without a value "
+            "and had to be repeated: the totals rest on cells that may well be 0.",
             ConvergenceWarning,
         )
     return np.array(draws).reshape(n, -1)
@@ -58,33 +66,42 @@ class _Table:
     def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
         info = known.information
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        self.chosen = chosen != 0.0
+        self.chosen = chosen
         lines = slice(0, info.statistics.n_lines)
         Q, reach = info.shares(lines)
+        P = info.statistics.weight_lines(lines)
+        sums = info.unit * info.statistics.line_sums(lines)
         self.inside = info.statistics.inside(info.component, info.label)
-        if not isinstance(self.inside, PatternStatistics | PairStatistics):
+        self.line_of_row: Ints | None = None
+        if by == "row" or known.table.is_weighted:
+            w, r, line = known.some_rows(np.arange(known.shape[0]))
+            self.row_sums, self.line_of_row = r, line
+        # Rows of proportional weights share a line, but not its scale: one by one.
+        self.scale = np.ones(len(Q))
+        if known.table.is_weighted:
+            Q, P, sums, self.line_of_row = Q[line], P[line], r, None
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self.scale = np.where(w > 0.0, w * reach[line] / r, 0.0)
+        if known.table.is_weighted or not isinstance(
+            self.inside, PatternStatistics | PairStatistics
+        ):
             i, j = np.nonzero(Q)
-            weights = info.statistics.weight_lines(lines)[i, j]
+            own = P[i, j]
             self.inside = PairStatistics(
-                pointers(i, len(Q)), j.astype(np.int32), weights, weights, Q.shape[1]
+                pointers(i, len(Q)), j.astype(np.int32), own, own, Q.shape[1]
             )
-        self.fitted = info.unit * info.statistics.line_sums(lines)[:, None] * Q
-        # Rows of proportional weights share a line, but not its scale.
-        W, _ = known.line_totals(lines, reach)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = self.fitted.sum(axis=1) / reach
-            self.scale = np.where(W > 0.0, W / own, 0.0)
-        if by == "row":
-            _, self.row_sums, self.line_of_row = known.some_rows(
-                np.arange(known.shape[0])
-            )
+        self.fitted = sums[:, None] * Q
 
     def draw(self, random: np.random.Generator) -> Floats:
         """Draw one set of totals; again where one of them is not finite."""
         for _ in range(MOST_TRIES):
             sums = _scattered(self.fitted, self.phi, random)
-            factors = solve(self._statistics(sums), TOL, MAX_ITER).factors
-            means = self._means(factors, random)
+            solved = solve(self._statistics(sums), TOL, MAX_ITER)
+            chosen = self._known_cells(solved)
+            if chosen is None:
+                self.n_redrawn += 1
+                continue
+            means = self._means(solved.factors, chosen, random)
             if np.isfinite(means).all():
                 return _scattered(means, self.phi, random)
             self.n_redrawn += 1
@@ -93,6 +110,20 @@ class _Table:
             "that it rests on may well be 0. Simulate other totals."
         )
 
+    def _known_cells(self, solved: Solved) -> Floats | None:
+        """The chosen cells that are not 0; None where one of them has no value.
+
+        Small means may be drawn as 0, and zeros part the table.
+        """
+        if solved.components is None and solved.factors.all_inside:
+            return self.chosen
+        rows = HeldRows(solved.factors.line_factor, None, len(self.chosen))
+        fates = fates_of(solved, rows).of_rows(0, len(self.chosen))
+        if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():
+            return None
+        found: Floats = np.where(fates == FINITE, self.chosen, 0.0)
+        return found
+
     def _statistics(self, sums: Floats) -> Statistics:
         inside = self.inside
         if isinstance(inside, PatternStatistics):
@@ -100,18 +131,22 @@ class _Table:
         assert isinstance(inside, PairStatistics)
         return replace(inside, sums=sums[inside.lines, inside.cols])
 
-    def _means(self, factors: Factors, random: np.random.Generator) -> Floats:
+    def _means(
+        self, factors: Factors, chosen: Floats, random: np.random.Generator
+    ) -> Floats:
         """Totals of the fitted cells of a draw."""
         h = np.nan_to_num(factors.col_factor)
         w = self.scale * np.nan_to_num(factors.line_factor)
         if self.by == "row":
+            if self.line_of_row is None:
+                return w * (chosen @ h)
             share = _scattered(self.row_sums, self.phi, random)
             total = weighted_counts(self.line_of_row, share, len(w))
             with np.errstate(divide="ignore", invalid="ignore"):
                 own = np.where(share > 0.0, share / total[self.line_of_row], 0.0)
-            means: Floats = own * (w * (self.chosen @ h))[self.line_of_row]
+            means: Floats = own * (w * (chosen @ h))[self.line_of_row]
             return means
-        means = h * (w @ self.chosen)
+        means = h * (w @ chosen)
         return means if self.by == "column" else means.sum(keepdims=True)
 
 

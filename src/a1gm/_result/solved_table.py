@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from a1gm._base.float_range import check_narrow
+from a1gm._base.float_range import check_cells, check_narrow, product
 from a1gm._base.types import (
     AnyArray,
+    Bools,
     Fate,
     Floats,
     Ints,
@@ -19,7 +21,16 @@ from a1gm._base.types import (
     Solver,
 )
 from a1gm._base.warn import warn_user
-from a1gm._result.fates import FATES, Fates, Totals, UndeterminedCells, fates_of
+from a1gm._result.fates import (
+    FATES,
+    UNBOUNDED,
+    ZERO,
+    Fates,
+    Totals,
+    UndeterminedCells,
+    fates_of,
+)
+from a1gm._result.long import predicted, read_pairs
 from a1gm._result.messages import (
     Voice,
     tell_undetermined,
@@ -35,10 +46,21 @@ from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
-from a1gm._sources.labels import Names, find_places
+from a1gm._sources.labels import Names
+from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
-__all__ = ["SolvedTable", "rule_of", "source_of", "what_was_told"]
+__all__ = [
+    "Doubts",
+    "SolvedTable",
+    "doubts_of",
+    "fate_at",
+    "filled_cells",
+    "name_lines",
+    "rule_of",
+    "source_of",
+    "what_was_told",
+]
 
 
 class SolvedTable:
@@ -147,6 +169,11 @@ class SolvedTable:
         return self._solved.factors.n_iter
 
     @property
+    def has_exposure(self) -> bool:
+        """Whether the factors are rates: the fit was made with ``exposure=``."""
+        return self._table.is_exposed
+
+    @property
     def n_blocks(self) -> int:
         """Blocks with data of their own; scales between blocks are not determined."""
         return self._solved.factors.n_blocks
@@ -207,7 +234,9 @@ class SolvedTable:
         table = self._table
         takes_negatives = table.is_signed or table.takes_negatives
         columns = self._solved.factors.columns
-        return NewRows(columns, graph, takes_negatives, table.is_weighted)
+        return NewRows(
+            columns, graph, takes_negatives, table.is_weighted, table.is_exposed
+        )
 
     @cached_property
     def pattern(self) -> MissingPattern:
@@ -248,10 +277,11 @@ class SolvedTable:
 
         Parameters
         ----------
-        i, j : int, label, or array of these
-            Row and column. Whole numbers count from 0, or from the end when negative,
-            whatever the labels; anything else is looked up in ``row_labels`` and
-            ``col_labels``. Arrays are broadcast, as in ``X[i, j]``.
+        i, j : label, int, or array of these
+            Row and column, looked up in ``row_labels`` and ``col_labels``. Where there
+            are no labels, or none of them is a number, whole numbers are places,
+            counted from 0 or from the end when negative. Arrays are broadcast, as in
+            ``X[i, j]``.
 
         Returns
         -------
@@ -278,10 +308,18 @@ class SolvedTable:
         codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
         return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
 
+    @cached_property
+    def _finders(self) -> tuple[Lookup, Lookup]:
+        """What finds the rows and the columns that a user names."""
+        n, m = self.shape
+        rows = Lookup("row", self.row_labels, n)
+        return rows, Lookup("column", self.col_labels, m)
+
     def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
         """Rows and columns that a user names, paired up."""
-        rows = find_places("row", i, self.row_labels, self.shape[0])
-        cols = find_places("column", j, self.col_labels, self.shape[1])
+        rows, cols = (
+            side.find(given) for side, given in zip(self._finders, (i, j), strict=True)
+        )
         try:
             rows, cols = np.broadcast_arrays(rows, cols)
         except ValueError as error:
@@ -290,6 +328,63 @@ class SolvedTable:
                 "pair up. Give as many of one as of the other, or one of them."
             ) from error
         return rows, cols
+
+    # ---------------------------------------------------------------- fitted values
+    def predict(self, rows: Any, columns: Any = None) -> Any:
+        """Fitted values of cells that are named by their labels.
+
+        Parameters
+        ----------
+        rows : frame, or label or array of labels
+            A long frame with the two key columns of ``fit_long``; or, with
+            ``columns``, the rows as in ``fate``.
+        columns : label or array of labels, optional
+            The columns, paired with the rows.
+
+        Returns
+        -------
+        ndarray, or float for a single cell
+            One value per row of the frame, or of the shape of the labels; NaN where
+            the data determine none (``fate`` says why), and for labels that the fit
+            does not know.
+
+        Warns
+        -----
+        UnknownLabelWarning
+            Some labels are not those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, a1gm
+        >>> X = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, np.nan]}, index=["x", "y"])
+        >>> a1gm.fit(X).predict(["x", "y"], "b")
+        array([2., 6.])
+        """
+        places, unknown = [], []
+        given: Any = (rows, columns)
+        if columns is None:
+            given = read_pairs(rows, self._table.long)
+        for side, names in zip(self._finders, given, strict=True):
+            if columns is None:  # each label once, not once per row
+                found = side.find_known(names.labels, are_labels=True)
+                unknown.append(side.unknown(names.labels, found))
+                places.append(found[names.codes])
+            else:
+                found = side.find_known(names)
+                unknown.append(side.unknown(names, found))
+                places.append(found)
+        return predicted(unknown, places, self._fitted)
+
+    def _fitted(self, rows: Ints, cols: Ints) -> Floats:
+        """Fitted values of cells at places; NaN where the data determine none."""
+        w, h = self._rows.numbers, self._solved.factors.columns
+        values = product(w[rows], h[cols])
+        if not self._is_plain:
+            fates = self._fates.of_cells(rows, cols)
+            values[fates == ZERO] = 0.0
+            values[fates >= UNBOUNDED] = np.nan
+        check_cells(values)
+        return values
 
     @property
     def undetermined(self) -> UndeterminedCells:
@@ -303,6 +398,54 @@ class SolvedTable:
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known (unbounded and undetermined)."""
         return 0 if self._is_plain else self._fates.totals.n_undetermined
+
+
+def fate_at(fit: SolvedTable, row: int, column: int) -> Fate:
+    """What the data say of a cell, by its place, whatever the labels."""
+    places = np.array([row]), np.array([column])
+    return FATES[int(fit._fates.of_cells(*places)[0])]
+
+
+def name_lines(fit: SolvedTable, rows: Any, columns: Any, **more: Any) -> None:
+    """Give a fit that was made without them the names of its rows and columns.
+
+    ``more`` is what else its table remembers.
+    """
+    fit._table = replace(fit._table, **more)
+    if rows is not None:
+        fit._table.row_labels = rows
+    if columns is not None:
+        fit._table.col_labels = fit.col_labels = columns
+    fit.__dict__.pop("_finders", None)
+
+
+def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:
+    """The table of a fit with its holes filled, and which cells they were."""
+    cells = fit._table.source.rows(slice(0, fit.shape[0]))
+    missing = np.isnan(cells)
+    cells[missing] = fit._fitted(*np.nonzero(missing))
+    return cells, missing
+
+
+class Doubts(NamedTuple):
+    """What a fit would warn of."""
+
+    convergence: bool
+    empty: bool
+    unknown: bool
+
+
+def doubts_of(fit: SolvedTable) -> Doubts:
+    """What a fit that said nothing would have warned of."""
+    factors = fit._solved.factors
+    is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
+    doubt = not is_sure and not fit.converged
+    if fit._is_plain:
+        return Doubts(doubt, empty=False, unknown=False)
+    names = Names()
+    empty = bool(text_of_empty(fit._fates, factors.col_factor, names))
+    unknown = bool(text_of_unknown(fit._fates, fit.n_blocks, names))
+    return Doubts(doubt, empty, unknown)
 
 
 def rule_of(fit: SolvedTable) -> NewRows:

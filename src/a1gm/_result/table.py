@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from a1gm._base.types import Absent
-from a1gm._base.words import counted
-from a1gm._observe.weights import read_cell_weights
-from a1gm._sources.labels import check_same_labels
+import numpy as np
+
+from a1gm._base.types import Absent, Ints
+from a1gm._base.words import counted, named
+from a1gm._observe.weights import one_of_both, read_cell_weights
+from a1gm._sources.dense import Source
+from a1gm._sources.labels import first_difference, plain_text, text_of_label
 from a1gm._sources.read import AnySource, is_sparse, read_input, same_cells
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import DimensionError, LabelError, ParameterError
 
 __all__ = ["Table"]
 
@@ -22,6 +26,10 @@ class Table:
     ``source`` reads the table again where that is possible, ``weights`` are those of
     its cells, and sums of the statistics are those of the data times 2**-exponent.
     ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
+    ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
+    of a table that was left behind; NaN where they are not known. The table of a long
+    frame has ``long``, the names of its keys and of its value, and ``key_values``, the
+    distinct keys in the types of the frame.
     """
 
     source: Any = None
@@ -33,25 +41,62 @@ class Table:
     exponent: int = 0
     is_signed: bool = False  # it has negative cells
     takes_negatives: bool = False
-    is_weighted: bool = False
+    is_weighted: bool = False  # by weights or exposures
+    exposure_exponent: int | None = None  # of the statistics' exposures, if they are
     engine: Any = None
+    pearson_chi2: float = math.nan
+    gain: float = math.nan
+    long: tuple[Any, Any, Any] | None = None
+    key_values: tuple[Any, Any] | None = None
 
-    def read(self, X: Any, weights: Any, n_cols: int) -> tuple[AnySource, Any]:
-        """Read rows the way the fitted ones were read, and their weights."""
+    @property
+    def is_exposed(self) -> bool:
+        """Whether the factors are rates, and cells have exposures."""
+        return self.exposure_exponent is not None
+
+    def read(
+        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
+    ) -> tuple[AnySource, Any, Ints | None]:
+        """Read rows the way the fitted ones were read, their weights and their order.
+
+        The order is the place of each column among those of the fit; None when they
+        are in the order of the fit.
+        """
+        if self.long is not None:
+            self._refuse_long(X)
         absent = self.absent if is_sparse(X) else None
         source: AnySource = read_input(X, absent=absent)
-        self._check_columns(source.n_cols, source.col_labels, n_cols)
-        return source, self._weights_of(source, weights)
+        order = self._order_of(source.n_cols, source.col_labels, n_cols)
+        return source, self._weights_of(source, weights, exposure), order
 
-    def engine_for(self, X: Any, n_cols: int, weights: Any = None) -> Any:
-        """What fills rows that lie elsewhere; None for tables in memory."""
+    def engine_for(
+        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
+    ) -> tuple[Any, Ints | None]:
+        """What fills rows that lie elsewhere, and their order; None in memory."""
         if self.engine is None or not self.engine.takes(X):
-            return None
-        if weights is not None:
-            raise ParameterError("Fits of collections have no weights; leave them out.")
+            return None, None
+        name, given = one_of_both(weights, exposure)
+        if given is not None:
+            raise ParameterError(f"Fits of collections have no {name}; leave it out.")
         found, labels = self.engine.columns(X)
-        self._check_columns(found, labels, n_cols)
-        return self.engine
+        return self.engine, self._order_of(found, labels, n_cols)
+
+    def exposures(self, shape: tuple[int, int], given: Any = None) -> Source | None:
+        """Exposures of all cells of the fitted table; None where it had none."""
+        if given is not None:
+            like = Source([], *shape, self.row_labels, self.col_labels)
+            V: Source = self._weights_of(like, None, given)
+            return V
+        if not self.is_exposed:
+            return None
+        if isinstance(self.weights, Source):
+            return self.weights
+        kept = "only that of stored cells" if self.weights else "no exposure"
+        raise ParameterError(
+            f"This fit has kept {kept}, but that of every cell is needed. Pass "
+            "exposure= to fit.reconstruct as an array; for errors fit the table again, "
+            "as an array."
+        )
 
     def is_same(self, source: AnySource) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
@@ -60,26 +105,70 @@ class Table:
             own is not None and own.n_rows == source.n_rows and same_cells(source, own)
         )
 
-    def _check_columns(self, n_found: int, labels: Any, n_cols: int) -> None:
-        if n_found != n_cols:
-            raise DimensionError(
-                f"X has {counted(n_found, 'column')}, but the fit has {n_cols:,}. Pass "
-                "rows with the columns of the fit."
+    def _order_of(self, n_found: int, labels: Any, n_cols: int) -> Ints | None:
+        """Place of each column among those of the fit, found by name; None if equal."""
+        own, is_right = self.col_labels, n_found == n_cols
+        if is_right and first_difference(labels, own) is None:
+            return None
+        text = ""
+        if labels is not None and own is not None:
+            place = {plain_text(name): j for j, name in enumerate(own)}
+            found = [place.get(plain_text(name), -1) for name in labels]
+            if is_right and sorted(found) == list(range(n_cols)):
+                return np.array(found, np.int64)
+            extra = [x for x, j in zip(labels, found, strict=True) if j < 0]
+            lost = [own[j] for j in sorted(set(range(n_cols)) - set(found))]
+            parts = (
+                named("column", [text_of_label(name) for name in names])
+                for names in (lost, extra)
             )
-        check_same_labels("column", labels, self.col_labels, "X", "the fit")
+            text = _joined(*parts)
+        if not is_right:
+            raise DimensionError(
+                f"X has {counted(n_found, 'column')}, but the fit has {n_cols:,}"
+                f"{text and ': '}{text}. Pass rows with the columns of the fit."
+            )
+        raise LabelError(
+            f"The columns of X are not those of the fit: {text}. Pass rows with the "
+            "columns of the fit, in any order, or an array without names."
+        )
 
-    def _weights_of(self, source: AnySource, weights: Any) -> Any:
-        if weights is not None:
+    def _refuse_long(self, X: Any) -> None:
+        names = getattr(X, "columns", getattr(X, "column_names", ()))
+        keys = (self.long or ())[:2]
+        if not callable(names) and all(key in list(names) for key in keys):
+            raise ParameterError(
+                "This is a long frame. fit.predict(frame) gives the fitted values of "
+                "its pairs, and fit.fill_long() the missing pairs with their values."
+            )
+
+    def _weights_of(self, source: AnySource, weights: Any, exposure: Any) -> Any:
+        name, given = one_of_both(weights, exposure)
+        if given is not None:
             if self.is_signed:
                 raise ParameterError(
-                    'negatives="allow" and weights cannot be combined; drop weights.'
+                    f'negatives="allow" and {name} cannot be combined; drop {name}.'
                 )
-            return read_cell_weights(weights, source)
+            if self.is_exposed != (name == "exposure"):
+                had = "was made with" if self.is_exposed else "had no"
+                instead = "exposure=" if self.is_exposed else "weights="
+                raise ParameterError(
+                    f"This fit {had} exposure, so {name}= says nothing that it knows. "
+                    f"Pass {instead} here, or fit the table with {name}=."
+                )
+            return read_cell_weights(given, source, name=name)
         if not self.is_weighted:
             return None
         if self.is_same(source):
             return self.weights
+        name = "exposure" if self.is_exposed else "weights"
+        one = "an exposure" if self.is_exposed else "a weight"
         raise ParameterError(
-            "This fit had weights, and these rows are not known to be the table that "
-            "was fitted. Pass weights= with a weight for every cell of these rows."
+            f"This fit had {name}, and these rows are not known to be the table that "
+            f"was fitted. Pass {name}= with {one} for every cell of these rows."
         )
+
+
+def _joined(lost: str, extra: str) -> str:
+    parts = (f"it lacks {lost}" if lost else "", f"{extra} is new" if extra else "")
+    return ", ".join(filter(None, parts))

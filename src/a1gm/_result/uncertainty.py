@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints
+from a1gm._base.types import Bools, Floats, Ints
+from a1gm._observe.weights import cell_weights
+from a1gm._result.choices import (
+    By,
+    Dispersion,
+    Which,
+    check_choices,
+    check_dispersion,
+    check_level,
+)
 from a1gm._result.evidence import Evidence
+from a1gm._result.factor_errors import factor_errors
 from a1gm._result.fates import FINITE, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.holes import Holes
 from a1gm._result.information import resistance, spread
 from a1gm._result.labelled import Index, TotalsWithErrors
+from a1gm._result.lazy_rows import LazyRows
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
-from a1gm._sources.labels import find_places
-from a1gm.exceptions import DataError, ParameterError
+from a1gm._sources.lookup import Lookup
+from a1gm.exceptions import (
+    DataError,
+    LabelError,
+    NotRepresentableError,
+    ParameterError,
+)
 
-__all__ = ["By", "Dispersion", "Uncertainty", "Which", "check_level"]
+__all__ = ["Uncertainty"]
 
-By: TypeAlias = Literal["row", "column", "all"]
-Which: TypeAlias = Literal["missing", "fitted"]
-Dispersion: TypeAlias = Literal["pearson", "deviance", "poisson"] | float
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
     "scales of blocks), so its dispersion cannot be estimated. Pass dispersion= a "
     'number that you know from elsewhere, or "poisson".'
 )
+SMALLEST, LARGEST = 1e-140, 1e140
+OUT_OF_RANGE = (
+    "Errors are roots of sums of squares, and the squares of data that sum to "
+    "{total:.0e} are outside the range of float64. Multiply the data by a power of ten "
+    "that brings them nearer to 1: their errors change by the same power."
+)
 NO_DATA = (
-    "This fit did not keep its data, so their scatter is not known. Pass dispersion= a "
-    'number or "poisson", and robust=False; or fit the table in memory.'
+    "This fit did not keep its data, so their scatter is not known. Make it with "
+    "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
+    'memory; or pass dispersion= a number or "poisson".'
 )
 
 
@@ -49,12 +70,14 @@ class Uncertainty:
         Variance over mean of a cell.
     dof : int
         Degrees of freedom: observed cells less rows, columns and blocks' scales.
+    covariance : ndarray of shape (n_cols, n_cols)
+        Of the logarithms of the column factors, one of each block held fixed.
     """
 
     def __init__(
         self, known: Evidence, dispersion: Dispersion, *, robust: bool = False
     ) -> None:
-        is_number = _check_dispersion(dispersion)
+        is_number = check_dispersion(dispersion)
         self._known, self._word = known, dispersion
         self.dof, self._n_parameters = known.degrees_of_freedom()
         self.dispersion = float(dispersion) if is_number else 1.0
@@ -68,10 +91,9 @@ class Uncertainty:
             if math.isnan(chi2):
                 raise ParameterError(NO_DATA)
         M = known.information.inverse
-        #: Covariance of the logarithms of the column factors.
-        self._covariance = self.dispersion * M
+        self.covariance = self.dispersion * M
         if robust:
-            self._covariance = M @ known.scatter_of_rows() @ M
+            self.covariance = M @ known.scatter_of_rows() @ M
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
@@ -128,6 +150,7 @@ class Uncertainty:
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
+        self._check_size()
         rows, cols = self._known.places(i, j)
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
@@ -136,6 +159,13 @@ class Uncertainty:
         with np.errstate(invalid="ignore"):
             found = np.sqrt(variance).reshape(shape)
         return found if shape else float(found)
+
+    def _check_size(self) -> None:
+        """Raise for data whose squares are not numbers of float64."""
+        info = self._known.information
+        total = info.unit * float(np.abs(info.statistics.col_sums).sum())
+        if not (total == 0.0 or SMALLEST < total < LARGEST):
+            raise NotRepresentableError(OUT_OF_RANGE.format(total=total))
 
     def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
         """Fitted values of cells of the table, and their variances."""
@@ -148,16 +178,22 @@ class Uncertainty:
             some, place = np.unique(rows[own], return_inverse=True)
             w, r, lines = known.some_rows(some)
             used, at = np.unique(lines, return_inverse=True)
-            value[own] = f = w[place] * info.h[cols[own]]
+            f = w[place] * info.h[cols[own]]
+            if known.exposures is not None:
+                f *= cell_weights(known.exposures, rows[own], cols[own])
+            value[own] = f
             G = np.empty(len(own))
             line_of_cell = at[place]
             for k, line in enumerate(used.tolist()):
                 chosen = np.flatnonzero(line_of_cell == k)
                 Q, _ = info.shares(slice(line, line + 1))
-                G[chosen] = resistance(Q, self._covariance)[0, cols[own[chosen]]]
+                G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = f**2 * (self.dispersion / r[place] + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
+        if known.exposures is not None:
+            nothing = cell_weights(known.exposures, rows, cols) == 0.0
+            value[nothing] = variance[nothing] = 0.0
         return value, variance
 
     # ------------------------------------------------------------------------ totals
@@ -178,7 +214,8 @@ class Uncertainty:
             root of the sum of both squares. Cells without a value are in no total; it
             is NaN where there are no others.
         """
-        _check_choices(by, cells)
+        check_choices(by, cells)
+        self._check_size()
         if by == "row":
             value, variance = self._row_totals(cells)
             labels = self._known.row_labels
@@ -186,9 +223,9 @@ class Uncertainty:
             value, variance = self._column_totals(by, cells)
             labels = self._known.col_labels
         if cells == "missing":
-            unknown = self._known.undetermined()
-            places = {"row": unknown.row, "column": unknown.column}.get(by)
-            if len(unknown):
+            rows, cols = self._known.without_value()
+            places = {"row": rows, "column": cols}.get(by)
+            if len(rows):
                 none = np.zeros(len(value), bool)
                 none[slice(None) if places is None else places] = True
                 value[none & (value == 0.0)] = np.nan
@@ -209,44 +246,61 @@ class Uncertainty:
                 _backend=self._known.table.backend,
             )
 
-    def _chosen(self, lines: slice, cells: Which) -> Floats:
-        """Column factors of the chosen cells of some lines that have a value."""
+    def _chosen(self, lines: slice, cells: Which) -> Bools:
+        """Which of the chosen cells of some lines have a value."""
         info = self._known.information
         inside = info.inside(info.component[lines])
         if cells == "missing":
             inside &= info.statistics.weight_lines(lines) == 0.0
-        return np.where(inside, info.h, 0.0)
+        return inside
+
+    def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
+        """Yield shares, factors of the chosen cells, and sums of w and w²/r, by lines.
+
+        Twins have their own exposures of missing cells, so with these by rows.
+        """
+        known, info = self._known, self._known.information
+        if known.exposures is None:
+            for lines in info.statistics.stretches():
+                Q, reach = info.shares(lines)
+                H = self._chosen(lines, cells) * info.h
+                yield Q, H, *known.line_totals(lines, reach)
+            return
+        for rows, exposure in known.exposures.blocks():
+            w, r, line = known.some_rows(np.arange(rows.start, rows.stop))
+            lines = slice(int(line.min()), int(line.max()) + 1)
+            at = line - lines.start
+            H = self._chosen(lines, cells)[at] * info.h * np.nan_to_num(exposure)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = np.where(w > 0.0, w**2 / r, 0.0)
+            yield info.shares(lines)[0][at], H, np.nan_to_num(w), own
 
     def _column_totals(self, by: By, cells: Which) -> tuple[Floats, Floats]:
-        info, m = self._known.information, len(self._known.information.h)
+        m = len(self._known.information.h)
         value, own, total_own = np.zeros(m), np.zeros(m), 0.0
         away = np.zeros((m, m))
-        for lines in info.statistics.stretches():
-            Q, reach = info.shares(lines)
-            W, U = self._known.line_totals(lines, reach)
-            H = self._chosen(lines, cells)
+        for Q, H, W, U in self._chosen_cells(cells):
             value += W @ H
             own += U @ H**2
             total_own += float(U @ H.sum(axis=1) ** 2)
             away += (H * W[:, None]).T @ Q
         directions = np.diag(value) - away
         if by == "column":
-            away = spread(directions, self._covariance)
+            away = spread(directions, self.covariance)
             return value, self.dispersion * own + away
-        away = spread(directions.sum(axis=0)[None], self._covariance)
+        away = spread(directions.sum(axis=0)[None], self.covariance)
         return np.array([value.sum()]), self.dispersion * total_own + away
 
     def _row_totals(self, cells: Which) -> tuple[Floats, Floats]:
-        info = self._known.information
         sums, spreads = [], []
-        for lines in info.statistics.stretches():
-            Q, _ = info.shares(lines)
-            H = self._chosen(lines, cells)
+        for Q, H, _, _ in self._chosen_cells(cells):
             k = H.sum(axis=1)
             sums.append(k)
-            spreads.append(spread(H - k[:, None] * Q, self._covariance))
+            spreads.append(spread(H - k[:, None] * Q, self.covariance))
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
+        if self._known.exposures is not None:
+            w, line = np.nan_to_num(w), np.arange(len(w))
         value = w * k[line]
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(value == 0.0, 0.0, value**2 / r)
@@ -258,8 +312,9 @@ class Uncertainty:
 
         Parameters
         ----------
-        base : int or label, default=0
-            The column or row that is 1.
+        base : label or int, default=0
+            The column or row that is 1, as in ``fit.fate``; 0 is the first, unless it
+            is a label.
         axis : {"column", "row"}, default="column"
             Whose factors.
 
@@ -273,13 +328,14 @@ class Uncertainty:
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
         if axis == "column":
             labels, n = known.col_labels, known.shape[1]
-            at = int(find_places("column", base, labels, n))
-            C = self._covariance
+            at = Lookup("column", labels, n).base(base)
+            C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
-            value, block = info.h / info.h[at], info.label
+            with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0
+                value, block = info.h / info.h[at], info.label
         else:
             labels, n = known.row_labels, known.shape[0]
-            at = int(find_places("row", base, labels, n))
+            at = Lookup("row", labels, n).base(base)
             value, variance, block = self._row_index(at)
         apart = (block != block[at]) | (block[at] < 0)
         value = np.where(apart, np.nan, value)
@@ -299,7 +355,7 @@ class Uncertainty:
         base, _ = info.shares(slice(int(line[at]), int(line[at]) + 1))
         of_line = np.concatenate(
             [
-                spread(info.shares(lines)[0] - base, self._covariance)
+                spread(info.shares(lines)[0] - base, self.covariance)
                 for lines in info.statistics.stretches()
             ]
         )
@@ -307,9 +363,26 @@ class Uncertainty:
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
             return w / w[at], own + of_line[line], info.component[line]
 
+    def factor_errors(self) -> tuple[LazyRows, Floats]:
+        """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
+
+        Returns
+        -------
+        rows, columns
+            Those of the rows are computed where they are looked at. The column factors
+            are shares, and the row factors totals, so each error is that of a factor
+            with the others around it, not of a scale that could be chosen.
+        """
+        return factor_errors(self._known, self.covariance, self.dispersion)
+
     # --------------------------------------------------------------------- intervals
     def interval(
-        self, X: Any, level: float = 0.95, *, weights: Any = None
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        weights: Any = None,
+        exposure: Any = None,
     ) -> tuple[Any, Any]:
         """Bounds of where the values of missing cells will lie.
 
@@ -319,8 +392,8 @@ class Uncertainty:
             The table that was fitted, or other rows.
         level : float, default=0.95
             The share of cells that lie between the bounds.
-        weights : table, optional
-            Weights of the cells of X, where the fit had weights.
+        weights, exposure : table, optional
+            Weights or exposures of the cells of X, where the fit had them.
 
         Returns
         -------
@@ -328,9 +401,15 @@ class Uncertainty:
             X with its holes filled with the bounds, which are never below 0.
         """
         check_level(level)
+        self._check_size()
         known = self._known
-        source, V = known.table.read(X, weights, known.shape[1])
-        holes = Holes(known, self._covariance, self.dispersion, source, V)
+        source, V, order = known.table.read(X, known.shape[1], weights, exposure)
+        if order is not None:
+            raise LabelError(
+                "The columns of X are in another order than those of the fit. Put them "
+                "in its order: X[list(fit.col_labels)]."
+            )
+        holes = Holes(known, self.covariance, self.dispersion, source, V)
         lower, upper = (
             fill_table(X, source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
@@ -362,12 +441,16 @@ class Uncertainty:
         ndarray of shape (n, number of totals)
             Their deviation is the prediction error of ``totals``, beyond first order.
         """
-        _check_choices(by, cells)
-        info = self._known.information
-        lines = slice(0, info.statistics.n_lines)
-        chosen = self._chosen(lines, cells)
+        check_choices(by, cells)
+        known = self._known
+        n_rows, lines = known.shape[0], slice(0, known.information.statistics.n_lines)
+        chosen: Any = self._chosen(lines, cells)
+        if known.table.is_weighted:
+            chosen = chosen[known.some_rows(np.arange(n_rows))[2]]
+        if known.exposures is not None:
+            chosen = chosen * np.nan_to_num(known.exposures.rows(slice(0, n_rows)))
         random = np.random.default_rng(random_state)
-        return simulate(self._known, self.dispersion, n, by, chosen, random)
+        return simulate(known, self.dispersion, n, by, chosen, random)
 
     # -------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:
@@ -387,32 +470,6 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
-
-
-def _check_dispersion(dispersion: Any) -> bool:
-    """Return whether it is a number; raise if it is neither that nor a known word."""
-    if dispersion in ("pearson", "deviance", "poisson"):
-        return False
-    is_number = isinstance(dispersion, int | float) and not isinstance(dispersion, bool)
-    if is_number and 0.0 <= dispersion < math.inf:
-        return True
-    raise ParameterError(
-        'dispersion must be "pearson", "deviance", "poisson" or a number >= 0, got '
-        f"{dispersion!r}."
-    )
-
-
-def check_level(level: Any, name: str = "level") -> None:
-    """Raise for a share of cells that is not between 0 and 1."""
-    if not (isinstance(level, int | float) and 0.0 < level < 1.0):
-        raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
-
-
-def _check_choices(by: Any, cells: Any) -> None:
-    if by not in ("row", "column", "all"):
-        raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
-    if cells not in ("missing", "fitted"):
-        raise ParameterError(f'cells must be "missing" or "fitted", got {cells!r}.')
 
 
 def _tested(statistic: float, chance: float) -> str:

@@ -41,7 +41,7 @@ from a1gm._solve.expand import (
 from a1gm._solve.extreme import needs_room, solve_extreme_core
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
-from a1gm._solve.scaling import PRECISE, solve_core, solve_disk_mask
+from a1gm._solve.scaling import precision_for, solve_core, solve_disk_mask
 from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import DataError, NothingObservedError
@@ -96,7 +96,10 @@ def solve_observation(
             read_cells = partial(_cells_of, source, exponent, statistics.n_cols)
     elif isinstance(source, Source):
         V = statistics.weights if isinstance(statistics, WeightedStatistics) else None
-        read_cells = partial(_cells_of, source, exponent, source.n_cols, V)
+        is_exposure = seen.exposure_exponent is not None
+        read_cells = partial(
+            _cells_of, source, exponent, source.n_cols, V, is_exposure=is_exposure
+        )
         if isinstance(statistics, MaskStatistics) and not seen.n_negative and V is None:
             nested = _solve_nested(statistics, source, exponent, n_threads)
             if nested is not None:
@@ -319,7 +322,8 @@ def _solve_plain(
     Small tables spend more time between the steps than in them. Only weighted tables
     may have zeros here.
     """
-    budget, tol = min(PLAIN_SWEEPS, max_iter // 2), min(tol, PRECISE)
+    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    tol = min(tol, precision_for(statistics.n_lines, statistics.n_cols))
     found = components = None
     if isinstance(statistics, PatternStatistics):
         found = kernel.solve_plain(
@@ -413,10 +417,16 @@ def _solve_nested(
 
 
 def _cells_of(
-    source: Rereadable, exponent: int, n_cols: int, V: Any = None
+    source: Rereadable,
+    exponent: int,
+    n_cols: int,
+    V: Any = None,
+    *,
+    is_exposure: bool = False,
 ) -> PairStatistics:
     """Every row its own line, with the sum, and weight, of every observed cell."""
-    scale = math.ldexp(1.0, -exponent) if V is None else 1.0
+    is_product = V is not None and not is_exposure
+    scale = 1.0 if is_product else math.ldexp(1.0, -exponent)
     counts: list[Floats] = [np.zeros(1, np.int64)]
     cols, values, weights = [], [], []
     for rows, piece in source.blocks():
@@ -427,7 +437,7 @@ def _cells_of(
         counts.append(observed.sum(axis=1))
         cols.append(np.nonzero(observed)[1].astype(np.int32))
         values.append(piece[observed] * scale)
-        if V is not None:
+        if is_product:
             values[-1] = product(values[-1], weights[-1], exponent=-exponent)
     return PairStatistics(
         np.cumsum(np.concatenate(counts)),

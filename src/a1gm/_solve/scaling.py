@@ -18,12 +18,20 @@ from a1gm._solve.factors import NO_CORE, CoreSolution, relative_gap
 from a1gm._solve.laplacian import Solve, hessian_at
 from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
-from a1gm._solve.settle import CellsOf, Near, no_cells, settle_core
+from a1gm._solve.settle import (
+    LISTED_CELL,
+    PROVEN,
+    CellsOf,
+    Near,
+    no_cells,
+    settle_by_sparse_edges,
+    settle_core,
+)
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["solve_core", "solve_disk_mask"]
+__all__ = ["precision_for", "solve_core", "solve_disk_mask"]
 
 # Seconds, roughly: only their ratio matters, to choose between the two methods.
 SECONDS_PER_LISTED_CELL = 2e-9
@@ -33,6 +41,7 @@ NEWTON_STEPS = 6
 LISTED_PATIENCE = 120  # sweeps of a large sparse core; benchmarks/costs.py
 SMALLEST_START = 1e-290
 PRECISE = 1e-10
+FINE, FINE_CELLS = 1e-12, 10**5  # a sweep more: beyond, it costs up to 40 %
 AHEAD = 0.03  # of it may be left to further sweeps
 DISK_PATIENCE = 40  # sweeps that scaling may be expected to need before Newton is tried
 
@@ -52,20 +61,33 @@ def solve_core(
     """
     if reduced.core_shape[0] == 0:
         return NO_CORE
-    tol = min(tol, PRECISE)  # the cells need it, whatever the margins may miss
+    tol = min(tol, precision_for(*reduced.core_shape))
     if start is None:
         start = reduced.start
     # At most half of the budget: the rest is for Newton.
     budget = max(1, max_iter // 2)
     patience = min(budget, _patience(reduced))
-    threads = threads_for(reduced.n_listed, n_threads)
+    threads = threads_for(LISTED_CELL * reduced.n_listed, n_threads)
     w, h, sweeps, gap, _ = reduced.scale(start, tol, budget, patience, threads)
     core = CoreSolution(w, h, "scaling", sweeps, gap)
-    settle = partial(settle_core, reduced, cells_of=cells_of, max_iter=max_iter)
+    settle = partial(
+        settle_core,
+        reduced,
+        cells_of=cells_of,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+    )
     if reduced.edges_are_cheap:
         # A small core has a Newton's method of its own, which settles its cells, too.
         core = settle(core)
         if core.gap <= tol:
+            return core
+    elif core.gap > tol:
+        core = settle_by_sparse_edges(
+            reduced, core, cells_of(again=False), tol=tol, max_iter=max_iter
+        )
+        if core.gap <= tol and core.step <= PROVEN:
             return core
     near = None
     if core.gap > tol and core.n_iter < max_iter:
@@ -77,6 +99,11 @@ def solve_core(
         if gap < core.gap:
             core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap)
     return settle(core, near=near)
+
+
+def precision_for(n_lines: int, n_cols: int) -> float:
+    """The certificate that cells need, whatever the margins may miss."""
+    return FINE if n_lines * n_cols <= FINE_CELLS else PRECISE
 
 
 def _newton(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from a1gm._base.types import Floats
+from a1gm._base.types import Floats, Solver
+from a1gm._kernel import threads_for
 from a1gm._observe.statistics import PairStatistics
-from a1gm._solve.cell_error import SETTLED, Bound, Network
+from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Bound, Network
 from a1gm._solve.clusters import cells_in_core, mend_by_clusters
 from a1gm._solve.factors import CoreSolution
 from a1gm._solve.laplacian import Solve, hessian_at
@@ -24,11 +25,23 @@ from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["CellsOf", "Near", "no_cells", "settle_core"]
+__all__ = [
+    "LISTED_CELL",
+    "PROVEN",
+    "CellsOf",
+    "Near",
+    "no_cells",
+    "settle_by_sparse_edges",
+    "settle_core",
+]
 
 # Where cells are wrong an elimination of this size is tried first, or at last.
 QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
+WORK_PER_CELL = 40  # visits that a sparse elimination may take: about as many products
+# Where rounding has stopped an elimination, nothing else does better.
+PROVEN = 0.8 * CELLS_RIGHT
 ROUNDS = 12
+LISTED_CELL = 8  # what a cell costs that is listed, in cells of a pass
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,9 @@ def settle_core(
     core: CoreSolution,
     cells_of: CellsOf,
     *,
+    tol: float,
     max_iter: int,
+    n_threads: int | None = None,
     near: Near | None = None,
 ) -> CoreSolution:
     """Bound the error of the cells of a solved core, and mend what is above the bound.
@@ -64,7 +79,8 @@ def settle_core(
     """
     if not reduced.core_shape[0]:
         return replace(core, step=0.0)
-    step = reduced.step_by_overlap(core.w, core.h, core.gap)
+    threads = threads_for(LISTED_CELL * reduced.n_listed, n_threads)
+    step = reduced.cheap_step(core.w, core.h, core.gap, threads)
     if step <= SETTLED:
         return replace(core, step=step)
     if reduced.edges_are_cheap:
@@ -82,7 +98,34 @@ def settle_core(
         core = mend_by_clusters(reduced, core, max_iter, cells)
     if core.step > SETTLED and flops <= MOST_FLOPS:
         core = _settle_by_edges(reduced, core, max_iter, cells)
+    elif core.step > SETTLED:
+        core = settle_by_sparse_edges(
+            reduced, core, cells, tol=tol, max_iter=max_iter, work=MOST_FLOPS
+        )
     return core
+
+
+def settle_by_sparse_edges(
+    reduced: Reduced,
+    core: CoreSolution,
+    cells: PairStatistics | None,
+    *,
+    tol: float,
+    max_iter: int,
+    work: float | None = None,
+) -> CoreSolution:
+    """Newton's method by an elimination that fills in little: bands, trees.
+
+    The core stays as it is where the elimination would be too much ``work``.
+    """
+    left = max_iter - core.n_iter
+    if cells is None or reduced.lists_missing or left <= 0:
+        return core
+    if work is None:
+        work = WORK_PER_CELL * (reduced.n_listed + sum(reduced.core_shape))
+    pairs = cells.ptr, cells.cols, cells.sums
+    found = reduced.settle_sparse(core.w, core.h, *pairs, tol, left, int(work))
+    return core if found is None else _better(core, *found)
 
 
 def _settle_by_edges(
@@ -93,10 +136,22 @@ def _settle_by_edges(
 ) -> CoreSolution:
     sums = None if cells is None else _dense_cells(reduced, cells)
     left = max(max_iter - core.n_iter, 0)
-    w, h, steps, step, gap, cut = reduced.settle(core.w, core.h, sums, left)
+    return _better(core, *reduced.settle(core.w, core.h, sums, left))
+
+
+def _better(
+    core: CoreSolution,
+    w: Floats,
+    h: Floats,
+    steps: int,
+    step: float,
+    gap: float,
+    cut: tuple[int, int],
+) -> CoreSolution:
+    """What an elimination has found, if it is surer than what was known."""
     if not step < core.step:
         return replace(core, cut=cut)
-    solver = "newton" if steps else core.solver
+    solver: Solver = "newton" if steps else core.solver
     return CoreSolution(w, h, solver, core.n_iter + steps, gap, step, cut)
 
 

@@ -69,11 +69,27 @@ def check_shape(X: AnyArray, name: str) -> None:
         if kind == "str":
             msg += " To fit a file use a1gm.fit_file(path)."
         raise DimensionError(msg)
+    if X.ndim == 3:
+        raise DimensionError(
+            f"Expected 2D array, got 3D array instead: {name} has shape {X.shape}. For "
+            f"a stack of tables use a1gm.fit_many({name}); a single one is {name}[0]."
+        )
     if X.ndim != 2:
+        remedy = (
+            "Reshape your data using array.reshape(-1, 1) if it is a single column or "
+            "array.reshape(1, -1) if it is a single row."
+        )
+        if X.ndim > 2:
+            remedy = "Of a stack of tables, each is fitted by a1gm.fit_many(stack)."
+        elif name == "weights":
+            remedy = (
+                "Give each cell its weight: np.broadcast_to(v[:, None], X.shape) "
+                "repeats one weight per row, np.broadcast_to(v, X.shape) one per "
+                "column."
+            )
         raise DimensionError(
             f"Expected 2D array, got {X.ndim}D array instead: {name} has shape "
-            f"{X.shape}. Reshape your data using array.reshape(-1, 1) if it is a "
-            "single column or array.reshape(1, -1) if it is a single row."
+            f"{X.shape}. {remedy}"
         )
     for axis, kind in enumerate(("sample", "feature")):
         if X.shape[axis] == 0:

@@ -15,10 +15,7 @@ __all__ = ["Fault", "check_faults", "check_piece", "check_stored_cells"]
 
 #: Cells of one bad kind: how many, and row, column and value of the first.
 Fault: TypeAlias = tuple[int, int, int, float]
-ADVICE = (
-    ' (missing_values= does it for a marker), or pass negatives="allow" to fit the '
-    "margins only"
-)
+ADVICE = ', or pass negatives="allow" to fit the margins only'
 
 
 def check_faults(
@@ -71,7 +68,7 @@ def check_piece(
 
 
 def check_stored_cells(
-    source: SparseSource, negatives: Negatives, row_offset: int = 0
+    source: SparseSource, negatives: Negatives | None, row_offset: int = 0
 ) -> int:
     """Raise for bad cells of a sparse table; returns how many are negative."""
     x = source.values

@@ -19,17 +19,26 @@ from a1gm._sources.arrays import (
 )
 from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
 from a1gm._sources.dense import Part, Source
+from a1gm._sources.long_hint import check_no_long_series, hint_if_long
+from a1gm._sources.whole_frames import read_whole
 from a1gm.exceptions import LabelError, NotNumericError
 
-__all__ = ["check_names", "open_frame", "read_frame"]
+__all__ = ["check_names", "names_of", "open_frame", "read_frame"]
 
 PIECE_ROWS = 1 << 17
 
 
 def read_frame(X: Any, name: str) -> Source:
     """Read a frame, or what its library holds instead of one."""
+    names = None if type(X).__name__ == "LazyFrame" else names_of(X)
+    if names is not None:
+        check_names(names, name)
+        whole = read_whole(X, tuple(names))
+        if whole is not None:
+            return whole
     frame = open_frame(X, name)
     if frame is None:
+        check_no_long_series(X, name)
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
     check_columns(frame, name)
@@ -48,7 +57,7 @@ def open_frame(X: Any, name: str) -> Any:
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
-        check_names(X, name)
+        check_names(names_of(X), name)
         raise
     if isinstance(frame, nw.LazyFrame):
         raise NotNumericError(
@@ -58,26 +67,33 @@ def open_frame(X: Any, name: str) -> Any:
         )
     if not isinstance(frame, nw.DataFrame):
         return None
-    check_names(X, name)
+    check_names(names_of(X), name)
     return frame
 
 
-def check_names(X: Any, name: str) -> None:
-    """Raise for repeated column names, and for text mixed with other types."""
+def names_of(X: Any) -> list[Any] | None:
+    """Column names of a frame; None if it has none."""
     columns = getattr(X, "column_names", None)  # pyarrow
     if columns is None:
         columns = getattr(X, "columns", None)
     if columns is None or callable(columns):
+        return None
+    return columns.tolist() if hasattr(columns, "tolist") else list(columns)
+
+
+def check_names(names: list[Any] | None, name: str) -> None:
+    """Raise for repeated column names, and for text mixed with other types."""
+    if not names:
         return
-    names = list(columns)
-    seen: set[Any] = set()
-    repeated = [n for n in names if n in seen or seen.add(n)]  # type: ignore[func-returns-value]
-    if repeated:
+    if len(set(names)) < len(names):
+        seen: set[Any] = set()
+        repeated = [n for n in names if n in seen or seen.add(n)]  # type: ignore[func-returns-value]
         shown = ", ".join(repr(n) for n in dict.fromkeys(repeated))
         raise LabelError(
             f"{name} has repeated column names: {shown}. Give every column its own."
         )
-    kinds = sorted({type(n).__qualname__ for n in names})
+    types = set(map(type, names))
+    kinds = sorted({kind.__qualname__ for kind in types})
     if len(kinds) > 1 and "str" in kinds:
         odd = [n for n in names if not isinstance(n, str)]
         raise LabelError(
@@ -99,7 +115,12 @@ def check_columns(frame: Any, name: str) -> None:
         raise NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
             "Convert or drop them; categories are not numbers, even when they look so."
+            f"{hint_if_long(frame, _no_numbers(frame))}"
         )
+
+
+def _no_numbers(frame: Any) -> list[Any]:
+    return [name for name, dtype in frame.schema.items() if not _is_number(dtype)]
 
 
 def _is_number(dtype: Any) -> bool:
@@ -192,6 +213,7 @@ def _arrow_chunks(column: _Column) -> Any:
 
 
 def _chunks_of_polars(series: Any, pa: Any) -> Any:
+    series = series.alias("")  # names with a zero byte cannot be handed on
     # A series of several chunks would be joined by to_arrow.
     if series.n_chunks() == 1:
         return series.to_arrow()

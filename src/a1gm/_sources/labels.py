@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Integral, Number
+from datetime import date
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Ints
-from a1gm._base.words import MOST_NAMED, counted, listed, named
-from a1gm.exceptions import LabelError, NoSuchCellError
+from a1gm._base.words import MOST_NAMED, named
+from a1gm.exceptions import LabelError
 
 __all__ = [
     "Names",
     "check_same_labels",
-    "find_places",
     "first_difference",
+    "plain_text",
     "text_of_label",
 ]
+
+MIDNIGHT = " 00:00:00"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +80,20 @@ def first_difference(labels: Any, others: Any) -> int | None:
     """First place where two lists of names differ; None when they cannot or do not."""
     if labels is None or others is None or labels is others:
         return None
+    if type(labels) is type(others) is tuple and labels == others:
+        return None
     equals = getattr(labels, "equals", None)
     if equals is not None and type(labels) is type(others) and equals(others):
         return None
     some, rest = list(labels), list(others)
+    with suppress(TypeError, ValueError):  # pd.NA equals nothing
+        if some == rest:
+            return None
     if _only_count(some, rest) or _only_count(rest, some):
         return None
     for at, (label, other) in enumerate(zip(some, rest, strict=True)):
         # A saved fit keeps names other than numbers as text.
-        if label is other or str(label) == str(other):
+        if label is other or plain_text(label) == plain_text(other):
             continue
         both_numbers = isinstance(label, Number) and isinstance(other, Number)
         if not (both_numbers and label == other):
@@ -101,84 +109,32 @@ def _only_count(labels: list[Any], others: list[Any]) -> bool:
     return {str(label) for label in others} != {str(number) for number in numbers}
 
 
-def find_places(side: str, given: Any, labels: Any, n: int) -> Ints:
-    """Places of the rows or columns that a user names, counted from 0.
-
-    Parameters
-    ----------
-    side : {"row", "column"}
-        What is asked for.
-    given : int, name, or array of these
-        Whole numbers are places, from the end when negative; anything else is a name.
-    labels : sequence or None
-        The names; None if there are none.
-    n : int
-        How many rows or columns there are.
-
-    Returns
-    -------
-    ndarray of int
-        Of the shape of ``given``.
-
-    Raises
-    ------
-    NoSuchCellError
-        There is no such row or column, or more than one.
-    """
-    if not _is_many(given):
-        return np.array(_find_place(side, given, labels, n), np.int64)
-    places = np.asarray(given)
-    if places.dtype.kind not in "iu":
-        names = np.array(given, dtype=object)
-        found = [_find_place(side, name, labels, n) for name in names.ravel()]
-        return np.array(found, np.int64).reshape(names.shape)
-    outside = (places >= n) | (places < -n)
-    if outside.any():
-        _refuse_number(side, places[outside].flat[0], n)
-    inside = places.astype(np.int64)  # small integers cannot hold the sum below
-    return np.where(inside < 0, inside + n, inside)
-
-
-def _is_many(given: Any) -> bool:
-    # A tuple is the name of a row of a pandas MultiIndex, not an array.
-    is_array = hasattr(given, "__array__") and np.ndim(given) > 0
-    return is_array or isinstance(given, list | range)
-
-
-def _find_place(side: str, given: Any, labels: Any, n: int) -> int:
-    is_bool = isinstance(given, bool)
-    if isinstance(given, Integral) and not is_bool:
-        if not -n <= int(given) < n:
-            _refuse_number(side, given, n)
-        return int(given) % n
-    name = text_of_label(given)
-    if labels is None:
-        raise NoSuchCellError(
-            f"There is no {side} {name}: the {side}s of this fit have no names. Give a "
-            f"whole number from 0 to {n - 1}."
-        )
-    # A saved fit keeps names other than numbers as text.
-    found = [k for k, label in enumerate(labels) if str(label) == str(given)]
-    if len(found) != 1:
-        what = f"{len(found):,} {side}s are" if found else f"No {side} is"
-        which = f" ({listed(found)})" if found else ""
-        raise NoSuchCellError(
-            f"{what} called {name}{which}. Give a name that fit.{_ATTRIBUTE[side]} has "
-            f"once, or a whole number from 0 to {n - 1}."
-        )
-    return found[0]
-
-
-_ATTRIBUTE = {"row": "row_labels", "column": "col_labels"}
-
-
-def _refuse_number(side: str, number: Any, n: int) -> None:
-    raise NoSuchCellError(
-        f"There is no {side} {int(number)}: the fit has {counted(n, side)}. Give a "
-        f"whole number from 0 to {n - 1}, or from {-n} to -1 to count from the end."
-    )
-
-
 def text_of_label(label: Any) -> str:
-    """Write a name the way its owner would."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
+    """Write a name the way its owner would type it."""
+    if isinstance(label, tuple):  # of a pandas MultiIndex
+        return f"({', '.join(map(text_of_label, label))})"
+    return repr(str(label)) if isinstance(label, str) else plain_text(label)
+
+
+def plain_text(label: Any) -> str:
+    """Write a name without quotes, the same for all types that mean the same.
+
+    Days are written as days, whatever type holds them, and whole numbers as such: a
+    saved fit, which keeps other names than numbers as text, knows them again.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> plain_text(datetime.datetime(2024, 5, 1)), plain_text(2024.0), plain_text("a")
+    ('2024-05-01', '2024', 'a')
+    """
+    if isinstance(label, str):
+        return label
+    if isinstance(label, tuple):
+        return f"({', '.join(map(plain_text, label))})"
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    if isinstance(label, np.datetime64):
+        label = label.astype("M8[us]").item()  # nanoseconds would be a number
+    text = str(label)
+    return text.removesuffix(MIDNIGHT) if isinstance(label, date) else text

@@ -116,7 +116,8 @@ class SparseSource:
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner does."""
-        return name_cell(None, self.col_labels, row, col, row_offset, name=self.name)
+        labels = self.row_labels, self.col_labels
+        return name_cell(*labels, row, col, row_offset, name=self.name)
 
 
 def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
+from a1gm._result.rounding import Rounding, rounded
 from a1gm._sources.arrow import with_floats
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.numbers import joined
@@ -40,6 +41,7 @@ class Filler:
     #: Gives the bounds of the holes of rows; then each filled column gets two more.
     bounds: Callable[[Floats], tuple[Floats, Floats]] | None = None
     to_text: bool = True
+    round: Rounding = None
     n_filled: int = 0  # so far
     n_left: int = 0  # holes that stay because nothing can be known
     schema: pa.Schema = field(init=False)
@@ -53,6 +55,9 @@ class Filler:
         self._marked = np.flatnonzero(self.counts.missing > 0)
         self._suffixes = [_MARK] * self.mark
         self._suffixes += _BOUNDS if self.bounds is not None else ()
+        self._is_whole = np.array(
+            [self._holds_whole_numbers(before.field(name)) for name in self.file.names]
+        )
         fields = [self._field(column) for column in before]
         pairs = list(zip(before, fields, strict=True))
         changed = [old.name for old, new in pairs if old.type != new.type]
@@ -80,6 +85,9 @@ class Filler:
         holes = np.isnan(values)
         if holes.any():
             values = self.fill_rows(values)
+            if self.round is not None:
+                whole = rounded(values, self._is_whole, self.round)
+                values = np.where(holes, whole, values)
         filled = holes & ~np.isnan(values)
         is_filled = np.asarray(filled.any(axis=0))
         self.n_filled += int(filled.sum())
@@ -97,6 +105,18 @@ class Filler:
     def _has_holes(self, name: str) -> bool:
         return bool(self.counts.missing[self._position[name]])
 
+    def _holds_whole_numbers(self, column: pa.Field) -> bool:
+        import pyarrow as pa
+
+        if self.file.is_text:
+            return bool(self.counts.is_whole[self._position[column.name]])
+        return bool(pa.types.is_integer(column.type))
+
+    def _stays_whole(self, name: str) -> bool:
+        """Whether a column of whole numbers holds only such after it is filled."""
+        is_kept = self.round == "auto" or not self._has_holes(name)
+        return bool(self._is_whole[self._position[name]]) and is_kept
+
     def _field(self, column: pa.Field) -> pa.Field:
         import pyarrow as pa
 
@@ -106,11 +126,10 @@ class Filler:
         if self.file.is_text:
             if self.to_text:
                 return column
-            whole = self.counts.is_whole[self._position[name]]
-            is_integer = whole and not self._has_holes(name)
+            is_integer = self._stays_whole(name)
             return pa.field(name, pa.int64() if is_integer else pa.float64())
         keeps = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if keeps or not self._has_holes(name):
+        if keeps or not self._has_holes(name) or self._stays_whole(name):
             return column
         return pa.field(name, pa.float64(), metadata=column.metadata)
 

@@ -48,7 +48,9 @@ def format_of(path: str | os.PathLike[str]) -> Format:
 
 def format_for(target: str | os.PathLike[str], source_format: Format) -> Format:
     """Tell the format to write; a stream or a device gets the one that was read."""
-    return source_format if is_stream(target) else format_of(target)
+    if not is_stream(target):
+        return format_of(target)
+    return "csv" if source_format == "spreadsheet" else source_format
 
 
 def is_stream(target: str | os.PathLike[str]) -> bool:

@@ -43,13 +43,20 @@ def assess_command(
     """
     from a1gm._api.assess import assess
     from a1gm._sources.files.whole import read_whole
-    from a1gm.cli.files import open_files, say_table
+    from a1gm.cli.files import open_files, refuse_long, say_table
 
-    files = open_files(file, common)
     negatives: Negatives = "allow" if common.negatives == "allow" else "raise"
-    table = read_whole(files, negatives=negatives)
-    say_table(files, common)
-    found = assess(table.values, _share(hide), repeats, seed, negatives=negatives)
+    if common.long is not None:
+        from a1gm.cli.long import LongInput
+
+        given = LongInput(file, common)
+        values = given.spread_out(given.fit())
+    else:
+        files = open_files(file, common)
+        values = read_whole(files, negatives=negatives).values
+        refuse_long(files, common)
+        say_table(files, common)
+    found = assess(values, _share(hide), repeats, seed, negatives=negatives)
     if common.json:
         scores = {name: score._asdict() for name, score in found.scores.items()}
         summary = {

@@ -17,22 +17,26 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.console import printable, say, warn
+from a1gm.cli.console import printable, say, speaking
 from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
+    BrokenFilesWarning,
     LabelError,
     MissingFileError,
     OutputError,
     ParameterError,
+    RowNamesWarning,
+    SkippedFilesWarning,
 )
 
 TableArgument: TypeAlias = Annotated[
-    str,
+    list[str],
     typer.Argument(
         metavar="FILE",
-        help="The table: a file, a folder or a glob of files; - for standard input.",
+        help="The table: a file, or several files, folders or globs that are one "
+        "table; - for standard input.",
     ),
 ]
 
@@ -67,6 +71,23 @@ class Common:
     id: list[str] | None = _option(  # noqa: RUF009 - a field()
         "The column that names the rows; repeatable.", metavar="NAME"
     )
+    long: str | None = _option(
+        "The file has one row per cell: its columns with the row key, the column key "
+        "and the value, such as shop,month,sales.",
+        metavar="ROW,COLUMN,VALUE",
+    )
+    by: list[str] | None = _option(  # noqa: RUF009 - a field()
+        "With --long: the column that says which of many tables a row belongs to; "
+        "repeatable.",
+        metavar="NAME",
+    )
+    duplicates: str = _option(
+        "With --long: 'raise' refuses a pair that is there twice; 'sum' adds its "
+        "values.",
+        "raise",
+        metavar="raise|sum",
+        callback=one_of("raise", "sum"),
+    )
     missing: list[str] | None = _option(  # noqa: RUF009 - a field()
         "A token that marks a missing cell, beside an empty cell, NA and NaN; "
         "repeatable.",
@@ -91,7 +112,18 @@ class Common:
     tol: float | None = _option("The certificate to reach, such as 1e-8.")
     max_iter: int | None = _option("The most iterations.", min=1)
     threads: int | None = _option("Threads to use. Default: all cores.", min=1)
-    json: bool = _option("Print a summary for programs.", False)
+    sheet: str | None = _option(
+        "The sheet of a spreadsheet. Default: the only one with cells.", metavar="NAME"
+    )
+    skip_bad: bool = _option(
+        "Go on without files that cannot be read, among several; exit 1 at the end.",
+        False,
+    )
+    strict: bool = _option("Exit 1 when cells cannot be known; write nothing.", False)
+    json: bool = _option(
+        "Print a summary for programs; errors and warnings as JSON, too, one a line.",
+        False,
+    )
     quiet: bool = _option("Say nothing but errors.", False, short="-q")
     overwrite: bool = _option("Replace files that exist.", False)
     debug: bool = _option("Show the traceback of an error.", False)
@@ -143,14 +175,17 @@ def _parameter(option: Field[Any], kind: Any) -> inspect.Parameter:
 
 
 def _run_guarded(body: Callable[[], None], common: Common) -> None:
+    broken: list[str] = []
     try:
-        with warnings.catch_warnings():
+        with speaking(json=common.json), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", A1gmWarning)
-            warnings.showwarning = _shown_by(common)
+            warnings.showwarning = _shown_by(common, broken)
             _set_up_pyarrow(common)
             body()
             sys.stdout.flush()
+        if broken:
+            _stop(1, broken[0], common, kind="BrokenFilesWarning")
     except KeyboardInterrupt:
         _stop(130, "interrupted; nothing was written.", common)
     except BrokenPipeError:
@@ -158,9 +193,9 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except (ParameterError, LabelError, MissingFileError, UsageError) as error:
-        _stop(2, str(error), common)
+        _stop(2, str(error), common, kind=type(error).__name__)
     except A1gmError as error:
-        _stop(1, _words_of(error), common)
+        _stop(1, _words_of(error), common, kind=type(error).__name__)
     except MemoryError:
         _stop(1, "not enough memory for this table.", common)
     except typer.Exit:
@@ -233,16 +268,23 @@ def _words_of(error: A1gmError) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-def _shown_by(common: Common) -> Callable[..., None]:
+def _shown_by(common: Common, broken: list[str]) -> Callable[..., None]:
+    """What shows a warning; of broken files it is kept for the end."""
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not common.quiet:
-            warn(in_command_words(str(message)))
+        if isinstance(message, BrokenFilesWarning):
+            broken.append(str(message))
+        elif not common.quiet:
+            is_note = isinstance(message, RowNamesWarning | SkippedFilesWarning)
+            words, kind = in_command_words(str(message)), type(message).__name__
+            say(words, "note" if is_note else "warning", kind=kind)
 
     return show
 
 
-def _stop(code: int, words: str, common: Common) -> None:
+def _stop(code: int, words: str, common: Common, **about: Any) -> None:
     if common.debug:
         traceback.print_exc()
-    say(f"a1gm: {in_command_words(words)}")
+    with speaking(json=common.json):
+        say(in_command_words(words), "error", **about, exit_code=code)
     raise typer.Exit(code) from None

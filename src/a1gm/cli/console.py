@@ -9,6 +9,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from a1gm._base.words import counted, listed, shown
@@ -20,6 +21,7 @@ __all__ = [
     "progress_bar",
     "say",
     "speak_plainly",
+    "speaking",
     "text_of_json",
     "warn",
 ]
@@ -68,15 +70,37 @@ def printable(words: str) -> str:
     return words.encode(encoding, "a1gm.plain").decode(encoding)
 
 
-def say(words: str) -> None:
-    """Print a line; characters that a terminal would obey are escaped."""
-    sys.stderr.write(shown(words, keep="\n") + "\n")
+_AS_JSON: ContextVar[bool] = ContextVar("_AS_JSON", default=False)
+_BEFORE = {"error": "a1gm: ", "warning": "warning: ", "note": "note: ", "info": ""}
+
+
+@contextlib.contextmanager
+def speaking(*, json: bool) -> Iterator[None]:
+    """Say everything for programs meanwhile, one JSON object a line, if so asked."""
+    before = _AS_JSON.set(json)
+    try:
+        yield
+    finally:
+        _AS_JSON.reset(before)
+
+
+def say(words: str, level: str = "info", **about: Any) -> None:
+    """Print a line; characters that a terminal would obey are escaped.
+
+    ``level`` is error, warning, note (what was decided for the user) or info; for
+    programs it stands in the object, and so does what is said ``about`` the words.
+    """
+    if _AS_JSON.get():
+        line = json.dumps({"level": level, "message": words.strip(), **about})
+    else:
+        line = shown(_BEFORE[level] + words, keep="\n")
+    sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 def warn(words: str) -> None:
     """Print a warning."""
-    say(f"warning: {words}")
+    say(words, "warning")
 
 
 def text_of_json(summary: dict[str, Any]) -> str:

@@ -57,9 +57,16 @@ def demo_command(
     # The folder is the demo's own: running it twice is no accident.
     shared = vars(replace(common, overwrite=True, id=["shop"], quiet=True))
     impute_command(
-        file=table, out=filled, mark=False, interval=None, model=None, **shared
+        file=[table],
+        out=filled,
+        mark=False,
+        interval=None,
+        digits=None,
+        round="none",
+        model=None,
+        **shared,
     )
-    report_command(file=table, out=page, title="Sales of forty shops", **shared)
+    report_command(file=[table], out=page, title="Sales of forty shops", **shared)
 
 
 def _walk(table: str, filled: str, page: str) -> Iterator[str]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a1gm._base.words import shown
-from a1gm.cli.common import Common
-from a1gm.cli.console import counted, listed, progress_bar, say, warn
+from a1gm.cli.common import Common, UsageError
+from a1gm.cli.console import counted, listed, progress_bar, say
 
 if TYPE_CHECKING:
     from a1gm._api.file_options import FitOptions
+    from a1gm._base.types import OnUndetermined
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import Progress, TableFiles, TableOptions
     from a1gm._sources.files.whole import WholeTable
@@ -32,21 +33,25 @@ def reading_options(common: Common) -> TableOptions:
         decimal=common.decimal,
         thousands=common.thousands,
         encoding=common.encoding,
+        sheet=common.sheet,
+        skip_bad=common.skip_bad,
     )
 
 
 def open_files(
-    path: str, common: Common, *, are_read_twice: bool = False
+    paths: str | Sequence[str], common: Common, *, are_read_twice: bool = False
 ) -> TableFiles:
     """Open a table with the options of the command line."""
     from a1gm._sources.files import TableFiles
 
+    if common.by:
+        raise UsageError("--by goes with --long ROW,COLUMN,VALUE.")
     options = reading_options(common)
-    files = TableFiles.find(path, options, are_read_twice=are_read_twice)
+    files = TableFiles.find(paths, options, are_read_twice=are_read_twice)
     return files.choosing(
         columns=split_names(common.columns, files.all_names) or None,
         exclude=split_names(common.exclude, files.all_names),
-        id=split_names(common.id, files.all_names),
+        id=split_names(common.id, files.all_names) or None,
     )
 
 
@@ -78,7 +83,9 @@ def fit_with_words(
 
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         options = fit_options(common, progress)
-        fit = fit_files(files, options, on_undetermined="warn", see=see)
+        how: OnUndetermined = "raise" if common.strict else "warn"
+        fit = fit_files(files, options, on_undetermined=how, see=see)
+    refuse_long(files, common)
     say_table(files, common)
     return fit
 
@@ -95,24 +102,44 @@ def read_with_words(files: TableFiles, common: Common) -> WholeTable:
 
 def say_table(files: TableFiles, common: Common) -> None:
     """Say which columns form the table and which are passed through."""
+    from a1gm._sources.files.find import is_hidden
+
     if common.quiet:
         return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
-    if files.has_doubtful_header:
-        warn(
-            f"Line 1 of {files.name} was taken for the header, and holds numbers only. "
-            "If it is data, add a header before it."
-        )
-    passed = files.first.passed_through
+    hidden = [name for name in files.found.not_tables if is_hidden(name)]
+    if hidden:
+        say(f"Hidden files left out: {listed(hidden, 5)}.")
+    if files.id:
+        say(f"Rows are named by {listed([_title(name) for name in files.id])}.")
+    passed = [name for name in files.first.passed_through if name not in files.id]
     if passed:
         names = [_passed_name(files, name) for name in passed]
         say(f"Passed through untouched: {listed(names)}.")
 
 
+def refuse_long(files: TableFiles, common: Common) -> None:
+    """Raise for a file that looks as if it had one row per cell."""
+    is_told = common.columns or common.exclude or common.id
+    keys = [name for name in files.first.passed_through if name]
+    if files.n_cols == 1 and len(keys) >= 2 and not is_told:
+        value = files.names[0]
+        raise UsageError(
+            f"{files.name} has one numeric column, {shown(value)}, beside "
+            f"{listed(keys)}. If it has one row per cell pass --long "
+            f"{shown(keys[0])},{shown(keys[1])},{shown(value)}; if it is a table of "
+            f"one column pass --columns {shown(value)}."
+        )
+
+
+def _title(name: str) -> str:
+    return shown(name) or "a column without a name"
+
+
 def _passed_name(files: TableFiles, name: str) -> str:
-    title = shown(name) or "a column without a name"
+    title = _title(name)
     seen = files.first.text_columns.get(name)
     if seen is not None and seen.n_numbers:
         return f"{title} (text, {counted(seen.n_numbers, 'number')} in it)"

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
+from a1gm.cli.common import (
+    Common,
+    TableArgument,
+    UsageError,
+    command,
+    one_of,
+    usage_errors,
+)
 from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
 
 if TYPE_CHECKING:
     from a1gm._api.impute_file import FillFiles
+    from a1gm._base.types import OnUndetermined
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import TableFiles
 
@@ -43,10 +51,29 @@ def impute_command(
             "share of the cells, such as 0.95.",
         ),
     ] = None,
+    digits: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads it
+        typer.Option("--digits", help="Digits after the point of filled cells."),
+    ] = None,
+    round: Annotated[
+        str,
+        typer.Option(
+            "--round",
+            help="'auto' fills whole numbers in columns that have only such.",
+            metavar="none|auto",
+            callback=one_of("none", "auto"),
+        ),
+    ] = "none",
     model: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option("--model", help="Fill with a saved model instead of a new fit."),
     ] = None,
+    only_filled: Annotated[
+        bool,
+        typer.Option(
+            "--only-filled", help="With --long: write the filled pairs alone."
+        ),
+    ] = False,
     *,
     common: Common,
 ) -> None:
@@ -62,6 +89,7 @@ def impute_command(
       a1gm impute sales.csv -o filled.csv
       a1gm impute sales.csv -o filled.parquet --mark --interval 0.95
       a1gm impute may.csv -o may-filled.csv --model results/model.a1gm
+      a1gm impute sales.csv -o filled.csv --long shop,month,sales
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import FillFiles, check_place
@@ -69,22 +97,35 @@ def impute_command(
 
     if interval is not None and not 0.0 < interval < 1.0:
         raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
+    if round == "auto" and digits is not None:
+        raise UsageError("--round auto and --digits say different things; drop one.")
     if out == "-" and common.json:
         raise UsageError("-o - and --json both want standard output; drop one.")
     with usage_errors():
         check_place(find_files(file), out, overwrite=common.overwrite)
+    if common.long is not None:
+        from a1gm.cli.long import impute_long_command
+
+        if model is not None or mark or interval is not None:
+            raise UsageError("--long goes without --model, --mark and --interval.")
+        impute_long_command(file, out, common, only_filled=only_filled)
+        return
+    if only_filled:
+        raise UsageError("--only-filled goes with --long.")
     files, fit = _fitted(file, model, common)
     with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
         # What stays missing is said below.
-        done = FillFiles(files, fit, mark, common.overwrite, "ignore", progress)
+        how: OnUndetermined = "raise" if common.strict else "ignore"
+        done = FillFiles(files, fit, mark, common.overwrite, how, progress)
         done.takes_negatives = common.negatives == "allow"
         done.interval = interval
+        done.round = "auto" if round == "auto" else digits
         done.write(out)
     _say_result(out, done, common, has_warned=model is None)
 
 
 def _fitted(
-    file: str, model: str | None, common: Common
+    file: list[str], model: str | None, common: Common
 ) -> tuple[TableFiles, RankOneFit]:
     """Fit the table, or take a saved fit and read the table once."""
     from a1gm import load

@@ -49,8 +49,14 @@ def inspect_command(file: TableArgument, common: Common) -> None:
     """
     from a1gm.cli.files import fit_with_words, open_files
 
-    files = open_files(file, common)
-    pattern = fit_with_words(files, common).pattern
+    files = None
+    if common.long is not None:
+        from a1gm.cli.long import LongInput
+
+        pattern = LongInput(file, common).fit().pattern
+    else:
+        files = open_files(file, common)
+        pattern = fit_with_words(files, common).pattern
     if common.json:
         summary = {key: getattr(pattern, key) for key in JSON_KEYS}
         sys.stdout.write(text_of_json(summary))
@@ -58,7 +64,7 @@ def inspect_command(file: TableArgument, common: Common) -> None:
     _print_summary(files, pattern)
 
 
-def _print_summary(files: TableFiles, pattern: MissingPattern) -> None:
+def _print_summary(files: TableFiles | None, pattern: MissingPattern) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -69,7 +75,7 @@ def _print_summary(files: TableFiles, pattern: MissingPattern) -> None:
     for name, words in describe(pattern):
         facts.add_row(name, words)
     console.print(facts)
-    if pattern.n_missing:
+    if pattern.n_missing and files is not None:
         _print_columns(console, files)
         console.print()
         console.print(_picture(files))

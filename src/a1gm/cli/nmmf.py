@@ -12,7 +12,7 @@ import typer
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError, check_folder, command
 from a1gm.cli.console import counted, say, text_of_json, warn
-from a1gm.cli.fit import quality_of
+from a1gm.cli.quality import quality_of
 
 if TYPE_CHECKING:
     from a1gm._sources.files.whole import WholeTable
@@ -41,8 +41,9 @@ def nmmf_command(
     r"""Fit up to three tables that share factors: X ≈ w⊗h, Y ≈ a⊗h, Z ≈ w⊗b.
 
     Columns of Y are matched with those of X by name, rows of Z by the column that --id
-    names, or else by their order. The folder gets w, h, a and b as CSV with the names
-    of rows and columns, and fit.json. All tables may have holes.
+    names or that both tables begin with, or else by their order. The folder gets w, h,
+    a and b as CSV with the names of rows and columns, and fit.json. All tables may have
+    holes.
 
     \b
     Example:
@@ -51,6 +52,8 @@ def nmmf_command(
     """
     from a1gm import fit_nmmf
 
+    if common.long is not None or common.by:
+        raise UsageError("--long and --by are not for nmmf: its tables are wide.")
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
     if common.negatives == "allow":
@@ -103,7 +106,8 @@ def _write(
         for letter, (title, lines) in names.items():
             factor, block = getattr(fit, letter), fit.blocks[letter]
             path, batches = place(f"{letter}.csv"), [one_batch(title, lines)]
-            write_factor(path, batches, "factor", factor, block, overwrite=replaces)
+            columns = {"factor": factor}
+            write_factor(path, batches, columns, block, overwrite=replaces)
         with atomic_write(place("fit.json"), overwrite=replaces) as target:
             target.write(summary.encode())
 
@@ -125,7 +129,7 @@ def _read(
     files = files.choosing(
         whose=None if of is None else f"{shown(of)} has",
         columns=split_names(columns, known) or None,
-        id=[name for name in split_names(common.id, known) if name in known],
+        id=[n for n in split_names(common.id, known) if n in known] or None,
         exclude=[name for name in split_names(common.exclude, known) if name in known],
     )
     return read_with_words(files, common)
@@ -133,7 +137,7 @@ def _read(
 
 def _rows_as(z: WholeTable, x: WholeTable) -> WholeTable:
     """Put the rows of Z in the order of X."""
-    if z.ids is None or x.ids is None:
+    if z.ids is None or x.ids is None or z.id != x.id:
         if len(z.values) != len(x.values):
             raise UsageError(
                 f"{z.name} has {counted(len(z.values), 'row')} and {x.name} has "
@@ -148,5 +152,9 @@ def _rows_as(z: WholeTable, x: WholeTable) -> WholeTable:
     place = {name: k for k, name in enumerate(z.ids)}
     if set(place) != set(x.ids):
         strange = min(set(place) ^ set(x.ids))
-        raise UsageError(f"Row {strange!r} is in only one of {x.name} and {z.name}.")
+        raise UsageError(
+            f"Row {strange!r} is in only one of {x.name} and {z.name}, whose rows are "
+            f"matched by {' and '.join(map(repr, x.id))}. To match them by their "
+            "order, leave that out by --exclude."
+        )
     return replace(z, values=z.values[[place[name] for name in x.ids]], ids=x.ids)

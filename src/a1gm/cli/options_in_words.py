@@ -11,14 +11,18 @@ __all__ = ["in_command_words"]
 _NAMES = {
     **{name: f"--{name}" for name in ("columns", "exclude", "id", "missing")},
     **{name: f"--{name}" for name in ("delimiter", "decimal", "thousands", "encoding")},
-    **{name: f"--{name}" for name in ("negatives", "overwrite", "mark", "tol")},
+    **{
+        name: f"--{name}"
+        for name in ("negatives", "overwrite", "mark", "tol", "duplicates", "sheet")
+    },
+    "interval": "--interval",
     "max_iter": "--max-iter",
+    "skip_bad": "--skip-bad",
     "n_threads": "--threads",
 }
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_OPTION = re.compile(
-    rf"\b({'|'.join(_NAMES)})=(\[(?:{_TEXT}|\.\.\.)\]|{_TEXT}|\.\.\.|True)"
-)
+_ONE = rf"(?:{_TEXT}|\.\.\.)"
+_OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(\[{_ONE}(?:, {_ONE})*\]|{_ONE}|True)")
 
 
 def in_command_words(text: str) -> str:
@@ -30,6 +34,8 @@ def in_command_words(text: str) -> str:
     "Pass --missing '-' or leave it out of --columns."
     >>> in_command_words("Raise max_iter (or tol), or pass delimiter='\\t'.")
     "Raise --max-iter (or --tol), or pass --delimiter '\\t'."
+    >>> in_command_words("Pass columns=['x', 'y z'].")
+    "Pass --columns 'x,y z'."
     """
     text = _OPTION.sub(lambda found: _option(found[1], found[2]), text)
     return re.sub(r"(?<=Raise )max_iter \(or tol\)", "--max-iter (or --tol)", text)
@@ -37,6 +43,10 @@ def in_command_words(text: str) -> str:
 
 def _option(name: str, value: str) -> str:
     given = ast.literal_eval(value)
+    if isinstance(given, list) and len(given) > 1:
+        if not any("," in text for text in given):
+            return f"{_NAMES[name]} {_shell_quoted(','.join(given))}"
+        return " ".join(f"{_NAMES[name]} {_shell_quoted(text)}" for text in given)
     given = given[0] if isinstance(given, list) else given
     if given is ... or given is True:
         return _NAMES[name]
@@ -44,6 +54,6 @@ def _option(name: str, value: str) -> str:
 
 
 def _shell_quoted(value: str) -> str:
-    if value.strip("-") and all(c.isalnum() or c in "_./-" for c in value):
+    if value.strip("-,") and all(c.isalnum() or c in "_./-," for c in value):
         return value
     return "'" + value.replace("'", "'\\''") + "'" if value != "\t" else "'\\t'"

@@ -37,29 +37,43 @@ def report_command(
     from a1gm._base.atomic import check_target
     from a1gm._base.optional import require
     from a1gm._sources.files.whole import read_whole
+    from a1gm._sources.labels import plain_text
     from a1gm.cli.files import fit_with_words, open_files
+    from a1gm.cli.long import LongInput
     from a1gm.report import write_report
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o names an .html file, not {shown(out)}.")
     with usage_errors():
-        check_target(out, overwrite=common.overwrite, source=file)
-    files = open_files(file, common)
-    fit = fit_with_words(files, common, see="the page lists them")
-    table = read_whole(files, negatives="allow")  # what is refused was refused above
+        for path in file:
+            check_target(out, overwrite=common.overwrite, source=path)
+    if common.long is not None:
+        given = LongInput(file, common)
+        fit, name = given.fit(), given.files.name
+        values = given.spread_out(fit)
+        names = [
+            [plain_text(x) for x in labels]
+            for labels in (fit.row_labels, fit.col_labels)
+        ]
+    else:
+        files = open_files(file, common)
+        fit = fit_with_words(files, common, see="the page lists them")
+        table = read_whole(files, negatives="allow")  # what is refused was refused
+        values, name = table.values, table.name
+        names = [table.ids or table.places, list(table.columns)]
     write_report(
         out,
-        table.values,
+        values,
         fit,
-        title=title or table.name,
-        row_names=table.ids or table.places,
-        col_names=table.columns,
-        source=table.name,
+        title=title or name,
+        row_names=names[0],
+        col_names=names[1],
+        source=name,
         overwrite=common.overwrite,
     )
     if common.json:
-        summary = {"out": out, "n_rows": files.n_rows, "n_cols": files.n_cols}
+        summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
         sys.stdout.write(text_of_json(summary))
     if not common.quiet:
         say(f"Wrote {shown(out)}.")

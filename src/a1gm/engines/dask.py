@@ -38,11 +38,13 @@ def fit_collection(
     negatives: Negatives,
     max_bytes: int,
     worker_timeout: float,
+    uncertainty: bool = False,
     **options: Any,
 ) -> RankOneFit:
     """Count the partitions, merge their tables and solve the one that is left."""
     check_collection(collection)
-    root = _merged(_counted(collection, negatives, max_bytes), max_bytes)
+    counted = _counted(collection, negatives, max_bytes, uncertainty)
+    root = _merged(counted, max_bytes)
     table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
     if table.n_rows == 0:
         raise DimensionError(
@@ -147,7 +149,9 @@ def _may_have_holes(dtype: Any) -> bool:
 
 
 # --------------------------------------------------------------------- the graph
-def _counted(collection: Any, negatives: Negatives, max_bytes: int) -> list[Any]:
+def _counted(
+    collection: Any, negatives: Negatives, max_bytes: int, uncertainty: bool
+) -> list[Any]:
     """One delayed table per partition, keyed by its number."""
     import dask
 
@@ -156,7 +160,7 @@ def _counted(collection: Any, negatives: Negatives, max_bytes: int) -> list[Any]
     starts = _first_rows(collection, len(pieces))
     count = dask.delayed(count_partition, pure=True)
     return [
-        count(piece, number, first, negatives, max_bytes)
+        count(piece, number, first, negatives, max_bytes, uncertainty)
         for number, (piece, first) in enumerate(zip(pieces, starts, strict=True))
     ]
 

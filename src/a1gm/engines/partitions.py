@@ -29,14 +29,23 @@ __all__ = [
 
 
 def count_partition(
-    piece: Any, number: int, first_row: int | None, negatives: Negatives, max_bytes: int
+    piece: Any,
+    number: int,
+    first_row: int | None,
+    negatives: Negatives,
+    max_bytes: int,
+    uncertainty: bool = False,
 ) -> bytes:
     """Count a partition under its number, so that a second count changes nothing.
 
     ``first_row`` is None when the rows before are not known.
     """
     table = PatternTable(
-        keep_rows=False, negatives=negatives, max_bytes=max_bytes, n_threads=1
+        keep_rows=False,
+        negatives=negatives,
+        max_bytes=max_bytes,
+        n_threads=1,
+        uncertainty=uncertainty,
     )
     if len(piece) == 0:
         return table.skip(number).to_bytes()
@@ -50,8 +59,12 @@ def count_partition(
 def merge_tables(pieces: list[bytes], max_bytes: int) -> bytes:
     """Merge the tables of some partitions, in their order."""
     tables = [PatternTable.from_bytes(piece) for piece in pieces]
-    how = tables[0].negatives
-    merged = PatternTable(keep_rows=False, negatives=how, max_bytes=max_bytes)
+    how: Any = {
+        "negatives": tables[0].negatives,
+        "uncertainty": tables[0].uncertainty,
+        "max_bytes": max_bytes,
+    }
+    merged = PatternTable(keep_rows=False, **how)
     for table in tables:
         merged.merge(table)
     return merged.to_bytes()

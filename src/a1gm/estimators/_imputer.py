@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, MissingValues
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_random_state
 
+from a1gm._api.assess import Assessment, assess_cells
 from a1gm._api.fit import fit_observation
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
@@ -21,6 +22,7 @@ from a1gm._result.fit import rule_of
 from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
 from a1gm._result.rows_to_fill import RowsToFill
+from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.estimators._checks import (
@@ -32,9 +34,16 @@ from a1gm.estimators._checks import (
 )
 from a1gm.estimators._fallback import check_fallback, fallback_values
 from a1gm.estimators._marker import check_marker, is_nan_like, mark_missing
-from a1gm.exceptions import EmptyLineWarning, ParameterError, UndeterminedWarning
+from a1gm.exceptions import (
+    EmptyLineWarning,
+    ParameterError,
+    UndeterminedWarning,
+    WorseThanMeansWarning,
+)
 
 __all__ = ["RankOneImputer"]
+
+ADVICE = " Use sklearn.impute.SimpleImputer for this table, or other columns."
 
 
 class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,6 +71,11 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The certificate to reach: largest relative mismatch of the margins.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
+    check : bool, default=False
+        Hide some known cells in ``fit``, fill them (``a1gm.assess``), and warn if the
+        means of the columns would have been better. Not for sparse tables.
+    random_state : int, RandomState or None, default=None
+        Which cells ``check`` hides.
 
     Attributes
     ----------
@@ -72,6 +86,12 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         they stay missing.
     n_iter_ : int
         Iterations of the fit; 1 for the closed form, which takes none.
+    uncertainty_ : Uncertainty
+        How sure the fit is: dispersion, tests, errors of cells and totals of X, made
+        when asked for. It reads X again, so it is not there with ``copy=False``, and
+        not after the imputer was copied or pickled.
+    assessment_ : Assessment
+        What ``check`` found; only with ``check=True``.
     indicator_ : MissingIndicator
         The indicator of missing cells; None if ``add_indicator`` is false.
     n_features_in_ : int
@@ -114,6 +134,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "copy": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "check": ["boolean"],
+        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -126,6 +148,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         copy: bool = True,
         tol: float = 1e-10,
         max_iter: int = 1000,
+        check: bool = False,
+        random_state: Any = None,
     ) -> None:
         self.missing_values = missing_values
         self.add_indicator = add_indicator
@@ -134,6 +158,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.copy = copy
         self.tol = tol
         self.max_iter = max_iter
+        self.check = check
+        self.random_state = random_state
 
     # ---------------------------------------------------------------------- fitting
     def fit(self, X: Any, y: Any = None) -> RankOneImputer:
@@ -155,7 +181,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_marker(self.missing_values, X)
         source, features = read_features(self, X, "zero")
         source = mark_missing(source, self.missing_values)
-        seen = observe(source)
+        seen = observe(source, negatives=None)  # there is no such option
         # transform warns of rows without any cell, and of blocks.
         fit = fit_observation(
             seen,
@@ -166,6 +192,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             voice=replace(VOICE, tells_of_cells=False),
         )
         fallback = fallback_values(self.fallback, seen, fit)
+        assessment = self._assessment_of(source) if self.check else None
         indicator: Any = self._new_indicator(source) if self.add_indicator else None
         self.col_factor_: Floats = fit.col_factor
         self._rule: NewRows = rule_of(fit)
@@ -173,8 +200,41 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(1, fit.n_iter)
         self.indicator_ = indicator
         features.set_on(self)
+        self._fit = fit if self.copy else None
         self._warn_of_empty_features()
+        if assessment is not None:
+            self.assessment_: Assessment = assessment
+            if not assessment.skill > 0.0:
+                warn_user(assessment.verdict + ADVICE, WorseThanMeansWarning)
         return self
+
+    def _assessment_of(self, source: AnySource) -> Assessment:
+        if isinstance(source, SparseSource):
+            raise ParameterError(
+                "check=True is not for sparse tables. Leave it out, or try a share of "
+                "the rows as an array."
+            )
+        seed = check_random_state(self.random_state).randint(2**31)
+        return assess_cells(source.rows(slice(0, source.n_rows)), random_state=seed)
+
+    @property
+    def uncertainty_(self) -> Uncertainty:
+        """How sure the fit is, as ``fit.uncertainty()`` of ``a1gm.fit``."""
+        check_is_fitted(self)
+        if self._fit is None:
+            raise ParameterError(
+                "This imputer has not kept the table it was fitted to: it may have "
+                "filled it in place (copy=False), or it was copied or pickled. Fit it "
+                "again with copy=True, or use a1gm.fit(X).uncertainty()."
+            )
+        return self._fit.uncertainty()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the imputer without the data of its fit."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_fit" in state:
+            state["_fit"] = None
+        return state
 
     def _new_indicator(self, source: AnySource) -> Any:
         indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)
@@ -245,7 +305,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if n_left > 0:
             warn_user(
                 text_of_left_cells(n_left) + " A row must observe something that was "
-                "fitted together with the column of the hole.",
+                'fitted together with the column of the hole; fallback="column" fills '
+                "such cells with the mean of their column.",
                 UndeterminedWarning,
             )
         return table

@@ -13,6 +13,7 @@ from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._observe.observation import Observation
+from a1gm._result.choices import Dispersion
 from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
 from a1gm._result.messages import (
     tell_undetermined,
@@ -31,6 +32,7 @@ from a1gm.nmmf.layout import Layout, SharedTable
 from a1gm.nmmf.new_rows import RowsOfTable, place_rows
 from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
+from a1gm.nmmf.uncertainty import TableUncertainty, uncertainty_of_tables
 from a1gm.nmmf.view import TableView, table_fates
 
 __all__ = ["SharedFit", "fitted_table", "place_new_rows", "warn_of_unknown"]
@@ -147,6 +149,35 @@ class SharedFit:
     def n_undetermined(self) -> int:
         """Missing cells of all tables that cannot be known."""
         return sum(view.n_undetermined for view in self._views.values())
+
+    def uncertainty(
+        self, dispersion: Dispersion = "pearson", *, robust: bool = False
+    ) -> dict[Any, TableUncertainty]:
+        """How sure the fit is of each table: errors of cells, totals and factors.
+
+        Parameters
+        ----------
+        dispersion : {"pearson", "deviance", "poisson"} or float, default="pearson"
+            Variance of a cell of weight 1 over its mean, as in
+            ``RankOneFit.uncertainty``; estimated from all tables together.
+        robust : bool, default=False
+            Take what the columns say from the scatter of the rows, as it is.
+
+        Returns
+        -------
+        dict of TableUncertainty
+            By the key of the table; those of weight 0 have none.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, np.nan]])
+        >>> Y = np.array([[9.0, 22.0, 31.0]])
+        >>> fit = a1gm.fit_nmmf(X, Y)
+        >>> round(fit.uncertainty("poisson")["X"].standard_error(1, 2), 2)
+        6.76
+        """
+        return uncertainty_of_tables(self._layout, dispersion, robust=robust)
 
     # ------------------------------------------------------------------ by entity
     def _factors_by_entity(self) -> dict[Any, Floats]:

@@ -70,6 +70,8 @@ def factors(
 
 def units_of_factors(fit: RankOneFit) -> tuple[str, str]:
     """Say what the factors of rows and of columns are."""
+    if fit.n_blocks <= 1 and fit.has_exposure:
+        return "estimated total of a row at exposure 1", "share of a row's rate"
     if fit.n_blocks <= 1:
         return "estimated total of a row", "share of a row's total"
     return ("factor, to compare within a block only",) * 2

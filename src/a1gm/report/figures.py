@@ -90,6 +90,15 @@ def fit_figure(findings: Findings) -> str:
     )
 
 
+def residual_figure(findings: Findings) -> str:
+    """Draw how far each observed cell is off, as a map."""
+    return _drawn(
+        lambda axes: plot.residuals(findings.X, findings.fit, ax=axes),
+        "Map of the residuals: blue cells are below the fit, red ones above it.",
+        name="residuals",
+    )
+
+
 def _drawn(
     draw: Callable[[Axes], Any], alt: str, *, name: str, height: float = 3.6
 ) -> str:

@@ -195,7 +195,9 @@ def _misfits(findings: Findings) -> str:
         cells = counted(findings.n_without_residual, "cell has", "cells have")
         words += f" {cells} a fitted value below 0 and no deviation."
     caption = "Observed against fitted; on the line, a cell is explained exactly"
-    return f"<p>{words}</p>" + _pair(figures.fit_figure(findings), caption, listing)
+    pair = _pair(figures.fit_figure(findings), caption, listing)
+    map_ = figures.residual_figure(findings) if listing else ""
+    return f"<p>{words}</p>{pair}" + (f"<figure>{map_}</figure>" if map_ else "")
 
 
 def _pair(figure: str, caption: str, listing: str) -> str:

@@ -25,6 +25,7 @@ struct Options {
   const std::vector<Part>* weights = nullptr;
   double weight_scale = 1.0;
   int exponent = 0;
+  bool is_exposure = false;  // weights are exposures: cells are counts, not times them
 };
 
 struct Observation {

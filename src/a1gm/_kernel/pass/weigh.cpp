@@ -14,14 +14,16 @@ constexpr uint64_t kHalf = 1 << 8, kDigits = ~uint64_t{2 * kHalf - 1};  // 44 bi
 constexpr double kProportional = 0x1p-50;
 const double kLift = std::ldexp(1.0, 1020);
 
-void weigh_cell(double x, double v, int exponent, double& y, WeightRange& range) {
+void weigh_cell(double x, double v, int exponent, bool is_exposure, double& y,
+                WeightRange& range) {
   range.bad |= !(v >= 0.0 && v < HUGE_VAL);
   y = kNan;
   if (!(v > 0.0) || x != x) return;
+  const double times = is_exposure ? 1.0 : v;
   if (exponent == 0) {
-    y = x * v;
+    y = x * times;
   } else {
-    const Wide product = Wide(x) * Wide(v);
+    const Wide product = Wide(x) * Wide(times);
     y = std::ldexp(product.mantissa, static_cast<int>(product.exponent) - exponent);
   }
   range.least = std::min(range.least, v);
@@ -56,8 +58,8 @@ A1GM_INLINE double lane_most(__m256d v) {
   return std::max(std::max(lanes[0], lanes[1]), std::max(lanes[2], lanes[3]));
 }
 
-A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, double* y,
-                            WeightRange& range) {
+A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, bool is_exposure,
+                            double* y, WeightRange& range) {
   const __m256d zero = _mm256_setzero_pd(), infinity = _mm256_set1_pd(HUGE_VAL);
   const __m256d nan = _mm256_set1_pd(kNan);
   __m256d least = infinity, most = zero, least_cell = infinity, most_cell = zero;
@@ -68,7 +70,7 @@ A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, double*
     const __m256d a = whole ? _mm256_loadu_pd(x + k) : _mm256_maskload_pd(x + k, head);
     const __m256d p = whole ? _mm256_loadu_pd(v + k) : _mm256_maskload_pd(v + k, head);
     const __m256d used = _mm256_cmp_pd(p, zero, _CMP_GT_OQ);
-    const __m256d product = _mm256_mul_pd(a, p);
+    const __m256d product = is_exposure ? a : _mm256_mul_pd(a, p);
     const __m256d cell = _mm256_blendv_pd(nan, product, used);
     const __m256d seen = _mm256_cmp_pd(cell, cell, _CMP_ORD_Q);
     const __m256d positive = _mm256_and_pd(used, _mm256_cmp_pd(a, zero, _CMP_GT_OQ));
@@ -116,12 +118,13 @@ A1GM_TARGET double largest_avx2(const double* y, const double* v, int64_t n,
 
 }  // namespace
 
-void weigh(const double* x, const double* v, int64_t n, int exponent, double* y,
-           WeightRange& range) {
+void weigh(const double* x, const double* v, int64_t n, int exponent, bool is_exposure,
+           double* y, WeightRange& range) {
 #ifdef A1GM_AVX2
-  if (kHasAvx2 && exponent == 0) return weigh_avx2(x, v, n, y, range);
+  if (kHasAvx2 && exponent == 0) return weigh_avx2(x, v, n, is_exposure, y, range);
 #endif
-  for (int64_t k = 0; k < n; ++k) weigh_cell(x[k], v[k], exponent, y[k], range);
+  for (int64_t k = 0; k < n; ++k)
+    weigh_cell(x[k], v[k], exponent, is_exposure, y[k], range);
 }
 
 double largest_weight(const double* y, const double* v, int64_t n, const double* weights,

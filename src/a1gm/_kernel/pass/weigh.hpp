@@ -21,10 +21,10 @@ struct WeightRange {
   }
 };
 
-// y = x v 2^-exponent, NaN where x is missing or v is 0. Three doubles past the end of
+// y = x v 2^-exponent (x 2^-exponent for exposures), NaN where x is missing or v is 0. Three doubles past the end of
 // y may be overwritten.
-void weigh(const double* x, const double* v, int64_t n, int exponent, double* y,
-           WeightRange& range);
+void weigh(const double* x, const double* v, int64_t n, int exponent, bool is_exposure,
+           double* y, WeightRange& range);
 
 // The largest weight v of the observed cells of a row (where y is not NaN); `alike` tells
 // whether all are proportional to weights whose largest is `most`, 0 where that row does

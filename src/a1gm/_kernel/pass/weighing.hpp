@@ -18,6 +18,7 @@ class Weighing {
       : m_(n_cols),
         words_(words),
         exponent_(options.exponent),
+        is_exposure_(options.is_exposure),
         x_(parts, n_cols, tile_rows),
         weights_(*options.weights, n_cols, tile_rows, options.weight_scale),
         shape_(static_cast<size_t>(n_cols)),
@@ -26,7 +27,7 @@ class Weighing {
   WeightRange range;
   std::vector<double> line_weights;  // of the first row of each pattern
 
-  // Writes the cells of some rows times their weights.
+  // Writes the cells of some rows, times their weights unless these are exposures.
   void weigh_rows(int64_t row, int64_t rows, double* out) {
     const double* const x = x_.rows(row, rows);
     v_ = weights_.rows(row, rows);
@@ -34,7 +35,7 @@ class Weighing {
     const bool is_flat = x_.stride() == m_ && weights_.stride() == m_;
     for (int64_t i = 0; i < (is_flat ? 1 : rows); ++i)
       weigh(x + i * x_.stride(), v_ + i * weights_.stride(), is_flat ? rows * m_ : m_,
-            exponent_, out + i * m_, range);
+            exponent_, is_exposure_, out + i * m_, range);
   }
 
   // The pattern of the tile's row i, and its largest weight: the pattern of the last row
@@ -67,6 +68,7 @@ class Weighing {
   static constexpr int kHolesShift = 54;  // a thousand places
   int64_t m_, words_;
   int exponent_;
+  bool is_exposure_;
   TileReader x_, weights_;
   const double *v_ = nullptr, *cells_ = nullptr;  // of the tile
   std::vector<uint64_t> shape_;

@@ -21,6 +21,7 @@ namespace a1gm {
 
 constexpr int64_t kTileBytes = 8 * 1024;  // a tile stays in the first-level cache
 constexpr int64_t kMaxTileRows = 64;
+constexpr int64_t kGatheredRows = 8;  // of one column they are one line of the cache
 constexpr int64_t kRowsWorthARun = 16;  // tiles of fewer, long rows gain nothing
 
 template <typename T>
@@ -48,7 +49,8 @@ class Worker {
         memory_(job.n_cols),
         patterns(job.key_words, end - begin),
         ids(end - begin) {
-    tile_rows_ = std::clamp<int64_t>(kTileBytes / (8 * job.n_cols), 1, kMaxTileRows);
+    tile_rows_ = std::clamp<int64_t>(kTileBytes / (8 * job.n_cols),
+                                     job.direct ? 1 : kGatheredRows, kMaxTileRows);
     keys_.resize(static_cast<size_t>(tile_rows_ * job.words));
     if (job.is_weighted())
       weighing_.emplace(job.parts, job.options, job.n_cols, job.words, tile_rows_);

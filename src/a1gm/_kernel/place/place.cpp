@@ -281,16 +281,38 @@ class Filler {
   Numbers filled_;
 };
 
-double divergence_of(Placer& p, const Tile& tile) {
+// The sum over the cells of a tile, by the loop for rows or that for columns.
+template <typename Rows, typename Column>
+double sum_of(Placer& p, const Tile& tile, Rows of_rows, Column of_column) {
   double* const w = p.w();
   for (int64_t i = 0; tile.has_empty && i < tile.rows; ++i)
     if (w[i] != w[i]) w[i] = 0.0;  // it has no cells
   if (!p.layout.by_columns)
-    return p.isa.diverge_rows(tile.x, tile.stride, tile.rows, p.job.n_cols, p.h, w);
+    return (p.isa.*of_rows)(tile.x, tile.stride, tile.rows, p.job.n_cols, p.h, w);
   double sum = 0.0;
   for (int64_t j = 0; j < p.job.n_cols; ++j)
-    sum += p.isa.diverge_column(p.column(j), tile.rows, p.h[j], w);
+    sum += (p.isa.*of_column)(p.column(j), tile.rows, p.h[j], w);
   return sum;
+}
+
+// The sum over all cells; the same for any number of threads.
+template <typename Rows, typename Column>
+bool sum_all(const Placing& job, Rows of_rows, Column of_column, double& sum) {
+  const Layout layout(job, true);
+  std::vector<double> found(static_cast<size_t>(layout.count));
+  const bool holds =
+      place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
+        double hi = 0.0, lo = 0.0;
+        const bool is_right = p.place(begin, end, [&](const Tile& tile) {
+          two_sum(sum_of(p, tile, of_rows, of_column), hi, lo);
+        });
+        found[static_cast<size_t>(k)] = hi + lo;
+        return is_right;
+      });
+  double hi = 0.0, lo = 0.0;
+  for (const double part : found) two_sum(part, hi, lo);
+  sum = hi + lo;
+  return holds && std::isfinite(sum);
 }
 
 }  // namespace
@@ -324,21 +346,11 @@ bool fill_rows(const Placing& job, const double* otherwise,
 }
 
 bool divergence(const Placing& job, double& sum) {
-  const Layout layout(job, true);
-  std::vector<double> found(static_cast<size_t>(layout.count));
-  const bool holds =
-      place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
-        double hi = 0.0, lo = 0.0;
-        const bool is_right = p.place(begin, end, [&](const Tile& tile) {
-          two_sum(divergence_of(p, tile), hi, lo);
-        });
-        found[static_cast<size_t>(k)] = hi + lo;
-        return is_right;
-      });
-  double hi = 0.0, lo = 0.0;
-  for (const double part : found) two_sum(part, hi, lo);
-  sum = hi + lo;
-  return holds && std::isfinite(sum);
+  return sum_all(job, &PlaceIsa::diverge_rows, &PlaceIsa::diverge_column, sum);
+}
+
+bool pearson(const Placing& job, double& sum) {
+  return sum_all(job, &PlaceIsa::scatter_rows, &PlaceIsa::scatter_column, sum);
 }
 
 }  // namespace a1gm

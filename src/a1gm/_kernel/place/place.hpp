@@ -39,4 +39,7 @@ bool fill_rows(const Placing& job, const double* otherwise,
 // same number for any number of threads.
 bool divergence(const Placing& job, double& sum);
 
+// Sum of (x - f)^2 / f over the observed cells with a positive fitted value f.
+bool pearson(const Placing& job, double& sum);
+
 }  // namespace a1gm

@@ -30,6 +30,10 @@ struct PlaceIsa {
   double (*diverge_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                          const double* h, const double* w);
   double (*diverge_column)(const double* x, int64_t rows, double h, const double* w);
+  // Pearson's statistic of the cells.
+  double (*scatter_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                         const double* h, const double* w);
+  double (*scatter_column)(const double* x, int64_t rows, double h, const double* w);
 };
 
 PlaceIsa choose_place_isa();
@@ -63,6 +67,12 @@ inline double divergence_of_cell(double x, double w, double h) {
                                ? std::log(ratio)
                                : std::log(x) - (std::log(w) + std::log(h));
   return std::max(0.0, x * log_ratio - d);
+}
+
+// (x - f)^2 / f for f = w h; 0 where f is not positive.
+inline double scatter_of_cell(double x, double w, double h) {
+  const double f = w * h, d = x - f;
+  return f > 0.0 ? d * (d / f) : 0.0;
 }
 
 }  // namespace a1gm

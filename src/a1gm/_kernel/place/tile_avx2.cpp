@@ -206,27 +206,50 @@ A1GM_INLINE __m256d diverge_cells(__m256d x, __m256d w, __m256d h) {
   return _mm256_or_pd(found, _mm256_and_pd(_mm256_cmp_pd(x, zero, _CMP_EQ_OQ), f));
 }
 
-A1GM_TARGET double diverge_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                             const double* h, const double* w) {
+// Four cells: 0 for the missing ones, and where the fitted value is not positive.
+A1GM_INLINE __m256d scatter_cells(__m256d x, __m256d w, __m256d h) {
+  const __m256d f = _mm256_mul_pd(w, h), d = _mm256_sub_pd(x, f);
+  const __m256d counts = _mm256_and_pd(_mm256_cmp_pd(x, x, _CMP_ORD_Q),
+                                       _mm256_cmp_pd(f, _mm256_setzero_pd(), _CMP_GT_OQ));
+  return _mm256_and_pd(_mm256_mul_pd(d, _mm256_div_pd(d, f)), counts);
+}
+
+struct Divergence {
+  A1GM_INLINE __m256d operator()(__m256d x, __m256d w, __m256d h) const {
+    return diverge_cells(x, w, h);
+  }
+};
+
+struct Scatter {
+  A1GM_INLINE __m256d operator()(__m256d x, __m256d w, __m256d h) const {
+    return scatter_cells(x, w, h);
+  }
+};
+
+// The sum of what F makes of the cells.
+template <typename F>
+A1GM_TARGET double sum_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                            const double* h, const double* w) {
   __m256d sum = _mm256_setzero_pd();
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     const __m256d scale = all(w[i]);
     __m256d of_row = _mm256_setzero_pd();
     // Past the last column are a zero and h = 0, which add nothing.
     by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
-      of_row = _mm256_add_pd(of_row, diverge_cells(a, scale, _mm256_loadu_pd(h + j)));
+      of_row = _mm256_add_pd(of_row, F()(a, scale, _mm256_loadu_pd(h + j)));
     });
     sum = _mm256_add_pd(sum, of_row);
   }
   return lane_sum(sum);
 }
 
-A1GM_TARGET double diverge_column(const double* x, int64_t rows, double h, const double* w) {
+template <typename F>
+A1GM_TARGET double sum_column(const double* x, int64_t rows, double h, const double* w) {
   __m256d sum = _mm256_setzero_pd();
   const __m256d share = all(h);
   by_fours(x, rows, [&](int64_t i, __m256d a) A1GM_LAMBDA {
     // Past the last row w is 0, too.
-    sum = _mm256_add_pd(sum, diverge_cells(a, _mm256_loadu_pd(w + i), share));
+    sum = _mm256_add_pd(sum, F()(a, _mm256_loadu_pd(w + i), share));
   });
   return lane_sum(sum);
 }
@@ -237,8 +260,9 @@ A1GM_TARGET double diverge_column(const double* x, int64_t rows, double h, const
 PlaceIsa choose_place_isa() {
 #ifdef A1GM_AVX2
   if (has_avx2())
-    return {measure_rows, measure_columns, fill_rows,
-            fill_column,  diverge_rows,    diverge_column};
+    return {measure_rows,         measure_columns,       fill_rows,
+            fill_column,          sum_rows<Divergence>,  sum_column<Divergence>,
+            sum_rows<Scatter>,    sum_column<Scatter>};
 #endif
   return plain_place_isa();
 }

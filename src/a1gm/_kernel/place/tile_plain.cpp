@@ -58,11 +58,29 @@ double diverge_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
   return sum;
 }
 
+double scatter_column(const double* x, int64_t rows, double h, const double* w) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < rows; ++i)
+    if (x[i] == x[i]) sum += scatter_of_cell(x[i], w[i], h);
+  return sum;
+}
+
+double scatter_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
+                    const double* h, const double* w) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double of_row = 0.0;
+    for (int64_t j = 0; j < cols; ++j) of_row += scatter_column(x + j, 1, h[j], w + i);
+    sum += of_row;
+  }
+  return sum;
+}
+
 }  // namespace
 
 PlaceIsa plain_place_isa() {
-  return {measure_rows, measure_columns, fill_rows,
-          fill_column,  diverge_rows,    diverge_column};
+  return {measure_rows, measure_columns, fill_rows,    fill_column,
+          diverge_rows, diverge_column,  scatter_rows, scatter_column};
 }
 
 }  // namespace a1gm

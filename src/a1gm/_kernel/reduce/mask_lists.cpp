@@ -103,7 +103,7 @@ Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
 }
 
 bool is_kept_by_rows(const Lines& rows) {
-  constexpr int64_t kManyCells = 1 << 12;
+  constexpr int64_t kManyCells = 1 << 9;
   return !rows.lists_missing && static_cast<int64_t>(rows.index.size()) >= kManyCells;
 }
 

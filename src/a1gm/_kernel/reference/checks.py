@@ -22,6 +22,7 @@ __all__ = [
     "check_length",
     "check_mask",
     "check_pairs",
+    "check_pattern_id",
     "check_sweeps",
     "check_table",
     "require",
@@ -63,6 +64,11 @@ def check_sweeps(tol: float, max_sweeps: int, n_threads: int = 1) -> None:
     """Raise ValueError for a tolerance, a budget or threads out of range."""
     require(tol >= 0.0, "tol must be 0 or more")
     require(max_sweeps >= 0, "max_sweeps must be 0 or more")
+    check_threads(n_threads)
+
+
+def check_threads(n_threads: int) -> None:
+    """Raise ValueError for no threads."""
     require(n_threads >= 1, "n_threads must be at least 1")
 
 
@@ -134,6 +140,19 @@ def check_ids(
         in_place and row_sums.dtype == np.float64,
         "row_sums must be a writable contiguous array of float64",
     )
+    check_pattern_id(pattern_id)
+    check_length(pattern_id, len(row_sums), "pattern_id must be one number per row")
+    check_array(scale, "scale", 1, np.float64)
+    check_threads(n_threads)
+    known = (pattern_id >= 0) & (pattern_id < len(scale))
+    require(
+        bool(known.all()),
+        "a pattern number must be 0 or more and below the number of scales",
+    )
+
+
+def check_pattern_id(pattern_id: AnyArray) -> None:
+    """Raise ValueError unless it may be the pattern of each row."""
     is_flat = (
         _is_array(pattern_id, 1)
         and pattern_id.flags.c_contiguous
@@ -142,14 +161,6 @@ def check_ids(
     require(
         is_flat and pattern_id.dtype in (np.uint8, np.uint16, np.int32),
         "pattern_id must be a contiguous array of uint8, uint16 or int32",
-    )
-    check_length(pattern_id, len(row_sums), "pattern_id must be one number per row")
-    check_array(scale, "scale", 1, np.float64)
-    require(n_threads >= 1, "n_threads must be at least 1")
-    known = (pattern_id >= 0) & (pattern_id < len(scale))
-    require(
-        bool(known.all()),
-        "a pattern number must be 0 or more and below the number of scales",
     )
 
 
@@ -174,7 +185,7 @@ def check_table(
         "a table must have fewer than 2^60 cells",
     )
     require(scale > 0.0 and math.isfinite(scale), "scale must be positive and finite")
-    require(n_threads >= 1, "n_threads must be at least 1")
+    check_threads(n_threads)
     return n_rows, n_cols
 
 

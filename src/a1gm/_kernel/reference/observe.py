@@ -64,12 +64,13 @@ def observe_weighted(
     weight_scale: float,
     exponent: int,
     table_cells: int,
+    is_exposure: bool = False,
 ) -> tuple[Any, ...]:
     """Observe all rows, with weights, once; see ``a1gm._observe.weights``.
 
     Row sums, whether there are too many kinds of rows for a table of them, that table
     or a mask, smallest and largest weight and weighted cell, and whether all can be
-    used.
+    used. Exposures are weights that the cells are not multiplied by.
     """
     n, m = check_table(parts, 1, 1.0, n_threads)
     shape = check_table(weights, 1, weight_scale, n_threads)
@@ -80,7 +81,8 @@ def observe_weighted(
     are_fit = bool(((V >= 0.0) & (np.inf > V)).all())
     used, at = (V > 0.0) & ~np.isnan(X), (V > 0.0) & (X > 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        cells = product(np.where(used, X, 0.0), V, exponent=-exponent)
+        times = np.ones(1) if is_exposure else V
+        cells = product(np.where(used, X, 0.0), times, exponent=-exponent)
         cells = np.where(used, cells, 0.0)
         are_fit &= bool(((cells >= 0.0) & (cells < np.inf)).all())
         sums = cells.sum(axis=1)

@@ -11,11 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats
-from a1gm._kernel.reference.checks import Part, check_array, check_table, require
+from a1gm._base.types import AnyArray, Floats, SmallInts
+from a1gm._kernel.reference.checks import (
+    Part,
+    check_array,
+    check_lines,
+    check_table,
+    require,
+)
 from a1gm._kernel.reference.observe import PIECE_CELLS, read_rows
 
-__all__ = ["divergence", "fill_rows", "row_factors"]
+__all__ = ["divergence", "fill_rows", "pearson", "row_factors", "square_sums"]
 
 LEAST, MOST = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
@@ -80,6 +86,56 @@ def divergence(parts: list[Part], h: Floats, n_threads: int) -> float | None:
     except _OutOfRangeError:
         return None
     return total if np.isfinite(total) else None
+
+
+def pearson(
+    parts: list[Part], h: Floats, takes_negatives: bool, n_threads: int
+) -> float | None:
+    """Sum of (x - f)² / f over the observed cells with a positive fitted value f."""
+    _check(parts, h, n_threads)
+    total = 0.0
+    try:
+        for _, piece, w in _placed(parts, h, takes_negatives):
+            f = w[:, None] * h
+            own = ~np.isnan(piece) & (f > 0.0)
+            d = piece[own] - f[own]
+            with np.errstate(over="ignore"):
+                total += float((d * (d / f[own])).sum())
+    except _OutOfRangeError:
+        return None
+    return total if np.isfinite(total) else None
+
+
+def square_sums(
+    parts: list[Part],
+    row_sums: Floats,
+    lines: SmallInts,
+    n_lines: int,
+    scale: float,
+    n_threads: int,
+) -> Floats:
+    """Sums of (x scale)² / r by line and column, r being the sum of the row.
+
+    NaN for a line with a row that has cells but no positive sum.
+    """
+    n, m = check_table(parts, 1, scale, n_threads)
+    check_array(row_sums, "row_sums", 1, np.float64)
+    check_array(lines, "lines", 1, np.int32)
+    require(len(row_sums) == n, "row_sums must be one number per row")
+    require(len(lines) == n, "lines must be one number per row")
+    check_lines(n_lines, m)
+    in_range = not n or (lines.min() >= 0 and lines.max() < n_lines)
+    require(bool(in_range), "lines must be 0 or more and below n_lines")
+    sums, step = np.zeros((n_lines, m)), max(1, PIECE_CELLS // m)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        x = np.nan_to_num(read_rows(parts, rows.start, rows.stop, scale), nan=0.0)
+        with np.errstate(all="ignore"):
+            squares = x * (x / row_sums[rows, None])
+        none = ~(row_sums[rows] > 0.0)
+        squares[none] = np.where((x[none] != 0.0).any(axis=1)[:, None], np.nan, 0.0)
+        np.add.at(sums, lines[rows], squares)
+    return sums
 
 
 def _of_cells(x: Floats, w: Floats, h: Floats) -> Floats:

@@ -10,12 +10,14 @@ import numpy as np
 
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
-from a1gm._kernel.network import overlap_step
+from a1gm._kernel.network import overlap_step, reach_of, rounding_of_sums
 from a1gm._kernel.reference.big import Big, apart, is_normal
 from a1gm._kernel.reference.checks import (
     check_array,
     check_length,
+    check_pairs,
     check_sweeps,
+    check_threads,
     require,
 )
 from a1gm._kernel.reference.edges import settle_by_edges
@@ -23,7 +25,7 @@ from a1gm._kernel.reference.edges import settle_by_edges
 __all__ = ["LogEntry", "Reduced"]
 
 SMALLEST_START = 1e-290
-EDGE_FLOPS = 3e7
+EDGE_FLOPS, SETTLED = 3e7, 5e-9
 AHEAD = 0.03  # of tol may be left to further sweeps
 
 
@@ -177,16 +179,29 @@ class Reduced:
         product: Floats = self.P.T @ (d * (self.P @ x))
         return product
 
-    def step_by_overlap(self, core_w: Floats, core_h: Floats, gap: float) -> float:
+    def cheap_step(
+        self, core_w: Floats, core_h: Floats, gap: float, n_threads: int = 1
+    ) -> float:
         """Bound what Newton would still move a cell by; infinite if not known."""
         self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        check_threads(n_threads)
         R, C = self.core_row_sums, self.core_col_sums
-        if self.core_mask[3] is not None or min(R.min(), C.min()) < LEAST:
+        if not len(R) or min(R.min(), C.min()) < LEAST:
             return math.inf
-        means = core_h * (self.P.T @ R / C)
-        blocks = self.core_row_block, self.core_col_block
-        reach, longest = R / core_w, max(self.core_shape)
-        return overlap_step(reach, blocks[0], core_h, means, blocks[1], gap, longest)
+        step = math.inf
+        if self.core_mask[3] is None:
+            means = core_h * (self.P.T @ R / C)
+            blocks = self.core_row_block, self.core_col_block
+            step = overlap_step(
+                *(R / core_w, blocks[0], core_h, means, blocks[1]),
+                *(gap, max(self.core_shape)),
+            )
+        # A small core is better settled by its edges.
+        if step <= SETTLED or self.edges_are_cheap:
+            return step
+        F = self.P * np.outer(core_w, core_h)
+        reach = reach_of(F.T @ (F / R[:, None]), C, self.core_col_block)
+        return min(step, 2.0 * reach * (gap + rounding_of_sums(self.longest_sum)))
 
     def settle(
         self, core_w: Floats, core_h: Floats, cells: Floats | None, max_steps: int
@@ -212,6 +227,35 @@ class Reduced:
             w, h, n, step, gap, moved = found
         low, high = (self.core_cols[k] for k in (moved.argmin(), moved.argmax()))
         return w, h, n, step, gap, (int(low), int(high))
+
+    def settle_sparse(
+        self,
+        core_w: Floats,
+        core_h: Floats,
+        ptr: Ints,
+        cols: SmallInts,
+        sums: Floats,
+        tol: float,
+        max_steps: int,
+        most_work: int,
+    ) -> tuple[Floats, Floats, int, float, float, tuple[int, int]] | None:
+        """Do as ``settle`` with the table's pairs; None where that is too much work."""
+        self._check(core_w, core_h, "core_w", "core_h", np.float64)
+        check_pairs(ptr, cols, sums, None, self.shape[1])
+        is_right = len(ptr) - 1 == self.shape[0]
+        require(is_right, "ptr must have one row per row of the table")
+        require(min(self.core_shape) > 0, "the core is empty")
+        check_sweeps(tol, 0)
+        require(max_steps >= 0, "max_steps must be 0 or more")
+        require(most_work >= 0, "most_work must be 0 or more")
+        small, large = sorted(self.core_shape)
+        if (small + large) * small**2 > most_work:
+            return None
+        row, col = self.core_places
+        i, j = row[np.repeat(np.arange(self.shape[0]), np.diff(ptr))], col[cols]
+        kept, cells = (i >= 0) & (j >= 0), np.zeros(self.core_shape)
+        np.add.at(cells, (i[kept], j[kept]), sums[kept])
+        return self.settle(core_w, core_h, np.where(self.P > 0, cells, 0.0), max_steps)
 
     def replay(
         self, core_w: Floats, core_h: Floats

@@ -6,10 +6,17 @@
 #include <numeric>
 
 #include "interrupt.hpp"
+#include "scale/flow.hpp"
 #include "scale/sweeps.hpp"
 
 namespace a1gm {
 namespace {
+
+double edge_flops(const Reduced& core) {
+  const auto n = static_cast<double>(std::max(core.R.size(), core.C.size()));
+  const auto m = static_cast<double>(std::min(core.R.size(), core.C.size()));
+  return (n + m) * m * m;
+}
 
 constexpr double kLeastOverlap = 0.02;
 constexpr double kSettled = 4e-15;  // a step of rounding
@@ -18,13 +25,6 @@ constexpr double kFar = 0.5;
 constexpr double kFine = 1e-9;      // rounding that need not be known better
 constexpr int64_t kPatience = 6;    // steps without progress
 constexpr double kLeast = std::numeric_limits<double>::min();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Whether margins are so small that float64 rounds them by more than others.
-bool has_lost_digits(const Reduced& core) {
-  return *std::min_element(core.R.begin(), core.R.end()) < kLeast ||
-         *std::min_element(core.C.begin(), core.C.end()) < kLeast;
-}
 
 // The core with its smaller side as columns, the heaviest column first.
 class Elimination {
@@ -301,6 +301,11 @@ class Elimination {
 
 }  // namespace
 
+bool has_lost_digits(const Reduced& core) {
+  return *std::min_element(core.R.begin(), core.R.end()) < kLeast ||
+         *std::min_element(core.C.begin(), core.C.end()) < kLeast;
+}
+
 double rounding_of_sums(int64_t n) {
   return (4.0 + std::sqrt(static_cast<double>(n))) * kRounding;
 }
@@ -358,11 +363,31 @@ double step_by_overlap(const Reduced& core, const double* w, const double* h,
   return overlap.step(gap, std::max(core.rows.n, core.rows.n_other));
 }
 
+double provable_gap(const double* C, int64_t n_cols) {
+  constexpr double kShare = 0.25;
+  const double total = std::accumulate(C, C + n_cols, 0.0);
+  return kShare * kSettledStep * *std::max_element(C, C + n_cols) / total;
+}
+
+double cheap_step(const Reduced& core, const double* w, const double* h, double gap,
+                  int n_threads) {
+  constexpr double kSupersolution = 0.3, kProducts = 60.0, kFewProducts = 4.0;
+  constexpr double kFlopsPerCell = 8.0;
+  const double overlap = step_by_overlap(core, w, h, gap);
+  if (overlap <= kSettledStep || !(gap < kSettledStep)) return overlap;
+  const auto cells = static_cast<double>(core.rows.index.size() + core.R.size());
+  double products = kProducts;
+  if (edges_are_cheap(core))
+    products = std::min(products, edge_flops(core) / (kFlopsPerCell * cells));
+  if (products < kFewProducts) return overlap;
+  Flow flow(core, w, h, n_threads);
+  const double reach = flow.reach(kSupersolution, static_cast<int64_t>(products));
+  return std::min(overlap, 2.0 * reach * (gap + rounding_of_sums(longest_sum(core))));
+}
+
 bool edges_are_cheap(const Reduced& core) {
   constexpr double kFlops = 3e7;
-  const auto n = static_cast<double>(std::max(core.R.size(), core.C.size()));
-  const auto m = static_cast<double>(std::min(core.R.size(), core.C.size()));
-  return (n + m) * m * m <= kFlops;
+  return edge_flops(core) <= kFlops;
 }
 
 Edges settle_by_edges(const Reduced& core, const double* cells, double* w, double* h,

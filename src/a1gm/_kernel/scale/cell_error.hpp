@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reduce/peel.hpp"
@@ -14,7 +15,11 @@
 namespace a1gm {
 
 constexpr double kRounding = 0x1p-53;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSettledStep = 5e-9;  // half of what a converged fit may be off by
+
+// Whether margins are so small that float64 rounds them by more than others.
+bool has_lost_digits(const Reduced& core);
 
 // Of sums of so many numbers, one after the other.
 double rounding_of_sums(int64_t n);
@@ -45,6 +50,15 @@ class Overlap {
 // The same for a core; infinite for weights, and for large sparse cores.
 double step_by_overlap(const Reduced& core, const double* w, const double* h,
                        double gap);
+
+// The cheapest bound of the step of a core for this mismatch: by overlap, or by as many
+// products as are worth it beside the elimination below. Infinite when neither tells.
+double cheap_step(const Reduced& core, const double* w, const double* h, double gap,
+                  int n_threads);
+
+// About the mismatch that such a bound settles, whatever else the core is like: currents
+// leave at the heaviest column, which has that share of them.
+double provable_gap(const double* C, int64_t n_cols);
 
 struct Edges {
   int64_t n = 0;      // steps taken

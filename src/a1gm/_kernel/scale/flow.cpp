@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "interrupt.hpp"
+#include "scale/cell_error.hpp"
 #include "scale/sweeps.hpp"
 
 namespace a1gm {
 
-Flow::Flow(const Reduced& core, const double* w, const double* h)
+Flow::Flow(const Reduced& core, const double* w, const double* h, int n_threads)
     : core_(core),
+      n_threads_(n_threads),
       d_(core.R.size()),
       fitted_(core.C.size()),
       scaled_(core.C.size()),
@@ -29,14 +32,14 @@ void Flow::move(const double* w, const double* h) {
   w_.assign(w, w + core_.R.size());
   h_.assign(h, h + core_.C.size());
   for (size_t i = 0; i < d_.size(); ++i) d_[i] = w[i] / (core_.R[i] / w[i]);
-  core_product(core_, d_.data(), h, fitted_.data());
+  core_product(core_, d_.data(), h, fitted_.data(), n_threads_);
   for (size_t j = 0; j < fitted_.size(); ++j) fitted_[j] *= h[j];
   is_fresh_ = false;
 }
 
 void Flow::times(const double* x, const double* extra, double* y) {
   for (size_t j = 0; j < h_.size(); ++j) scaled_[j] = h_[j] * x[j];
-  core_product(core_, d_.data(), scaled_.data(), y);
+  core_product(core_, d_.data(), scaled_.data(), y, n_threads_);
   for (size_t j = 0; j < h_.size(); ++j) {
     const double own = extra == nullptr ? fitted_[j] : fitted_[j] + extra[j];
     y[j] = is_ground_[j] ? 0.0 : own * x[j] - h_[j] * y[j];
@@ -122,6 +125,27 @@ int64_t Flow::solve(const double* y, const double* extra, Enough enough, Costs c
     if (worst <= std::max(enough.least, enough.share * (high - low))) return n;
   }
   return max_products;
+}
+
+double Flow::reach(double enough, int64_t max_products) {
+  if (has_lost_digits(core_)) return kInfinity;
+  const size_t m = h_.size();
+  std::vector<double> x(m), y(m);
+  const Costs never{std::numeric_limits<int64_t>::max(), 1};
+  solve(core_.C.data(), nullptr, {1.0 - enough, 0.0}, never, max_products, x.data());
+  times(x.data(), nullptr, y.data());
+  double most = 0.0, least = kInfinity;
+  for (size_t j = 0; j < m; ++j) {
+    if (is_ground_[j]) continue;
+    const double ratio = y[j] / core_.C[j];
+    if (!std::isfinite(x[j]) || !std::isfinite(ratio)) return kInfinity;
+    most = std::max(most, std::abs(x[j]));
+    least = std::min(least, ratio);
+  }
+  if (least == kInfinity) return 0.0;  // nothing but grounds
+  const double lost = rounding_of_sums(longest_sum(core_)) * most;
+  least -= lost;
+  return lost <= 0.25 && least > 0.0 ? most / least : kInfinity;
 }
 
 }  // namespace a1gm

@@ -25,7 +25,7 @@ struct Costs {
 class Flow {
  public:
   // Factors of a core whose rows are fitted exactly.
-  Flow(const Reduced& core, const double* w, const double* h);
+  Flow(const Reduced& core, const double* w, const double* h, int n_threads = 1);
   void move(const double* w, const double* h);
 
   // Potentials x of currents y that leave at the heaviest column of each block, by
@@ -35,12 +35,18 @@ class Flow {
   int64_t solve(const double* y, const double* extra, Enough enough, Costs costs,
                 int64_t max_products, double* x);
 
+  // Bounds the potential that a current of a column's own sum can cause: by the maximum
+  // principle any x with S x >= k c > 0 off the ground bounds it by max x / k. Infinite
+  // where so few products find none.
+  double reach(double enough, int64_t max_products);
+
  private:
   void times(const double* x, const double* extra, double* y);
   void precede(const double* residual, const double* extra, double* out);
   void factorise(const double* extra);
 
   const Reduced& core_;
+  int n_threads_;
   std::vector<double> d_, h_, w_, fitted_, scaled_, all_;
   std::vector<uint8_t> is_ground_;  // of columns
   std::unique_ptr<ThinFactors> factors_;

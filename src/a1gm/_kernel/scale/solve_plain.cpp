@@ -140,7 +140,7 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
         scale_core(reduced, w.data(), h.data(), {tol, max_sweeps, max_sweeps}, 1);
     out.n_iter = sweeps.n;
     out.gap = sweeps.gap;
-    out.step = step_by_overlap(reduced, w.data(), h.data(), sweeps.gap);
+    out.step = cheap_step(reduced, w.data(), h.data(), sweeps.gap, 1);
     if (!(sweeps.done && out.step <= kSettledStep) &&
         !settle_cells(reduced, keys, sums, tol, max_steps, w.data(), h.data(), out))
       return false;

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "interrupt.hpp"
+#include "threads.hpp"
 
 namespace a1gm {
 
 constexpr double kAhead = 0.03;  // of tol may be left to further sweeps
+constexpr double kFewSweeps = 8.0;  // cost less than to prove a coarser solution
 
 bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
   // Row margins now hold exactly and no column margin is off by more than gap.
@@ -20,12 +22,15 @@ bool Patience::stops(int64_t sweep, double gap, Sweeps& out) {
   // What further sweeps would still move the factors by, at the measured rate.
   const double ahead = rate < 0.999 ? gap * rate / (1.0 - rate) : gap;
   const bool settled = !polish || ahead <= kAhead * tol || rate >= 0.999;
-  if ((out.done && settled) || sweep >= max_sweeps || !(gap < 1e300)) return true;
-  if (sweep >= 8 && rate > 0.0) {
-    const double left =
-        rate < 1.0 ? std::log(tol / gap) / std::log(rate) : 1e18;
-    if (static_cast<double>(sweep) + left > static_cast<double>(patience)) return true;
-  }
+  const auto left_to = [=](double wanted) {
+    return rate > 0.0 && rate < 1.0 ? std::log(wanted / gap) / std::log(rate) : 1e18;
+  };
+  const bool goes_on = gap > aim && left_to(aim) <= kFewSweeps;
+  if ((out.done && settled && !goes_on) || sweep >= max_sweeps || !(gap < 1e300))
+    return true;
+  if (sweep >= 8 && rate > 0.0 && !out.done &&
+      static_cast<double>(sweep) + left_to(tol) > static_cast<double>(patience))
+    return true;
   previous = gap;
   return false;
 }
@@ -86,7 +91,8 @@ namespace {
 
 // y = P' t, where t_i is made of row i's sum of x.
 template <typename OfRow>
-void to_and_fro(const Reduced& core, const double* x, double* y, OfRow&& of_row) {
+void to_and_fro(const Reduced& core, const double* x, double* y, int n_threads,
+                OfRow&& of_row) {
   const Lines& rows = core.rows;
   const double total = std::accumulate(x, x + rows.n_other, 0.0);
   if (!is_kept_by_rows(rows)) {
@@ -96,15 +102,25 @@ void to_and_fro(const Reduced& core, const double* x, double* y, OfRow&& of_row)
     for (int64_t j = 0; j < core.cols.n; ++j) y[j] = core.cols.sum(j, t.data(), all);
     return;
   }
-  std::fill_n(y, rows.n_other, 0.0);
   const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
-  Poll poll;
-  for (int64_t i = 0; i < rows.n; ++i) {
-    poll.worked(rows.length(i));
-    const double t = of_row(i, rows.sum(i, x, total));
-    for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k)
-      y[rows.index[k]] += weight ? weight[k] * t : t;
-  }
+  const std::vector<int64_t> cut = shares_of_rows(rows, n_threads);
+  const int threads = static_cast<int>(cut.size()) - 1;
+  std::vector<std::vector<double>> others(static_cast<size_t>(threads));
+  auto work = [&](int thread) {
+    if (thread) others[thread].resize(static_cast<size_t>(rows.n_other));
+    double* const sums = thread ? others[thread].data() : y;
+    std::fill_n(sums, rows.n_other, 0.0);
+    Poll poll;
+    for (int64_t i = cut[thread]; i < cut[thread + 1]; ++i) {
+      poll.worked(rows.length(i));
+      const double t = of_row(i, rows.sum(i, x, total));
+      for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k)
+        sums[rows.index[k]] += weight ? weight[k] * t : t;
+    }
+  };
+  run_on_threads(threads, work);
+  for (int t = 1; t < threads; ++t)
+    for (int64_t j = 0; j < rows.n_other; ++j) y[j] += others[t][j];
 }
 
 }  // namespace
@@ -112,20 +128,25 @@ void to_and_fro(const Reduced& core, const double* x, double* y, OfRow&& of_row)
 int64_t longest_sum(const Reduced& core) {
   const Lines& rows = core.rows;
   if (rows.lists_missing) return std::max(rows.n, rows.n_other);
-  std::vector<int64_t> length(static_cast<size_t>(rows.n_other), 0);
-  for (const int32_t j : rows.index) ++length[j];
-  for (int64_t i = 0; i < rows.n; ++i) length.push_back(rows.length(i));
-  return *std::max_element(length.begin(), length.end());
+  std::vector<int32_t> of_column(core.col_degree);
+  if (of_column.empty()) {
+    of_column.resize(static_cast<size_t>(rows.n_other));
+    for (const int32_t j : rows.index) ++of_column[j];
+  }
+  int64_t longest = *std::max_element(of_column.begin(), of_column.end());
+  for (int64_t i = 0; i < rows.n; ++i) longest = std::max(longest, rows.length(i));
+  return longest;
 }
 
 void sweep_core(const Reduced& core, const double* h, double* w, double* fitted) {
-  to_and_fro(core, h, fitted,
+  to_and_fro(core, h, fitted, 1,
              [&](int64_t i, double t) { return w[i] = core.R[i] / t; });
   for (size_t j = 0; j < core.C.size(); ++j) fitted[j] *= h[j];
 }
 
-void core_product(const Reduced& core, const double* d, const double* x, double* y) {
-  to_and_fro(core, x, y, [d](int64_t i, double t) { return d[i] * t; });
+void core_product(const Reduced& core, const double* d, const double* x, double* y,
+                  int n_threads) {
+  to_and_fro(core, x, y, n_threads, [d](int64_t i, double t) { return d[i] * t; });
 }
 
 }  // namespace a1gm

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "reduce/peel.hpp"
+#include "scale/cell_error.hpp"
 
 namespace a1gm {
 
@@ -15,11 +16,13 @@ struct Sweeps {
 
 // When to stop: the gap is within tol, the budget is spent, or the measured rate says
 // that more than `patience` sweeps would be needed. A slow iteration is within tol of
-// the margins long before it is within tol of the factors: `polish` waits for both.
+// the margins long before it is within tol of the factors: `polish` waits for both. A
+// quick one goes on to `aim` while a few more sweeps get there.
 struct Patience {
   double tol;
   int64_t max_sweeps, patience;
   bool polish = true;
+  double aim = kInfinity;
   double previous = 0.0;
   bool stops(int64_t sweep, double gap, Sweeps& out);
 };
@@ -52,6 +55,11 @@ int64_t longest_sum(const Reduced& core);
 void sweep_core(const Reduced& core, const double* h, double* w, double* fitted);
 
 // y = P'(d (P x)) for the mask P of a core.
-void core_product(const Reduced& core, const double* d, const double* x, double* y);
+void core_product(const Reduced& core, const double* d, const double* x, double* y,
+                  int n_threads = 1);
+
+// Where the rows of each thread begin, in equal shares of the listed cells; last where
+// all end. No more threads than these pay for.
+std::vector<int64_t> shares_of_rows(const Lines& rows, int n_threads);
 
 }  // namespace a1gm

@@ -15,11 +15,22 @@ struct Column {
   double h, sum;
 };
 
+inline void prefetch(const Column* column) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(column, 1);
+#else
+  (void)column;
+#endif
+}
+
 // Rows begin to end of one thread: w = R / (P h), and P' w of these rows.
 void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
                 double* w, Column* columns) {
   const int32_t* index = rows.index.data();
   const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
+  constexpr int64_t kAhead = 24;  // cells
+  const int64_t last = rows.ptr[end] - 1;
+  const bool is_far = rows.n_other > 1 << 16;  // columns are beyond the nearer caches
   Poll poll;
   for (int64_t i = begin; i < end; ++i) {
     const int64_t from = rows.ptr[i], to = rows.ptr[i + 1];
@@ -27,6 +38,11 @@ void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
     double t = 0.0;
     if (weight != nullptr)
       for (int64_t k = from; k < to; ++k) t += weight[k] * columns[index[k]].h;
+    else if (is_far)
+      for (int64_t k = from; k < to; ++k) {
+        prefetch(&columns[index[std::min(k + kAhead, last)]]);
+        t += columns[index[k]].h;
+      }
     else
       for (int64_t k = from; k < to; ++k) t += columns[index[k]].h;
     const double factor = w[i] = R[i] / t;
@@ -39,16 +55,24 @@ void sweep_rows(const Lines& rows, int64_t begin, int64_t end, const double* R,
 
 }  // namespace
 
-Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
-                     double* h, Patience rule, int n_threads) {
+std::vector<int64_t> shares_of_rows(const Lines& rows, int n_threads) {
+  constexpr int64_t kListedPerThread = 1 << 16;
   const auto n_cells = static_cast<int64_t>(rows.index.size());
-  const int threads = useful_threads(n_threads, n_cells);
-  std::vector<int64_t> cut{0};  // equal shares of the cells
-  for (int t = 1; t <= threads; ++t)
+  const int threads = useful_threads(n_threads, n_cells, kListedPerThread);
+  std::vector<int64_t> cut{0};
+  for (int t = 1; t < threads; ++t)
     cut.push_back(std::lower_bound(rows.ptr.begin(), rows.ptr.end() - 1,
                                    n_cells * t / threads) -
                   rows.ptr.begin());
-  cut.back() = rows.n;
+  cut.push_back(rows.n);
+  return cut;
+}
+
+Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double* w,
+                     double* h, Patience rule, int n_threads) {
+  const auto n_cells = static_cast<int64_t>(rows.index.size());
+  const std::vector<int64_t> cut = shares_of_rows(rows, n_threads);
+  const int threads = static_cast<int>(cut.size()) - 1;
   const auto m = static_cast<size_t>(rows.n_other);
   std::vector<std::vector<Column>> columns(static_cast<size_t>(threads),
                                            std::vector<Column>(m));
@@ -56,6 +80,7 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
 
   Sweeps out;
   rule.polish = false;
+  rule.aim = std::min(rule.tol, provable_gap(C, rows.n_other));
   Momentum momentum(m);
   Poll poll;
   for (int64_t k = 1;; ++k) {

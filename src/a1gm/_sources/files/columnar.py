@@ -165,7 +165,7 @@ class ArrowSource:
 def _damaged(name: str, where: str, error: Exception) -> FileFormatError:
     return FileFormatError(
         f"{name} is damaged: {where} cannot be read ({shown(error).rstrip('.')}). "
-        "Get the file again; nothing was written."
+        "Get the file again."
     )
 
 

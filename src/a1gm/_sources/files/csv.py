@@ -12,8 +12,9 @@ from a1gm._base.words import shown
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.csv_lines import lines_of_rows
 from a1gm._sources.files.formats import TAB_SUFFIXES
+from a1gm._sources.files.headers import check_names_differ
 from a1gm._sources.files.options import TableOptions
-from a1gm._sources.files.origin import Origin
+from a1gm._sources.files.origin import Origin, empty_file
 from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class CsvSource:
     written, and ``n_rows`` is None before the end of a pass.
     """
 
+    row_noun = "line"
+
     def __init__(self, origin: Origin, options: TableOptions) -> None:
         import pyarrow as pa
 
@@ -56,7 +59,9 @@ class CsvSource:
         self.dialect = self._read_dialect()
         self._text = csv_faults.TextTable(origin, options, self.dialect.delimiter)
         names = self._read_header()
-        _check_header(origin.name, names)
+        check_names_differ(origin.name, names)
+        if self._is_blank_below:
+            raise no_rows(origin.name)
         self.schema = pa.schema([(name, pa.string()) for name in names])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -94,6 +99,9 @@ class CsvSource:
             raise self._explained(error) from error
         first_line, _, _ = head.partition(b"\n")
         self._header_length = len(first_line)
+        # In a table of one column a blank line is a row; old files end lines by \r.
+        is_one_line = b"\r" not in first_line.rstrip(b"\r\n\0")
+        self._is_blank_below = is_one_line and len(head) <= len(first_line) + 1
         return Dialect(
             delimiter=options.delimiter
             or ("\t" if self.origin.suffix in TAB_SUFFIXES else ","),
@@ -268,29 +276,4 @@ class CsvSource:
 
 def no_rows(name: str) -> FileFormatError:
     """The error for a table without rows."""
-    return FileFormatError(f"{name} has a header but no rows; there is nothing to fit.")
-
-
-def are_numbers(names: Sequence[str]) -> bool:
-    """Whether all names of columns are numbers, as in a file without a header."""
-    try:
-        return [float(name) for name in names] != []
-    except ValueError:
-        return False
-
-
-def _check_header(name: str, names: list[str]) -> None:
-    seen: dict[str, int] = {}
-    for position, column in enumerate(names, start=1):
-        if column in seen:
-            what = f"are both called {column!r}" if column else "have no name"
-            remedy = (
-                "If the file has no header, add one as its first line"
-                if are_numbers(names)
-                else "Give each its own in the header"
-            )
-            raise FileFormatError(
-                f"{name}, line 1: columns {seen[column]} and {position} {what}. "
-                f"{remedy}: names tell the columns apart."
-            )
-        seen[column] = position
+    return empty_file(f"{name} has a header but no rows; there is nothing to fit.")

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["FORMATS", "TAB_SUFFIXES", "Format", "suffix_of"]
+__all__ = ["FORMATS", "SPREADSHEETS", "TAB_SUFFIXES", "Format", "suffix_of"]
 
-Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream"]
+Format: TypeAlias = Literal["csv", "parquet", "feather", "arrow stream", "spreadsheet"]
 
 FORMATS: dict[str, Format] = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab"), "csv"),
@@ -16,6 +16,7 @@ FORMATS: dict[str, Format] = {
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "feather"),
     ".arrows": "arrow stream",
 }
+SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")  # read, not written
 TAB_SUFFIXES = (".tsv", ".tab")
 
 

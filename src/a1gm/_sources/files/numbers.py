@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._sources.files.options import TableOptions
 
 if TYPE_CHECKING:
@@ -154,6 +155,21 @@ def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
         values = values.copy()
         _drop_missing_numbers(values, options)
     return values
+
+
+def read_cells(cells: pa.Array, options: TableOptions) -> tuple[AnyArray, bool]:
+    """Read one column of text: its numbers, and whether some cells are text.
+
+    Whole numbers stay whole: an id may have more digits than a float.
+    """
+    import pyarrow as pa
+
+    if not options.missing_numbers:
+        with contextlib.suppress(pa.ArrowInvalid):
+            return cells.cast(pa.int64()).to_numpy(), False
+    batch = pa.RecordBatch.from_arrays([cells], names=["cells"])
+    columns = TextColumns(["cells"], batch.schema, options)
+    return columns.cast(batch, 0)[:, 0], bool(columns.found)
 
 
 def joined(columns: Sequence[pa.Array]) -> pa.Array:

@@ -22,11 +22,15 @@ class TableOptions:
     Parameters
     ----------
     columns : sequence of str, optional
-        Columns of the table. Default: every numeric column.
+        Columns of the table. Default: every numeric column that does not name the rows.
     exclude : sequence of str, optional
         Columns to leave out of the table; they are passed through.
     id : sequence of str, optional
-        Columns that name the rows, also in messages; they are passed through.
+        Columns that name the rows, also in messages; they are passed through. Default:
+        in text and spreadsheets a first column that is text, has no name, or counts up
+        from 0 or 1, whole numbers that are all different under a name like ``id``, and
+        years; a ``RowNamesWarning`` tells of numbers that are left out so. ``[]`` means
+        that every numeric column is data.
     missing : sequence of str, optional
         Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
         ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks
@@ -40,18 +44,25 @@ class TableOptions:
         The character between groups of three digits in text. Default: none.
     encoding : str, default="utf-8"
         The encoding of text.
+    sheet : str, optional
+        The sheet of a spreadsheet. Default: the only one with cells in it.
+    skip_bad : bool, default=False
+        Whether to go on without files that cannot be read, among several; a
+        ``BrokenFilesWarning`` names them.
     batch_rows : int, optional
         The most rows read at once. Default: pieces of a few megabytes.
     """
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
-    id: Sequence[str] = ()
+    id: Sequence[str] | None = None
     missing: Sequence[str] = ()
     delimiter: str | None = None
     decimal: str = "."
     thousands: str | None = None
     encoding: str = "utf-8"
+    sheet: str | None = None
+    skip_bad: bool = False
     batch_rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -103,7 +114,7 @@ class TableOptions:
                     f"{option} must be a list of names, got the single text {given!r}; "
                     f"write {hint(option, given)}."
                 )
-            if given is not None or option != "columns":
+            if given is not None or option not in ("columns", "id"):
                 kept = tuple(str(name) for name in given or ())
                 object.__setattr__(self, option, kept)
 
@@ -113,7 +124,7 @@ class TableOptions:
         twice = [name for name in columns if times[name] > 1]
         if twice:
             raise ParameterError(f"Column {twice[0]!r} is named twice in columns.")
-        both = set(columns) & {*self.exclude, *self.id}
+        both = set(columns) & {*self.exclude, *(self.id or ())}
         if both:
             raise ParameterError(
                 f"Column {min(both)!r} is asked for both as part of the table and "
@@ -143,6 +154,7 @@ def _as_number(token: str) -> float | None:
 def hint(option: str, value: object) -> str:
     """Write an option the way a caller of the library does; ``...`` is any value.
 
+    Of an option that takes a list, one of its members or all of them.
     The command line prints it the way its user does.
 
     Examples
@@ -151,7 +163,8 @@ def hint(option: str, value: object) -> str:
     ("missing=['?']", "decimal=','", 'columns=[...]')
     """
     text = "..." if value is ... else repr(value)
-    return f"{option}=[{text}]" if option in _LISTS else f"{option}={text}"
+    is_one = option in _LISTS and not isinstance(value, list)
+    return f"{option}=[{text}]" if is_one else f"{option}={text}"
 
 
 _LISTS = ("columns", "exclude", "id", "missing")

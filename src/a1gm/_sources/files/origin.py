@@ -10,13 +10,20 @@ import shutil
 import sys
 import tempfile
 import weakref
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from a1gm._base.atomic import is_special
 from a1gm._base.words import shown
+from a1gm._sources.files.foreign import (
+    HEAD_BYTES,
+    Foreign,
+    foreign_kind,
+    zip_kind,
+)
 from a1gm._sources.files.formats import FORMATS, Format, suffix_of
 from a1gm.exceptions import FileFormatError, MissingFileError, OutputError
 
@@ -95,11 +102,11 @@ def find_origin(path: str | os.PathLike[str]) -> Origin:
 
 def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:
     with _open(path, name) as file:
-        head = file.read(8)
+        head = file.read(HEAD_BYTES)
+        gzipped = head.startswith(_GZIP)
+        found = _format_of(name, file, head)
     if not head:
-        raise FileFormatError(f"{name} is empty: it has no header and no rows.")
-    gzipped = head.startswith(_GZIP)
-    found = next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
+        raise empty_file(f"{name} is empty: it has no header and no rows.")
     expected = FORMATS.get(suffix, "csv")
     if expected not in ("csv", found):
         raise FileFormatError(
@@ -116,6 +123,39 @@ def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> Origin:
         stamp=_stamp(path, name),
         _keep=keep,
     )
+
+
+def _format_of(name: str, file: IO[bytes], head: bytes) -> Format | None:
+    """What the bytes of a file tell; None for text. Raise for what is no table."""
+    found = next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
+    if found is not None:
+        return found
+    what: Foreign | Literal["spreadsheet"] | None
+    if head.startswith(b"PK\x03\x04"):
+        what = zip_kind(file)
+    elif head.startswith(_GZIP):
+        file.seek(0)
+        with contextlib.suppress(OSError, EOFError, zlib.error):
+            head = gzip.GzipFile(fileobj=file).read(HEAD_BYTES)
+        what = foreign_kind(head)
+        packed = any(head.startswith(magic) for magic, _ in _MAGIC)
+        if packed or what == "spreadsheet" or head.startswith(b"PK\x03\x04"):
+            what = Foreign(
+                "a gzipped file that is no text", "Unpack it: gunzip -k {!r}"
+            )
+    else:
+        what = foreign_kind(head)
+    if isinstance(what, Foreign):
+        remedy = what.remedy.format(name)
+        raise FileFormatError(f"{name} is {what.kind}, not a table file. {remedy}.")
+    return what
+
+
+def empty_file(words: str) -> FileFormatError:
+    """The error for a file without rows: one of several files may be."""
+    error = FileFormatError(words)
+    error.is_empty = True
+    return error
 
 
 def _open(path: Path, name: str) -> IO[bytes]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from a1gm._base.optional import require_pyarrow
@@ -15,11 +18,14 @@ from a1gm._sources.dense import Part
 from a1gm._sources.files import csv_faults
 from a1gm._sources.files.columnar import ArrowSource, ParquetSource
 from a1gm._sources.files.csv import CsvSource
+from a1gm._sources.files.headers import check_is_header
 from a1gm._sources.files.numbers import TextColumn, TextColumns, is_numeric_type
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
+from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
+from a1gm._sources.files.spreadsheet import SpreadsheetSource
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batches", "Progress", "TableFile", "open_batches"]
 
-Batches: TypeAlias = CsvSource | ParquetSource | ArrowSource
+Batches: TypeAlias = CsvSource | SpreadsheetSource | ParquetSource | ArrowSource
 Progress: TypeAlias = Callable[[int, float], None]
 
 #: Numbers cast from text that are kept for a second pass, at most: 256 MB.
@@ -45,9 +51,10 @@ class TableFile:
     for a few cells.
 
     ``names`` are these columns, of a text file final after one pass;
-    ``text_columns`` is what was seen of those that proved to be text. ``whose`` tells
-    what has the columns that are asked for, such as ``"the fit has"``. With
-    ``is_read_twice`` the first pass keeps numbers for the second.
+    ``text_columns`` is what was seen of those that proved to be text, and ``taken``
+    tells which numbers were taken for names of rows, and why. ``whose`` tells what has
+    the columns that are asked for, such as ``"the fit has"``. With ``is_read_twice``
+    the first pass keeps numbers for the second.
 
     Examples
     --------
@@ -68,9 +75,14 @@ class TableFile:
         is_read_twice: bool = False,
     ) -> None:
         self.source = source
+        if isinstance(source, SpreadsheetSource):  # numbers have no marks there
+            options = replace(options, decimal=".", thousands=None)
         self.options = options
-        self.is_text = isinstance(source, CsvSource)
+        self.is_text = isinstance(source, CsvSource | SpreadsheetSource)
         self.text_columns: dict[str, TextColumn] = {}
+        self.taken: dict[str, str] = {}
+        self._doubtful: list[ColumnFacts] | None = None  # columns that may be names
+        self._proved_data: set[str] = set()  # of those, what a whole pass has shown
         self._kept: dict[int, Floats] = {}
         self._is_keeping = is_read_twice
         self._is_settled = not self.is_text
@@ -86,6 +98,17 @@ class TableFile:
         return self.source.origin.name
 
     @property
+    def id(self) -> tuple[str, ...]:
+        """Columns that name the rows; of a text file final after one pass."""
+        if self.options.id is not None or self.options.columns is not None:
+            return tuple(self.options.id or ())
+        if not self.is_text:
+            return self._stored_index
+        first = self.source.schema.names[0]
+        is_text = first in self.text_columns and first not in self.options.exclude
+        return (*[first] * is_text, *self.taken)
+
+    @property
     def passed_through(self) -> tuple[str, ...]:
         """Columns that are not part of the table and stay untouched."""
         own = set(self.names)
@@ -98,9 +121,9 @@ class TableFile:
 
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read only the columns that name the rows."""
-        ids = list(self.options.id)
+        ids = list(self.id)
         self.source.origin.check_unchanged()
-        if isinstance(self.source, CsvSource):
+        if isinstance(self.source, CsvSource | SpreadsheetSource):
             yield from (batch.select(ids) for batch in self.source.batches())
         else:
             yield from self.source.batches(ids)
@@ -137,6 +160,7 @@ class TableFile:
     def _start_over(self) -> None:
         """Forget what the cells of text have shown in the pass before."""
         self._cells = TextColumns(self.names, self.source.schema, self.options)
+        self._doubtful = None
         self._has_text = False  # a column of the table has proved to be text
 
     def _one_pass(self, *, all_columns: bool) -> Iterator[Piece]:
@@ -157,11 +181,13 @@ class TableFile:
         self._settle()
 
     def _batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        if not isinstance(self.source, CsvSource):
+        if isinstance(self.source, ParquetSource | ArrowSource):
             yield from (b for b in self.source.batches(columns) if b.num_rows)
             return
         checksum = 0
         for batch in self.source.batches():
+            if not self._is_settled:
+                self._look_for_names(batch)
             # Sizes and times may be those of before: text is compared, where that is
             # cheap. Of many columns it is not: each is a buffer of its own.
             if batch.num_columns <= MOST_COLUMNS_COMPARED:
@@ -211,6 +237,41 @@ class TableFile:
             "written."
         )
 
+    def _look_for_names(self, batch: pa.RecordBatch) -> None:
+        """Take out columns that name the rows, as far as the rows up to here tell."""
+        if self.options.columns is not None:
+            return
+        is_first = self._doubtful is None
+        if is_first:
+            check_is_header(self.name, batch, self.options)
+            self._doubtful = self._facts_of_names()
+        for facts in self._doubtful or ():
+            facts.add(batch.column(facts.place), self.options)
+        if not is_first:
+            return
+        # What is data in these rows is data in all: no more need to look at it.
+        self._doubtful = [
+            facts
+            for facts in self._doubtful or ()
+            if not facts.is_text and self._verdict(facts).role != "data"
+        ]
+        taken = {facts.name for facts in self._doubtful}
+        if taken:
+            self.names = tuple(name for name in self.names if name not in taken)
+            self._check_some(taken)
+            self._cells = TextColumns(self.names, self.source.schema, self.options)
+
+    def _facts_of_names(self) -> list[ColumnFacts]:
+        if self.options.id == ():
+            return []
+        own = set(self.names) - self._proved_data
+        named = enumerate(self.source.schema.names)
+        may_be = ((place, n) for place, n in named if may_name_rows(n, place))
+        return [ColumnFacts(name, place) for place, name in may_be if name in own]
+
+    def _verdict(self, facts: ColumnFacts) -> Verdict:
+        return role_of(facts, self.source.schema.names)
+
     def _settle(self) -> None:
         """Keep the numeric columns of text; raise for those that are almost numeric."""
         for name, seen in self._cells.found:
@@ -225,20 +286,65 @@ class TableFile:
                 )
         # Pieces that had a text column in them were one column too wide.
         self._is_settled = not self._has_text
-        self._is_keeping &= not self._is_settled
         self.text_columns.update(self._cells.found)
         self.names = self._cells.numeric
+        self._settle_names()
+        self._is_keeping &= not self._is_settled
         self._check_some()
+
+    def _settle_names(self) -> None:
+        """Tell which columns name the rows; raise for those that may or may not."""
+        if self._doubtful is None:  # a later pass, or columns that were chosen
+            return
+        self.taken = {}
+        for facts in self._doubtful:
+            role, why = self._verdict(facts)
+            if role == "names":
+                self.taken[facts.name] = why
+            elif role == "unclear":
+                raise self._unclear(facts.name, why)
+            else:  # the first rows only looked so: once more, with the column
+                order = self.source.schema.get_field_index
+                self.names = tuple(sorted((*self.names, facts.name), key=order))
+                self._proved_data.add(facts.name)
+                self._is_settled = False
+
+    def _unclear(self, name: str, why: str) -> LabelError:
+        order = self.source.schema.get_field_index
+        data = sorted((*self.names, name), key=order)
+        few = data if len(data) <= 8 else ...
+        return LabelError(
+            f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
+            f"Pass {hint('id', name)} if it names the rows. If it is data, pass "
+            f"{hint('columns', few)} with all columns to fit."
+        )
 
     def _candidates(self) -> Iterator[str]:
         """Columns that belong to the table unless their cells prove otherwise."""
-        left_out = {*self.options.exclude, *self.options.id}
+        index = self._stored_index if self.options.id is None else self.options.id
+        left_out = {*self.options.exclude, *index}
         for column in self.source.schema:
             may_be = self.is_text or is_numeric_type(column.type)
             if may_be and column.name not in left_out:
                 yield column.name
 
-    def _check_some(self) -> None:
+    @cached_property
+    def _stored_index(self) -> tuple[str, ...]:
+        """The index of a pandas frame, which typed files keep among the columns."""
+        about = (self.source.schema.metadata or {}).get(b"pandas")
+        try:
+            index = json.loads(about or b"{}").get("index_columns", [])
+        except (ValueError, AttributeError):  # not as pandas writes it
+            return ()
+        return tuple(name for name in self.source.schema.names if name in index)
+
+    def _check_some(self, taken: Collection[str] = ()) -> None:
+        if not self.names and taken:
+            few = sorted(taken, key=self.source.schema.get_field_index)
+            raise LabelError(
+                f"{self.name} has no numeric column beside {listed(few)}, which may "
+                f"name the rows. If it is data, pass {hint('columns', few)}."
+            )
         if not self.names:
             raise NotNumericError(
                 f"{self.name} has no numeric column. Its columns are: "
@@ -286,4 +392,6 @@ def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches
         return ParquetSource(origin, options)
     if origin.format == "csv":
         return CsvSource(origin, options)
+    if origin.format == "spreadsheet":
+        return SpreadsheetSource(origin, options)
     return ArrowSource(origin, options)

@@ -9,14 +9,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from a1gm._base.types import Floats
-from a1gm._base.words import counted
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted, listed
 from a1gm._sources.files.counts import ColumnCounts
-from a1gm._sources.files.csv import CsvSource, are_numbers
-from a1gm._sources.files.find import PathOrPaths, find_files
+from a1gm._sources.files.csv import CsvSource
+from a1gm._sources.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
+from a1gm._sources.files.spreadsheet import SpreadsheetSource
 from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
-from a1gm.exceptions import LabelError
+from a1gm.exceptions import (
+    A1gmError,
+    BrokenFilesWarning,
+    FileFormatError,
+    LabelError,
+    NotNumericError,
+    RowNamesWarning,
+    SkippedFilesWarning,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,13 +43,15 @@ class TableFiles:
     for, such as ``"the fit has"``; ``counts`` is None before a pass has ended.
     """
 
-    paths: list[str]  # as `find_files` lists them; "-" is standard input
+    found: FoundFiles  # "-" is standard input
     options: TableOptions
     _: KW_ONLY
     whose: str | None = None
     opened: Batches | None = None  # the first file, if it was opened before
     are_read_twice: bool = False  # filled after the first pass
     counts: ColumnCounts | None = field(default=None, init=False)
+    empty: list[str] = field(default_factory=list)  # files left out: without rows,
+    broken: dict[str, str] = field(default_factory=dict)  # and unreadable, with reasons
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -56,9 +68,17 @@ class TableFiles:
         return replace(self, options=options, whose=whose, opened=self._source)
 
     # ------------------------------------------------------------ what they hold
+    @property
+    def paths(self) -> list[str]:
+        """The files, without those that were left out so far."""
+        return self.found.paths
+
     @cached_property
     def _source(self) -> Batches:
-        return self.opened or open_batches(self.paths[0], self.options)
+        source = self.opened
+        while source is None:
+            source = self._open_batches(0)
+        return source
 
     @cached_property
     def first(self) -> TableFile:
@@ -83,18 +103,14 @@ class TableFiles:
         return list(self._source.schema.names)
 
     @property
-    def has_doubtful_header(self) -> bool:
-        """Whether line 1 of a text file may be data: numbers that do not count up."""
-        if not (self.first.is_text and are_numbers(self.all_names)):
-            return False
-        numbers = [float(name) for name in self.all_names]
-        counts = all(number.is_integer() for number in numbers)
-        return not (counts and sorted(numbers) == numbers)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The columns of the table; of text files final after a pass."""
         return self.first.names
+
+    @property
+    def id(self) -> tuple[str, ...]:
+        """The columns that name the rows; of text files final after a pass."""
+        return self.first.id
 
     @property
     def n_cols(self) -> int:
@@ -122,7 +138,7 @@ class TableFiles:
     @cached_property
     def row_labels(self) -> list[str] | None:
         """Names of all rows, read from the columns ``id``; None without these."""
-        if not self.options.id:
+        if not self.id:
             return None
         return [name for batch in self.id_batches() for name in _ids_of(batch)]
 
@@ -136,24 +152,54 @@ class TableFiles:
         from row 0: see :meth:`TableFile.pieces`.
         """
         counts, done = None, 0
-        for at in range(len(self.paths)):
-            with closing(
-                self.pieces_of(at, all_columns=all_columns, progress=progress)
-            ) as pieces:
-                for piece in pieces:
-                    if self.counts is None and done + piece.first_row == 0:
-                        counts = ColumnCounts(len(piece.names))
-                    yield done + piece.first_row, piece
-                    if counts is not None:
-                        counts.add(piece)
+        at = 0
+        while at < len(self.paths):
+            has_begun = False
+            try:
+                with closing(
+                    self.pieces_of(at, all_columns=all_columns, progress=progress)
+                ) as pieces:
+                    for piece in pieces:
+                        if self.counts is None and done + piece.first_row == 0:
+                            counts = ColumnCounts(len(piece.names))
+                        has_begun = True
+                        yield done + piece.first_row, piece
+                        if counts is not None:
+                            counts.add(piece)
+            except (FileFormatError, LabelError, NotNumericError) as error:
+                if self.counts is not None or not self._leave_out(at, error):
+                    raise self._with_advice(error) from error
+                if has_begun:  # some of its rows have been counted: once more
+                    at = done = 0
+                continue
             done += self.files[at].source.n_rows or 0
-        self.counts = self.counts or counts
+            at += 1
+        if self.counts is None:
+            self.counts = counts
+            self._say_row_names()
+            self._say_left_out()
+
+    def _say_row_names(self) -> None:
+        """Warn of numbers that are not fitted because they name the rows."""
+        taken = self.first.taken
+        if not taken:
+            return
+        columns = [f"column {name!r} {why}" for name, why in taken.items()]
+        is_said = self.options.id is not None
+        option = hint("exclude", list(taken)) if is_said else hint("id", list(self.id))
+        warn_user(
+            f"{self.name}: {' and '.join(columns)}: taken for names of the rows and "
+            f"not fitted. If that is right, {option} says so; to fit "
+            f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
+            RowNamesWarning,
+        )
 
     def pieces_of(
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
     ) -> Generator[Piece]:
         """Read one of the files; ``progress`` is told of all of them."""
-        file, n_files = self._open(at), len(self.paths)
+        file = self._open(at)
+        n_files = len(self.paths)
         rows = sum(other.source.n_rows or 0 for other in self.files[:at])
 
         def watch(done: int, part: float) -> None:
@@ -195,10 +241,11 @@ class TableFiles:
         line 1), else by their number from 0.
         """
         source = self.first.source
-        if rows and self.options.id:
+        if rows and self.id:
             return "row", [repr(name) for name in self._ids(rows)]
-        if rows and isinstance(source, CsvSource) and len(self.paths) == 1:
-            return "line", [str(line) for line in source.lines_of(rows)]
+        is_one = rows and len(self.paths) == 1
+        if is_one and isinstance(source, CsvSource | SpreadsheetSource):
+            return source.row_noun, [str(line) for line in source.lines_of(rows)]
         return "row", [str(row) for row in rows]
 
     def _ids(self, rows: Sequence[int]) -> list[str]:
@@ -219,9 +266,62 @@ class TableFiles:
             source = open_batches(self.paths[at], self.options)
             self._check_columns(source)
             # The order is that of the first file.
-            options = replace(self.options, columns=self.names, exclude=())
+            options = replace(self.options, columns=self.names, exclude=(), id=self.id)
             self._later.append(TableFile(source, options))
         return self.files[at]
+
+    def _open_batches(self, at: int) -> Batches | None:
+        """Open a file; None if it is left out, so that the next takes its place."""
+        try:
+            return open_batches(self.paths[at], self.options)
+        except FileFormatError as error:
+            if not self._leave_out(at, error):
+                raise self._with_advice(error) from error
+        return None
+
+    def _with_advice(self, error: A1gmError) -> A1gmError:
+        """The error of one of several files, with the option that goes on without."""
+        advice = f"{hint('skip_bad', True)} goes on without the file."
+        is_last = len(self.paths) == 1 or self.counts is not None
+        if is_last or type(error) is not FileFormatError or advice in str(error):
+            return error
+        return FileFormatError(f"{error} {advice}")
+
+    def _leave_out(self, at: int, error: A1gmError) -> bool:
+        """Go on without a file that is empty or may be skipped, among several."""
+        is_empty = getattr(error, "is_empty", False)
+        if len(self.paths) == 1 or not (is_empty or self.options.skip_bad):
+            return False
+        path = self.paths.pop(at)
+        if is_empty:
+            self.empty.append(path)
+        else:
+            self.broken[path] = str(error)
+        if at == 0:  # another file decides which columns form the table
+            self.opened, self._later = None, []
+            for name in ("_source", "first"):
+                self.__dict__.pop(name, None)
+        else:
+            del self._later[at - 1 :]
+        return True
+
+    def _say_left_out(self) -> None:
+        """Warn of files that were left out."""
+        if self.broken:
+            files = counted(len(self.broken), "file was", "files were")
+            why = " ".join(self.broken.values())
+            warn_user(f"{files} left out: {why}", BrokenFilesWarning)
+        words = []
+        if self.empty:
+            files = counted(len(self.empty), "file has no rows", "files have no rows")
+            words.append(f"{files} ({listed(self.empty, 3)})")
+        others = [name for name in self.found.not_tables if not is_hidden(name)]
+        if others:
+            files = counted(len(others), "is no table", "are no tables")
+            words.append(f"{files} ({listed(others, 3)})")
+        if words:
+            text = f"Left out of {self.name}: {'; '.join(words)}."
+            warn_user(text, SkippedFilesWarning)
 
     def _check_columns(self, source: Batches) -> None:
         name, own = source.origin.name, set(source.schema.names)

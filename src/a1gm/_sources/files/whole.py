@@ -21,7 +21,8 @@ class WholeTable:
 
     name: str  # what messages call it
     values: Floats
-    ids: list[str] | None  # names of the rows, from the columns ``id``
+    id: tuple[str, ...]  # the columns that name the rows
+    ids: list[str] | None  # their names
     places: list[str]  # without ids: "line 2" or "row 0"
     columns: tuple[str, ...]
 
@@ -50,4 +51,4 @@ def read_whole(
     if ids is None:
         noun, numbers = files.name_rows(range(len(values)))
         places = [f"{noun} {number}" for number in numbers]
-    return WholeTable(files.name, values, ids, places, files.names)
+    return WholeTable(files.name, values, files.id, ids, places, files.names)

@@ -1,0 +1,173 @@
+"""What errors cost: every row a ratio measured in one run.
+
+    python benchmarks/uncertainty.py            # or: make bench
+    python benchmarks/uncertainty.py --quick    # a tenth of the rows, for a first look
+
+Prints a Markdown table, writes benchmarks/results/uncertainty.csv, and exits with 1
+when a row misses. Rivals answer the same question on tables that they can hold: the
+errors of all totals by row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+from engine import Report
+from measuring import Call, fastest, machine, markdown, write_csv
+
+import a1gm
+
+RESULTS = Path(__file__).parent / "results" / "uncertainty.csv"
+BUDGET = 2.0
+N_DRAWS = 1000
+
+
+def counts(n: int, m: int, n_patterns: int = 16) -> np.ndarray:
+    """Over-dispersed counts with few patterns of holes."""
+    rng = np.random.default_rng(15)
+    mean = np.outer(rng.gamma(2.0, 50.0, n), rng.dirichlet(np.full(m, 5.0)))
+    X = 2.0 * rng.poisson(mean / 2.0)
+    patterns = rng.random((n_patterns, m)) < 0.25
+    patterns[:, 0] = False
+    X[patterns[rng.integers(n_patterns, size=n)]] = np.nan
+    return X
+
+
+# --------------------------------------------------------------------- large tables
+def large(report: Report, n: int) -> None:
+    X, work = counts(n, 10), f"{n:,} x 10, 16 patterns"
+    fit = a1gm.fit(X)
+
+    def errors() -> object:
+        fit.__dict__.pop("_evidence", None)  # nothing is remembered
+        return fit.uncertainty().totals("column")
+
+    u = fit.uncertainty()
+    calls: dict[str, Call] = {
+        "fit": lambda: a1gm.fit(X),
+        "errors": errors,
+        "draws": lambda: u.simulate(N_DRAWS, "column", random_state=0),
+        "plain": lambda: a1gm.PatternTable(keep_rows=False).update(X),
+        "sums": lambda: a1gm.PatternTable(keep_rows=False, uncertainty=True).update(X),
+    }
+    times = fastest(calls, budget=BUDGET)
+    what = f"uncertainty() and totals by column, {work}"
+    report.add(what, times["errors"], "a1gm.fit", times["fit"], 4.0)
+    what = f"{N_DRAWS:,} simulated refits, {work}"
+    report.add(what, times["draws"], "a1gm.fit", times["fit"], 20.0)
+    what = f"PatternTable(uncertainty=True), {work}"
+    report.add(what, times["sums"], "PatternTable()", times["plain"], 10.0)
+    sizes = [_bytes_beyond(rows) for rows in (n // 10, n // 5)]
+    what = "bytes beyond the fit, twice the rows"
+    report.add_size(what, sizes[1] / sizes[0], "half of them", 1.1)
+
+
+def _bytes_beyond(n: int) -> int:
+    fit = a1gm.fit(counts(n, 10))
+    tracemalloc.start()
+    fit.uncertainty().totals("column")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+# --------------------------------------------------------------------------- rivals
+def rivals(report: Report) -> None:
+    X = counts(120, 12)
+    calls: dict[str, Call] = {
+        "a1gm": lambda: a1gm.fit(X).uncertainty().totals("row"),
+        "statsmodels": lambda: _statsmodels(X),
+        "glum": lambda: _glum(X),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times = fastest(calls, budget=BUDGET)
+    for name in ("statsmodels", "glum"):
+        work = "errors of totals by row, 120 x 12"
+        report.add(work, times["a1gm"], f"{name}'s Poisson", times[name], 0.5)
+
+
+def _design(X: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    i, j = np.nonzero(cells)
+    D = np.zeros((len(i), X.shape[0] + X.shape[1] - 1))
+    D[np.arange(len(i)), i] = 1.0
+    later = np.flatnonzero(j > 0)
+    D[later, X.shape[0] + j[later] - 1] = 1.0
+    return D
+
+
+def _errors(X: np.ndarray, params: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    holes = np.isnan(X)
+    D = _design(X, holes)
+    gradient = np.zeros((X.shape[0], D.shape[1]))
+    np.add.at(gradient, np.nonzero(holes)[0], D * np.exp(D @ params)[:, None])
+    return np.sqrt(np.sum(gradient @ covariance * gradient, axis=1))
+
+
+def _statsmodels(X: np.ndarray) -> np.ndarray:
+    import statsmodels.api as sm
+
+    known = ~np.isnan(X)
+    model = sm.GLM(X[known], _design(X, known), family=sm.families.Poisson())
+    found = model.fit(scale="X2")
+    return _errors(X, found.params, found.cov_params())
+
+
+def _glum(X: np.ndarray) -> np.ndarray:
+    from glum import GeneralizedLinearRegressor
+
+    known = ~np.isnan(X)
+    D = _design(X, known)
+    model = GeneralizedLinearRegressor(family="poisson", alpha=0, fit_intercept=False)
+    model.fit(D, X[known])
+    covariance = model.covariance_matrix(D, X[known], robust=False)
+    return _errors(X, model.coef_, covariance)
+
+
+def triangles(report: Report) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import chainladder as cl
+
+        sample = cl.load_sample("genins").set_backend("numpy")
+        cumulative = np.array(sample.values[0, 0], float)
+        later = np.add.outer(np.arange(10), np.arange(10)) >= 10
+        X = np.where(later, np.nan, np.diff(cumulative, axis=1, prepend=0.0))
+        u = a1gm.fit(X).uncertainty()
+        draws = cl.BootstrapODPSample(n_sims=N_DRAWS, random_state=0)
+        calls: dict[str, Call] = {
+            "errors": lambda: a1gm.fit(X).uncertainty().totals("row"),
+            "Mack": lambda: cl.MackChainladder().fit(sample).full_std_err_,
+            "draws": lambda: u.simulate(N_DRAWS, "row", random_state=0),
+            "bootstrap": lambda: cl.Chainladder().fit(draws.fit_transform(sample)),
+        }
+        times = fastest(calls, budget=BUDGET)
+    work, other = "errors of Taylor and Ashe's reserves", "chainladder's Mack"
+    report.add(work, times["errors"], other, times["Mack"], 0.5)
+    work, other = f"{N_DRAWS:,} draws of its reserves", "chainladder's bootstrap"
+    report.add(work, times["draws"], other, times["bootstrap"], 2.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    is_quick = parser.parse_args().quick
+    print(machine())
+    report = Report()
+    large(report, 500_000 if is_quick else 5_000_000)
+    rivals(report)
+    triangles(report)
+    print()
+    print(markdown(report.rows))
+    if not is_quick:
+        write_csv(report.rows, RESULTS)
+    return int(report.missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""``a1gm.fit_long``: fit a table that has one row per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from a1gm._api.fit import fit_observation
+from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._base.types import Negatives, OnUndetermined
+from a1gm._observe.observe import observe
+from a1gm._observe.weights import observe_weighted
+from a1gm._result.fit import RankOneFit
+from a1gm._sources.long import Duplicates, LongCells, read_long
+from a1gm.exceptions import ParameterError
+
+__all__ = ["check_duplicates", "fit_cells", "fit_long"]
+
+
+def fit_long(
+    frame: Any,
+    keys: Sequence[Any] | None = None,
+    value: Any = None,
+    *,
+    weight: Any = None,
+    duplicates: Duplicates = "raise",
+    negatives: Negatives = "raise",
+    on_undetermined: OnUndetermined = "warn",
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+) -> RankOneFit:
+    """Fit a long table: one row per cell, with two keys and a value.
+
+    Rows and columns of the fit are the distinct keys in order of first appearance. The
+    table is never spread out: a million rows by a hundred thousand columns cost what
+    their ten million cells cost.
+
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow frame, or pandas Series with two levels
+        One row per cell; a pair that is not there is a missing cell, and so is one
+        whose value is null or NaN. The frame is never modified.
+    keys : two names
+        The columns with the keys of the rows and of the columns: text, numbers, dates
+        or categories. Not needed for a Series; levels of a pandas index will do.
+    value : name
+        The column with the values.
+    weight : name, optional
+        The column with a weight for each cell; 0 means that the cell is ignored.
+    duplicates : {"raise", "sum"}, default="raise"
+        What to do with pairs that are there more than once: refuse them, or add their
+        values.
+    negatives, on_undetermined, tol, max_iter, n_threads
+        As in ``a1gm.fit``.
+
+    Returns
+    -------
+    RankOneFit
+        ``fit.predict(frame)`` gives the fitted values of any pairs,
+        ``fit.fill_long()`` the missing pairs with their values.
+
+    Raises
+    ------
+    LabelError
+        A key is missing, or a pair is there twice.
+    NegativeValuesError, InfiniteValuesError, WeightsError
+        A value or weight cannot be fitted; the message names its keys and its row.
+    ParameterError, NotNumericError
+        There is no such column, or it does not hold numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd, a1gm
+    >>> sales = pd.DataFrame(
+    ...     {
+    ...         "shop": ["north", "north", "east"],
+    ...         "month": ["jan", "feb", "jan"],
+    ...         "sales": [10.0, 20.0, 5.0],
+    ...     }
+    ... )
+    >>> fit = a1gm.fit_long(sales, keys=["shop", "month"], value="sales")
+    >>> fit.fill_long()
+       shop month  sales
+    0  east   feb   10.0
+    """
+    options: dict[str, Any] = {
+        "tol": tol,
+        "max_iter": max_iter,
+        "n_threads": n_threads,
+        "on_undetermined": on_undetermined,
+    }
+    check_options(negatives=negatives, **options)
+    check_duplicates(duplicates, weight)
+    return fit_cells(
+        read_long(frame, keys, value, weight, negatives),
+        duplicates,
+        negatives,
+        **options,
+    )
+
+
+def check_duplicates(duplicates: str, weight: Any) -> None:
+    """Raise for a way to treat pairs that are there twice that does not exist."""
+    if duplicates not in ("raise", "sum"):
+        raise ParameterError(
+            f"duplicates must be one of ('raise', 'sum'), got {duplicates!r}."
+        )
+    if duplicates == "sum" and weight is not None:
+        raise ParameterError(
+            'duplicates="sum" and weight= cannot be combined: a sum of cells has no '
+            "one weight. Add the values and their weights up before."
+        )
+
+
+def fit_cells(
+    cells: LongCells, duplicates: Duplicates, negatives: Negatives, **options: Any
+) -> RankOneFit:
+    """Fit the rows of a long frame that were read and checked."""
+    source, V = cells.source(duplicates)
+    columns, n_threads = cells.columns, options["n_threads"]
+    remembered: dict[str, Any] = {
+        "long": (columns.row, columns.column, columns.value),
+        "key_values": (cells.row.values, cells.column.values),
+    }
+    del cells  # its codes are not needed any more
+    if V is None:
+        seen = observe(source, n_threads=n_threads, negatives=negatives)
+    elif negatives == "allow":
+        raise ParameterError(
+            'negatives="allow" and weight= cannot be combined; leave one out.'
+        )
+    else:
+        seen = observe_weighted(source, V, n_threads=n_threads, is_exposure=False)
+    takes_negatives = negatives == "allow"
+    return fit_observation(
+        seen, source, V, takes_negatives=takes_negatives, **options, **remembered
+    )

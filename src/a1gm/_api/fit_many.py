@@ -1,0 +1,268 @@
+"""``a1gm.fit_many``: thousands of small tables in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from a1gm._api.fit import VOICE, fit_observation
+from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._base.types import Absent, Negatives, OnUndetermined
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted
+from a1gm._kernel import threads_for
+from a1gm._observe.observe import observe
+from a1gm._result.fit import RankOneFit
+from a1gm._result.many import ManyFits, Side
+from a1gm._result.solved_table import Doubts, doubts_of
+from a1gm._sources.arrays import as_kernel_array
+from a1gm._sources.dense import Source
+from a1gm._sources.labels import text_of_label
+from a1gm._sources.read import AnySource, read_input
+from a1gm._sources.triangles import is_triangle, read_triangles
+from a1gm.exceptions import (
+    A1gmError,
+    ConvergenceWarning,
+    DimensionError,
+    EmptyLineWarning,
+    FailedTablesWarning,
+    UndeterminedWarning,
+)
+
+__all__ = ["fit_each", "fit_many", "tell_of_many"]
+
+LARGE_TABLE = 1 << 14  # cells; smaller ones are fitted faster by one thread
+
+
+def fit_many(
+    tables: Any,
+    *,
+    absent: Absent | None = None,
+    negatives: Negatives = "raise",
+    on_undetermined: OnUndetermined = "warn",
+    tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
+) -> ManyFits:
+    """Fit many tables, each on its own, in one call.
+
+    Parameters
+    ----------
+    tables : array of shape (n_tables, n_rows, n_cols), mapping, or iterable of tables
+        A stack of tables, whose keys are 0, 1, 2, ...; tables by key; or tables one
+        after the other, of any kind that ``a1gm.fit`` takes. A ``Triangle`` of the
+        package chainladder is the triangles it holds: their keys are the labels of its
+        index and the name of its column, their rows the origins, their columns the
+        ages. Cumulative claims are turned into increments, which is what the fit
+        explains; increments below zero need ``negatives="allow"``.
+    absent, negatives, on_undetermined, tol, max_iter
+        As in ``a1gm.fit``.
+    n_threads : int, optional
+        Threads for tables of 16,384 cells and more, side by side; the cores available
+        by default.
+
+    Returns
+    -------
+    ManyFits
+        ``many[key]`` is a ``RankOneFit``; ``many.failed`` has the tables that could
+        not be fitted, each with its error.
+
+    Warns
+    -----
+    FailedTablesWarning
+        Some tables could not be fitted; the others are.
+    UndeterminedWarning, EmptyLineWarning, ConvergenceWarning
+        As in ``a1gm.fit``, once for all tables, with their number and the first key.
+
+    Examples
+    --------
+    >>> import numpy as np, a1gm
+    >>> stack = np.array([[[1.0, 2.0], [2.0, np.nan]], [[3.0, 3.0], [np.nan, 5.0]]])
+    >>> many = a1gm.fit_many(stack)
+    >>> many
+    ManyFits(2 tables)
+    >>> many[1].impute(stack[1])
+    array([[3., 3.],
+           [5., 5.]])
+    """
+    options = check_options(
+        negatives=negatives,
+        on_undetermined=on_undetermined,
+        tol=tol,
+        max_iter=max_iter,
+        n_threads=n_threads,
+    )
+    keys: Sequence[Any]
+    sources: list[Any]
+    parts, sides = [], ("row", "column")
+    if is_triangle(tables):
+        keys, names, sources = read_triangles(tables)
+        places, columns = np.arange(len(keys)), zip(*keys, strict=True)
+        parts = [
+            (name, np.array(values, object), places)
+            for name, values in zip(names, columns, strict=True)
+        ]
+        sides = ("origin", "development")
+    elif isinstance(tables, np.ndarray):
+        sources = _stacked(tables)
+        keys = range(len(sources))
+    else:
+        keys, sources = _read_each(tables, absent)
+    fits = fit_each(sources, lambda k: sources[k], **options)
+    known = [source for source in sources if not isinstance(source, A1gmError)]
+    backends = {source.backend for source in known}
+    many = ManyFits(
+        keys,
+        fits,
+        _side(sides[0], sources, "row"),
+        _side(sides[1], sources, "col"),
+        parts=parts,
+        backend=backends.pop() if len(backends) == 1 else None,
+    )
+    tell_of_many(keys, fits, on_undetermined)
+    return many
+
+
+def _stacked(stack: Any) -> list[Source]:
+    """The tables of a 3-D array, where they lie."""
+    if stack.ndim != 3 or 0 in stack.shape[1:]:
+        raise DimensionError(
+            "A stack of tables has three dimensions, none of them empty: tables, rows, "
+            f"columns. This array has shape {stack.shape}; a1gm.fit takes a single "
+            "table."
+        )
+    n_rows, n_cols = stack.shape[1:]
+    mask = np.ma.getmask(stack) if isinstance(stack, np.ma.MaskedArray) else None
+    if mask is np.ma.nomask:
+        mask = None
+    data = np.asarray(np.ma.getdata(stack))
+    values = as_kernel_array(data.reshape(-1, n_cols), "tables").reshape(data.shape)
+    masks: Any = [None] * len(values) if mask is None else np.asarray(mask)
+    return [
+        Source([(table, own, None, 0, 0)], n_rows, n_cols)
+        for table, own in zip(values, masks, strict=True)
+    ]
+
+
+def _read_each(tables: Any, absent: Absent | None) -> tuple[Sequence[Any], list[Any]]:
+    """Keys and tables; the error in place of one that cannot be read."""
+    if isinstance(tables, Mapping):
+        keys: Any = list(tables)
+        tables = tables.values()
+    else:
+        if not isinstance(tables, Iterable) or hasattr(tables, "columns"):
+            raise DimensionError(
+                "fit_many takes many tables: a 3-D array, a dict or a list of tables. "
+                f"This is a single {type(tables).__name__}; a1gm.fit takes a single "
+                "table, a1gm.fit_groups a long frame with groups."
+            )
+        tables = list(tables)
+        keys = range(len(tables))
+    sources: list[Any] = []
+    for table in tables:
+        try:
+            sources.append(read_input(table, absent=absent))
+        except A1gmError as error:
+            sources.append(error)
+    return keys, sources
+
+
+def _side(name: str, sources: Sequence[Any], side: str) -> Side:
+    labels = [getattr(source, f"{side}_labels", None) for source in sources]
+    lengths = [getattr(source, f"n_{side}s", 0) for source in sources]
+    return Side.of_labels(name, labels, lengths)
+
+
+# ------------------------------------------------------------------------- fitting
+def fit_each(
+    sources: Sequence[Any],
+    named: Callable[[int], AnySource],
+    *,
+    negatives: Negatives,
+    n_threads: int | None,
+    **options: Any,
+) -> list[RankOneFit | A1gmError]:
+    """Fit tables, each on its own; the error in place of one that cannot be fitted.
+
+    ``named`` gives a table with the names that its error speaks of.
+    """
+    voice = VOICE if options["on_undetermined"] == "raise" else None
+    takes_negatives = negatives == "allow"
+
+    def fit_one(source: Any, threads: int | None = 1) -> RankOneFit:
+        seen = observe(source, n_threads=threads, negatives=negatives)
+        return fit_observation(
+            seen,
+            source,
+            takes_negatives=takes_negatives,
+            n_threads=threads,
+            voice=voice,
+            **options,
+        )
+
+    def fit_or_error(k: int) -> RankOneFit | A1gmError:
+        source = sources[k]
+        if isinstance(source, A1gmError):
+            return source
+        try:
+            return fit_one(source)
+        except A1gmError as error:
+            try:
+                fit_one(named(k))
+            except A1gmError as same:
+                return same
+            return error
+
+    n_cells = sum(s.n_rows * s.n_cols for s in sources if not isinstance(s, A1gmError))
+    threads = threads_for(n_cells, n_threads)
+    places = range(len(sources))
+    if threads < 2 or n_cells < LARGE_TABLE * len(sources) or voice is not None:
+        return [fit_or_error(k) for k in places]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(fit_or_error, places))
+
+
+def tell_of_many(
+    keys: Sequence[Any],
+    fits: Sequence[RankOneFit | A1gmError],
+    on_undetermined: OnUndetermined,
+) -> None:
+    """Warn once of each kind of doubt, with the number of tables and the first key."""
+    failed: list[tuple[Any, A1gmError]] = []
+    doubts: dict[str, list[Any]] = {name: [] for name in Doubts._fields}
+    for key, fit in zip(keys, fits, strict=True):
+        if isinstance(fit, A1gmError):
+            failed.append((key, fit))
+            continue
+        for name, has in zip(Doubts._fields, doubts_of(fit), strict=True):
+            if has:
+                doubts[name].append(key)
+    of_all = f"of {counted(len(fits), 'table')}"
+    if failed:
+        key, error = failed[0]
+        warn_user(
+            f"{len(failed):,} {of_all} could not be fitted; see many.failed. The first "
+            f"is {text_of_label(key)}: {error}",
+            FailedTablesWarning,
+        )
+    for name, (text, category) in _DOUBTS.items():
+        if doubts[name] and (name != "unknown" or on_undetermined == "warn"):
+            n, first = len(doubts[name]), text_of_label(doubts[name][0])
+            warn_user(
+                f"In {n:,} {of_all} {text}. The first is {first}; look at many[key].",
+                category,
+            )
+
+
+_DOUBTS: dict[str, tuple[str, type[Warning]]] = {
+    "empty": ("some rows or columns have no observed cell", EmptyLineWarning),
+    "unknown": (
+        "the data do not determine some missing cells, or zeros are only approached",
+        UndeterminedWarning,
+    ),
+    "convergence": ("the certificate was not reached", ConvergenceWarning),
+}

@@ -1,0 +1,301 @@
+#include "scale/sparse_edges.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "interrupt.hpp"
+#include "sums.hpp"
+
+namespace a1gm {
+namespace {
+
+constexpr int32_t kNone = -1;
+constexpr double kLeast = std::numeric_limits<double>::min();
+constexpr double kRoundings = 4.0 * kRounding;  // of a few operations in a row
+
+// The order of elimination, and the later nodes that each meets when its turn comes.
+struct Order {
+  std::vector<int32_t> place;  // of nodes: rows, then columns
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> to;  // places, ascending for each node
+};
+
+// Nodes of the least degree first. False when that takes too many visits.
+class Ordering {
+ public:
+  explicit Ordering(const Lines& rows)
+      : n_(rows.n + rows.n_other), met_(static_cast<size_t>(n_)), waiting_(kDegrees) {
+    for (int64_t i = 0; i < rows.n; ++i)
+      rows.each_observed(i, [&](int32_t j) {
+        met_[i].push_back(static_cast<int32_t>(rows.n + j));
+        met_[rows.n + j].push_back(static_cast<int32_t>(i));
+      });
+    for (int64_t k = 0; k < n_; ++k) wait(static_cast<int32_t>(k));
+  }
+
+  bool run(int64_t most_work, Order& out) {
+    out.place.assign(static_cast<size_t>(n_), kNone);
+    std::vector<int32_t> joined;
+    Poll poll;
+    int32_t n_gone = 0;
+    for (int32_t node; (node = next(out.place)) != kNone;) {
+      std::vector<int32_t> around;
+      around.swap(met_[node]);
+      out.place[node] = n_gone++;
+      const auto degree = static_cast<int64_t>(around.size());
+      int64_t work = kVisit + degree * degree;
+      for (const int32_t j : around) {
+        std::vector<int32_t>& own = met_[j];
+        work += static_cast<int64_t>(own.size());
+        joined.clear();
+        std::set_union(own.begin(), own.end(), around.begin(), around.end(),
+                       std::back_inserter(joined));
+        const auto is_gone = [=](int32_t k) { return k == node || k == j; };
+        joined.erase(std::remove_if(joined.begin(), joined.end(), is_gone),
+                     joined.end());
+        own.assign(joined.begin(), joined.end());
+        wait(j);
+      }
+      out.to.insert(out.to.end(), around.begin(), around.end());
+      out.ptr.push_back(static_cast<int64_t>(out.to.size()));
+      poll.worked(work);
+      // Nodes to come have about this degree, at least.
+      most_work -= work;
+      if (most_work < (n_ - n_gone) * degree * degree / kSlack) return false;
+    }
+    for (int32_t& node : out.to) node = out.place[node];
+    for (size_t k = 0; k + 1 < out.ptr.size(); ++k)
+      std::sort(out.to.begin() + out.ptr[k], out.to.begin() + out.ptr[k + 1]);
+    return true;
+  }
+
+ private:
+  static constexpr size_t kDegrees = 1 << 10;
+  static constexpr int64_t kSlack = 4;
+  static constexpr int64_t kVisit = 8;  // of a node, in visits of edges
+  int64_t n_;
+  std::vector<std::vector<int32_t>> met_, waiting_;  // by degree; entries may be stale
+  size_t lowest_ = 0;
+
+  size_t level(int32_t node) const { return std::min(met_[node].size(), kDegrees - 1); }
+
+  void wait(int32_t node) {
+    waiting_[level(node)].push_back(node);
+    lowest_ = std::min(lowest_, level(node));
+  }
+
+  int32_t next(const std::vector<int32_t>& place) {
+    for (; lowest_ < kDegrees; ++lowest_)
+      while (!waiting_[lowest_].empty()) {
+        const int32_t node = waiting_[lowest_].back();
+        waiting_[lowest_].pop_back();
+        if (place[node] == kNone && level(node) == lowest_) return node;
+      }
+    return kNone;
+  }
+};
+
+class SparseElimination {
+ public:
+  SparseElimination(const Reduced& core, const PairView& cells, Order&& order, double* w,
+                    double* h)
+      : core_(core), rows_(core.rows), order_(std::move(order)), w_(w), h_(h) {
+    read(cells);
+    const size_t n_edges = order_.to.size(), n_nodes = order_.place.size();
+    for (std::vector<double>* of_edges : {&a_, &y_, &e_}) of_edges->resize(n_edges);
+    for (std::vector<double>* of_nodes : {&s_, &v_, &z_}) of_nodes->resize(n_nodes);
+    slot_.reserve(rows_.index.size());
+    for (int64_t i = 0; i < rows_.n; ++i)
+      for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k) {
+        const int32_t a = row_place(i), b = col_place(rows_.index[k]);
+        const auto begin = order_.to.begin() + order_.ptr[std::min(a, b)];
+        const auto end = order_.to.begin() + order_.ptr[std::min(a, b) + 1];
+        slot_.push_back(std::lower_bound(begin, end, std::max(a, b)) - order_.to.begin());
+      }
+  }
+
+  Edges run(double tol, int64_t max_steps) {
+    constexpr double kNear = 0.3;  // above it a step is cut short
+    constexpr int64_t kPatience = 4;
+    Edges out;
+    double best = kInfinity;
+    for (int64_t stuck = 0;; ++out.n) {
+      fit_rows();
+      out.gap = collect();
+      if (!eliminate()) {
+        out.step = kInfinity;
+        return out;
+      }
+      const double moved = spread(), rounding = *std::max_element(z_.begin(), z_.end());
+      out.step = std::max(moved, out.gap) + 2.0 * rounding;
+      if (!std::isfinite(out.step)) out.step = kInfinity;
+      stuck = moved < 0.7 * best || moved > 0.5 ? 0 : stuck + 1;
+      best = std::min(best, moved);
+      const bool is_settled = out.gap <= tol && out.step <= kSettledStep;
+      if (is_settled || out.n >= max_steps || stuck >= kPatience || moved <= rounding ||
+          out.step == kInfinity)
+        break;
+      const double furthest = longest_edge();
+      // A cost of exponentials falls at least for so long.
+      const double length = furthest > kNear ? std::log1p(furthest) / furthest : 1.0;
+      for (int64_t j = 0; j < rows_.n_other; ++j)
+        h_[j] *= std::exp(length * v_[col_place(j)]);
+    }
+    for (int64_t j = 0; j < rows_.n_other; ++j) {
+      const double v = v_[col_place(j)];
+      if (v < v_[col_place(out.low)]) out.low = static_cast<int32_t>(j);
+      if (v > v_[col_place(out.high)]) out.high = static_cast<int32_t>(j);
+    }
+    return out;
+  }
+
+ private:
+  const Reduced& core_;
+  const Lines& rows_;
+  const Order order_;
+  double *w_, *h_;
+  std::vector<double> X_, R_, C_;  // cells of the core, their sums
+  std::vector<int64_t> slot_;      // of each cell among the edges
+  // Conductances, currents into the earlier node, bounds of their rounding; outward
+  // conductances of nodes, potentials, bounds of their rounding.
+  std::vector<double> a_, y_, e_, s_, v_, z_;
+  Poll poll_;
+
+  int32_t row_place(int64_t i) const { return order_.place[i]; }
+  int32_t col_place(int64_t j) const { return order_.place[rows_.n + j]; }
+  double weight(int64_t k) const { return rows_.weight.empty() ? 1.0 : rows_.weight[k]; }
+
+  // Sums of the cells of the core, twins added up.
+  void read(const PairView& cells) {
+    std::vector<int32_t> row(static_cast<size_t>(core_.n_rows));
+    std::vector<int32_t> col(static_cast<size_t>(core_.n_cols));
+    core_places(core_, row.data(), col.data());
+    X_.resize(rows_.index.size());
+    R_.resize(core_.R.size());
+    C_.resize(core_.C.size());
+    const int32_t* index = rows_.index.data();
+    for (int64_t i = 0; i < cells.n_rows; ++i)
+      for (int64_t k = cells.ptr[i]; row[i] >= 0 && k < cells.ptr[i + 1]; ++k) {
+        const int32_t j = col[cells.col[k]];
+        if (j < 0) continue;
+        const int32_t* const end = index + rows_.ptr[row[i] + 1];
+        const int32_t* const at = std::lower_bound(index + rows_.ptr[row[i]], end, j);
+        if (at == end || *at != j) continue;  // in no block
+        X_[at - index] += cells.sum[k];
+        R_[row[i]] += cells.sum[k];
+        C_[j] += cells.sum[k];
+      }
+  }
+
+  void fit_rows() {
+    for (int64_t i = 0; i < rows_.n; ++i) w_[i] = R_[i] / rows_.sum(i, h_, 0.0);
+  }
+
+  // Conductances and currents of the cells; returns the largest mismatch of a column.
+  double collect() {
+    for (std::vector<double>* of_edges : {&a_, &y_, &e_})
+      std::fill(of_edges->begin(), of_edges->end(), 0.0);
+    std::vector<double> fitted(C_.size(), 0.0);
+    for (int64_t i = 0; i < rows_.n; ++i)
+      for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k) {
+        const int32_t j = rows_.index[k];
+        const double f = weight(k) * (w_[i] * h_[j]), off = X_[k] - f;
+        fitted[j] += f;
+        a_[slot_[k]] = f;
+        y_[slot_[k]] = row_place(i) < col_place(j) ? -off : off;
+        e_[slot_[k]] = 3.0 * kRounding * (X_[k] + f) + kLeast;
+      }
+    double gap = 0.0;
+    for (size_t j = 0; j < C_.size(); ++j)
+      gap = std::max(gap, std::abs(C_[j] - fitted[j]) / C_[j]);
+    return gap;
+  }
+
+  // Potentials and bounds of their rounding; false when a node has lost its edges.
+  bool eliminate() {
+    const auto n = static_cast<int64_t>(order_.place.size());
+    std::vector<double> p;
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t from = order_.ptr[k], to = order_.ptr[k + 1];
+      poll_.worked((to - from) * (to - from) + 1);
+      double sum = 0.0, rest = 0.0;
+      for (int64_t b = from; b < to; ++b) two_sum(a_[b], sum, rest);
+      const double s = s_[k] = sum + rest;
+      if (to == from) continue;
+      if (!(s > kLeast)) return false;
+      p.clear();
+      for (int64_t b = from; b < to; ++b) p.push_back(a_[b] / s);
+      for (int64_t b = from; b < to; ++b) join_later(b, to, p.data() - from);
+    }
+    for (int64_t k = n - 1; k >= 0; --k) {
+      double into = 0.0, rest = 0.0, lost = 0.0, size = 0.0;
+      for (int64_t b = order_.ptr[k]; b < order_.ptr[k + 1]; ++b) {
+        const int32_t other = order_.to[b];
+        two_sum(a_[b] * v_[other], into, rest);
+        two_sum(y_[b], into, rest);
+        size += std::abs(a_[b] * v_[other]) + std::abs(y_[b]);
+        lost += a_[b] * z_[other] + e_[b];
+      }
+      v_[k] = z_[k] = 0.0;
+      if (s_[k] == 0.0) continue;
+      v_[k] = (into + rest) / s_[k];
+      z_[k] = (lost + kRoundings * size) / s_[k];
+    }
+    return true;
+  }
+
+  // Joins the neighbour at edge b of a node to those at its later edges.
+  void join_later(int64_t b, int64_t end, const double* p) {
+    int64_t at = order_.ptr[order_.to[b]];
+    for (int64_t c = b + 1; c < end; ++c) {
+      while (order_.to[at] != order_.to[c]) ++at;
+      const double sent = p[b] * y_[c], back = y_[b] * p[c];
+      a_[at] += a_[b] * p[c];
+      y_[at] += sent - back;
+      e_[at] += p[b] * e_[c] + p[c] * e_[b] +
+                kRoundings * (std::abs(sent) + std::abs(back)) +
+                kRounding * std::abs(y_[at]);
+    }
+  }
+
+  // Largest difference of potentials within a block.
+  double spread() const {
+    const auto n = static_cast<size_t>(core_.n_core_blocks);
+    std::vector<double> low(n, kInfinity), high(n, -kInfinity);
+    const auto add = [&](int32_t block, double v) {
+      low[block] = std::min(low[block], v);
+      high[block] = std::max(high[block], v);
+      if (!std::isfinite(v)) high[block] = kInfinity;
+    };
+    for (int64_t i = 0; i < rows_.n; ++i) add(core_.row_label[i], v_[row_place(i)]);
+    for (int64_t j = 0; j < rows_.n_other; ++j)
+      add(core_.col_label[j], v_[col_place(j)]);
+    double widest = 0.0;
+    for (size_t b = 0; b < n; ++b) widest = std::max(widest, high[b] - low[b]);
+    return widest;
+  }
+
+  // Largest difference of potentials along a cell.
+  double longest_edge() const {
+    double longest = 0.0;
+    for (int64_t i = 0; i < rows_.n; ++i)
+      for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k)
+        longest = std::max(longest,
+                           std::abs(v_[row_place(i)] - v_[col_place(rows_.index[k])]));
+    return longest;
+  }
+};
+
+}  // namespace
+
+std::optional<Edges> settle_by_sparse_edges(const Reduced& core, const PairView& cells,
+                                            double tol, int64_t max_steps,
+                                            int64_t most_work, double* w, double* h) {
+  if (core.rows.lists_missing || has_lost_digits(core)) return std::nullopt;
+  Order order;
+  if (!Ordering(core.rows).run(most_work, order)) return std::nullopt;
+  return SparseElimination(core, cells, std::move(order), w, h).run(tol, max_steps);
+}
+
+}  // namespace a1gm

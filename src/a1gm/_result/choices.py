@@ -1,0 +1,48 @@
+"""What can be asked of the errors of a fit, and the words for what cannot."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeAlias
+
+from a1gm.exceptions import ParameterError
+
+__all__ = [
+    "By",
+    "Dispersion",
+    "Which",
+    "check_choices",
+    "check_dispersion",
+    "check_level",
+]
+
+By: TypeAlias = Literal["row", "column", "all"]
+Which: TypeAlias = Literal["missing", "fitted"]
+Dispersion: TypeAlias = Literal["pearson", "deviance", "poisson"] | float
+
+
+def check_dispersion(dispersion: Any) -> bool:
+    """Return whether it is a number; raise if it is neither that nor a known word."""
+    if dispersion in ("pearson", "deviance", "poisson"):
+        return False
+    is_number = isinstance(dispersion, int | float) and not isinstance(dispersion, bool)
+    if is_number and 0.0 <= dispersion < math.inf:
+        return True
+    raise ParameterError(
+        'dispersion must be "pearson", "deviance", "poisson" or a number >= 0, got '
+        f"{dispersion!r}."
+    )
+
+
+def check_level(level: Any, name: str = "level") -> None:
+    """Raise for a share of cells that is not between 0 and 1."""
+    if not (isinstance(level, int | float) and 0.0 < level < 1.0):
+        raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
+
+
+def check_choices(by: Any, cells: Any) -> None:
+    """Raise for totals that there are not."""
+    if by not in ("row", "column", "all"):
+        raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
+    if cells not in ("missing", "fitted"):
+        raise ParameterError(f'cells must be "missing" or "fitted", got {cells!r}.')

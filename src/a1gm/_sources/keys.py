@@ -1,0 +1,133 @@
+"""Key columns: a code for every row, and the distinct keys in order of appearance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Bools, SmallInts
+from a1gm.exceptions import LabelError
+
+__all__ = ["Key", "code_key", "labels_of", "taken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key column, coded by the library of its frame.
+
+    Attributes
+    ----------
+    codes : ndarray of int32
+        Place of each row's key among the distinct ones.
+    values : pandas Index, polars Series or pyarrow Array
+        The distinct keys in order of first appearance, in their own type.
+    """
+
+    codes: SmallInts
+    values: Any
+
+    @property
+    def labels(self) -> Any:
+        """The distinct keys as names: an Index, or an array of Python's own types."""
+        return labels_of(self.values)
+
+
+def code_key(frame: Any, column: Any) -> Key:
+    """Code a column of a frame that narwhals has opened.
+
+    Raises
+    ------
+    LabelError
+        A key is missing.
+    """
+    series = frame.get_column(column)
+    if series.implementation.is_pandas():
+        codes, values = _coded_by_pandas(series.to_native())
+        _check_keys(column, codes < 0)
+        return Key(codes, values)
+    is_missing = series.is_null().to_numpy()
+    if series.dtype.is_float():
+        is_missing |= np.isnan(series.to_numpy())
+    _check_keys(column, is_missing)
+    coded = _coded_by_arrow
+    if series.implementation.is_polars():
+        coded = _coded_by_polars
+    codes, values = coded(series)
+    return Key(codes.astype(np.int32, copy=False), values)
+
+
+def _check_keys(column: Any, is_missing: Bools) -> None:
+    """Raise for rows whose key is missing."""
+    if is_missing.any():
+        raise LabelError(
+            f"The key {column!r} is missing in row {int(is_missing.argmax())} "
+            f"({int(is_missing.sum()):,} in all). Every row of a long table needs all "
+            "keys: drop these rows, or name the key."
+        )
+
+
+def _coded_by_pandas(native: Any) -> tuple[AnyArray, Any]:
+    import pandas as pd
+
+    codes, values = pd.factorize(native)
+    return codes.astype(np.int32), pd.Index(values)
+
+
+def _coded_by_polars(series: Any) -> tuple[AnyArray, Any]:
+    import polars as pl
+
+    native = series.to_native()
+    kind = native.dtype
+    if kind in (pl.Categorical, pl.Enum):
+        native = native.cast(pl.String)
+    try:
+        codes, values = _coded_chunks(native.to_arrow())
+    except ImportError:  # polars without pyarrow
+        found = native.unique(maintain_order=True)
+        places = pl.int_range(len(found), dtype=pl.Int32, eager=True)
+        return native.replace_strict(found, places).to_numpy(), found.cast(kind)
+    found = pl.from_arrow(values)
+    assert isinstance(found, pl.Series)
+    return codes, found.alias(native.name).cast(kind)
+
+
+def _coded_by_arrow(series: Any) -> tuple[AnyArray, Any]:
+    return _coded_chunks(series.to_arrow())
+
+
+def _coded_chunks(array: Any) -> tuple[AnyArray, Any]:
+    import pyarrow as pa
+
+    chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    if pa.types.is_dictionary(
+        chunked.type
+    ):  # its entries need be neither used nor once
+        chunked = chunked.cast(chunked.type.value_type)
+    coded = chunked.dictionary_encode().unify_dictionaries()
+    codes = [chunk.indices.to_numpy() for chunk in coded.chunks if len(chunk)]
+    return np.concatenate(codes), coded.chunk(coded.num_chunks - 1).dictionary
+
+
+def labels_of(values: Any) -> Any:
+    """Distinct keys as names: an Index, or an array of Python's own types."""
+    if isinstance(values, np.ndarray) or hasattr(values, "get_indexer"):  # pandas
+        return values
+    names = values.to_pylist() if hasattr(values, "to_pylist") else values.to_list()
+    if names and type(names[0]) in (int, float):
+        return np.array(names)
+    found = np.empty(len(names), object)
+    found[:] = names
+    return found
+
+
+def taken(values: Any, codes: AnyArray) -> Any:
+    """Names at places, in their own type: pandas, polars, Arrow or an array."""
+    if hasattr(values, "gather"):  # polars
+        return values.gather(codes)
+    if hasattr(values, "to_pylist"):  # Arrow
+        import pyarrow as pa
+
+        return values.take(pa.array(codes))
+    return values.take(codes)

@@ -1,0 +1,129 @@
+"""A long table to a file, its missing pairs filled."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints
+from a1gm._sources.files.long_file import LongFile
+from a1gm._sources.files.numbers import joined
+from a1gm._sources.files.table_files import TableFiles
+from a1gm._write.writers import format_for, open_writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FillLong"]
+
+
+@dataclass
+class FillLong:
+    """Puts filled pairs into the rows of a long file, and behind them.
+
+    ``filled`` are the missing pairs, in the columns of the keys and of the value. Rows
+    that hold a value stay as they are, those without one get it, and pairs that are in
+    no row come last, with nothing in other columns.
+    """
+
+    files: TableFiles
+    long: LongFile
+    filled: pa.Table
+    only_filled: bool = False
+    n_filled: int = 0
+    n_left: int = 0
+
+    def write(self, target: str | os.PathLike[str], *, overwrite: bool) -> None:
+        """Write the table; the file appears whole or not at all."""
+        import pyarrow as pa
+
+        source = self.files.first.source
+        kind = format_for(target, source.origin.format)
+        to_text = kind == "csv" and self.files.first.is_text
+        inside, numbers, absent = self._matched()
+        known = ~np.isnan(numbers)
+        new = np.asarray(absent[self.long.value], np.float64)
+        has_value = ~np.isnan(new)
+        self.n_filled = int(known.sum() + has_value.sum())
+        self.n_left = int((~known).sum() + (~has_value).sum())
+        table = self._with_values(inside[known], numbers[known], to_text=to_text)
+        more = self._rows_of(absent, new, table.schema, to_text=to_text)
+        if self.only_filled:
+            table = table.take(pa.array(inside[known]))
+            more = more.filter(pa.array(has_value))
+        dialect = getattr(source, "dialect", None)
+        with open_writer(
+            target, table.schema, kind=kind, dialect=dialect, overwrite=overwrite
+        ) as writer:
+            for batch in (*table.to_batches(), *more.to_batches()):
+                writer.write(batch)
+
+    def _matched(self) -> tuple[Ints, Floats, pa.Table]:
+        """Rows without a value, what they get, and the pairs that are in no row."""
+        import pyarrow as pa
+
+        long, keys = self.long, list(self.long.keys)
+        inside = np.flatnonzero(np.isnan(long.numbers))
+        if not len(inside):
+            return inside, np.zeros(0), self.filled
+        at = "".join(keys) + "place"  # a name that no key has
+        rows = long.frame.select(keys).take(pa.array(inside))
+        rows = rows.append_column(at, pa.array(inside))
+        found = rows.join(self.filled, keys, join_type="left outer").sort_by(at)
+        numbers = found[long.value].to_numpy()
+        places = pa.array(np.arange(len(self.filled)))
+        absent = self.filled.append_column(at, places)
+        absent = absent.join(rows.select(keys), keys, join_type="left anti")
+        absent = absent.sort_by(at).drop_columns([at])
+        return inside, np.asarray(numbers, np.float64), absent
+
+    def _with_values(self, rows: Ints, numbers: Floats, *, to_text: bool) -> pa.Table:
+        """The table as it stands, with numbers in the rows that had none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table, value = self.long.table, self.long.value
+        column: Any
+        if to_text:
+            mask = np.zeros(len(table), bool)
+            mask[rows] = True
+            text = joined(table[value].chunks)
+            column = pc.replace_with_mask(text, pa.array(mask), self._text(numbers))
+        elif len(rows) or self.files.first.is_text or len(self.filled):
+            every = self.long.numbers.copy()
+            every[rows] = numbers
+            column = pa.array(every, from_pandas=True)
+        else:
+            return table
+        return table.set_column(table.schema.get_field_index(value), value, column)
+
+    def _rows_of(
+        self, pairs: pa.Table, numbers: Floats, schema: pa.Schema, *, to_text: bool
+    ) -> pa.Table:
+        """Pairs as rows of the file: keys and value, and nothing else."""
+        import pyarrow as pa
+
+        columns: list[Any] = []
+        for field in schema:
+            if field.name == self.long.value:
+                plain = pa.array(numbers, from_pandas=True)
+                column = self._text(numbers) if to_text else plain
+            elif field.name in self.long.keys:
+                column = pairs[field.name].cast(field.type)
+            else:
+                column = pa.nulls(len(pairs), field.type)
+            columns.append(column)
+        return pa.table(columns, schema=schema)
+
+    def _text(self, numbers: Floats) -> pa.Array:
+        import pyarrow as pa
+
+        text = pa.array(numbers, from_pandas=True).cast(pa.string())
+        if self.files.first.options.decimal == ",":
+            import pyarrow.compute as pc
+
+            text = pc.replace_substring(text, ".", ",")
+        return text.cast(self.long.table[self.long.value].type)

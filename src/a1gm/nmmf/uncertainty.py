@@ -1,0 +1,285 @@
+"""How sure a joint fit is: errors of the cells, totals and factors of each table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from a1gm._api.fit import fit
+from a1gm._base.types import Bools, Floats, Ints
+from a1gm._result.choices import By, Dispersion, Which, check_choices
+from a1gm._result.evidence import Evidence
+from a1gm._result.fates import FINITE, ZERO
+from a1gm._result.fit import evidence_of
+from a1gm._result.information import spread
+from a1gm._result.labelled import Index, TotalsWithErrors
+from a1gm._result.show import html_table, one_line
+from a1gm._result.uncertainty import Uncertainty
+from a1gm._sources.lookup import Lookup
+from a1gm.exceptions import ParameterError, TableTooLargeError
+from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
+
+__all__ = ["TableUncertainty", "uncertainty_of_tables"]
+
+MOST_CELLS = 1 << 26  # of the joint table, which is built here: 512 MB, and its weights
+
+
+@dataclass(frozen=True)
+class TableUncertainty:
+    """How sure a joint fit is of one of its tables. Made by ``fit.uncertainty()``.
+
+    A cell of a table of weight v has the variance dispersion × mean / v. Dispersion,
+    degrees of freedom and the tests of fit are those of all tables together.
+    """
+
+    _joint: Uncertainty
+    _known: Evidence
+    _table: SharedTable
+    _rows: slice  # of the joint table
+    _cols: slice
+
+    @property
+    def dispersion(self) -> float:
+        """Variance over mean of a cell of weight 1."""
+        return self._joint.dispersion
+
+    @property
+    def dof(self) -> int:
+        """Observed cells of all tables less their parameters."""
+        return self._joint.dof
+
+    @property
+    def pearson_chi2(self) -> float:
+        """Pearson's statistic of the observed cells of all tables, weighted."""
+        return self._joint.pearson_chi2
+
+    @property
+    def deviance(self) -> float:
+        """Twice the weighted divergence of all tables."""
+        return self._joint.deviance
+
+    @property
+    def _labels(self) -> tuple[Any, Any]:
+        return self._table.source.row_labels, self._table.source.col_labels
+
+    def standard_error(self, i: Any, j: Any, *, prediction: bool = False) -> Any:
+        """Standard error of the fitted value of cell (i, j) of the table.
+
+        Parameters
+        ----------
+        i, j : int, label, or array of these
+            Row and column of the table.
+        prediction : bool, default=False
+            Add the scatter of the cell itself around its mean.
+
+        Returns
+        -------
+        float, or ndarray
+            0 for cells that are 0, NaN for those without a value.
+        """
+        if self._table.transposed:
+            i, j = j, i
+        shape = self._table.n_rows, self._table.n_cols
+        rows, cols = np.broadcast_arrays(
+            *(
+                Lookup(side, labels, n).find(given)
+                for side, given, labels, n in zip(
+                    ("row", "column"), (i, j), self._labels, shape, strict=True
+                )
+            )
+        )
+        at = rows.ravel() + self._rows.start, cols.ravel() + self._cols.start
+        found = np.asarray(self._joint.standard_error(*at))
+        if prediction:
+            value = self._fitted[rows.ravel(), cols.ravel()]
+            found = np.sqrt(found**2 + self._process * value)
+        found = found.reshape(rows.shape)
+        return found if rows.ndim else float(found)
+
+    def totals(self, by: By = "row", cells: Which = "missing") -> TotalsWithErrors:
+        """Totals of the fitted values of many cells of the table, with their errors.
+
+        Parameters
+        ----------
+        by : {"row", "column", "all"}
+            One total per row, one per column, or one.
+        cells : {"missing", "fitted"}
+            Of the missing cells or of all cells.
+
+        Returns
+        -------
+        TotalsWithErrors
+            As ``RankOneFit.uncertainty().totals``.
+        """
+        check_choices(by, cells)
+        wanted = self._missing if cells == "missing" else np.ones_like(self._missing)
+        fitted = np.where(wanted, np.nan_to_num(self._fitted), 0.0)
+        value, variance = self._sums(fitted, by)
+        axis = self._axis(by)
+        has_none = (wanted & np.isnan(self._fitted)).any(axis=axis)
+        value = np.where(has_none & (value == 0.0), np.nan, value)
+        process = self._process * value
+        labels: Any = ["all"]
+        if by != "all":
+            labels = self._labels[0 if axis == 1 else 1]
+            labels = np.arange(len(value)) if labels is None else labels
+        variance = np.where(np.isnan(value), np.nan, variance)
+        return TotalsWithErrors(
+            labels=labels,
+            value=value,
+            se=np.sqrt(variance + process),
+            se_estimation=np.sqrt(variance),
+            se_process=np.sqrt(process),
+            _of="total" if by == "all" else by,
+            _backend=None,
+        )
+
+    def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
+        """Factors of the columns (or rows) of the table relative to one of them.
+
+        Parameters
+        ----------
+        base : int or label, default=0
+            The column or row that is 1.
+        axis : {"column", "row"}, default="column"
+            Whose factors.
+
+        Returns
+        -------
+        Index
+            ``labels``, ``value`` and ``se``; NaN where the two share no block.
+        """
+        if axis not in ("column", "row"):
+            raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
+        is_row = (axis == "row") != self._table.transposed
+        own, labels = (
+            (self._rows, self._labels[0]) if is_row else (self._cols, self._labels[1])
+        )
+        n = own.stop - own.start
+        at = Lookup(axis, labels, n).base(base)
+        side: Literal["column", "row"] = "row" if is_row else "column"
+        found = self._joint.index(own.start + at, side)
+        return Index(
+            labels=np.arange(n) if labels is None else labels,
+            value=found.value[own],
+            se=found.se[own],
+            _of=axis,
+            _backend=None,
+        )
+
+    # ------------------------------------------------------------------------ inside
+    @property
+    def _process(self) -> float:
+        """Variance over mean of a cell of this table."""
+        return self.dispersion / self._table.weight
+
+    @cached_property
+    def _missing(self) -> Bools:
+        cells = self._table.source.rows(slice(0, self._table.n_rows))
+        return np.isnan(cells)
+
+    @cached_property
+    def _rows_of_table(self) -> tuple[Floats, Floats, Ints]:
+        """Factor, weighted sum over all tables, and line of the rows."""
+        return self._known.some_rows(np.arange(self._rows.start, self._rows.stop))
+
+    @cached_property
+    def _fitted(self) -> Floats:
+        """Fitted values of the table; NaN for cells without one."""
+        i, j = np.indices((self._table.n_rows, self._table.n_cols))
+        at = i.ravel() + self._rows.start, j.ravel() + self._cols.start
+        fate = self._known.fates.of_cells(*at).reshape(i.shape)
+        w, h = self._rows_of_table[0], self._known.information.h[self._cols]
+        found = np.where(fate == FINITE, w[:, None] * h, np.nan)
+        return np.where(fate == ZERO, 0.0, found)
+
+    def _axis(self, by: By) -> Any:
+        """The axis of the joint table that a total runs along; None for both."""
+        if by == "all":
+            return (0, 1)
+        return 1 if (by == "row") != self._table.transposed else 0
+
+    def _sums(self, fitted: Floats, by: By) -> tuple[Floats, Floats]:
+        """Totals of cells, and the variance that the estimates give them."""
+        info, axis = self._known.information, self._axis(by)
+        _, r, line = self._rows_of_table
+        some, place = np.unique(line, return_inverse=True)
+        Q = np.concatenate([info.shares(slice(k, k + 1))[0] for k in some.tolist()])
+        shares, m = Q[place], len(info.h)
+        per_row = np.where(r > 0.0, 1.0 / np.where(r > 0.0, r, 1.0), 0.0)[:, None]
+        value = np.atleast_1d(fitted.sum(axis=axis))
+        if axis == 1:
+            directions = -value[:, None] * shares
+            directions[:, self._cols] += fitted
+            own = value**2 * per_row[:, 0]
+        else:
+            columns = fitted.sum(axis=0)
+            directions = -(fitted.T @ shares)
+            directions[:, self._cols] += np.diag(columns)
+            own = (fitted**2 * per_row).sum(axis=0)
+            if by == "all":
+                directions = directions.sum(axis=0).reshape(1, m)
+                own = (fitted.sum(axis=1) ** 2 @ per_row).reshape(1)
+        of_columns = spread(directions, self._joint.covariance)
+        return value, self.dispersion * own + of_columns
+
+    # -------------------------------------------------------------------- appearance
+    def summary(self) -> dict[str, str]:
+        """What it says, line by line."""
+        return {"table": self._table.name} | self._joint.summary()
+
+    def __repr__(self) -> str:
+        return one_line("TableUncertainty", self.summary())
+
+    def _repr_html_(self) -> str:
+        return html_table("TableUncertainty", self.summary())
+
+
+def uncertainty_of_tables(
+    layout: Layout, dispersion: Dispersion, *, robust: bool
+) -> dict[Hashable, TableUncertainty]:
+    """How sure a joint fit is of each of its tables of positive weight."""
+    tables = layout.steering
+    pairs = {(table.row_set, table.col_set) for table in tables}
+    if not all(table.parts for table in tables):
+        raise ParameterError(
+            "This fit was pickled without its tables, and their scatter is not known. "
+            "Ask for uncertainty() before, or fit the tables again."
+        )
+    if len(pairs) < len(tables):
+        raise ParameterError(
+            "Two tables relate the same entities, and the errors of such fits are not "
+            "known. Add the tables together if they count the same, or leave one out."
+        )
+    rows, cols = _places(layout, layout.row_sets), _places(layout, layout.col_sets)
+    shape = rows[-1].stop, cols[-1].stop
+    if shape[0] * shape[1] > MOST_CELLS:
+        raise TableTooLargeError(
+            f"The errors of a joint fit need its joint table, of {shape[0]:,} x "
+            f"{shape[1]:,} cells; up to {MOST_CELLS:,} are taken. Use fewer rows."
+        )
+    X, V = np.full(shape, np.nan), np.ones(shape)
+    for table in tables:
+        place = rows[table.row_set], cols[table.col_set]
+        X[place] = table.source.rows(slice(0, table.n_rows))
+        V[place] = table.weight
+    joint = fit(X, weights=V, on_undetermined="ignore")
+    found, known = joint.uncertainty(dispersion, robust=robust), evidence_of(joint)
+    return {
+        table.key: TableUncertainty(
+            found, known, table, rows[table.row_set], cols[table.col_set]
+        )
+        for table in tables
+    }
+
+
+def _places(layout: Layout, sets: tuple[EntitySet, ...]) -> list[slice]:
+    """Where the entities of each set lie; those of weight 0 nowhere."""
+    sizes = [0 if layout.is_passive_set(some) else some.size for some in sets]
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]

@@ -1,0 +1,330 @@
+"""Long tables: the fit of one row per cell is that of the table they make."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import a1gm
+from a1gm.exceptions import (
+    DimensionError,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    NoSuchCellError,
+    NotNumericError,
+    ParameterError,
+    TableTooLargeError,
+    UndeterminedWarning,
+    UnknownLabelWarning,
+    WeightsError,
+)
+
+KEYS = ["shop", "month"]
+SHOPS = ["north", "east", "south", "west", "mid"]
+MONTHS = [date(2024, m, 1) for m in (3, 1, 2, 4)]
+
+
+def wide_table() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    X = np.outer(rng.gamma(3.0, size=5), rng.gamma(3.0, size=4))
+    X = rng.poisson(20 * X).astype(float)
+    X[[0, 1, 3, 4], [1, 3, 0, 2]] = np.nan
+    return X
+
+
+X = wide_table()
+
+
+def long_frame(*, keeps_missing: bool = False) -> pd.DataFrame:
+    """The cells of X, row by row: so keys appear in the order of the table."""
+    rows = [
+        (SHOPS[i], MONTHS[j], X[i, j])
+        for i in range(5)
+        for j in range(4)
+        if keeps_missing or i == 2 or not np.isnan(X[i, j])
+    ]
+    # The complete row first: every month appears in the order of the columns.
+    rows.sort(key=lambda row: row[0] != "south")
+    return pd.DataFrame(rows, columns=[*KEYS, "sales"])
+
+
+def categories(frame: pd.DataFrame) -> pd.DataFrame:
+    # Categories in another order, one of them not used.
+    kind = pd.CategoricalDtype(["nowhere", *sorted(SHOPS)])
+    return frame.astype({"shop": kind})
+
+
+FRAMES = {
+    "pandas": lambda frame: frame,
+    "pandas days": lambda frame: frame.assign(month=pd.to_datetime(frame["month"])),
+    "pandas periods": lambda frame: frame.assign(
+        month=pd.PeriodIndex(frame["month"], freq="M")
+    ),
+    "pandas categories": categories,
+    "pandas numbers": lambda frame: frame.assign(
+        shop=frame["shop"].map(SHOPS.index) * 7, month=[m.month for m in frame["month"]]
+    ),
+    "pandas nullable": lambda frame: frame.convert_dtypes(),
+    "pandas, other index": lambda frame: frame.set_axis(range(7, 7 + len(frame))),
+    "pandas, keys in the index": lambda frame: frame.set_index("shop"),
+    "polars": pl.from_pandas,
+    "polars categories": lambda frame: pl.from_pandas(frame).with_columns(
+        pl.col("shop").cast(pl.Categorical)
+    ),
+    "polars in chunks": lambda frame: pl.concat(
+        [pl.from_pandas(frame[:5]), pl.from_pandas(frame[5:])], rechunk=False
+    ),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "pyarrow in chunks": lambda frame: pa.concat_tables(
+        pa.Table.from_pandas(frame[k : k + 5], preserve_index=False)
+        for k in range(0, len(frame), 5)
+    ),
+    "pyarrow dictionary": lambda frame: pa.Table.from_pandas(
+        categories(frame), preserve_index=False
+    ),
+}
+
+
+@pytest.fixture(params=FRAMES)
+def frame(request):
+    return FRAMES[request.param](long_frame())
+
+
+def wide_fit() -> a1gm.RankOneFit:
+    order = [2, 0, 1, 3, 4]
+    return a1gm.fit(X[order])
+
+
+def test_the_fit_is_that_of_the_wide_table(frame):
+    fit, wide = a1gm.fit_long(frame, KEYS, "sales"), wide_fit()
+    np.testing.assert_allclose(fit.row_factor, wide.row_factor, rtol=1e-9)
+    np.testing.assert_allclose(fit.col_factor, wide.col_factor, rtol=1e-9)
+    assert fit.shape == (5, 4)
+    assert fit.divergence == pytest.approx(wide.divergence, rel=1e-9)
+
+
+def test_labels_come_in_order_of_first_appearance():
+    fit = a1gm.fit_long(long_frame(), KEYS, "sales")
+    assert list(fit.row_labels) == ["south", "north", "east", "west", "mid"]
+    assert list(fit.col_labels) == MONTHS
+
+
+@pytest.mark.parametrize("keeps_missing", [False, True])
+def test_missing_values_are_missing_cells(keeps_missing):
+    given = long_frame(keeps_missing=keeps_missing)
+    fit = a1gm.fit_long(given, KEYS, "sales")
+    assert fit.pattern.n_missing == 4
+    assert len(fit.fill_long()) == 4
+
+
+def test_a_series_with_two_levels():
+    named = long_frame().set_index(KEYS)["sales"]
+    fit = a1gm.fit_long(named)
+    assert fit.fill_long().columns.tolist() == [*KEYS, "sales"]
+    plain = named.rename_axis([None, None]).rename(None)
+    assert a1gm.fit_long(plain).fill_long().columns.tolist() == [
+        "row",
+        "column",
+        "value",
+    ]
+    with pytest.raises(DimensionError, match="this one has 1"):
+        a1gm.fit_long(long_frame()["sales"])
+
+
+# ----------------------------------------------------------------------- filling
+def test_missing_pairs_filled_in_the_types_of_the_frame(frame):
+    fit = a1gm.fit_long(frame, KEYS, "sales")
+    filled, wide = fit.fill_long(), wide_fit()
+    assert type(filled) is type(frame)
+    values = np.asarray(filled["sales"])
+    order = X[[2, 0, 1, 3, 4]]
+    np.testing.assert_allclose(values, wide.reconstruct()[np.isnan(order)], rtol=1e-9)
+    if isinstance(frame, pl.DataFrame):
+        assert filled.schema == frame.schema
+    elif isinstance(frame, pd.DataFrame):
+        kept = frame.reset_index()[KEYS].dtypes
+        assert filled[KEYS].dtypes.equals(kept)
+    every = fit.fill_long(only_missing=False)
+    assert len(every) == 20
+    whole = np.asarray(every["sales"]).reshape(5, 4)
+    known = ~np.isnan(order)
+    assert (whole[known] == order[known]).all()
+
+
+def test_filled_pairs_that_cannot_be_known_stay_missing():
+    pairs = {"a": [0, 0, 1], "b": ["x", "y", "z"], "v": [1.0, 2.0, 3.0]}
+    with pytest.warns(UndeterminedWarning):
+        fit = a1gm.fit_long(pl.DataFrame(pairs), ["a", "b"], "v")
+    assert fit.fill_long()["v"].to_list() == [None, None, None]
+    assert np.isnan(fit.predict([0, 1], ["z", "x"])).all()
+
+
+def test_too_many_pairs_are_counted_before_they_are_made():
+    n = 200_000
+    frame = pd.DataFrame({"a": np.r_[np.arange(n), [0] * n], "b": 0, "v": 1.0})
+    frame.loc[n:, "b"] = np.arange(n) + 1
+    fit = a1gm.fit_long(frame, ["a", "b"], "v")
+    with pytest.raises(TableTooLargeError, match=r"39,999,8\d\d,\d{3} rows.*predict"):
+        fit.fill_long()
+    assert fit.predict(frame[:3]).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_fill_long_of_other_fits_says_what_to_do():
+    with pytest.raises(ParameterError, match=r"fit\.impute\(X\) fills the table"):
+        a1gm.fit(X).fill_long()
+    fit = pickle.loads(pickle.dumps(a1gm.fit_long(long_frame(), KEYS, "sales")))
+    with pytest.raises(ParameterError, match="loaded or unpickled"):
+        fit.fill_long()
+    with pytest.raises(ParameterError, match=r"long frame\. fit\.predict"):
+        fit.impute(long_frame())
+
+
+# ---------------------------------------------------------------------- predicting
+def test_values_of_labelled_pairs(frame, tmp_path):
+    fit = a1gm.fit_long(frame, KEYS, "sales")
+    fit.save(tmp_path / "model.a1gm")
+    full = wide_fit().reconstruct()
+    order = X[[2, 0, 1, 3, 4]]
+    expected = full[~np.isnan(order)]
+    for known in (fit, pickle.loads(pickle.dumps(fit))):
+        np.testing.assert_allclose(known.predict(frame), expected, rtol=1e-9)
+    loaded = a1gm.load(tmp_path / "model.a1gm")
+    assert (loaded.predict(frame) == fit.predict(frame)).all()
+
+
+def test_predict_takes_arrays_of_labels():
+    fit = a1gm.fit_long(long_frame(), KEYS, "sales")
+    value = fit.predict("east", MONTHS[1])
+    assert isinstance(value, float)
+    assert value == fit.predict(["east"], "2024-01-01")[0]
+    grid = fit.predict(np.array(fit.row_labels)[:, None], np.array(MONTHS))
+    np.testing.assert_allclose(grid, fit.reconstruct(), rtol=1e-14)
+    assert fit.fate("east", MONTHS[1]) == "finite"
+    assert fit.uncertainty(1.0).standard_error("east", MONTHS[1]) > 0.0
+    with pytest.raises(ParameterError, match="do not pair up"):
+        fit.predict(["east", "west"], MONTHS)
+    # A fit of a wide table has no key columns; one without labels has places.
+    assert a1gm.fit(X).predict(0, -1) == pytest.approx(a1gm.fit(X).reconstruct()[0, -1])
+    with pytest.raises(ParameterError, match=r"fit\.predict\(rows, columns\)"):
+        a1gm.fit(X).predict(long_frame())
+    with pytest.raises(NoSuchCellError, match="There is no row 9"):
+        a1gm.fit(X).predict(9, 0)
+
+
+def test_labels_that_are_new_are_named_once():
+    fit = a1gm.fit_long(long_frame(), KEYS, "sales")
+    other = pd.DataFrame(
+        {
+            "shop": ["east", "moon", "moon"],
+            "month": [MONTHS[0]] * 2 + [date(2030, 1, 1)],
+        }
+    )
+    with pytest.warns(UnknownLabelWarning) as said:
+        values = fit.predict(other)
+    assert len(said) == 1
+    assert "does not know row 'moon' and column 2030-01-01:" in str(said[0].message)
+    assert np.isnan(values).tolist() == [False, True, True]
+    numbers = a1gm.fit_long(
+        pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "v": 1.0}), ["a", "b"], "v"
+    )
+    with pytest.warns(UnknownLabelWarning, match="row 2"):
+        assert np.isnan(numbers.predict(pd.DataFrame({"a": [2], "b": [0]})))
+
+
+# -------------------------------------------------------------- weights, duplicates
+def test_weights_are_those_of_the_cells():
+    frame = long_frame(keeps_missing=True)
+    V = np.random.default_rng(1).gamma(2.0, size=len(frame)) + 0.5
+    V[3] = 0.0
+    frame["trust"] = V
+    frame.loc[3, "sales"] = -7.0  # ignored
+    frame.loc[frame["sales"].isna(), "trust"] = np.nan  # nothing to weigh
+    fit = a1gm.fit_long(frame, KEYS, "sales", weight="trust")
+    table = frame.pivot(index="shop", columns="month", values="sales")
+    weights = frame.pivot(index="shop", columns="month", values="trust").fillna(0.0)
+    wide = a1gm.fit(table, weights=weights)
+    np.testing.assert_allclose(
+        fit.predict(list(wide.row_labels), MONTHS[0]),
+        wide.predict(list(wide.row_labels), MONTHS[0]),
+        rtol=1e-9,
+    )
+    frame.loc[2, "trust"] = np.inf
+    with pytest.raises(WeightsError, match=r"trust\['south', 2024-02-01\] in row 2"):
+        a1gm.fit_long(frame, KEYS, "sales", weight="trust")
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_pairs_that_are_there_twice(make):
+    pairs = {"a": ["x", "x", "y", "x"], "b": [1, 2, 1, 2], "v": [1.0, 2.0, 3.0, 4.0]}
+    with pytest.raises(LabelError, match=r"\('x', 2\) is there twice, in rows 1 and 3"):
+        a1gm.fit_long(make(pairs), ["a", "b"], "v")
+    fit = a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum")
+    assert fit.predict(["x", "y"], 2).tolist() == pytest.approx([6.0, 18.0])
+    with pytest.raises(ParameterError, match="a sum of cells has no one weight"):
+        a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum", weight="v")
+    with pytest.raises(ParameterError, match="duplicates must be one of"):
+        a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="first")
+
+
+def test_a_sum_leaves_missing_values_out():
+    pairs = {"a": ["x", "x", "x", "y"], "b": [1, 1, 2, 1], "v": [1.0, np.nan, 2.0, 3.0]}
+    fit = a1gm.fit_long(pd.DataFrame(pairs), ["a", "b"], "v", duplicates="sum")
+    assert fit.predict("y", 2) == pytest.approx(6.0)
+
+
+# ----------------------------------------------------------------------- bad input
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("bad", [None, "number"])
+def test_missing_keys_are_refused_with_the_row(make, bad):
+    key = ["x", None, "y"] if bad is None else [1.0, None, 2.0]
+    frame = make({"a": key, "b": [1, 1, 2], "v": [1.0, 2.0, 3.0]})
+    with pytest.raises(LabelError, match=r"The key 'a' is missing in row 1 \(1 in all"):
+        a1gm.fit_long(frame, ["a", "b"], "v")
+
+
+def test_bad_values_are_named_by_their_keys_and_row():
+    frame = long_frame()
+    frame.loc[5, "sales"] = -2.0
+    with pytest.raises(NegativeValuesError, match=r"sales\['north', 2024-02-01\] in r"):
+        a1gm.fit_long(frame, KEYS, "sales")
+    assert a1gm.fit_long(frame, KEYS, "sales", negatives="allow").shape == (5, 4)
+    frame.loc[5, "sales"] = np.inf
+    with pytest.raises(InfiniteValuesError, match="in row 5 = inf"):
+        a1gm.fit_long(frame, KEYS, "sales", negatives="allow")
+
+
+def test_bad_calls_are_told_what_to_do():
+    frame = long_frame()
+    for keys, value, words in [
+        (["shop"], "sales", "keys must be two names"),
+        ("shop", "sales", "keys must be two names"),
+        (["shop", "mnth"], "sales", "no column 'mnth'.*Did you mean 'month'"),
+        (KEYS, "month", "must be a column of its own"),
+        (None, None, "Say which columns"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            a1gm.fit_long(frame, keys, value)
+    with pytest.raises(NotNumericError, match="'shop'"):
+        a1gm.fit_long(frame.assign(n=1.0), ["month", "n"], "shop")
+    with pytest.raises(NotNumericError, match="this is a ndarray"):
+        a1gm.fit_long(X, KEYS, "sales")
+    with pytest.raises(NotNumericError, match="lazy frame"):
+        a1gm.fit_long(pl.from_pandas(frame).lazy(), KEYS, "sales")
+    with pytest.raises(DimensionError, match="no rows"):
+        a1gm.fit_long(frame[:0], KEYS, "sales")
+
+
+def test_the_frame_is_not_modified():
+    frame = long_frame()
+    before = frame.copy()
+    fit = a1gm.fit_long(frame, KEYS, "sales")
+    fit.fill_long()
+    fit.predict(frame)
+    pd.testing.assert_frame_equal(frame, before)

@@ -1,0 +1,307 @@
+"""Many tables in one call: each fit is the one that a1gm.fit makes."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+import a1gm
+from a1gm.exceptions import (
+    A1gmWarning,
+    ConvergenceWarning,
+    DimensionError,
+    EmptyLineWarning,
+    FailedTablesWarning,
+    LabelError,
+    NegativeValuesError,
+    NoSuchCellError,
+    NothingObservedError,
+    NotNumericError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+
+nan = np.nan
+SAMPLES = ["s1", "s2", "s3"]
+
+
+def stack_of(n: int = 6) -> np.ndarray:
+    stack = np.random.default_rng(0).gamma(2.0, size=(n, 4, 3))
+    stack[:, 1, 2] = stack[:, 3, 0] = nan
+    return stack
+
+
+def long_of(stack: np.ndarray) -> pd.DataFrame:
+    cells = [
+        (f"P{k}", f"P{k}-{i}", SAMPLES[j], x)
+        for (k, i, j), x in np.ndenumerate(stack)
+        if not np.isnan(x)
+    ]
+    return pd.DataFrame(cells, columns=["protein", "peptide", "sample", "value"])
+
+
+def same(found: a1gm.RankOneFit, X: np.ndarray) -> None:
+    right = a1gm.fit(X)
+    np.testing.assert_allclose(found.row_factor, right.row_factor, rtol=1e-12)
+    np.testing.assert_allclose(found.col_factor, right.col_factor, rtol=1e-12)
+
+
+# ---------------------------------------------------------------------------- stacks
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda stack: stack,
+        lambda stack: stack[:, ::-1][:, ::-1],
+        list,
+        lambda stack: (table for table in stack),
+        lambda stack: stack.astype(object),
+        np.ma.masked_invalid,
+        lambda stack: [pd.DataFrame(table) for table in stack],
+        lambda stack: [table.tolist() for table in stack],
+    ],
+)
+def test_a_stack_is_fitted_table_by_table(make):
+    stack = stack_of()
+    many = a1gm.fit_many(make(stack))
+    assert list(many) == list(range(6))
+    assert len(many) == 6
+    assert many.failed == {}
+    for key, fit in many.items():
+        same(fit, stack[key])
+
+
+def test_tables_by_key_keep_their_names():
+    stack = stack_of(2)
+    frames = {
+        name: pd.DataFrame(table, index=list("wxyz"), columns=SAMPLES)
+        for name, table in zip(("a", "b"), stack, strict=True)
+    }
+    many = a1gm.fit_many(frames)
+    assert list(many) == ["a", "b"]
+    assert list(many["b"].row_labels) == list("wxyz")
+    assert many["b"].predict("x", "s3") == pytest.approx(
+        a1gm.fit(stack[1]).predict(1, 2)
+    )
+    rows, columns = many.to_frames()
+    assert rows.columns.tolist() == ["table", "row", "row_factor", "row_block"]
+    assert columns["column"].tolist() == SAMPLES * 2
+    assert (many["a"].impute(frames["a"]).notna()).all(axis=None)
+
+
+def test_sparse_tables_are_told_what_is_absent():
+    stack = stack_of(2)
+    tables = [sp.csr_array(np.nan_to_num(table)) for table in stack]
+    many = a1gm.fit_many(tables, absent="missing")
+    for key, fit in many.items():
+        same(fit, stack[key])
+    with pytest.warns(FailedTablesWarning, match="say what its absent cells are"):
+        assert len(a1gm.fit_many(tables)) == 0
+
+
+def test_large_tables_are_fitted_side_by_side(monkeypatch):
+    monkeypatch.setattr("a1gm._api.fit_many.LARGE_TABLE", 1)
+    stack = stack_of()
+    stack[2] = -1.0
+    with pytest.warns(FailedTablesWarning):
+        many = a1gm.fit_many(stack, n_threads=2)
+    for key, fit in many.items():
+        same(fit, stack[key])
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_all_factors_in_two_long_frames(backend):
+    stack = stack_of(3)
+    stack[1] = nan
+    with pytest.warns(FailedTablesWarning):
+        many = a1gm.fit_many(stack)
+    rows, columns = many.to_frames(backend)
+    assert np.asarray(rows["table"]).tolist() == [0] * 4 + [2] * 4
+    expected = np.concatenate([a1gm.fit(stack[k]).row_factor for k in (0, 2)])
+    np.testing.assert_allclose(np.asarray(rows["row_factor"]), expected, rtol=1e-12)
+    assert np.asarray(columns["column"]).tolist() == [0, 1, 2] * 2
+    with pytest.raises(ParameterError, match=r"backend=\.\.\."):
+        many.to_frames()
+
+
+def test_tables_that_fail_do_not_stop_the_others():
+    tables = [*stack_of(2), np.full((2, 2), nan), [["a"]], -np.ones((2, 2)), [1.0, 2.0]]
+    with pytest.warns(
+        FailedTablesWarning, match=r"4 of 6 tables.*The first is 2"
+    ) as said:
+        many = a1gm.fit_many(tables)
+    assert len(said) == 1
+    assert [type(why) for why in many.failed.values()] == [
+        NothingObservedError,
+        NotNumericError,
+        NegativeValuesError,
+        DimensionError,
+    ]
+    assert list(many) == [0, 1]
+    assert 4 not in many
+    with pytest.raises(NoSuchCellError, match="table 4 could not be fitted: Negative"):
+        many[4]
+    with pytest.raises(NoSuchCellError, match="no table 9 among these 6 tables"):
+        many[9]
+    assert repr(many) == "ManyFits(2 tables, 4 failed)"
+    assert a1gm.fit_many(tables[4:5], negatives="allow").failed == {}
+
+
+def test_doubts_are_told_once():
+    blocks = np.array([[1.0, nan], [nan, 2.0]])
+    empty = np.array([[1.0, 2.0], [nan, nan]])
+    tables = [blocks, empty, np.ones((2, 2)), blocks]
+    with pytest.warns(A1gmWarning) as said:
+        many = a1gm.fit_many(tables)
+    assert [w.category for w in said] == [EmptyLineWarning, UndeterminedWarning]
+    assert "In 1 of 4 tables some rows" in str(said[0].message)
+    assert "In 2 of 4 tables the data" in str(said[1].message)
+    assert "The first is 0;" in str(said[1].message)
+    assert many[0].n_undetermined == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a1gm.fit_many([blocks, blocks], on_undetermined="ignore")
+    with pytest.warns(FailedTablesWarning):
+        strict = a1gm.fit_many(tables, on_undetermined="raise")
+    assert isinstance(strict.failed[0], UndeterminedError)
+    hard = np.random.default_rng(1).gamma(0.1, size=(9, 9)) + np.eye(9)
+    hard[np.triu_indices(9, 2)] = hard[np.tril_indices(9, -3)] = nan
+    with pytest.warns(ConvergenceWarning, match="In 1 of 1 table the certificate"):
+        a1gm.fit_many([hard], max_iter=1)
+
+
+def test_what_is_not_many_tables_is_told_what_to_do():
+    with pytest.raises(DimensionError, match=r"a1gm\.fit takes a single"):
+        a1gm.fit_many(np.ones((2, 2)))
+    with pytest.raises(DimensionError, match=r"fit_groups"):
+        a1gm.fit_many(pd.DataFrame({"a": [1.0]}))
+    with pytest.raises(ParameterError, match="tol"):
+        a1gm.fit_many(stack_of(), tol=-1.0)
+
+
+# ---------------------------------------------------------------------------- groups
+@pytest.mark.parametrize("make", [lambda f: f, pl.from_pandas, pa.Table.from_pandas])
+def test_groups_of_a_long_frame(make):
+    stack = stack_of()
+    frame = make(long_of(stack))
+    many = a1gm.fit_groups(
+        frame, by="protein", keys=["peptide", "sample"], value="value"
+    )
+    assert list(many) == [f"P{k}" for k in range(6)]
+    for k, fit in enumerate(many.values()):
+        same(fit, stack[k])
+        assert list(fit.row_labels) == [f"P{k}-{i}" for i in range(4)]
+        assert list(fit.col_labels) == SAMPLES
+    filled = many.fill_long()
+    assert type(filled) is type(frame)
+    assert np.asarray(filled["peptide"]).tolist()[:2] == ["P0-1", "P0-3"]
+    expected = [many["P0"].predict("P0-1", "s3"), many["P0"].predict("P0-3", "s1")]
+    np.testing.assert_allclose(np.asarray(filled["value"])[:2], expected)
+    every = many.fill_long(only_missing=False)
+    assert len(every) == 6 * 12
+    rows, _ = many.to_frames()
+    assert type(rows) is type(frame)
+    assert np.asarray(rows["protein"]).tolist() == np.repeat(list(many), 4).tolist()
+    again = pickle.loads(pickle.dumps(many))
+    assert (again["P3"].row_factor == many["P3"].row_factor).all()
+
+
+def test_groups_in_any_order_of_rows():
+    stack = stack_of()
+    frame = long_of(stack).sample(frac=1.0, random_state=1)
+    many = a1gm.fit_groups(frame, "protein", ["peptide", "sample"], "value")
+    assert list(many) == list(dict.fromkeys(frame["protein"]))
+    for key, fit in many.items():
+        own = frame[frame["protein"] == key]
+        assert list(fit.row_labels) == list(dict.fromkeys(own["peptide"]))
+        right = a1gm.fit_long(own, ["peptide", "sample"], "value")
+        np.testing.assert_allclose(fit.predict(own), right.predict(own), rtol=1e-12)
+
+
+def test_groups_by_several_columns():
+    stack = stack_of(4)
+    frame = long_of(stack)
+    frame.insert(0, "lab", frame["protein"].map({"P0": 1, "P1": 1, "P2": 2, "P3": 2}))
+    frame["protein"] = frame["protein"].map(
+        {"P0": "A", "P1": "B", "P2": "A", "P3": "B"}
+    )
+    many = a1gm.fit_groups(frame, ["lab", "protein"], ["peptide", "sample"], "value")
+    assert list(many) == [(1, "A"), (1, "B"), (2, "A"), (2, "B")]
+    same(many[2, "A"], stack[2])
+    rows, _ = many.to_frames()
+    assert rows.columns.tolist()[:3] == ["lab", "protein", "peptide"]
+    assert rows["lab"].tolist() == [1] * 8 + [2] * 8
+
+
+def test_sparse_groups_are_never_spread_out(monkeypatch):
+    monkeypatch.setattr("a1gm._sources.groups.SPARSE", 0)
+    monkeypatch.setattr("a1gm._sources.groups.SMALL_TABLE", 0)
+    stack = stack_of()
+    many = a1gm.fit_groups(long_of(stack), "protein", ["peptide", "sample"], "value")
+    for k, fit in enumerate(many.values()):
+        same(fit, stack[k])
+    assert len(many.fill_long()) == 12
+
+
+def test_groups_that_fail_are_listed_with_their_labels():
+    frame = long_of(stack_of(3))
+    frame.loc[3, "value"] = -1.0
+    frame = pd.concat([frame, frame.iloc[[-1]]])
+    with pytest.warns(FailedTablesWarning, match="2 of 3 tables"):
+        many = a1gm.fit_groups(frame, "protein", ["peptide", "sample"], "value")
+    assert list(many) == ["P1"]
+    assert "value['P0-1', 's1'] = -1" in str(many.failed["P0"])
+    why = many.failed["P2"]
+    assert isinstance(why, LabelError)
+    assert "('P2-3', 's3') is there twice, in rows 29 and 30" in str(why)
+    with pytest.warns(FailedTablesWarning, match="1 of 3 tables"):
+        summed = a1gm.fit_groups(
+            frame, "protein", ["peptide", "sample"], "value", duplicates="sum"
+        )
+    own = frame[frame["protein"] == "P2"]
+    right = a1gm.fit_long(own, ["peptide", "sample"], "value", duplicates="sum")
+    np.testing.assert_allclose(summed["P2"].predict(own), right.predict(own))
+    assert len(summed["P2"].fill_long()) == 2
+
+
+def test_bad_calls_of_groups():
+    frame = long_of(stack_of(2))
+    keys = ["peptide", "sample"]
+    with pytest.raises(ParameterError, match="no column 'prot'"):
+        a1gm.fit_groups(frame, "prot", keys, "value")
+    with pytest.raises(ParameterError, match="column of its own"):
+        a1gm.fit_groups(frame, "sample", keys, "value")
+    frame.loc[4, "protein"] = None
+    with pytest.raises(LabelError, match="The key 'protein' is missing in row 4"):
+        a1gm.fit_groups(frame, "protein", keys, "value")
+    with pytest.raises(ParameterError, match="not the groups of a long table"):
+        a1gm.fit_many(stack_of(2)).fill_long()
+
+
+# ------------------------------------------------------------------------- triangles
+def test_a_triangle_is_the_triangles_it_holds():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chainladder = pytest.importorskip("chainladder")
+        triangle = chainladder.load_sample("mcl")
+        reserves = chainladder.Chainladder().fit(triangle).ibnr_.set_backend("numpy")
+        many = a1gm.fit_many(triangle, negatives="allow")
+        increments = a1gm.fit_many(triangle.cum_to_incr(), negatives="allow")
+    assert list(many) == [("Total", "incurred"), ("Total", "paid")]
+    for k, (key, fit) in enumerate(many.items()):
+        paid = fit.row_factor.sum()
+        known = np.nansum(triangle.latest_diagonal.values[0, k])
+        total = np.nansum(reserves.values[0, k])
+        assert paid - known == pytest.approx(total, rel=1e-9)
+        assert fit.predict(str(fit.row_labels[-1]), 24) > 0.0
+        np.testing.assert_allclose(fit.row_factor, increments[key].row_factor)
+    rows, columns = many.to_frames()
+    assert rows.columns.tolist()[:3] == ["Total", "column", "origin"]
+    assert columns["development"].tolist()[:2] == [12, 24]

@@ -1,0 +1,410 @@
+"""Tables as people hold them: ids, folders of parts, files that are no tables."""
+
+import gzip
+import io
+import json
+import os
+import pickle
+import sqlite3
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.commands import run, run_executable
+from support.files import SAME
+
+import a1gm
+from a1gm.exceptions import (
+    BrokenFilesWarning,
+    FileFormatError,
+    LabelError,
+    RowNamesWarning,
+    SkippedFilesWarning,
+)
+
+nan = np.nan
+
+
+# ------------------------------------------------------------- 65: ids are not data
+@pytest.mark.filterwarnings("ignore")  # those of chainladder
+def test_65_an_index_that_to_csv_wrote(tmp_path):
+    """RAA, as chain-ladder projects it: a reserve of 52,135, not 54,356."""
+    cl = pytest.importorskip("chainladder")
+    frame = cl.load_sample("raa").cum_to_incr().to_frame()
+    frame.index = range(1981, 1991)
+    path, out = tmp_path / "raa.csv", tmp_path / "filled.csv"
+    frame.to_csv(path)
+    done = run("impute", path, "--negatives", "allow", "-o", out)
+    assert "note: " in done.stderr
+    assert "column '' has no name: taken for names of the rows" in done.stderr
+    assert "--id '' says so; to fit it, pass --columns." in done.stderr
+    filled = pd.read_csv(out, index_col=0)
+    assert filled.values[np.isnan(frame.values)].sum() == pytest.approx(52135.2, abs=1)
+    assert list(filled.index) == list(frame.index)
+
+
+def test_65_ids_and_years(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "id,year,jan,feb,mar\n1,2020,5,7.8,9\n2,2021,15,,27\n3,2022,1,1,2\n"
+    )
+    with pytest.warns(RowNamesWarning, match=r"'id' holds.*'year' holds years.*id=\["):
+        fit = a1gm.impute_file(path, tmp_path / "b.csv")
+    assert fit.col_labels == ["jan", "feb", "mar"]
+    X = np.array([[5, 7.8, 9], [15, nan, 27], [1, 1, 2]])
+    cell = float((tmp_path / "b.csv").read_text().split("\n")[2].split(",")[3])
+    assert cell == pytest.approx(a1gm.impute(X)[1, 1])
+    # Said, so no word of it; and fitted after all.
+    assert a1gm.fit_file(path, id=["id", "year"]).col_labels == fit.col_labels
+    assert a1gm.fit_file(path, exclude=["id", "year"]).col_labels == fit.col_labels
+    for how in ({"columns": ["id", "jan"]}, {"id": []}):
+        assert a1gm.fit_file(path, **how).col_labels[0] == "id"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("id,a,b\n1,2,3\n1,4,\n", ["--id id", "--columns id,a,b"]),
+        ("x,y,z\n1,2,3\n2,,6\n3,6,9\n", ["--id x", "--columns x,y,z"]),
+        ("a,month\n5,1\n4,\n3,12\n", ["--id month", "--columns a,month"]),
+        ("plot,a\n" + "1,2\n2,3\n3,5\n" * 2, ["--id plot", "--columns plot,a"]),
+        ("3,1.5\n1,2\n4,\n", ["add a header before it", "--columns"]),
+        ("A,31,7,12\nB,20,6,\nC,1,,3\n", ["add a header before it", "--columns"]),
+    ],
+)
+def test_65_what_is_unclear_is_refused_with_both_options(tmp_path, text, options):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises((LabelError, FileFormatError)):
+        a1gm.fit_file(path)
+    done = run_executable("impute", "-", "-o", "-", input=text)
+    assert done.returncode in (1, 2)
+    assert done.stdout == ""
+    for option in options:
+        assert option in done.stderr
+    # The advice works.
+    for option in options:
+        if option.startswith("--"):
+            given = option.split()
+            if option == "--columns":
+                given.append(text.split("\n")[0].removeprefix("A,"))
+            run("impute", path, "-o", tmp_path / "o.csv", *given, "--overwrite")
+
+
+def test_65_an_id_that_repeats_beyond_the_first_block_is_refused(tmp_path):
+    """The rows that were read first look like ids; the last ones tell."""
+    path = tmp_path / "a.csv"
+    ids = [*range(200_000, 0, -1), 7]
+    body = "".join(f"{i},{i % 7 + 1},{i % 5 + 1}\n" for i in ids)
+    path.write_text("id,a,b\n" + body)
+    with pytest.raises(LabelError, match="some of its numbers come twice"):
+        a1gm.fit_file(path)
+
+
+def test_65_a_count_that_ends_beyond_the_first_block_is_data(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = [(i, i % 7 + 1) for i in range(1, 300_000)] + [(12.5, 3)]
+    path.write_text("dose,a\n" + "".join(f"{x},{y}\n" for x, y in rows))
+    fit = a1gm.fit_file(path)
+    assert fit.col_labels == ["dose", "a"]
+    whole = a1gm.fit(np.array(rows, float))
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+
+
+def test_65_measurements_that_are_all_different_are_data(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("visits,sales\n31,402\n7,\n12,220\n")
+    assert a1gm.fit_file(path).col_labels == ["visits", "sales"]
+
+
+def test_65_the_index_of_a_parquet_file(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, nan]}, index=[17, 4])
+    frame.to_parquet(tmp_path / "a.parquet")
+    fit = a1gm.fit_file(tmp_path / "a.parquet")
+    assert fit.col_labels == ["a", "b"]
+    a1gm.impute_file(tmp_path / "a.parquet", tmp_path / "b.parquet")
+    filled = pd.read_parquet(tmp_path / "b.parquet")
+    assert list(filled.index) == [17, 4]
+    assert filled.loc[4, "b"] == 4.0
+
+
+def test_65_factors_are_written_beside_the_names(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("id,year,a,b\n7,2020,1,2\n5,2021,2,\n")
+    run("fit", path, "-o", out)  # the divergence reads the file again
+    lines = (out / "row_factor.csv").read_text().split()
+    assert lines[:2] == ["id,year,row_factor,se,block", "7,2020,3,,0"]
+
+
+# ------------------------------------------------------- 74: a folder of 200 parts
+EMPTY = (0, 50, 120)
+BROKEN = 77
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Hive folders of 200 parts: three empty, one broken, and files beside them."""
+    rng, root, tables = np.random.default_rng(0), tmp_path / "parts", []
+    for k in range(200):
+        folder = root / f"year={2000 + k // 50}"
+        folder.mkdir(parents=True, exist_ok=True)
+        X = rng.gamma(2.0, size=(0 if k in EMPTY else 5, 4))
+        X[rng.random(X.shape) < 0.2] = nan
+        columns = {f"c{j}": pa.array(X[:, j], from_pandas=True) for j in range(4)}
+        columns = {n: c.cast(pa.float64()) for n, c in columns.items()}
+        path = folder / f"part-{k % 50}.parquet"
+        pq.write_table(pa.table(columns), path)
+        if k == BROKEN:
+            path.write_bytes(path.read_bytes()[:-30])
+        else:
+            tables.append((path, X))
+    (root / "_SUCCESS").write_text("")
+    (root / ".part-0.crc").write_bytes(b"\0\1")
+    (root / "README.txt").write_text("Sales, by shop.\nAsk Ann.\n")
+    tables.sort(key=lambda pair: pair[0])
+    return root, np.vstack([X for _, X in tables])
+
+
+def test_74_a_broken_part_stops_and_says_how_to_go_on(parts, tmp_path):
+    root, _ = parts
+    done = run("impute", root, "-o", tmp_path / "out", code=1)
+    assert "year=2001/part-27.parquet is damaged" in done.stderr
+    assert "--skip-bad goes on without the file." in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", ["folder", "glob", "files"])
+def test_74_parts_are_one_table(parts, tmp_path, given):
+    root, X = parts
+    what = {
+        "folder": [root],
+        "glob": [f"{root}/*/*.parquet"],
+        "files": sorted(root.glob("*/*.parquet")),
+    }[given]
+    out = tmp_path / "out"
+    done = run("impute", *what, "-o", out, "--skip-bad", code=1)
+    assert "3 files have no rows" in done.stderr
+    last = done.stderr.strip().split("\n")[-1]
+    assert last.startswith("a1gm: 1 file was left out: ")
+    assert "part-27.parquet is damaged" in last
+    if given == "folder":
+        assert "1 is no table (README.txt)" in done.stderr
+        assert "Hidden files left out: .part-0.crc, _SUCCESS." in done.stderr
+    filled = sorted(out.glob("year=*/*.parquet"))  # hive folders keep their places
+    assert len(filled) == 196
+    tables = [pq.ParquetFile(path).read() for path in filled]
+    found = np.vstack([table.to_pandas().values for table in tables])
+    whole = a1gm.impute(X, on_undetermined="ignore")
+    np.testing.assert_allclose(found, whole, rtol=1e-9)
+
+
+def test_74_the_library_reads_the_same(parts):
+    root, X = parts
+    with (
+        pytest.warns(BrokenFilesWarning, match="part-27.parquet is damaged"),
+        pytest.warns(SkippedFilesWarning, match="3 files have no rows"),
+    ):
+        fit = a1gm.fit_file(root, skip_bad=True, on_undetermined="ignore")
+    whole = a1gm.fit(X, on_undetermined="ignore")
+    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
+    with pytest.raises(FileFormatError, match="skip_bad=True goes on"):
+        a1gm.fit_file(root)
+
+
+def test_74_a_part_that_breaks_in_its_middle_is_not_counted_in_part(tmp_path):
+    good, bad = tmp_path / "a.csv", tmp_path / "b.csv"
+    good.write_text("x,y\n5,2\n3,\n")
+    rows = "5,2\n3,\n" * 400_000  # several pieces, then a row of another length
+    bad.write_text("x,y\n" + rows + "1,2,3\n")
+    with pytest.warns(BrokenFilesWarning, match="b.csv, line 800002: 3 cells"):
+        fit = a1gm.fit_file([bad, good], skip_bad=True)
+    assert fit.shape == (2, 2)
+
+
+def test_74_strict_and_json(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,x,y\na,1,\nb,,2\n")
+    out = tmp_path / "b.csv"
+    done = run("impute", path, "-o", out, "--strict", "--json", code=1)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert lines[-1]["level"] == "error"
+    assert lines[-1]["kind"] == "UndeterminedError"
+    assert lines[-1]["exit_code"] == 1
+    assert not out.exists()
+    done = run("impute", path, "-o", out, "--json")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {"warning", "info"} == {line["level"] for line in lines}
+    assert json.loads(done.stdout)["n_left"] == 2
+    done = run("inspect", tmp_path / "none.csv", "--json", code=2)
+    assert json.loads(done.stderr)["kind"] == "MissingFileError"
+
+
+def test_74_files_that_are_no_tables_are_refused_when_named(tmp_path):
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / "README.txt").write_text("Sales, by shop.\nAsk Ann, she knows.\n")
+    for name in ("_SUCCESS", "README.txt"):
+        run("inspect", tmp_path / name, code=1)
+    assert "It has: README.txt" in run("inspect", tmp_path, code=1).stderr
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.txt").write_text("x\ty\n5\t2\n")  # text tables alone are read
+    done = run("inspect", tmp_path, "--delimiter", "\\t")
+    assert "2 are no tables (README.txt, sub/)" in done.stderr
+
+
+# --------------------------------------------------- 75: files that are no tables
+def _zipped(name, data):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, data)
+    return file.getvalue()
+
+
+def _database(tmp_path):
+    with sqlite3.connect(tmp_path / "made.db") as database:
+        database.execute("CREATE TABLE t (x REAL)")
+    return (tmp_path / "made.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.json", b'[{"x": 1, "y": 2}]', "pandas.read_json('{}')"),
+        ("a.json", b'{"x": 1}\n{"x": 2}\n', "pandas.read_json('{}', lines=True)"),
+        ("a.csv", b'{"columns": ["x"], "data": [[1]]}', "is a JSON file"),
+        ("a.db", _database, "pandas.read_sql('SELECT * FROM name_of_table'"),
+        ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(64), "pandas.read_hdf('{}')"),
+        ("a.pkl", pickle.dumps({"x": [1]}), "is a pickle"),
+        ("a.parquet", b'{"x": 1}', "is a JSON file"),
+        ("a.zip", _zipped("a.csv", "x\n1\n"), "unzip '{}'"),
+        ("a.npz", _zipped("arr_0.npy", b"\x93NUMPY"), "numpy.load('{}')['arr_0']"),
+        ("a.npy", b"\x93NUMPY\1\0" + bytes(64), "numpy.load('{}')"),
+        ("a.csv.bz2", b"BZh91AY&SY" + bytes(20), "bunzip2 -k '{}'"),
+        ("a.tar.gz", gzip.compress(bytes(257) + b"ustar" + bytes(300)), "tar xf '{}'"),
+        ("a.json.gz", gzip.compress(b'[{"x": 1}]'), "pandas.read_json('{}')"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" + bytes(30)), "gunzip -k '{}'"),
+        ("a.xls", b"<html><table><tr><td>1", "pandas.read_html('{}')[0]"),
+        ("a.xlsx", b"PK\x03\x04" + bytes(30), "damaged zip archive or spreadsheet"),
+        ("a.pdf", b"%PDF-1.7\n", "is a PDF"),
+    ],
+)
+def test_75_other_formats_are_told_by_their_bytes(tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data(tmp_path) if callable(data) else data)
+    with pytest.raises(FileFormatError) as told:
+        a1gm.fit_file(path)
+    assert words.format(path) in str(told.value)
+    assert words.format(path) in run("inspect", path, code=1).stderr
+
+
+def test_75_a_database_is_read_by_the_call_that_is_told(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, nan]})
+    with sqlite3.connect(tmp_path / "a.db") as database:
+        frame.to_sql("name_of_table", database, index=False)
+    with pytest.raises(FileFormatError) as told:
+        a1gm.fit_file(tmp_path / "a.db")
+    call = str(told.value).partition("In Python: ")[2].partition(". Or")[0]
+    fit = eval(call, {"a1gm": a1gm, "pandas": pd, "sqlite3": sqlite3})
+    assert fit.impute(frame).iloc[1, 1] == 4.0
+
+
+# -------------------------------------------------------------- 75: spreadsheets
+@pytest.fixture
+def book(tmp_path):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "sales.xlsx"
+    frame = pd.DataFrame(
+        {
+            "shop": ["A", "B", "C"],
+            "opened": pd.to_datetime(["2020-01-01", None, "2022-02-02"]),
+            "year": [2020, 2021, 2022],
+            "jan": [10, 20, 30.5],
+            "feb": [20, None, 61],
+        }
+    )
+    with pd.ExcelWriter(path) as writer:
+        frame.to_excel(writer, sheet_name="Sales", index=False, startrow=2, startcol=1)
+    return path
+
+
+def test_75_spreadsheets_are_read(book, tmp_path):
+    out = tmp_path / "filled.csv"
+    done = run("impute", book, "-o", out)
+    assert "column 'year' holds years: taken for names of the rows" in done.stderr
+    assert out.read_text().split() == [
+        "shop,opened,year,jan,feb",
+        "A,2020-01-01,2020,10,20",
+        "B,,2021,20,40",
+        "C,2022-02-02,2022,30.5,61",
+    ]
+    assert run("impute", book, "-o", "-", "-q").stdout == out.read_text()
+    run("impute", book, "-o", tmp_path / "filled.parquet")
+    assert "extension" in run("impute", book, "-o", tmp_path / "o.xlsx", code=2).stderr
+    with pytest.warns(RowNamesWarning, match="id="):
+        fit = a1gm.fit_file(book)
+    assert fit.shape == (3, 2)
+    book.rename(tmp_path / "sales.csv")  # the bytes decide
+    assert "3 rows, 2 numeric columns" in run("inspect", tmp_path / "sales.csv").stderr
+
+
+def test_75_cells_of_a_spreadsheet_are_named(tmp_path):
+    path = tmp_path / "a.xlsx"
+    frame = pd.DataFrame({"x": [4, 2, -3.5], "y": [1, 2, 3.5]})
+    frame.to_excel(path, sheet_name="S", index=False)
+    words = run("inspect", path, code=1).stderr
+    assert "a.xlsx, sheet 'S', row 4, column 'x': -3.5 is negative" in words
+    pd.DataFrame({"x": [4, 2, "?"], "y": [1, 2, 3.5]}).to_excel(path, index=False)
+    assert "--missing '?'" in run("inspect", path, code=1).stderr
+    assert "3 rows" in run("inspect", path, "--missing", "?").stderr
+    run("inspect", path, "--missing", "?", "--decimal", ",")  # cells have no marks
+    frame.loc[2] = [nan, nan]
+    frame.to_excel(path, index=False)
+    assert "has no rows" not in run("inspect", path).stderr
+    pd.DataFrame({"x": []}).to_excel(path, index=False)
+    assert "has a header but no rows" in run("inspect", path, code=1).stderr
+
+
+def test_75_one_sheet_is_chosen(tmp_path):
+    path = tmp_path / "a.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        for name in ("Jan", "Feb"):
+            frame = pd.DataFrame({"x": [4, 2], "y": [1, nan]})
+            frame.to_excel(writer, sheet_name=name, index=False)
+    words = run("inspect", path, code=1).stderr
+    assert "2 sheets with cells in them: 'Jan', 'Feb'. Pass --sheet Jan" in words
+    assert "2 rows" in run("inspect", path, "--sheet", "Feb").stderr
+    assert "has no sheet 'Mar'" in run("inspect", path, "--sheet", "Mar", code=1).stderr
+
+
+def test_75_a_damaged_spreadsheet_is_told(book):
+    book.write_bytes(book.read_bytes()[:-100])
+    assert "spreadsheet" in run("inspect", book, code=1).stderr
+
+
+# ------------------------------------------- 77: consoles that cannot print UTF-8
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])
+@pytest.mark.parametrize(
+    "command", ["inspect", "impute", "fit", "assess", "report", "demo", "help"]
+)
+def test_77_every_command_speaks_plainly(tmp_path, command, encoding):
+    (tmp_path / "a.csv").write_text(
+        "shop,a,b,c\nA,10,20,\nB,20,,60\nC,30,61,92\nD,,80,119\nE,9,19,31\n"
+    )
+    outputs = {"impute": "o.csv", "fit": "o", "report": "o.html", "demo": "d"}
+    arguments = [command, "a.csv"] if command != "demo" else [command]
+    arguments = ["inspect", "--help"] if command == "help" else arguments
+    if command in outputs:
+        arguments += ["-o", outputs[command]]
+    done = run_executable(
+        *arguments,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        encoding=encoding,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    if command == "inspect":
+        assert "#" in done.stdout
+        assert encoding == "cp437" or "█" not in done.stdout

@@ -1,0 +1,89 @@
+"""Fills that look like the numbers beside them."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.commands import run
+
+import a1gm
+from a1gm.exceptions import ParameterError
+
+nan = np.nan
+X = np.array([[3.0, 7.0, 0.1], [2.0, nan, 0.25], [nan, 5.0, nan], [4.0, 9.0, 0.3]])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, pa.table])
+def test_only_filled_cells_of_whole_columns_are_rounded(kind):
+    table = (
+        kind(X)
+        if kind is not pa.table
+        else pa.table(dict(zip("abc", X.T, strict=True)))
+    )
+    fit = a1gm.fit(table)
+    plain = np.asarray(fit.impute(table)) if kind is not pa.table else fit.impute(X)
+    found = fit.impute(table, round="auto")
+    found = np.column_stack([found[c] for c in "abc"]) if kind is pa.table else found
+    found = np.asarray(found, float)
+    known = ~np.isnan(X)
+    np.testing.assert_array_equal(found[known], X[known])
+    np.testing.assert_array_equal(found[:, :2], np.round(plain[:, :2]))
+    np.testing.assert_allclose(found[:, 2], plain[:, 2])
+    assert found[2, 2] != round(found[2, 2], 3)
+
+
+def test_digits():
+    found = a1gm.fit(X).impute(X, round=2)
+    holes = np.isnan(X)
+    plain = a1gm.impute(X)
+    np.testing.assert_array_equal(found[holes], np.round(plain[holes], 2))
+    np.testing.assert_array_equal(found[~holes], X[~holes])
+    with pytest.raises(ParameterError, match="round must be"):
+        a1gm.fit(X).impute(X, round="up")
+
+
+def test_sparse_tables_are_rounded():
+    from scipy.sparse import csr_array
+
+    S = csr_array(X)
+    fit = a1gm.fit(S, absent="zero")
+    found = fit.impute(S, round="auto").toarray()
+    assert found[1, 1] == round(found[1, 1])
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
+def test_files(tmp_path, name):
+    path, out = tmp_path / "a.csv", tmp_path / name
+    path.write_text("shop,a,b,c\nA,3,7,0.10\nB,2,,0.25\nC,,5,\nD,4,9,0.30\n")
+    a1gm.impute_file(path, out, round="auto")
+    plain = a1gm.impute(X)
+    if name == "b.csv":
+        lines = out.read_text().split()
+        assert lines[1] == "A,3,7,0.10"  # observed digits stay
+        assert lines[2] == f"B,2,{round(plain[1, 1])},0.25"
+        run("impute", path, "-o", out, "--digits", 2, "--overwrite")
+        assert out.read_text().split()[2] == f"B,2,{round(plain[1, 1], 2)},0.25"
+        words = run("impute", path, "-o", out, "--digits", 2, "--round", "auto", code=2)
+        assert "drop one" in words.stderr
+    else:
+        kinds = pq.read_schema(out).types
+        assert kinds[1:] == [pa.int64(), pa.int64(), pa.float64()]
+
+
+def test_integer_columns_of_typed_files_keep_their_type(tmp_path):
+    table = pa.table({"a": pa.array([3, 2, None], pa.int32()), "b": [7.5, None, 5.0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    a1gm.impute_file(tmp_path / "a.parquet", tmp_path / "b.parquet", round="auto")
+    found = pq.read_table(tmp_path / "b.parquet")
+    assert found.schema.types == [pa.int32(), pa.float64()]
+    assert found["a"].to_pylist() == [3, 2, 2]
+
+
+def test_a_table_of_whole_numbers_of_rank_one_is_filled_with_whole_numbers():
+    """Seen: 9.999999999894333 for 10, in holes without a closed form."""
+    T = np.outer([1, 2, 3, 5, 7], [2, 5, 4, 9]).astype(float)
+    holes = T.copy()
+    holes[[0, 1, 2, 3, 4], [1, 0, 3, 2, 1]] = nan
+    found = a1gm.impute(holes)
+    np.testing.assert_allclose(found, T, rtol=2e-12)

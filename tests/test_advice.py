@@ -1,0 +1,125 @@
+"""Advice can be followed where it is given: every option that is named exists there."""
+
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.commands import run
+
+import a1gm
+from a1gm import RankOneImputer, RankOneNMF, RankOneNMMF
+from a1gm._sources.files import TableOptions
+from a1gm.cli.options_in_words import in_command_words
+
+nan = np.nan
+GOOD = np.array([[1.0, 2.0], [3.0, 6.0], [2.0, 4.0]])
+NEGATIVE = np.where(GOOD == 6.0, -6.0, GOOD)
+INFINITE = np.where(GOOD == 6.0, np.inf, GOOD)
+SPLIT = np.array([[1.0, nan], [nan, 2.0]])
+EMPTY = np.array([[1.0, nan], [2.0, nan]])
+TEXT = pd.DataFrame({"shop": ["a", "b"], "x": [1.0, 2.0]})
+STACK = np.ones((2, 2, 2))
+
+#: Who gave the advice, and what made it.
+LIBRARY = [
+    *[
+        (a1gm.fit, lambda X=X: a1gm.fit(X))
+        for X in (NEGATIVE, INFINITE, SPLIT, EMPTY, TEXT, STACK, GOOD[0], [["a"]])
+    ],
+    (a1gm.fit, lambda: a1gm.fit(GOOD, weights=[1.0, 2.0, 3.0])),
+    (a1gm.fit, lambda: a1gm.fit(NEGATIVE, weights=GOOD)),
+    (a1gm.fit, lambda: a1gm.fit(GOOD, weights=-GOOD)),
+    (a1gm.fit, lambda: a1gm.fit(GOOD, tol=-1)),
+    (a1gm.fit, lambda: a1gm.fit(GOOD, absent="zero")),
+    (a1gm.RankOneFit.impute, lambda: a1gm.fit(GOOD).impute(NEGATIVE)),
+    (a1gm.RankOneFit.impute, lambda: a1gm.fit(GOOD).impute(GOOD[:, :1])),
+    (a1gm.RankOneFit.transform, lambda: a1gm.fit(GOOD).transform(NEGATIVE)),
+    *[
+        (kind, lambda kind=kind, X=X: kind().fit(X))
+        for kind in (RankOneImputer, RankOneNMF)
+        for X in (NEGATIVE, INFINITE, SPLIT, EMPTY, TEXT, STACK, GOOD[0])
+    ],
+    (RankOneImputer, lambda: RankOneImputer().fit(GOOD).transform(NEGATIVE)),
+    (RankOneImputer, lambda: RankOneImputer().fit(GOOD).transform([[nan, nan]])),
+    (RankOneImputer, lambda: RankOneImputer(missing_values=-1).fit(EMPTY)),
+    (RankOneNMF, lambda: RankOneNMF().fit(GOOD).transform(NEGATIVE)),
+    (RankOneNMMF, lambda: RankOneNMMF().fit(NEGATIVE, Y=GOOD)),
+    (a1gm.fit_nmmf, lambda: a1gm.fit_nmmf(NEGATIVE, GOOD)),
+]
+OPTION = re.compile(r"\b([a-z_]+)=(?!=)")
+
+
+def _message(make):
+    """What is raised or warned; calls in it, with options of their own, are cut out."""
+    texts = []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            make()
+        except (ValueError, TypeError) as error:
+            texts.append(str(error))
+    texts += [str(one.message) for one in told]
+    return re.sub(r"[\w.]+\([^()]*\)", "", " ".join(texts))
+
+
+@pytest.mark.parametrize("at", range(len(LIBRARY)))
+def test_options_named_by_the_library_exist_there(at):
+    owner, make = LIBRARY[at]
+    message = _message(make)
+    known = set(inspect.signature(owner).parameters)
+    for option in OPTION.findall(message):
+        assert option in known, (owner, option, message)
+
+
+def test_there_is_advice_to_check():
+    with_options = [OPTION.findall(_message(make)) for _, make in LIBRARY]
+    assert sum(map(bool, with_options)) >= 4
+
+
+def test_options_that_files_name_exist_in_the_library_and_in_the_command():
+    """Of all hints in the source: each is an option of both, or of the command's."""
+    source = Path(a1gm.__file__).parent
+    text = "".join(path.read_text() for path in source.rglob("*.py"))
+    named = set(re.findall(r"\bhint\(['\"](\w+)['\"]", text))
+    assert {"id", "columns", "exclude", "missing", "skip_bad", "sheet"} <= named
+    takes = {*inspect.signature(a1gm.impute_file).parameters}
+    takes |= {*inspect.signature(a1gm.fit_file).parameters}
+    assert named <= takes
+    shown = run("impute", "--help").stdout
+    for option in sorted(named):
+        words = in_command_words(f"{option}={'True' if option == 'mark' else '...'}")
+        name = words.split()[0].partition("=")[0]
+        name = name if name.startswith("--") else f"--{name}"
+        assert name in shown, option
+
+
+def test_every_way_of_reading_a_file_is_an_option_of_the_command():
+    shown = run("inspect", "--help").stdout
+    options = set(inspect.signature(TableOptions).parameters)
+    for name in options - {"batch_rows"}:
+        assert f"--{name.replace('_', '-')}" in shown
+
+
+def test_the_weights_that_are_advised_work():
+    v = np.array([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"np.broadcast_to\(v\[:, None\], X.shape\)"):
+        a1gm.fit(GOOD, weights=v)
+    fit = a1gm.fit(GOOD, weights=np.broadcast_to(v[:, None], GOOD.shape))
+    assert fit.converged
+
+
+def test_cells_left_missing_name_the_fallback():
+    imputer = RankOneImputer().fit(GOOD)
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning, match='fallback="column"'):
+        imputer.transform([[nan, nan]])
+    filled = RankOneImputer(fallback="column").fit(GOOD).transform([[nan, nan]])
+    assert np.isfinite(filled).all()
+
+
+def test_a_stack_of_tables_is_told_the_call():
+    with pytest.raises(a1gm.exceptions.DimensionError, match=r"a1gm.fit_many\("):
+        a1gm.fit(STACK)
