@@ -501,7 +501,7 @@ def test_it_is_accessible(browser, page_file):
     assert (
         page.locator("svg[role=img] > title").count()
         == page.locator("svg").count()
-        == 4
+        == 5
     )
     assert page.locator("table caption").count() == page.locator("table").count()
     assert page.locator("thead th:not([scope=col])").count() == 0
