@@ -60,7 +60,7 @@ docs: $(VENV)/docs.stamp  ## the documentation site, in site/
 
 # Every script runs, whatever an earlier one missed; then the pages get the figures.
 bench: $(VENV)/test.stamp  ## every figure of the pages, measured again: an hour
-	@missed=0; for name in engine nmmf paths uncertainty zoo coverage_of_intervals; do \
+	@missed=0; for name in engine nmmf paths uncertainty zoo coverage_of_intervals evidence; do \
 	  $(BIN)/python benchmarks/$$name.py || missed=1; done; \
 	$(BIN)/python benchmarks/page.py; exit $$missed
 
