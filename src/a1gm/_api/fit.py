@@ -54,7 +54,7 @@ def fit(
     absent: Absent | None = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
+    tol: float | None = None,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
     **rank: int,
@@ -84,8 +84,9 @@ def fit(
         negative increments; the divergence is then NaN.
     on_undetermined : {"warn", "raise", "ignore"}, default="warn"
         What to do when some missing cells have no value that the data determine.
-    tol : float, default=1e-10
-        The certificate to reach: largest relative mismatch of the margins.
+    tol : float, optional
+        The certificate to reach: the largest relative mismatch of the margins. None:
+        1e-10; cores of up to 10^5 cells go on to 1e-12, where that is free.
     max_iter : int, default=1000
         Budget of iterations for patterns without a closed form.
     n_threads : int, optional
@@ -134,6 +135,8 @@ def fit(
     array([[1., 2., 3.],
            [2., 4., 6.]])
     """
+    if tol is None:
+        tol = DEFAULT_TOL
     check_options(
         tol=tol,
         max_iter=max_iter,
