@@ -71,6 +71,9 @@ PAGES: dict[str, dict[str, Callable[[], list[Row]]]] = {
     "README.md": {"evidence": results("evidence"), "rivals": rivals},
     "docs/paper.md": {
         "table1": lambda: [table1.display(r) for r in read_csv(table1.RESULTS)],
+        "printed": lambda: table1.beside_printed(
+            read_csv(table1.RESULTS), RESULTS / "table1_printed.csv"
+        ),
         "peers": lambda: peers.pivot(read_csv(peers.RESULTS)),
     },
     "docs/guide-how-sure.md": {"coverage": results("coverage")},
