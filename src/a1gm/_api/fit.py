@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from a1gm._result.fit import RankOneFit, Table, Voice
 from a1gm._result.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm._solve.factors import Factors
+from a1gm._sources.choose import choose
 from a1gm._sources.read import AnySource, read_input
 from a1gm.exceptions import ParameterError
 
@@ -51,6 +53,9 @@ def fit(
     *,
     weights: Any = None,
     exposure: Any = None,
+    id: Any = None,
+    columns: Any = None,
+    exclude: Any = None,
     absent: Absent | None = None,
     negatives: Negatives = "raise",
     on_undetermined: OnUndetermined = "warn",
@@ -77,6 +82,9 @@ def fit(
         residuals and totals are in units of X. A cell of exposure 0 is not observed,
         and its value is 0; one of unknown exposure (NaN) is not observed, and stays
         missing if it is. ``fate`` and ``undetermined`` speak of the rates.
+    id, columns, exclude : name or list of names, optional
+        For frames: columns that name the rows, the columns that are the table (by
+        default all others), and columns to leave out. ``impute`` gives them all back.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is. It must be said.
     negatives : {"raise", "allow"}, default="raise"
@@ -146,7 +154,13 @@ def fit(
     )
     if rank:
         check_rank(rank)
+    remembered: dict[str, Any] = {}
+    if id is not None or columns is not None or exclude is not None:
+        chosen, labels = choose(X, id, columns, exclude)
+        X, remembered = chosen.of(X), {"chosen": chosen}
     source: AnySource = read_input(X, absent=absent)
+    if remembered and labels is not None:
+        source = replace(source, row_labels=labels)
     name, given = one_of_both(weights, exposure)
     V = None
     if given is None:
@@ -167,6 +181,7 @@ def fit(
         tol=tol,
         max_iter=max_iter,
         n_threads=n_threads,
+        **remembered,
     )
 
 

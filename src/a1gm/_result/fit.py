@@ -74,12 +74,11 @@ class RankOneFit(SolvedTable):
         NotRepresentableError where it is above the largest float64.
         """
         table = self._table
-        if table.is_signed:
+        has_sums = getattr(self._solved.statistics, "logs", None) is not None
+        if table.is_signed or (table.source is None and not has_sums):
             return math.nan
-        if getattr(self._solved.statistics, "logs", None) is not None:
+        if has_sums:
             return self._evidence.divergence_of_sums()
-        if table.source is None:
-            return math.nan
         return divergence_of_rows(self._new_rows, table.source, table.weights)
 
     @property
@@ -208,7 +207,7 @@ class RankOneFit(SolvedTable):
             Of the kind of X; missing cells stay missing.
         """
         source, V, rule = self._read(X, weights, exposure)
-        return residuals_of(rule, X, source, V, kind)
+        return residuals_of(rule, self._table.part_of(X), source, V, kind)
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self, *, exposure: Any = None) -> Any:
@@ -287,6 +286,10 @@ class RankOneFit(SolvedTable):
                 f"{on_undetermined!r}."
             )
         check_rounding(round)
+        if (chosen := self._table.chosen) is not None and chosen.has_others(X):
+            own = {"weights": weights, "exposure": exposure, "round": round}
+            part = self.impute(chosen.of(X), on_undetermined=on_undetermined, **own)
+            return chosen.put_back(X, part)
         engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
             if round is not None:
@@ -299,10 +302,9 @@ class RankOneFit(SolvedTable):
             return engine.fill(X, rule)
         source, V, rule = self._read(X, weights, exposure)
         rows = RowsToFill(rule, source, V)
-        if round is None:
-            filled = fill_table(X, source, rows.values, rows.one_pass)
-        else:
-            filled = fill_table(X, source, values_rounded(rows.values, source, round))
+        values = values_rounded(rows.values, source, round)
+        one_pass = rows.one_pass if round is None else None
+        filled = fill_table(X, source, values, one_pass)
         n_left, first_left = filled.left
         if first_left is None:
             return filled.table
@@ -442,9 +444,8 @@ class RankOneFit(SolvedTable):
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
         """The fit in words, line by line."""
-        n, m = self.shape
         lines = {
-            "table": f"{n} x {m}",
+            "table": "{} x {}".format(*self.shape),
             "solver": solver_in_words(self.solver, self.n_iter),
             "certificate": f"{self.certificate:.1e}",
             "cell error": f"{self.cell_error:.1e}",

@@ -38,6 +38,8 @@ def rounded(values: Floats, is_whole: Bools | bool, how: Rounding) -> Floats:
 
 def values_rounded(values: Values, source: AnySource, how: Rounding) -> Values:
     """What gives the values of cells, rounded like those that are known."""
+    if how is None:
+        return values
     is_whole = (
         _whole_columns(source) if how == "auto" else np.zeros(source.n_cols, bool)
     )

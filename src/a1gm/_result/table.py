@@ -11,6 +11,7 @@ import numpy as np
 from a1gm._base.types import Absent, Ints
 from a1gm._base.words import counted, named
 from a1gm._observe.weights import one_of_both, read_cell_weights
+from a1gm._sources.choose import Chosen
 from a1gm._sources.dense import Source
 from a1gm._sources.labels import first_difference, plain_text, text_of_label
 from a1gm._sources.read import AnySource, is_sparse, read_input, same_cells
@@ -29,7 +30,8 @@ class Table:
     ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
     of a table that was left behind; NaN where they are not known. The table of a long
     frame has ``long``, the names of its keys and of its value, and ``key_values``, the
-    distinct keys in the types of the frame.
+    distinct keys in the types of the frame. ``chosen`` are the columns that were
+    fitted, where the frame had others.
     """
 
     source: Any = None
@@ -48,11 +50,16 @@ class Table:
     gain: float = math.nan
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
+    chosen: Chosen | None = None
 
     @property
     def is_exposed(self) -> bool:
         """Whether the factors are rates, and cells have exposures."""
         return self.exposure_exponent is not None
+
+    def part_of(self, X: Any) -> Any:
+        """The columns of X that the fit is about."""
+        return X if self.chosen is None else self.chosen.of(X)
 
     def read(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
@@ -65,7 +72,7 @@ class Table:
         if self.long is not None:
             self._refuse_long(X)
         absent = self.absent if is_sparse(X) else None
-        source: AnySource = read_input(X, absent=absent)
+        source: AnySource = read_input(self.part_of(X), absent=absent)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         return source, self._weights_of(source, weights, exposure), order
 

@@ -411,7 +411,7 @@ class Uncertainty:
             )
         holes = Holes(known, self.covariance, self.dispersion, source, V)
         lower, upper = (
-            fill_table(X, source, partial(holes.quantiles, tail))
+            fill_table(known.table.part_of(X), source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
         )
         return lower.table, upper.table

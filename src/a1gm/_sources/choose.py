@@ -1,0 +1,82 @@
+"""The columns of a frame that are its table, and those that name its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.words import listed
+from a1gm._sources.frames import names_of, open_frame
+from a1gm.exceptions import LabelError, ParameterError
+
+__all__ = ["Chosen", "choose"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The columns that were fitted, of frames that have others as well."""
+
+    columns: tuple[Any, ...]
+
+    def has_others(self, X: Any) -> bool:
+        """Whether X is a frame with columns that were not fitted."""
+        return not set(names_of(X) or ()) <= set(self.columns)
+
+    def of(self, X: Any) -> Any:
+        """The fitted columns of X; X itself where it has no others."""
+        if not self.has_others(X):
+            return X
+        frame = open_frame(X, "X")
+        return frame.select([c for c in frame.columns if c in self.columns]).to_native()
+
+    def put_back(self, X: Any, filled: Any) -> Any:
+        """X with these columns in place of its own."""
+        frame, new = open_frame(X, "X"), open_frame(filled, "X")
+        return frame.with_columns(*(new[name] for name in new.columns)).to_native()
+
+
+def choose(
+    X: Any, id: Any = None, columns: Any = None, exclude: Any = None
+) -> tuple[Chosen, Any]:
+    """Choose the columns of a frame; also give the names of its rows, if any.
+
+    Raises
+    ------
+    ParameterError
+        X is no frame.
+    LabelError
+        A name is not that of a column, or no column is left.
+    """
+    frame = None if names_of(X) is None else open_frame(X, "X")
+    if frame is None:
+        raise ParameterError(
+            "id=, columns= and exclude= name columns of a frame, and X is none. Leave "
+            "them out, and pass the columns that are the table."
+        )
+    names = list(frame.columns)
+    ids, kept, left = (_names(given) for given in (id, columns, exclude))
+    for name in (*ids, *kept, *left):
+        if name not in names:
+            raise LabelError(f"X has no column {name!r}; it has {listed(names)}.")
+    chosen = [
+        name
+        for name in names
+        if name not in ids and name not in left and (columns is None or name in kept)
+    ]
+    if not chosen:
+        raise LabelError("No column is left to fit. Name some with columns=.")
+    labels = None
+    if ids:
+        values = [frame[name].to_list() for name in ids]
+        labels = np.empty(len(frame), object)
+        labels[:] = values[0] if len(ids) == 1 else list(zip(*values, strict=True))
+    return Chosen(tuple(chosen)), labels
+
+
+def _names(given: Any) -> Sequence[Any]:
+    if given is None:
+        return ()
+    return list(given) if isinstance(given, list | tuple) else [given]

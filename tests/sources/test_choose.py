@@ -1,0 +1,61 @@
+"""Columns of a frame that are its table: ``id=``, ``columns=`` and ``exclude=``."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import a1gm
+from a1gm.exceptions import LabelError, ParameterError
+
+FRAME = pd.DataFrame(
+    {
+        "shop": ["a", "b", "c"],
+        "year": [2020, 2021, 2022],
+        "x": [1.0, 2.0, 3.0],
+        "note": ["u", "v", "w"],
+        "y": [2.0, np.nan, 6.0],
+        "z": [3.0, 6.0, 9.0],
+    }
+)
+KINDS = {
+    "pandas": lambda f: f,
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_impute_gives_every_column_back(kind):
+    frame = KINDS[kind](FRAME)
+    fit = a1gm.fit(frame, id="shop", exclude=["year", "note"])
+    assert list(fit.row_labels) == ["a", "b", "c"]
+    assert list(fit.col_labels) == ["x", "y", "z"]
+    filled = fit.impute(frame)
+    assert type(filled) is type(frame)
+    back = filled if kind == "pandas" else filled.to_pandas()
+    want = FRAME.assign(y=[2.0, 4.0, 6.0])
+    pd.testing.assert_frame_equal(back, want, check_dtype=False)
+    assert fit.fate("b", "y") == "finite"
+    np.testing.assert_allclose(fit.transform(frame), [6.0, 12.0, 18.0])
+    lower, _ = fit.uncertainty("poisson").interval(frame)
+    assert lower.shape == (3, 3)
+    assert fit.residuals(frame).shape == (3, 3)
+
+
+def test_columns_say_what_is_fitted_and_several_columns_name_rows():
+    fit = a1gm.fit(FRAME, id=["shop", "year"], columns=["x", "y", "z"])
+    assert fit.row_labels[1] == ("b", 2021)
+    filled = a1gm.impute(FRAME, columns=["x", "y", "z"])
+    assert filled["y"].tolist() == pytest.approx([2.0, 4.0, 6.0])
+    assert list(filled) == list(FRAME)
+
+
+def test_what_cannot_be_chosen_is_told():
+    with pytest.raises(LabelError, match="no column 'month'; it has shop"):
+        a1gm.fit(FRAME, id="month")
+    with pytest.raises(LabelError, match="No column is left"):
+        a1gm.fit(FRAME, columns=["x"], exclude=["x"])
+    with pytest.raises(ParameterError, match="name columns of a frame"):
+        a1gm.fit(np.ones((2, 2)), id=0)
