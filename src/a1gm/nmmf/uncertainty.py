@@ -13,8 +13,9 @@ import numpy as np
 from a1gm._api.fit import fit
 from a1gm._base.types import Bools, Floats, Ints
 from a1gm._result.choices import By, Dispersion, Which, check_choices
-from a1gm._result.evidence import Evidence, evidence_of
+from a1gm._result.evidence import Evidence
 from a1gm._result.fates import FINITE, ZERO
+from a1gm._result.fit import evidence_of
 from a1gm._result.information import spread
 from a1gm._result.labelled import Index, TotalsWithErrors
 from a1gm._result.show import html_table, one_line
