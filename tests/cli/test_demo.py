@@ -7,7 +7,7 @@ def test_demo_walks_through(tmp_path):
     done = run("demo", "-o", tmp_path / "demo")
     names = sorted(p.name for p in (tmp_path / "demo").iterdir())
     assert names == ["filled.csv", "report.html", "sales.csv"]
-    assert "$ a1gm impute" in done.stderr
+    assert "(a1gm impute" in done.stderr
     assert "S08 sold 717 in 2024-05" in done.stderr  # the planted outlier
     assert "column means" in done.stderr
     lines = done.stderr.splitlines()

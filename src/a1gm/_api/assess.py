@@ -305,13 +305,21 @@ class Assessment:
         }
         return labelled_frame("method", list(self.scores), columns, backend)
 
-    def _lines(self) -> Iterator[tuple[str, str, str]]:
-        yield "method", "deviance", "mean absolute error"
+    def _lines(self) -> Iterator[tuple[str, str, str, str]]:
+        yield "method", "deviance", "mean absolute error", "median error"
         for name, score in self.scores.items():
-            yield name, f"{score.deviance:.6g}", f"{score.mean_absolute_error:.3g}"
+            median = f"{score.median_relative_error:.1%}"
+            yield (
+                name,
+                f"{score.deviance:.6g}",
+                f"{score.mean_absolute_error:.3g}",
+                median,
+            )
 
     def __repr__(self) -> str:
-        lines = "\n".join(f"  {a:<14}{b:>14}{c:>22}" for a, b, c in self._lines())
+        lines = "\n".join(
+            f"  {a:<14}{b:>14}{c:>22}{d:>15}" for a, b, c, d in self._lines()
+        )
         return f"{self.verdict}\n{lines}\n{self._coverage}"
 
     @property

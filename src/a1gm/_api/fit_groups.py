@@ -54,8 +54,8 @@ def fit_groups(
     -------
     ManyFits
         ``many[key]`` is the ``RankOneFit`` of a group; groups, rows and columns are in
-        order of first appearance. ``many.to_frames()`` has all factors,
-        ``many.fill_long()`` all missing pairs of all groups, filled.
+        the order of their keys, as in ``fit_long``. ``many.to_frames()`` has all
+        factors, ``many.fill_long()`` all missing pairs of all groups, filled.
 
     Warns
     -----

@@ -32,7 +32,8 @@ def fit_long(
 ) -> RankOneFit:
     """Fit a long table: one row per cell, with two keys and a value.
 
-    Rows and columns of the fit are the distinct keys in order of first appearance. The
+    Rows and columns of the fit are the distinct keys: numbers, dates and periods in
+    their own order, others in order of first appearance. The
     table is never spread out: a million rows by a hundred thousand columns cost what
     their ten million cells cost.
 

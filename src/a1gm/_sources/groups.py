@@ -60,7 +60,7 @@ class Groups:
 def read_groups(
     given: Any, by: Any, keys: Sequence[Any], value: Any, duplicates: Duplicates
 ) -> Groups:
-    """Read the groups of a long frame, in order of first appearance."""
+    """Read the groups of a long frame, in the order of their keys."""
     names = tuple(by) if isinstance(by, list | tuple) else (by,)
     frame, columns = open_long(given, keys, value, also=names)
     check_there(frame, names)
@@ -103,7 +103,7 @@ def _keys_of(parts: list[tuple[Any, Any, Ints]]) -> list[Any]:
 
 
 def _recoded(frame: Any, numbers: Ints) -> tuple[Ints, Ints]:
-    """Codes of numbers in order of first appearance, and the distinct numbers."""
+    """Codes of numbers in their order, and the distinct numbers."""
     import narwhals as nw
 
     backend = frame.implementation

@@ -1,4 +1,4 @@
-"""Key columns: a code for every row, and the distinct keys in order of appearance."""
+"""Key columns: a code for every row, and the distinct keys in their order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Key:
     codes : ndarray of int32
         Place of each row's key among the distinct ones.
     values : pandas Index, polars Series or pyarrow Array
-        The distinct keys in order of first appearance, in their own type.
+        The distinct keys in their own type: numbers, dates and periods ascend, others
+        are in order of first appearance.
     """
 
     codes: SmallInts
@@ -46,7 +47,7 @@ def code_key(frame: Any, column: Any) -> Key:
     if series.implementation.is_pandas():
         codes, values = _coded_by_pandas(series.to_native())
         _check_keys(column, codes < 0)
-        return Key(codes, values)
+        return _in_order(codes, values, series.dtype)
     is_missing = series.is_null().to_numpy()
     if series.dtype.is_float():
         is_missing |= np.isnan(series.to_numpy())
@@ -55,7 +56,29 @@ def code_key(frame: Any, column: Any) -> Key:
     if series.implementation.is_polars():
         coded = _coded_by_polars
     codes, values = coded(series)
-    return Key(codes.astype(np.int32, copy=False), values)
+    return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
+
+
+def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
+    """Put numbers, dates and periods in their own order: years and months have one."""
+    has_order = dtype.is_numeric() or dtype.is_temporal()
+    if not has_order and hasattr(values, "inferred_type"):  # pandas: objects, periods
+        has_order = values.inferred_type in ("date", "period", "integer")
+    if not has_order:
+        return Key(codes, values)
+    if hasattr(values, "to_pylist"):  # Arrow
+        import pyarrow.compute as pc
+
+        order = pc.array_sort_indices(values).to_numpy()
+    elif hasattr(values, "gather"):  # polars
+        order = values.arg_sort().to_numpy()
+    else:
+        order = np.asarray(values.argsort())
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    if (order[1:] > order[:-1]).all():
+        return Key(codes, values)
+    return Key(place[codes], taken(values, order))
 
 
 def _check_keys(column: Any, is_missing: Bools) -> None:

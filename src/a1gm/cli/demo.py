@@ -84,22 +84,23 @@ def _walk(table: str, filled: str, page: str) -> Iterator[str]:
     fit = a1gm.fit(sales[:-1])  # the last shop has not opened
     sure = fit.uncertainty()
     values, bounds = fit.impute(sales[:-1]), sure.interval(sales[:-1])
-    yield f"\n$ a1gm impute {table} -o {filled}"
+    yield f"\nFilled (a1gm impute {table} -o {filled}):"
     n_filled = holes[:-1].sum()
-    yield f"{n_filled} cells filled. Three of them (--interval 0.95 adds the bounds):"
+    yield f"{n_filled} cells. Three of them (--interval 0.95 adds the bounds):"
     for shop, month in _SHOWN:
         at = _SHOPS.index(shop), _MONTHS.index(month)
         low, high = (bound[at] for bound in bounds)
         yield f"  {shop}  {month}  {values[at]:7,.0f}   95 %: {low:,.0f} to {high:,.0f}"
     total = sure.totals(by="all")
-    yield f"  all together  {total.value[0]:7,.0f}   ± {total.se[0]:,.0f}"
+    value, error = total.value[0], total.se[0]
+    yield f"  all together  {value:7,.0f}   ± {error:,.0f} (standard error)"
     yield "24 cells stay missing: shop S40 has not opened, so its size is not known."
-    yield f"\n$ a1gm assess {table}"
+    yield f"\nIs that right? (a1gm assess {table})"
     found = a1gm.assess(sales, random_state=0).scores
     yield "10 % of the known cells were hidden, five times. Median error of a guess:"
     for method in ("rank 1", "column means"):
         yield f"  {method:<14}{found[method].median_relative_error:6.1%}"
-    yield f"\n$ a1gm report {table} -o {page}"
+    yield f"\nA page to show (a1gm report {table} -o {page}):"
     residuals = fit.residuals(sales[:-1])
     i, j = np.unravel_index(np.nanargmax(np.abs(residuals)), residuals.shape)
     expected = fit.reconstruct()[i, j]

@@ -76,15 +76,24 @@ def fit_options(common: Common, progress: Progress) -> FitOptions:
 
 
 def fit_with_words(
-    files: TableFiles, common: Common, *, see: str = "a1gm report lists them"
+    files: TableFiles,
+    common: Common,
+    *,
+    see: str = "a1gm report lists them",
+    uncertainty: bool = False,
 ) -> RankOneFit:
-    """Fit a table under a progress bar, and say which columns form it."""
+    """Fit a table under a progress bar, and say which columns form it.
+
+    ``uncertainty`` keeps what the scatter of the cells needs, for a saved model.
+    """
     from a1gm._api.fit_file import fit_files
 
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         options = fit_options(common, progress)
         how: OnUndetermined = "raise" if common.strict else "warn"
-        fit = fit_files(files, options, on_undetermined=how, see=see)
+        fit = fit_files(
+            files, options, on_undetermined=how, see=see, uncertainty=uncertainty
+        )
     refuse_long(files, common)
     say_table(files, common)
     return fit

@@ -64,7 +64,7 @@ def fit_command(
         fit_long_command(file, out, format, common)
         return
     files = open_files(file, common)
-    fit = fit_with_words(files, common)
+    fit = fit_with_words(files, common, uncertainty=True)
     sure, why_not = uncertainty_of(fit)
     summary = text_of_json(
         summary_of(files, fit)

@@ -107,7 +107,12 @@ def impute_command(
         from a1gm.cli.long import impute_long_command
 
         if model is not None or mark or interval is not None:
-            raise UsageError("--long goes without --model, --mark and --interval.")
+            raise UsageError(
+                "--long goes without --model, --mark and --interval. a1gm.fit_long in "
+                "Python gives the errors of pairs."
+            )
+        if digits is not None or round != "none":
+            raise UsageError("--long goes without --digits and --round; drop them.")
         impute_long_command(file, out, common, only_filled=only_filled)
         return
     if only_filled:
