@@ -69,7 +69,8 @@ FRAMES = {
     ),
     "pandas categories": categories,
     "pandas numbers": lambda frame: frame.assign(
-        shop=frame["shop"].map(["south", *SHOPS].index) * 7, month=[m.month for m in frame["month"]]
+        shop=frame["shop"].map(["south", *SHOPS].index) * 7,
+        month=[m.month for m in frame["month"]],
     ),
     "pandas nullable": lambda frame: frame.convert_dtypes(),
     "pandas, other index": lambda frame: frame.set_axis(range(7, 7 + len(frame))),

@@ -87,3 +87,10 @@ def test_a_table_of_whole_numbers_of_rank_one_is_filled_with_whole_numbers():
     holes[[0, 1, 2, 3, 4], [1, 0, 3, 2, 1]] = nan
     found = a1gm.impute(holes)
     np.testing.assert_allclose(found, T, rtol=2e-12)
+
+
+@pytest.mark.parametrize("digits", [308, 400, -320])
+def test_more_digits_than_there_are_are_refused(digits):
+    X = np.array([[1.0, 2.0], [2.0, np.nan]])
+    with pytest.raises(ParameterError, match="between -17 and 17"):
+        a1gm.fit(X).impute(X, round=digits)

@@ -10,6 +10,7 @@ import pytest
 import a1gm
 from a1gm.exceptions import (
     DataError,
+    EmptyLineWarning,
     NoSuchCellError,
     NotRepresentableError,
     ParameterError,
@@ -334,3 +335,29 @@ def test_odd_tables_get_an_answer_or_a_word(way, name, dispersion):
     assert 0.0 <= u.pearson_p <= 1.0 or np.isnan(u.pearson_p)
     assert np.isfinite(fit.deviance)
     assert fit.deviance_explained <= 1.0 or np.isnan(fit.deviance_explained)
+
+
+@pytest.mark.parametrize("exposed", [False, True])
+def test_lines_without_cells_have_no_total(exposed):
+    cells = np.array([[3.0, nan, 4.0, 5.0]])
+    for X, by in ((cells, "column"), (cells.T, "row")):
+        E = np.ones_like(X) if exposed else None
+        with pytest.warns(EmptyLineWarning):
+            u = a1gm.fit(X, exposure=E).uncertainty("poisson")
+        found = u.totals(by, "fitted")
+        assert np.isnan(found.value).tolist() == np.isnan(X).ravel().tolist()
+        assert np.isnan(found.se).tolist() == np.isnan(X).ravel().tolist()
+
+
+def test_rows_of_zeros_are_in_no_index():
+    X = np.array([[1.0, 3.0, 5.0], [2.0, 4.0, nan], [0.0, 0.0, 0.0]])
+    u = a1gm.fit(X).uncertainty("poisson")
+    assert np.isnan(u.index(0, axis="row").value).tolist() == [False, False, True]
+    assert np.isnan(u.index(2, axis="row").value).all()
+
+
+def test_no_draws_are_refused_in_words():
+    u = a1gm.fit(counts(8, 5, seed=3)).uncertainty("poisson")
+    for n in (0, -1, 2.5):
+        with pytest.raises(ParameterError, match="whole number of draws"):
+            u.simulate(n)

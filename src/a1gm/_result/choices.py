@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from a1gm.exceptions import ParameterError
 
 __all__ = [
@@ -40,8 +42,10 @@ def check_level(level: Any, name: str = "level") -> None:
         raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
 
 
-def check_choices(by: Any, cells: Any) -> None:
-    """Raise for totals that there are not."""
+def check_choices(by: Any, cells: Any, n: Any = 1) -> None:
+    """Raise for totals that there are not, and for no draws of them."""
+    if not (isinstance(n, int | np.integer) and n >= 1):
+        raise ParameterError(f"n must be a whole number of draws >= 1, got {n!r}.")
     if by not in ("row", "column", "all"):
         raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
     if cells not in ("missing", "fitted"):

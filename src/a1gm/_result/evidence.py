@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints
+from a1gm._base.types import Bools, Floats, Ints
 from a1gm._observe.statistics import weighted_counts
 from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
@@ -224,6 +224,12 @@ class Evidence:
             sums = np.nan_to_num(self.some_rows(rows)[1])
             total += float(xlogy(sums, sums).sum())
         return total
+
+    def is_empty(self, side: str) -> Bools:
+        """Which rows, or columns, have no factor: nothing of them was observed."""
+        if side == "column":
+            return np.isnan(self.solved.factors.col_factor)
+        return np.isnan(self.some_rows(np.arange(self.shape[0]))[0])
 
     def scatter_to_keep(self, *, is_held: bool) -> dict[str, Any]:
         """What is kept of the scatter of cells that are left behind."""

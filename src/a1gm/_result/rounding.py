@@ -18,12 +18,20 @@ __all__ = ["Rounding", "check_rounding", "rounded", "values_rounded"]
 Rounding: TypeAlias = Literal["auto"] | int | None
 
 
+MOST_DIGITS = 17
+
+
 def check_rounding(how: Any) -> None:
     """Raise unless ``round`` is None, ``"auto"`` or a number of digits."""
     is_number = isinstance(how, Integral) and not isinstance(how, bool)
     if how is not None and how != "auto" and not is_number:
         raise ParameterError(
             f'round must be None, "auto" or a whole number of digits, got {how!r}.'
+        )
+    if is_number and abs(how) > MOST_DIGITS:
+        raise ParameterError(
+            f"round must be between -{MOST_DIGITS} and {MOST_DIGITS}, got {how}: a "
+            "float64 has no more digits."
         )
 
 

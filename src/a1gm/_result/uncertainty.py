@@ -229,6 +229,8 @@ class Uncertainty:
                 none = np.zeros(len(value), bool)
                 none[slice(None) if places is None else places] = True
                 value[none & (value == 0.0)] = np.nan
+        elif by != "all":  # rows and columns of which nothing is known
+            value[self._known.is_empty(by)] = np.nan
         variance = np.where(np.isnan(value), np.nan, variance)
         if by == "all":
             labels = ["all"]
@@ -361,7 +363,9 @@ class Uncertainty:
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
-            return w / w[at], own + of_line[line], info.component[line]
+            # A row of zeros is in no block.
+            block = np.where(w > 0.0, info.component[line], -1)
+            return w / w[at], own + of_line[line], block
 
     def factor_errors(self) -> tuple[LazyRows, Floats]:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
@@ -441,7 +445,7 @@ class Uncertainty:
         ndarray of shape (n, number of totals)
             Their deviation is the prediction error of ``totals``, beyond first order.
         """
-        check_choices(by, cells)
+        check_choices(by, cells, n)
         known = self._known
         n_rows, lines = known.shape[0], slice(0, known.information.statistics.n_lines)
         chosen: Any = self._chosen(lines, cells)

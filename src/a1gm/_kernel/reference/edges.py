@@ -14,6 +14,7 @@ __all__ = ["settle_by_edges"]
 
 SETTLED, FAR, PATIENCE = 4e-15, 0.5, 6
 FINE = 1e-9  # rounding that need not be known better
+CLEARLY, MOST_HALVINGS = 1e-9, 10  # of a cost, beyond its rounding
 
 
 def settle_by_edges(
@@ -72,8 +73,27 @@ def settle_by_edges(
                 is_lost = not (min(w.min(), h.min()) >= LEAST)
                 floor = math.inf if is_lost else unit * (1.0 + reach)
             return w, h, n, moved + floor, gap, v
-        h = h * np.exp(shortened(v))
+        h = _moved(P, R, C, h, shortened(v), is_far=moved > FAR)
         n += 1
+
+
+def _moved(
+    P: Floats, R: Floats, C: Floats, h: Floats, step: Floats, *, is_far: bool
+) -> Floats:
+    """Take a step, halved while it clearly raises the cost.
+
+    Far away Newton's method might go round for ever.
+    """
+
+    def cost(h: Floats) -> float:
+        return float((R @ np.log(P @ h) - C @ np.log(h)) / R.sum())
+
+    limit = cost(h) + CLEARLY if is_far else math.inf
+    for share in 0.5 ** np.arange(MOST_HALVINGS):
+        new: Floats = h * np.exp(share * step)
+        if not cost(new) > limit:
+            return new
+    return h * np.exp(0.5**MOST_HALVINGS * step)
 
 
 def _products(a: Floats, a_share: Floats, b: Floats, b_share: Floats) -> Floats:

@@ -22,6 +22,8 @@ constexpr double kLeastOverlap = 0.02;
 constexpr double kSettled = 4e-15;  // a step of rounding
 constexpr double kLongest = 2.0;    // no logarithm moves further in one step
 constexpr double kFar = 0.5;
+constexpr double kClearly = 1e-9;   // of a cost, beyond its rounding
+constexpr int kMostHalvings = 10;
 constexpr double kFine = 1e-9;      // rounding that need not be known better
 constexpr int64_t kPatience = 6;    // steps without progress
 constexpr double kLeast = std::numeric_limits<double>::min();
@@ -81,7 +83,7 @@ class Elimination {
         out.step = moved + floor();
         return out;
       }
-      move();
+      move(moved > kFar);
     }
   }
 
@@ -243,7 +245,9 @@ class Elimination {
 
   // Moves the factors. Steps of graded tables mix gaps of any size: each gap between
   // neighbours is cut short by itself, and none gets lost beside a larger one.
-  void move() {
+  // Far away Newton's method may go round for ever: a step that clearly raises the cost
+  // is halved.
+  void move(bool is_far) {
     std::vector<int32_t> by_step(v_.size());
     std::iota(by_step.begin(), by_step.end(), 0);
     std::sort(by_step.begin(), by_step.end(),
@@ -253,7 +257,26 @@ class Elimination {
       const int32_t before = by_step[k - 1], at = by_step[k];
       moved[at] = moved[before] + std::min(v_[at] - v_[before], kLongest);
     }
-    for (size_t j = 0; j < moved.size(); ++j) h_[j] *= std::exp(moved[j] - moved[0]);
+    const std::vector<double> from = h_;
+    const double before = is_far ? cost() : 0.0;
+    double share = 1.0;
+    for (int tries = 0;; ++tries, share *= 0.5) {
+      for (size_t j = 0; j < moved.size(); ++j)
+        h_[j] = from[j] * std::exp(share * (moved[j] - moved[0]));
+      if (!is_far || tries == kMostHalvings || !(cost() > before + kClearly)) return;
+    }
+  }
+
+  // The divergence but for a constant, over the sum of the cells; rows are fitted.
+  double cost() const {
+    double sum = 0.0, total = 0.0;
+    for (int64_t i = 0; i < n_; ++i) {
+      sum += R_[i] * std::log(std::inner_product(&P_[i * m_], &P_[i * m_] + m_,
+                                                 h_.begin(), 0.0));
+      total += R_[i];
+    }
+    for (int64_t j = 0; j < m_; ++j) sum -= C_[j] * std::log(h_[j]);
+    return sum / total;
   }
 
   // Rounding of the sums, products and quotients that lead to one number.
