@@ -422,3 +422,30 @@ def test_rows_and_columns_of_nothing_are_raised_for_when_asked(X):
         a1gm.fit(np.array(X), on_undetermined="raise")
     with pytest.raises(UndeterminedError, match="Nothing is observed in"):
         a1gm.impute(np.array(X), on_undetermined="raise")
+
+
+@pytest.mark.parametrize("change", ["fill", "double", "one cell"])
+def test_a_table_that_was_changed_after_the_fit_is_told(change):
+    rng = np.random.default_rng(12)
+    X = rng.poisson(20.0, (10, 4)).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    fit = a1gm.fit(X)
+    if change == "fill":
+        np.nan_to_num(X, copy=False)
+    elif change == "double":
+        X *= 2.0
+    else:
+        X[2, 1] = 1e6
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        _ = fit.divergence
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        fit.uncertainty()
+
+
+def test_a_fit_of_a_changed_table_is_pickled_without_its_scatter():
+    X = np.random.default_rng(0).poisson(20.0, (10, 4)).astype(float)
+    fit = a1gm.fit(X)
+    X *= 2.0
+    again = pickle.loads(pickle.dumps(fit))
+    assert np.isnan(again.divergence)
+    np.testing.assert_array_equal(again.col_factor, fit.col_factor)

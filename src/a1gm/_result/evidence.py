@@ -166,6 +166,7 @@ class Evidence:
         elif self.table.source is None:
             return self.table.pearson_chi2
         else:
+            self.table.check_unchanged(self.solved.statistics)
             chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
         return 0.0 if chi2 <= self._rounding else chi2
 
@@ -240,7 +241,7 @@ class Evidence:
                 kept["pearson_chi2"] = self.pearson_chi2()
                 if table.is_weighted:  # else it follows from the margins
                     kept["gain"] = self.gain_over_constants()
-            except NotRepresentableError:
+            except (NotRepresentableError, ParameterError):
                 pass
         return kept
 

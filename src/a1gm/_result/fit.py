@@ -70,23 +70,24 @@ class RankOneFit(SolvedTable):
         NaN when negative cells were allowed, and for fits whose table cannot be read
         again, unless they were made with ``uncertainty=True`` (then it is known to
         2**-50 of the total, and 0 below that): ``divergence_of(X)`` computes it. A fit
-        of files is saved and pickled with it if it was asked for before. Raises
-        NotRepresentableError where it is above the largest float64.
+        of files is saved with it if it was asked for before. NotRepresentableError
+        where it is above the largest float64.
         """
         table = self._table
-        has_sums = getattr(self._solved.statistics, "logs", None) is not None
-        if table.is_signed or (table.source is None and not has_sums):
-            return math.nan
-        if has_sums:
+        statistics = self._solved.statistics
+        if getattr(statistics, "logs", None) is not None and not table.is_signed:
             return self._evidence.divergence_of_sums()
+        if table.is_signed or table.source is None:
+            return math.nan
+        table.check_unchanged(statistics)
         return divergence_of_rows(self._new_rows, table.source, table.weights)
 
     @property
     def _known_divergence(self) -> float:
-        """The divergence; NaN where float64 does not have it."""
+        """The divergence; NaN where it cannot be computed."""
         try:
             return self.divergence
-        except NotRepresentableError:
+        except (NotRepresentableError, ParameterError):
             return math.nan
 
     def divergence_of(
@@ -438,7 +439,6 @@ class RankOneFit(SolvedTable):
         """Whether the fit has warned of the cells that stay missing in this table."""
         if self._on_undetermined != "warn":
             return False
-        # The count first: an array may have got more holes since it was fitted.
         return n_left == self.n_undetermined and self._table.is_same(source)
 
     # ------------------------------------------------------------------ appearance

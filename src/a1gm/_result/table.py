@@ -8,14 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Absent, Ints
+from a1gm._base.types import Absent, Ints, Negatives
 from a1gm._base.words import counted, named
-from a1gm._observe.weights import one_of_both, read_cell_weights
+from a1gm._observe.observe import observe
+from a1gm._observe.statistics import Statistics
+from a1gm._observe.weights import (
+    observe_weighted,
+    one_of_both,
+    read_cell_weights,
+)
 from a1gm._sources.choose import Chosen
 from a1gm._sources.dense import Source
 from a1gm._sources.labels import first_difference, plain_text, text_of_label
 from a1gm._sources.read import AnySource, is_sparse, read_input, same_cells
-from a1gm.exceptions import DimensionError, LabelError, ParameterError
+from a1gm.exceptions import DataError, DimensionError, LabelError, ParameterError
 
 __all__ = ["Table"]
 
@@ -105,6 +111,29 @@ class Table:
             "as an array."
         )
 
+    def check_unchanged(self, statistics: Statistics) -> None:
+        """Raise where the table in memory is no longer the one that was fitted."""
+        if not isinstance(self.source, Source):
+            return  # sparse tables and files are read or stamped otherwise
+        try:
+            if self.weights is None:
+                how: Negatives = "allow" if self.takes_negatives else "raise"
+                seen = observe(self.source, negatives=how)
+            else:
+                seen = observe_weighted(
+                    self.source, self.weights, is_exposure=self.is_exposed
+                )
+        except DataError:  # it could not be fitted any more
+            is_same = False
+        else:
+            shift = self.exponent - seen.exponent
+            is_same = _are_alike(seen.statistics, statistics, shift)
+        if not is_same:
+            raise ParameterError(
+                "The table, or its weights or exposure, was changed after it was "
+                "fitted, and the fit reads it again here. Fit it again, or fit a copy."
+            )
+
     def is_same(self, source: AnySource) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
         own = self.source
@@ -174,6 +203,16 @@ class Table:
             f"This fit had {name}, and these rows are not known to be the table that "
             f"was fitted. Pass {name}= with {one} for every cell of these rows."
         )
+
+
+def _are_alike(new: Statistics, old: Statistics, shift: int) -> bool:
+    """Whether two tables have the same holes, and the same sums but for rounding."""
+    if new.n_lines != old.n_lines or type(new) is not type(old):
+        return False
+    sums = new.col_sums, np.ldexp(old.col_sums, shift)
+    return np.allclose(*sums, rtol=1e-9, atol=0.0, equal_nan=True) and np.array_equal(
+        new.mask_words()[0], old.mask_words()[0]
+    )
 
 
 def _joined(lost: str, extra: str) -> str:
