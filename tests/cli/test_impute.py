@@ -194,9 +194,17 @@ def test_intervals_that_cannot_be_had(tmp_path):
     text = told(tmp_path / "tiny.csv", "-o", tmp_path / "out.csv")
     assert "0 degrees of freedom" in text
     assert "Leave out --interval" in text
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_saved_model_gives_the_intervals_of_its_own_table(tmp_path):
     counts_file(tmp_path / "in.parquet")
     run("fit", tmp_path / "in.parquet", "-o", tmp_path / "fit")
-    model = tmp_path / "fit" / "model.a1gm"
-    options = tmp_path / "in.parquet", "-o", tmp_path / "out.csv", "--model", model
-    assert "Leave out --interval" in told(*options)
-    assert not (tmp_path / "out.csv").exists()
+    how = tmp_path / "in.parquet", "--interval", "0.9", "-o"
+    run("impute", *how, tmp_path / "new.csv")
+    run("impute", *how, tmp_path / "old.csv", "--model", tmp_path / "fit/model.a1gm")
+    new, old = (
+        np.genfromtxt(tmp_path / f"{x}.csv", delimiter=",", skip_header=1)
+        for x in ("new", "old")
+    )
+    np.testing.assert_allclose(old, new, rtol=1e-8)
