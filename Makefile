@@ -43,7 +43,7 @@ types: $(VENV)/test.stamp  ## mypy, strict
 	$(BIN)/mypy
 
 test: lint types  ## what a change must pass: lint, types, every test
-	$(BIN)/python -m pytest --durations=10 --durations-min=3
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --durations-min=3
 
 quick: $(VENV)/test.stamp  ## the tests of the engine, in about a minute
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(QUICK)

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import sqlite3
+import warnings
 import zipfile
 
 import numpy as np
@@ -408,3 +409,17 @@ def test_77_every_command_speaks_plainly(tmp_path, command, encoding):
     if command == "inspect":
         assert "#" in done.stdout
         assert encoding == "cp437" or "█" not in done.stdout
+
+
+def test_74_what_is_named_decides_where_filled_files_go(tmp_path):
+    folder, one = tmp_path / "parts", tmp_path / "one"
+    folder.mkdir(), one.mkdir()
+    (folder / "a.csv").write_text("x,y\n1.5,2\n3.5,\n")
+    (folder / "b.csv").write_text("x,y\n")  # empty: only one of two is left
+    (one / "a.csv").write_text("x,y\n1.5,2\n3.5,\n")
+    for source in (folder, one):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            a1gm.impute_file(source, tmp_path / f"{source.name}-filled")
+        filled = tmp_path / f"{source.name}-filled" / "a.csv"
+        assert filled.read_text().splitlines()[2].startswith("3.5,4.6")

@@ -154,9 +154,9 @@ def check_place(
 ) -> None:
     """Raise for a target that cannot be written, before reading anything."""
     paths = found.paths
-    if os.fspath(dst) == "-" and len(paths) == 1:
+    if os.fspath(dst) == "-" and not found.are_several:
         return
-    if len(paths) == 1 and not Path(dst).is_dir():
+    if not found.go_to_folder(dst):
         check_target(dst, overwrite=overwrite, source=paths[0])
         if not is_stream(dst):
             format_of(dst)
@@ -240,7 +240,7 @@ class FillFiles:
 
     def write(self, dst: str | os.PathLike[str]) -> None:
         """Write all files: one to its target, several to a folder."""
-        if len(self.files.paths) == 1 and not Path(dst).is_dir():
+        if not self.files.found.go_to_folder(dst):
             self._write_file(0, dst)
         else:
             with atomic_folder(dst, overwrite=self.overwrite) as place:

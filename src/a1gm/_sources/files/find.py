@@ -28,12 +28,18 @@ class FoundFiles:
     """The files of a table, in a fixed order.
 
     ``names`` are those that their filled copies get in a folder; ``not_tables`` was
-    found beside them.
+    found beside them. ``are_several`` tells several files, or a folder, as they were
+    named: some may prove to be empty.
     """
 
     paths: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     not_tables: list[str] = field(default_factory=list)
+    are_several: bool = False
+
+    def go_to_folder(self, dst: str | os.PathLike[str]) -> bool:
+        """Whether the filled files are put into a folder, not into one file."""
+        return self.are_several or Path(dst).is_dir()
 
     def add(self, path: str | Path, name: str | Path) -> None:
         """Add a file; a spreadsheet is filled as text."""
@@ -63,6 +69,7 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
         )
     if len(set(found.names.values())) < len(found.names):
         _name_by_folders(found)
+    found.are_several = found.are_several or len(found.paths) > 1
     return found
 
 
@@ -78,6 +85,7 @@ def _name_by_folders(found: FoundFiles) -> None:
 def _expand(path: str, found: FoundFiles) -> None:
     place, before = Path(path), len(found.paths)
     if place.is_dir():
+        found.are_several = True
         _add_folder(place, Path(), found)
         if len(found.paths) == before:
             beside = f" It has: {listed(found.not_tables, 5)}."
