@@ -102,6 +102,8 @@ def _solve(data, mask, r, c, start, exact, signed):
     if data.shape[1] > 2 * data.shape[0]:  # Newton on the smaller side
         b, a, cells, *more = _solve(data.T, mask.T, c, r, None, exact, signed)
         return a, b, cells.T, *more
+    if (r <= 0.0).any() and signed:
+        return _solve_twins(data, mask, r, c, start, exact)
     if (r <= 0.0).any() or (c <= 0.0).any():
         raise NoTruth("a row or a column sums to nothing")
     h = np.ones_like(c) if start is None else start.astype(Long)
@@ -117,6 +119,19 @@ def _solve(data, mask, r, c, start, exact, signed):
     inside = mask > 0.0
     part = Long(0) if signed else _kl(data[inside], (mask * cells)[inside]).sum()
     return w, h, cells, part, 19
+
+
+def _solve_twins(data, mask, r, c, start, exact):
+    """Rows of one pattern as one row: each has its share of their sum, of any sign."""
+    patterns, twin = np.unique(mask, axis=0, return_inverse=True)
+    n, twin = len(patterns), twin.ravel()
+    if n == len(r):
+        raise NoTruth("a row sums to nothing, and has no twin")
+    one = (twin == np.arange(n)[:, None]).astype(Long)
+    found = _solve(one @ data, patterns, one @ r, c, start, exact, signed=True)
+    h = found[1]
+    w = r / (mask @ h)
+    return w, h, w[:, None] * h, *found[3:]
 
 
 def _kl(x, f):

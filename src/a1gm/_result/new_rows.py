@@ -394,7 +394,7 @@ def _group(rule: NewRows, cells: _Cells) -> tuple[Ints, Numbers, Numbers, Bools]
         rows, cols, x, label = rows[used], cols[used], x[used], label[used]
         v = None if v is None else v[used]
     h = _or_zero(rule.col_factor[cols])
-    is_tied = (x != 0.0) & (mantissas(h) > 0.0)
+    is_tied = (x != 0.0) & (mantissas(h) != 0.0)
     key, place = _numbered(rows * rule.graph.n + label)
     size = len(key)
     positive = np.bincount(place[is_tied], minlength=size) > 0

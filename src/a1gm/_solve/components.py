@@ -51,14 +51,18 @@ def find_components(statistics: Statistics) -> Components | None:
     return _components_of_pairs(lines, cols, positive, shape)
 
 
-def separate_zero_lines(statistics: Statistics) -> Components | None:
+def separate_zero_lines(
+    statistics: Statistics, h: Floats | None = None
+) -> Components | None:
     """Make every line and column of zero sum a component of its own.
 
-    For ``negatives="allow"``, where cells of either sign make the sums.
+    For ``negatives="allow"``, where cells of either sign make the sums. With factors of
+    either sign, too, a column that sums to zero may have one: with ``h`` only those of
+    factor 0 are set apart. None if there is nothing to set apart.
     """
     observed_line, observed_col = statistics.has_observed()
     has_line = (statistics.row_sums != 0.0) & observed_line
-    has_col = (statistics.col_sums != 0.0) & observed_col
+    has_col = ((statistics.col_sums if h is None else h) != 0.0) & observed_col
     if (has_line == observed_line).all() and (has_col == observed_col).all():
         return None
     lines, cols, _ = _all_cells(statistics)

@@ -201,7 +201,9 @@ def _solve_signed(
         observed = statistics.has_observed()[1]
         factors = expand_signed(reduced, statistics, observed)
         if factors is not None:
-            return Solved(factors, statistics)
+            if components is not None:  # signed factors: a sum of 0, not always a 0
+                components = separate_zero_lines(statistics, factors.col_factor)
+            return Solved(factors, statistics, components)
         if components is not None:
             # It divides by a sum of zero; lines of nothing but zeros can go first.
             rest = statistics.inside(components.line, components.col)
