@@ -13,6 +13,8 @@ from support import oracles
 from support.tables import make_table, tables
 
 import a1gm
+from a1gm._observe.observe import observe
+from a1gm._result import table
 from a1gm.exceptions import (
     DimensionError,
     NoSuchCellError,
@@ -449,3 +451,66 @@ def test_a_fit_of_a_changed_table_is_pickled_without_its_scatter():
     again = pickle.loads(pickle.dumps(fit))
     assert np.isnan(again.divergence)
     np.testing.assert_array_equal(again.col_factor, fit.col_factor)
+
+
+@pytest.mark.parametrize("what", ["robust", "explained", "weights"])
+def test_whatever_reads_a_changed_table_again_tells(what):
+    rng = np.random.default_rng(3)
+    X = rng.poisson(20.0, (10, 4)).astype(float)
+    V = rng.uniform(1.0, 2.0, X.shape)
+    fit = a1gm.fit(X, weights=None if what == "robust" else V)
+    _ = fit.divergence
+    if what == "weights":
+        V *= np.arange(1.0, 5.0)
+    else:
+        X *= 2.0
+    asked = {
+        "robust": lambda: fit.uncertainty(1.0, robust=True),
+        "explained": lambda: fit.deviance_explained,
+        "weights": lambda: fit.uncertainty(1.0).standard_error(0, 0),
+    }
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        asked[what]()
+
+
+@pytest.mark.parametrize("change", ["scale", "one cell", "a cell of a hole", "swap"])
+def test_exposures_that_were_changed_after_the_fit_are_told(change):
+    rng = np.random.default_rng(4)
+    X = rng.poisson(20.0, (10, 4)).astype(float)
+    E = rng.uniform(1.0, 2.0, X.shape)
+    X[3, 2], E[4, 1] = np.nan, np.nan
+    fit = a1gm.fit(X, exposure=E)
+    assert np.isfinite(fit.reconstruct()[3, 2])
+    if change == "scale":
+        E *= 2.0
+    elif change == "swap":
+        E[5, :2] = E[5, 1::-1]
+    else:
+        E[3, 2 if change == "a cell of a hole" else 1] += 0.5
+    for asked in (
+        fit.reconstruct,
+        lambda: fit.uncertainty(1.0).totals(by="row"),
+        lambda: fit.divergence,
+    ):
+        with pytest.raises(ParameterError, match="was changed after it was fitted"):
+            asked()
+    with pytest.raises(ParameterError, match="Pass exposure="):
+        fit.impute(X)
+    assert np.isfinite(fit.reconstruct(exposure=np.ones(X.shape))).all()
+
+
+@pytest.mark.parametrize("way", ["pickle", "save", "uncertainty"])
+def test_a_table_is_checked_once_for_all_that_is_read(way, tmp_path, monkeypatch):
+    X = np.random.default_rng(5).poisson(20.0, (10, 4)).astype(float)
+    fit, calls = a1gm.fit(X), []
+
+    def count(*args, **more):
+        calls.append(args)
+        return observe(*args, **more)
+
+    monkeypatch.setattr(table, "observe", count)
+    if way == "uncertainty":
+        fit.uncertainty(robust=True)
+    else:
+        pickle.dumps(fit) if way == "pickle" else fit.save(tmp_path / "m")
+    assert len(calls) == 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
-from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.statistics import WeightedStatistics, weighted_counts
 from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
 from a1gm._result.new_rows import NewRows
-from a1gm._result.residuals import fitted_cells, pearson_chi2
+from a1gm._result.residuals import Cells, fitted_cells, pearson_chi2
 from a1gm._result.rows import ROWS_AT_ONCE, RowStore
 from a1gm._result.scatter import ScatterOfSums, gain_over_constants
 from a1gm._result.table import Table
@@ -52,6 +53,8 @@ class Evidence:
             self.rows.read(0, 0)  # raises: the rows are gone
             raise AssertionError
         statistics = lines.statistics
+        if isinstance(statistics, WeightedStatistics):  # not copied
+            self.table.check_unchanged(self.solved.statistics)
         component = lines.component(slice(0, statistics.n_lines))
         h = np.nan_to_num(self.solved.factors.col_factor)
         unit = math.ldexp(1.0, self.table.exponent)
@@ -109,6 +112,7 @@ class Evidence:
             times = np.ones(1) if self.table.is_exposed else V.values
             cells = (source.values * times)[used]
             return weighted_counts(source.lines[used], cells, source.n_rows)
+        self.table.check_unchanged(self.solved.statistics)
         sums = [
             np.nansum(np.where(v > 0.0, times * piece, 0.0), axis=1)
             for rows, piece in source.blocks()
@@ -204,12 +208,17 @@ class Evidence:
             )
         m = self.shape[1]
         total = np.zeros((m, m))
-        for cells in fitted_cells(self.rule, self.table.source, self.table.weights):
+        for cells in self._cells():
             first = int(cells.i.min(initial=0))
             off = np.zeros((int(cells.i.max(initial=0)) + 1 - first, m))
             off[cells.i - first, cells.j] = cells.weight * (cells.x - cells.fitted)
             total += off.T @ off
         return total
+
+    def _cells(self) -> Iterator[Cells]:
+        """Read the observed cells of the fitted table, some rows at a time."""
+        self.table.check_unchanged(self.solved.statistics)
+        return fitted_cells(self.rule, self.table.source, self.table.weights)
 
     def _sum_of_row_logs(self) -> float:
         """Sum of r log r over the rows; NaN where neither they nor it were kept."""
@@ -233,16 +242,17 @@ class Evidence:
         return np.isnan(self.some_rows(np.arange(self.shape[0]))[0])
 
     def scatter_to_keep(self, *, is_held: bool) -> dict[str, Any]:
-        """What is kept of the scatter of cells that are left behind."""
+        """What is kept of the scatter of cells that are left behind; one check."""
         table = self.table
         kept = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
         if is_held and table.source is not None:
-            try:
+            unknown = suppress(NotRepresentableError, ParameterError)
+            with table.checked_once(), unknown:
+                with suppress(NotRepresentableError):
+                    self.divergence()  # the fit remembers it
                 kept["pearson_chi2"] = self.pearson_chi2()
                 if table.is_weighted:  # else it follows from the margins
                     kept["gain"] = self.gain_over_constants()
-            except (NotRepresentableError, ParameterError):
-                pass
         return kept
 
     def gain_over_constants(self) -> float:
@@ -257,7 +267,7 @@ class Evidence:
             return self.table.gain
         n, label = self.fates.graph.n, self.fates.graph.label
         sums, weights, of_factors = np.zeros(n), np.zeros(n), 0.0
-        for cells in fitted_cells(self.rule, self.table.source, self.table.weights):
+        for cells in self._cells():
             own = cells.fitted > 0.0
             block, v, x = label[cells.j[own]], cells.weight[own], cells.x[own]
             sums += weighted_counts(block, v * x, n)

@@ -73,8 +73,7 @@ class RankOneFit(SolvedTable):
         of files is saved with it if it was asked for before. NotRepresentableError
         where it is above the largest float64.
         """
-        table = self._table
-        statistics = self._solved.statistics
+        table, statistics = self._table, self._solved.statistics
         if getattr(statistics, "logs", None) is not None and not table.is_signed:
             return self._evidence.divergence_of_sums()
         if table.is_signed or table.source is None:
@@ -180,7 +179,8 @@ class RankOneFit(SolvedTable):
         >>> round(u.standard_error(2, 2), 1)
         4.3
         """
-        return Uncertainty(self._evidence, dispersion, robust=robust)
+        with self._table.checked_once():
+            return Uncertainty(self._evidence, dispersion, robust=robust)
 
     def residuals(
         self,
@@ -425,10 +425,10 @@ class RankOneFit(SolvedTable):
             "tol": self.tol,
             "on_undetermined": self._on_undetermined,
             "certificate": self.certificate,
+            **self._evidence.scatter_to_keep(is_held=self._is_held),
             "divergence": self._known_divergence
             if self._is_held
             else self.__dict__.get("divergence", math.nan),
-            **self._evidence.scatter_to_keep(is_held=self._is_held),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
             "graph": self._fates.graph,
@@ -465,10 +465,10 @@ class RankOneFit(SolvedTable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the data, but with their divergence."""
+        kept = self._evidence.scatter_to_keep(is_held=self._is_held)
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
-        kept = self._evidence.scatter_to_keep(is_held=self._is_held)
         state["_table"] = replace(self._table, source=None, weights=None, **kept)
         for cached in ("_evidence", "_fates", "_new_rows", "_finders", "pattern"):
             state.pop(cached, None)

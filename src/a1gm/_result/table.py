@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Absent, Ints, Negatives
+from a1gm._base.types import Absent, Floats, Ints, Negatives
 from a1gm._base.words import counted, named
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import Statistics
@@ -24,6 +26,11 @@ from a1gm._sources.read import AnySource, is_sparse, read_input, same_cells
 from a1gm.exceptions import DataError, DimensionError, LabelError, ParameterError
 
 __all__ = ["Table"]
+
+CHANGED = (
+    "The table, or its weights or exposure, was changed after it was fitted, and the "
+    "fit reads it again here. Fit it again, or fit a copy."
+)
 
 
 @dataclass
@@ -57,6 +64,13 @@ class Table:
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     chosen: Chosen | None = None
+    _exposure_marks: Floats | None = field(default=None, init=False)
+    _is_checked: bool | None = field(default=None, init=False)  # None: always check
+
+    def __post_init__(self) -> None:
+        """Mark the exposures, which the sums of a fit say nothing of."""
+        if self.is_exposed and isinstance(self.weights, Source):
+            self._exposure_marks = _marks_of(self.weights)
 
     @property
     def is_exposed(self) -> bool:
@@ -103,6 +117,8 @@ class Table:
         if not self.is_exposed:
             return None
         if isinstance(self.weights, Source):
+            if not self._are_exposures_same():
+                raise ParameterError(CHANGED)
             return self.weights
         kept = "only that of stored cells" if self.weights else "no exposure"
         raise ParameterError(
@@ -113,7 +129,7 @@ class Table:
 
     def check_unchanged(self, statistics: Statistics) -> None:
         """Raise where the table in memory is no longer the one that was fitted."""
-        if not isinstance(self.source, Source):
+        if self._is_checked or not isinstance(self.source, Source):
             return  # sparse tables and files are read or stamped otherwise
         try:
             if self.weights is None:
@@ -128,11 +144,24 @@ class Table:
         else:
             shift = self.exponent - seen.exponent
             is_same = _are_alike(seen.statistics, statistics, shift)
-        if not is_same:
-            raise ParameterError(
-                "The table, or its weights or exposure, was changed after it was "
-                "fitted, and the fit reads it again here. Fit it again, or fit a copy."
-            )
+        if not (is_same and self._are_exposures_same()):
+            raise ParameterError(CHANGED)
+        self._is_checked = None if self._is_checked is None else True
+
+    @contextmanager
+    def checked_once(self) -> Iterator[None]:
+        """Check the table once for all that is read inside."""
+        self._is_checked = False
+        try:
+            yield
+        finally:
+            self._is_checked = None
+
+    def _are_exposures_same(self) -> bool:
+        marks = self._exposure_marks
+        return marks is None or np.allclose(
+            marks, _marks_of(self.weights), rtol=1e-9, atol=0.0
+        )
 
     def is_same(self, source: AnySource) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
@@ -195,7 +224,7 @@ class Table:
             return read_cell_weights(given, source, name=name)
         if not self.is_weighted:
             return None
-        if self.is_same(source):
+        if self.is_same(source) and self._are_exposures_same():
             return self.weights
         name = "exposure" if self.is_exposed else "weights"
         one = "an exposure" if self.is_exposed else "a weight"
@@ -203,6 +232,14 @@ class Table:
             f"This fit had {name}, and these rows are not known to be the table that "
             f"was fitted. Pass {name}= with {one} for every cell of these rows."
         )
+
+
+def _marks_of(E: Source) -> Floats:
+    """A number for each row that changes with any of its exposures."""
+    each = 1.0 + np.sqrt(np.arange(2.0, E.n_cols + 2.0)) % 1.0
+    with np.errstate(all="ignore"):  # beyond float64 infinite, which is a mark, too
+        rows = [np.nan_to_num(piece, nan=-1.0) @ each for _, piece in E.blocks()]
+    return np.concatenate(rows)
 
 
 def _are_alike(new: Statistics, old: Statistics, shift: int) -> bool:
