@@ -130,3 +130,38 @@ def test_54_pieces_of_two_machines_are_not_taken_for_one() -> None:
     ]
     first, second = map(PatternTable.from_bytes, made)
     assert first.merge(second).n_rows == 4
+
+
+IN_THE_BACKGROUND = """
+import threading
+import numpy as np
+import a1gm
+
+X = np.random.default_rng(0).poisson(30.0, (20_000, 50)).astype(float)
+X[::3, 7] = np.nan
+fit = a1gm.fit(X)
+calls = {"fit": lambda: a1gm.fit(X), "fill": lambda: fit.impute(X)}
+has_begun = threading.Event()
+
+
+def work():
+    while True:
+        has_begun.set()
+        calls["KIND"]()
+
+
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+has_begun.wait()
+"""
+
+
+@pytest.mark.parametrize("kind", ["fit", "fill"])
+def test_the_process_ends_in_order_while_a_daemon_thread_works(kind: str) -> None:
+    """The thread is ended when it takes the lock again: nothing may be unwound."""
+    code = IN_THE_BACKGROUND.replace("KIND", kind)
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, b"")

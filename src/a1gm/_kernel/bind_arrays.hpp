@@ -5,9 +5,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,19 +26,47 @@ namespace nb = nanobind;
 
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 
+// Takes the interpreter's lock. A thread that wants it while the process exits is ended
+// by Python, which unwinds its stack through frames that nothing may leave, and the
+// process is aborted. Such a thread waits here for ever instead.
+template <typename F>
+auto take_lock(F&& take) noexcept {
+  try {
+    return take();
+  } catch (...) {
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+}
+
+// Holds the interpreter's lock, whether or not the thread had it.
+class Locked {
+ public:
+  Locked() : state_(take_lock(PyGILState_Ensure)) {}
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+
+ private:
+  const PyGILState_STATE state_;
+};
+
 // Runs without the interpreter's lock, and stops when a signal says so.
 class Unlocked {
  public:
-  Unlocked() : call_(ask), before_(working) { working = {&call_, true}; }
-  ~Unlocked() { working = before_; }
+  Unlocked() : state_(PyEval_SaveThread()), call_(ask), before_(working) {
+    working = {&call_, true};
+  }
+  ~Unlocked() {
+    working = before_;
+    take_lock([this] { PyEval_RestoreThread(state_); });
+  }
   Unlocked(const Unlocked&) = delete;
 
  private:
   static void ask() {
-    nb::gil_scoped_acquire acquire;
+    Locked locked;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
-  nb::gil_scoped_release release_;
+  PyThreadState* const state_;
   Call call_;
   const Working before_;  // of a call in whose signal handler this one is made
 };

@@ -166,7 +166,7 @@ struct ArrayMemory : Shared<ArrowArray> {
       owner.release();
       return;
     }
-    nb::gil_scoped_acquire acquire;  // the last reader may be a thread without it
+    Locked locked;  // the last reader may be a thread without it
     owner.reset();
   }
   nb::object owner;
@@ -239,7 +239,7 @@ int give_rows(ArrowArrayStream* stream, ArrowArray* out) {
 }
 
 void drop_stream(ArrowArrayStream* stream) {
-  nb::gil_scoped_acquire acquire;
+  Locked locked;
   delete static_cast<Frame*>(stream->private_data);
   stream->release = nullptr;
 }

@@ -78,7 +78,7 @@ struct CoreNumbers {
 // Memory for the pattern of each row, which `array` will hold.
 inline IdMemory id_memory(size_t n_rows, nb::object& array) {
   return [&array, n_rows](int width) -> void* {
-    nb::gil_scoped_acquire acquire;
+    Locked locked;
     return with_id_type(width, [&](auto id) -> void* {
       auto [ids, made] = new_array<decltype(id)>({n_rows});
       array = made;
