@@ -53,11 +53,13 @@ def statistics_of(X):
 
 
 def solve_core(reduced):
-    """Both kernels' cores, solved by the kernel's own scaling."""
+    """Both kernels' cores, solved by the kernel's own scaling, or Newton's method."""
     if reduced.core_shape[0] == 0:
         nothing = np.zeros(0)
         return reduced.replay(nothing, nothing)
     C = reduced.core_col_sums
     w, h, _, gap, done = reduced.scale(C / C.max(), 1e-13, 20_000, 20_000)
-    assert done or gap < 1e-12
+    if not done:  # sweeps foresee that they would be slow
+        w, h, _, _, gap, _ = reduced.settle(w, h, None, 100)
+    assert gap < 1e-12
     return reduced.replay(w, h)
