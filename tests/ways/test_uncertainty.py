@@ -181,13 +181,19 @@ def test_what_was_not_kept_is_said_with_the_call_that_keeps_it(tmp_path):
         fit.uncertainty(robust=True)
 
 
-def test_a_table_merged_with_one_without_the_sums_has_none():
+def test_tables_with_and_without_the_sums_are_not_merged():
     X = TABLES["random holes"]
     with_sums = ways.in_pieces(X[:6], **KEPT)
     without = ways.in_pieces(X[6:])
-    assert not with_sums.merge(without).uncertainty
-    with pytest.raises(ParameterError, match="uncertainty=True"):
-        with_sums.solve().uncertainty()
+    before = with_sums.solve().uncertainty().dispersion
+    for one, other in ((with_sums, without), (without, with_sums)):
+        with pytest.raises(ParameterError, match="Only one of the two tables"):
+            one.merge(other)
+    with pytest.raises(ParameterError, match="Only one of the two tables"):
+        a1gm.PatternTable(**KEPT).merge(without)
+    assert with_sums.solve().uncertainty().dispersion == before
+    taken = a1gm.PatternTable().merge(with_sums).update(X[:2])  # the other's statistics
+    assert taken.solve().uncertainty().dispersion > 0.0
 
 
 @pytest.mark.parametrize("way", ["pieces", "pieces without rows", "file", "Dask array"])

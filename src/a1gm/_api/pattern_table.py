@@ -216,7 +216,8 @@ class PatternTable:
         Parameters
         ----------
         other : PatternTable
-            A table with the same columns.
+            A table with the same columns, made with the same ``uncertainty``; a new
+            table takes over the other's.
 
         Returns
         -------
@@ -240,6 +241,13 @@ class PatternTable:
                 'The other table has negative cells; this one needs negatives="allow".'
             )
         self._check_columns(other._sums.n_cols, other._col_labels)
+        is_new = self._sums is None and not self.uncertainty
+        if self.uncertainty != other.uncertainty and not is_new:
+            raise ParameterError(
+                "Only one of the two tables was made with uncertainty=True, so the "
+                "errors of both together cannot be known. Make both with it, or both "
+                "without it."
+            )
         if self._pieces <= other._pieces:
             self._become(other)
             return
@@ -258,7 +266,6 @@ class PatternTable:
             self._rows += [(r, places[lines], e) for r, lines, e in other._rows]
         else:
             self.keep_rows, self._rows = False, []
-        self.uncertainty &= other.uncertainty
         self.n_rows += other.n_rows
         self._n_negative += other._n_negative
         self._pieces |= other._pieces
@@ -447,13 +454,13 @@ class PatternTable:
         return self._sums
 
     def _become(self, other: PatternTable) -> None:
-        """Take all that another table holds, but keep the options of this one."""
+        """Take all that another table holds; other options of this one stay."""
         self._sums = copy.deepcopy(other._sums)
         self._n_columns = other._n_columns
         self._pieces = set(other._pieces)
         self.n_rows, self._n_negative = other.n_rows, other._n_negative
+        self.uncertainty = other.uncertainty
         self.keep_rows &= other.keep_rows
-        self.uncertainty &= other.uncertainty
         self._rows = list(other._rows) if self.keep_rows else []
         if self._col_labels is None:
             self._col_labels = other._col_labels
