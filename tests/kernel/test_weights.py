@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from support.kernels import SAME, native, needs_native, part
 from support.tables import make_table, tables
 
+import a1gm
 from a1gm._base.bits import pack_bits
 from a1gm._kernel import reference
+from a1gm.exceptions import EmptyLineWarning
+
+nan = np.nan
 
 pytestmark = needs_native
 
@@ -52,6 +56,20 @@ def assert_same(
 def test_any_table(kinds, X, seed):
     V = weights_like(X, seed, kinds=kinds)
     assert_same([part(X)], [part(V)])
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_a_row_without_weights_is_like_no_other(order):
+    """The holes of these two rows have the same place in the table of patterns."""
+    X = np.array([[nan, nan, nan, nan, 1, nan, nan, 1, nan, nan], [nan] * 10])[order]
+    X[order.index(1), [1, 4, 5, 6, 9]] = [0.0, 1.0, 0.0, 1.0, 0.0]
+    V = np.ones(X.shape)
+    V[order.index(0), [4, 7]] = V[order.index(1), 4] = 0.0
+    row_sums = assert_same([part(X)], [part(V)])[0]
+    assert row_sums[order.index(1)] == 1.0
+    with pytest.warns(EmptyLineWarning):
+        fit = a1gm.fit(X, weights=V)
+    assert np.isnan(fit.row_factor[order.index(0)])
 
 
 @pytest.mark.parametrize("n_cols", [*range(1, 20), 31, 32, 33, 63, 64, 65, 129, 200])

@@ -50,7 +50,8 @@ class Weighing {
     if (id >= 0 && range.least * kNearEnough > 1.0 && range.most < kNearEnough) {
       bool alike = false;
       largest = largest_weight(cells, own, m_, &line_weights[id * m_], largest_[id], alike);
-      if (alike) return id;
+      // A row without weights is proportional to all, but has holes of its own.
+      if (alike && (largest > 0.0) == (largest_[id] > 0.0)) return id;
     }
     for (const bool exact : {false, true}) {
       largest = shape_of(cells, own, m_, exact, shape_.data());
