@@ -27,13 +27,13 @@ from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.statistics import PairStatistics, Statistics
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._result.fit import RankOneFit, Table, Voice
 from a1gm._result.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm._solve.factors import Factors
-from a1gm._sources.choose import choose
+from a1gm._sources.choose import Chosen, choose
 from a1gm._sources.read import AnySource, read_input
 from a1gm.exceptions import ParameterError
 
@@ -154,21 +154,21 @@ def fit(
     )
     if rank:
         check_rank(rank)
-    remembered: dict[str, Any] = {}
+    chosen = labels = None
     if id is not None or columns is not None or exclude is not None:
         chosen, labels = choose(X, id, columns, exclude)
-        X, remembered = chosen.of(X), {"chosen": chosen}
+        X = chosen.of(X)
     source: AnySource = read_input(X, absent=absent)
-    if remembered and labels is not None:
+    if labels is not None:
         source = replace(source, row_labels=labels)
-    name, given = one_of_both(weights, exposure)
     V = None
-    if given is None:
+    if weights is None is exposure:
         seen = observe(source, n_threads=n_threads, negatives=negatives)
-    elif negatives == "allow":
-        msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
-        raise ParameterError(msg)
     else:
+        name, given = one_of_both(weights, exposure)
+        if negatives == "allow":
+            msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
+            raise ParameterError(msg)
         V = read_cell_weights(given, source, check=False, name=name)
         is_exposure = name == "exposure"
         seen = observe_weighted(source, V, is_exposure=is_exposure, n_threads=n_threads)
@@ -181,7 +181,7 @@ def fit(
         tol=tol,
         max_iter=max_iter,
         n_threads=n_threads,
-        **remembered,
+        chosen=chosen,
     )
 
 
@@ -197,6 +197,7 @@ def fit_observation(
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
     voice: Voice | None = VOICE,
+    chosen: Chosen | None = None,
     **more: Any,
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
@@ -221,8 +222,10 @@ def fit_observation(
         takes_negatives=takes_negatives,
         is_weighted=V is not None,
         exposure_exponent=seen.exposure_exponent,
-        **more,
+        chosen=chosen,
     )
+    if more:
+        table = replace(table, **more)
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
     )
@@ -295,24 +298,29 @@ def fit_gathered(
 
 def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Numbers:
     factors, statistics = solved.factors, solved.statistics
-    line = slice(None) if seen.line_of_row is None else seen.line_of_row
+    line = seen.line_of_row
     exponent = seen.exponent - (seen.exposure_exponent or 0)
-    if factors.col_exponent is not None or exponent or _may_vanish(seen, factors):
+    is_paired = isinstance(seen.statistics, PairStatistics)
+    if (
+        factors.col_exponent is not None
+        or exponent
+        or (is_paired and _may_vanish(seen, factors))
+    ):
         rows = factors.lines
-        if seen.line_of_row is not None:
+        if line is not None:
             rows = wide_product(seen.row_sums, factors.scales[line])
         rows = narrow_if_exact(wide_product(rows, exponent=exponent))
-    elif seen.line_of_row is None:
+    elif line is None:
         rows = factors.line_factor.copy()
     else:
         rows = seen.row_sums
         threads = threads_for(len(rows), n_threads)
-        kernel.expand_rows(rows, seen.line_of_row, factors.line_scale, threads)
+        kernel.expand_rows(rows, line, factors.line_scale, threads)
     if factors.all_inside:
         return rows
     empty = ~statistics.has_observed_lines()
     if empty.any():
-        mantissas(rows)[empty[line]] = np.nan
+        mantissas(rows)[empty if line is None else empty[line]] = np.nan
     return rows
 
 

@@ -14,7 +14,7 @@ struct Call {
   explicit Call(void (*ask)()) : ask(ask) {}
   void (*const ask)();  // throws if the call must stop
   std::atomic<bool> stopped{false};
-  std::chrono::steady_clock::time_point next = std::chrono::steady_clock::now() + kPause;
+  std::chrono::steady_clock::time_point next{};  // when to ask; set by the first check
   static constexpr std::chrono::milliseconds kPause{50};
 };
 
@@ -33,14 +33,18 @@ inline void check_interrupt() {
   if (working.call == nullptr) return;
   Call& call = *working.call;
   if (call.stopped.load(std::memory_order_relaxed)) throw Stopped();
-  if (!working.asks || std::chrono::steady_clock::now() < call.next) return;
-  try {
-    call.ask();
-  } catch (...) {
-    call.stopped = true;
-    throw;
+  if (!working.asks) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < call.next) return;
+  if (call.next.time_since_epoch().count() != 0) {
+    try {
+      call.ask();
+    } catch (...) {
+      call.stopped = true;
+      throw;
+    }
   }
-  call.next = std::chrono::steady_clock::now() + Call::kPause;
+  call.next = now + Call::kPause;
 }
 
 // Counts the work of a loop, in cells or so, and checks every millisecond of it.

@@ -97,7 +97,9 @@ def _observe(
 ) -> tuple[Any, bool, Any, int, int]:
     """Run the kernel's pass, again on another scale when the sums leave float64."""
     say_if_slow()
-    n_cells = sum([source.n_rows * source.n_cols for source in sources])
+    n_cells = 0
+    for source in sources:
+        n_cells += source.n_rows * source.n_cols
     threads = threads_for(n_cells, n_threads, SMALL_PIECE if keep_table else SMALL)
     exponent, before = 0, None
     while True:

@@ -6,7 +6,7 @@ there are nearly as many patterns as rows.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +29,7 @@ __all__ = [
 CELLS_AT_ONCE = 1 << 20
 
 
-class Statistics(ABC):
+class Statistics:  # no ABCMeta: isinstance, which every fit asks often, is slow there
     """Sums of the lines and columns, and which cells are observed and positive.
 
     Sums are those of the data times a power of two that the observation knows.

@@ -69,7 +69,7 @@ class Table:
 
     def __post_init__(self) -> None:
         """Mark the exposures, which the sums of a fit say nothing of."""
-        if self.is_exposed and isinstance(self.weights, Source):
+        if self.exposure_exponent is not None and isinstance(self.weights, Source):
             self._exposure_marks = _marks_of(self.weights)
 
     @property

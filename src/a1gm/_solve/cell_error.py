@@ -65,7 +65,7 @@ def rounding_of(n_lines: int, n_cols: int) -> float:
     differ by eight roundings are proportional.
     """
     n = n_lines + n_cols
-    return 16.0 * ROUNDING * min(n, 50.0 * math.sqrt(n))
+    return 16.0 * ROUNDING * (n if n <= 2500 else 50.0 * math.sqrt(n))
 
 
 @dataclass(frozen=True)

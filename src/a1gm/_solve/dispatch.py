@@ -325,13 +325,14 @@ def _solve_plain(
     may have zeros here.
     """
     budget = min(PLAIN_SWEEPS, max_iter // 2)
-    tol = min(tol, precision_for(statistics.n_lines, statistics.n_cols))
     found = components = None
     if isinstance(statistics, PatternStatistics):
+        tol = min(tol, precision_for(*statistics.sums.shape))
         found = kernel.solve_plain(
             statistics.keys, statistics.sums, tol, budget, max_iter - budget
         )
     elif isinstance(statistics, MaskStatistics):
+        tol = min(tol, precision_for(statistics.n_lines, statistics.n_cols))
         threads = threads_for(statistics.n_lines * statistics.n_cols, n_threads)
         margins = statistics.sums, statistics.column_sums
         options = tol, budget, threads
@@ -353,7 +354,8 @@ def _solve_plain(
         if step > SETTLED:
             return None
     solver: Solver = "newton" if is_newton else "scaling"
-    blocks, all_inside = [np.zeros(len(f), np.int32) for f in found[1:3]], True
+    n, m, all_inside = len(line_factor), len(col_factor), True
+    blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
     if isinstance(statistics, WeightedStatistics):
         # Lines and columns of zeros are in no block.
         for block, factor in zip(blocks, found[1:3], strict=True):
@@ -372,7 +374,7 @@ def _solve_plain(
         n_iter=n_iter,
         gap=gap,
         all_inside=all_inside,
-        step=step + rounding_of(len(line_factor), len(col_factor)),
+        step=step + rounding_of(n, m),
     )
     return Solved(factors, statistics, components)
 

@@ -179,8 +179,10 @@ bool expand_rows(double* row_sums, const Id* pattern_id, const double* scale, in
       if (!range.is_below(n_scales)) holds = false;
     });
   if (!holds) return false;
-  run_on_threads(threads, [&](int t) {
-    for (int64_t i = begin(t); i < begin(t + 1); ++i) row_sums[i] *= scale[pattern_id[i]];
+  // By value: a number of a byte may alias whatever is captured by reference.
+  run_on_threads(threads, [=](int t) {
+    const int64_t end = begin(t + 1);
+    for (int64_t i = begin(t); i < end; ++i) row_sums[i] *= scale[pattern_id[i]];
   });
   return true;
 }

@@ -19,14 +19,36 @@ constexpr int64_t kListedCell = 30, kCellsPerRow = 5, kRowsPerTable = 4096;
 constexpr int64_t kGroup = 8, kLast = (1 << kGroup) - 1, kPerWord = 64 / kGroup;
 constexpr int64_t kPlaces = places_of(kGroup);
 
+int64_t n_observed_in(const BitMask& mask, int64_t row) {
+  int64_t count = 0;
+  for (int64_t w = 0; w < mask.words; ++w)
+    count += count_bits(mask.bits[row * mask.words + w]);
+  return count;
+}
+
+// What a sweep by lists costs over one by tables.
+double cost_of_lists(const BitMask& mask, int64_t n_observed) {
+  const int64_t n_rare = std::min(n_observed, mask.n * mask.m - n_observed);
+  return static_cast<double>(kListedCell * (n_rare + kCellsPerRow * mask.n)) /
+         static_cast<double>((mask.n + kRowsPerTable) * mask.m);
+}
+
+// Whether lists are clearly quicker, by some of the rows: counting all takes a while.
+bool seems_quick_by_lists(const BitMask& mask) {
+  const int64_t apart = std::max<int64_t>(1, mask.n / 64), n_rows = (mask.n - 1) / apart + 1;
+  int64_t n_observed = 0;
+  for (int64_t i = 0; i < mask.n; i += apart) n_observed += n_observed_in(mask, i);
+  return cost_of_lists(mask, n_observed * mask.n / n_rows) < 0.5;
+}
+
 // Whether every row shares a column with the one that observes most: then all are one
 // block, if every column is observed. False also for rows of one cell, which are better
 // peeled off, and where lists are quicker.
 bool meet_the_fullest(const BitMask& mask) {
+  if (mask.n == 0 || seems_quick_by_lists(mask)) return false;
   int64_t fullest = 0, most = -1, n_observed = 0;
   for (int64_t i = 0; i < mask.n; ++i) {
-    int64_t count = 0;
-    for (int64_t w = 0; w < mask.words; ++w) count += count_bits(mask.bits[i * mask.words + w]);
+    const int64_t count = n_observed_in(mask, i);
     if (count == 1) return false;
     n_observed += count;
     if (count > most) {
@@ -34,9 +56,7 @@ bool meet_the_fullest(const BitMask& mask) {
       fullest = i;
     }
   }
-  const int64_t n_rare = std::min(n_observed, mask.n * mask.m - n_observed);
-  if (kListedCell * (n_rare + kCellsPerRow * mask.n) < (mask.n + kRowsPerTable) * mask.m)
-    return false;
+  if (cost_of_lists(mask, n_observed) < 1.0) return false;
   for (int64_t i = 0; i < mask.n; ++i) {
     uint64_t common = 0;
     for (int64_t w = 0; w < mask.words; ++w)
