@@ -196,3 +196,20 @@ def test_newton_does_not_go_round_on_cycles(n, seed):
     fit = a1gm.fit(X)
     assert fit.converged
     assert fit.n_iter < 200
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_cycles_of_unlike_cells_are_solved(seed):
+    """Full steps of Newton's method go round for ever on some of them."""
+    rng, n = np.random.default_rng(seed), 400
+    place = np.arange(n)
+    rows, cols = np.tile(place, 2), np.append(place, (place + 1) % n)
+    cells = 10.0 ** rng.uniform(-6.0, 6.0, 2 * n)
+    S = sp.csr_array((cells, (rows, cols)), shape=(n, n))
+    fit = a1gm.fit(S, absent="missing")
+    assert fit.converged
+    w, h = fit.row_factor, fit.col_factor
+    i, j = S.nonzero()
+    for line, sums in ((i, S.sum(axis=1)), (j, S.sum(axis=0))):
+        fitted = np.bincount(line, w[i] * h[j])
+        np.testing.assert_allclose(fitted, sums, rtol=1e-10)
