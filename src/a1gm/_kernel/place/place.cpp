@@ -53,7 +53,8 @@ struct Layout {
                  std::all_of(parts.begin(), parts.end(), is_column);
     in_place = parts.size() == 1 && lies_as<double>(parts[0]);
     const int64_t row_bytes = 8 * job.n_cols;
-    tile_rows = by_columns ? std::clamp(kColumnTile / row_bytes, kMaxRows, kMaxRun)
+    tile_rows = by_columns ? std::clamp(kColumnTile / row_bytes & -kMaxRows,  // whole lines
+                                        kMaxRows, kMaxRun)
                            : std::clamp(kRowTile / row_bytes,
                                         in_place ? int64_t{1} : kGatheredRows, kMaxRows);
     // The same for any number of threads, so that sums are, too.
