@@ -7,7 +7,6 @@ Each table stands between ``<!-- name -->`` and ``<!-- end -->`` in its page.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -54,13 +53,11 @@ def results(name: str) -> Callable[[], list[Row]]:
 
 
 def zoo() -> list[Row]:
-    """Every row of the sparse zoo, last the worst ratio and the geometric mean."""
+    """Every row of the sparse zoo, last the worst ratios and the geometric mean."""
     if not zoo_of_tables.RESULTS.exists():  # no whole run yet
         return []
     rows: list[Row] = list(read_csv(zoo_of_tables.RESULTS))
-    ratios = [float(str(row["ratio"]).removeprefix("< ")) for row in rows]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    for name, value in (("worst ratio", max(ratios)), ("geometric mean", mean)):
+    for name, value in zoo_of_tables.summary(rows).items():
         rows.append(
             dict.fromkeys(rows[0], "") | {"table": name, "ratio": f"{value:.2g}"}
         )

@@ -71,6 +71,18 @@ def test_long_tables_with_few_holes(widths, n_groups, bad, n_bad, seed):
         assert_same_observation(got, expected)
 
 
+@pytest.mark.parametrize("n_rows", [3_000, 6_000])
+def test_patterns_that_share_a_place(n_rows):
+    """More patterns than the cache in front of their table has places."""
+    rng = np.random.default_rng(0)
+    holes = rng.random((500, 12)) < 0.4
+    X = rng.random((n_rows, 12))
+    X[holes[rng.integers(500, size=n_rows)]] = np.nan
+    for dtype in (np.float64, np.float32):
+        assert_same_observation(*observe_both([part(X.astype(dtype))]))
+    assert_same_observation(*observe_both([part(x[:, None]) for x in X.T.copy()]))
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ["few patterns", "at random", "complete"])
 def test_observe_gives_the_same_for_any_number_of_threads(kind, n_threads):

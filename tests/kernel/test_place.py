@@ -146,6 +146,26 @@ def test_masks_and_validity_bits():
         assert_same(some, h)
 
 
+@pytest.mark.parametrize("n_rows", [1, 3, 63, 64, 65, 131, 9000])
+@pytest.mark.parametrize("offset", [0, 3, 8, 61])
+def test_nulls_hide_whatever_is_stored(n_rows, offset):
+    rng = np.random.default_rng(offset)
+    valid = rng.random((n_rows + offset, 6)) < 0.8
+    X = rng.random((n_rows, 6)) + 0.1
+    X[~valid[offset:]] = rng.choice([nan, np.inf, -1.0], (~valid[offset:]).sum())
+    bits = np.packbits(valid, axis=0, bitorder="little").T.copy()
+    columns = np.ascontiguousarray(X.T)[:, :, None]
+    parts = [part(x, None, b, offset) for x, b in zip(columns, bits, strict=True)]
+    X[~valid[offset:]] = nan
+    parts[2] = part(np.ascontiguousarray(X[:, 2:3]))
+    for threads in (1, 2):
+        outs = assert_same(parts, rng.random(6) + 0.1, threads=threads)
+        if outs is not None:
+            np.testing.assert_array_equal(
+                np.hstack(outs)[valid[offset:]], X[valid[offset:]]
+            )
+
+
 def test_any_number_of_threads_gives_the_same_divergence():
     X, h = make_table(120_000, 20)
     for table in (X, np.asfortranarray(X)):

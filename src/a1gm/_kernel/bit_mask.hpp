@@ -29,14 +29,13 @@ inline void put_bits(const uint64_t* from, int64_t words, int64_t rows, int64_t 
     }
 }
 
+// Sums of ever more neighbouring bits. Compilers call a function for it where they may
+// not expect the instruction of newer processors.
 inline int count_bits(uint64_t x) {
-#if defined(__GNUC__) || defined(__clang__)
-  return __builtin_popcountll(x);
-#else
-  int n = 0;
-  for (; x; x &= x - 1) ++n;
-  return n;
-#endif
+  x -= x >> 1 & 0x5555555555555555;
+  x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+  x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  return static_cast<int>(x * 0x0101010101010101 >> 56);
 }
 
 inline int lowest_bit(uint64_t x) {

@@ -37,7 +37,9 @@ __all__ = [
 
 # Where cells are wrong an elimination of this size is tried first, or at last.
 QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
-WORK_PER_CELL = 40  # visits that a sparse elimination may take: about as many products
+# Visits that a sparse elimination may take: bands of 10 need nearly as many. Where they
+# do not suffice they are lost; how much that is, benchmarks/costs.py measures.
+WORK_PER_CELL = 40
 # Where rounding has stopped an elimination, nothing else does better.
 PROVEN = 0.8 * CELLS_RIGHT
 ROUNDS = 12

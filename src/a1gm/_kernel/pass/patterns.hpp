@@ -24,18 +24,29 @@ inline uint64_t mix(uint64_t x) {
 // Distinct patterns in order of first appearance; keys are compared word for word.
 class PatternIndex {
  public:
-  // A longer table is worth a larger cache: two patterns that share a place in it
-  // would push each other out at every row.
+  // A longer table is worth a larger cache: fewer patterns share a place in it.
   PatternIndex(int64_t words, int64_t n_rows)
       : words_(words),
         slots_(64, -1),
-        shift_(n_rows < 4'000 ? 58 : 52),
-        known_(words == 1 ? size_t{1} << (64 - shift_) : 0) {}
+        place_{kKeyMix, n_rows < 4'000 ? 58 : 52},
+        known_(words == 1 ? size_t{1} << (64 - place_.shift) : 0) {}
 
   // A small cache in front of the table, for keys of one word.
-  KnownKey& cached(uint64_t key) { return known_[(key * kKeyMix) >> shift_]; }
+  KnownKey& cached(uint64_t key) { return known_[place_(key)]; }
   KnownKey* known() { return known_.data(); }
-  int shift() const { return shift_; }
+  const KeyPlace& place() const { return place_; }
+
+  // Puts a key into the cache. Two patterns that share a place push each other out at
+  // every row: when that goes on, all get other places.
+  void remember(uint64_t key, int32_t id) {
+    const KnownKey& before = cached(key);
+    if (before.id >= 0 && before.key != key && ++n_pushed_ % kPushed == 0 &&
+        n_pushed_ <= kMoves * kPushed) {
+      place_.factor = mix(place_.factor) | 1;
+      std::fill(known_.begin(), known_.end(), KnownKey{});
+    }
+    cached(key) = {key, id};
+  }
   int64_t size() const { return size_; }
   std::vector<uint64_t> keys;
 
@@ -74,10 +85,11 @@ class PatternIndex {
       slots_[slot] = static_cast<int32_t>(id);
     }
   }
-  int64_t words_, size_ = 0;
+  static constexpr int64_t kPushed = 64, kMoves = 4;
+  int64_t words_, size_ = 0, n_pushed_ = 0;
   int32_t last_ = -1;
   std::vector<int32_t> slots_;
-  int shift_;
+  KeyPlace place_;
   std::vector<KnownKey> known_;
 };
 

@@ -43,17 +43,24 @@ struct KnownKey {
   uint64_t key = 0;
   int32_t id = -1;
 };
-constexpr uint64_t kKeyMix = 0x9e3779b97f4a7c15ULL;  // its upper bits name the place
+constexpr uint64_t kKeyMix = 0x9e3779b97f4a7c15ULL;
+
+// Where a key has its place in the cache: the upper bits of a product.
+struct KeyPlace {
+  uint64_t factor = kKeyMix;
+  int shift = 0;
+  uint64_t operator()(uint64_t key) const { return (key * factor) >> shift; }
+};
 
 // Where rows of narrow tables go as they are scanned: to the runs of their patterns.
 struct RowSink {
   KnownKey* known;
-  int shift;
+  KeyPlace place;
   Run* runs;
   int32_t* ids;                // out: the pattern of each row
   std::vector<int32_t>& full;  // out: patterns whose run is due to be closed
   void* owner;
-  // Numbers a key that is not among the known; may move the runs.
+  // Numbers a key that is not among the known; may move the runs and the places.
   int32_t (*number)(void* owner, uint64_t key, RowSink& sink);
 };
 

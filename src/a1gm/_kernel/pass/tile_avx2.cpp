@@ -103,7 +103,7 @@ A1GM_TARGET void scan_narrow_rows(const T* x, int64_t stride, int64_t rows,
 template <int V>
 A1GM_INLINE void add_to_run(const __m256d* values, uint64_t key, int64_t i,
                             RowSink& sink) {
-  const KnownKey& hit = sink.known[(key * kKeyMix) >> sink.shift];
+  const KnownKey& hit = sink.known[sink.place(key)];
   int32_t id = hit.id;
   if (__builtin_expect(hit.key != key || id < 0, 0)) id = sink.number(sink.owner, key, sink);
   sink.ids[i] = id;

@@ -51,6 +51,7 @@ class Worker {
         ids(end - begin) {
     tile_rows_ = std::clamp<int64_t>(kTileBytes / (8 * job.n_cols),
                                      job.direct ? 1 : kGatheredRows, kMaxTileRows);
+    if (!job.direct) tile_rows_ &= -kGatheredRows;  // whole lines of every column
     keys_.resize(static_cast<size_t>(tile_rows_ * job.words));
     if (job.is_weighted())
       weighing_.emplace(job.parts, job.options, job.n_cols, job.words, tile_rows_);
@@ -243,9 +244,8 @@ class Worker {
         ids[i] = weighing_->number(i, key + i * job_.words, job_.largest[row + i], number);
     } else if (job_.words == 1) {
       for (int64_t i = 0; i < rows; ++i) {
-        KnownKey& hit = patterns.cached(key[i]);
-        if (hit.key != key[i] || hit.id < 0) hit = {key[i], number_of(key + i)};
-        ids[i] = hit.id;
+        const KnownKey& hit = patterns.cached(key[i]);
+        ids[i] = hit.key == key[i] && hit.id >= 0 ? hit.id : number_and_remember(key[i]);
       }
     } else {
       for (int64_t i = 0; i < rows; ++i) ids[i] = number_of(key + i * job_.words);
@@ -268,6 +268,12 @@ class Worker {
   int32_t number_of(const uint64_t* key) {
     const int32_t id = patterns.find_or_insert(key);
     if (id == static_cast<int32_t>(runs_.size())) add_pattern();
+    return id;
+  }
+
+  int32_t number_and_remember(uint64_t key) {
+    const int32_t id = number_of(&key);
+    patterns.remember(key, id);
     return id;
   }
 
@@ -346,11 +352,11 @@ class Worker {
   }
 
   void scan_and_add(const Stretch& s, int64_t rows, TileScan& tile) {
-    RowSink sink{patterns.known(), patterns.shift(), runs_.data(), tile_ids_.data(),
+    RowSink sink{patterns.known(), patterns.place(), runs_.data(), tile_ids_.data(),
                  due_, this, [](void* owner, uint64_t key, RowSink& at) {
                    auto& worker = *static_cast<Worker*>(owner);
-                   const int32_t id = worker.number_of(&key);
-                   worker.patterns.cached(key) = {key, id};
+                   const int32_t id = worker.number_and_remember(key);
+                   at.place = worker.patterns.place();
                    at.runs = worker.runs_.data();
                    return id;
                  }};

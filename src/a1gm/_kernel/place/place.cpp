@@ -47,13 +47,15 @@ class Numbers {
 
 // How a table is read, and the tiles and stretches of rows that it is cut into.
 struct Layout {
-  Layout(const Placing& job, bool wants_columns) {
+  Layout(const Placing& job, bool wants_columns, bool keeps_nulls)
+      : keeps_nulls(keeps_nulls) {
     const auto& parts = job.parts;
     by_columns = wants_columns && job.n_cols > 1 &&
                  std::all_of(parts.begin(), parts.end(), is_column);
     in_place = parts.size() == 1 && lies_as<double>(parts[0]);
     const int64_t row_bytes = 8 * job.n_cols;
-    tile_rows = by_columns ? std::clamp(kColumnTile / row_bytes, kMaxRows, kMaxRun)
+    tile_rows = by_columns ? std::clamp(kColumnTile / row_bytes & -kMaxRows,  // whole lines
+                                        kMaxRows, kMaxRun)
                            : std::clamp(kRowTile / row_bytes,
                                         in_place ? int64_t{1} : kGatheredRows, kMaxRows);
     // The same for any number of threads, so that sums are, too.
@@ -63,6 +65,7 @@ struct Layout {
     count = (job.n_rows + length - 1) / length;
   }
   bool by_columns, in_place;
+  bool keeps_nulls;  // columns may be used with their bitmaps, where they lie
   int64_t tile_rows, length, count;
 };
 
@@ -104,7 +107,7 @@ class Placer {
   }
 
   double* w() { return factors_.data(); }
-  const double* column(int64_t j) const { return columns_[static_cast<size_t>(j)]; }
+  const Column& column(int64_t j) const { return columns_[static_cast<size_t>(j)]; }
 
   const Placing& job;
   const Layout& layout;
@@ -126,13 +129,14 @@ class Placer {
     }
   }
 
-  const double* read_column(const Tile& tile, int64_t j) {
+  Column read_column(const Tile& tile, int64_t j) {
     const Part& part = job.parts[static_cast<size_t>(j)];
-    if (holds<double>(part) && part.row_stride == 8)
-      return reinterpret_cast<const double*>(part.data) + tile.row;
+    const bool is_readable =
+        part.validity == nullptr || (layout.keeps_nulls && isa.reads_bitmaps);
+    if (is_readable && is_plain_column(part)) return column_of(part, tile.row);
     double* const to = scratch_.data() + j * layout.tile_rows;
     load_column(part, tile.row, tile.rows, to);
-    return to;
+    return {to};
   }
 
   // Row sums and sums of h, for the columns from `first` on; the smallest cell.
@@ -182,7 +186,7 @@ class Placer {
   Poll poll_;
   const double largest_;  // of h, or 1: no fitted value is above w times this
   Numbers factors_, reach_, scratch_;
-  std::vector<const double*> columns_;
+  std::vector<Column> columns_;
 };
 
 // Calls run(placer, stretch, first row, last row) for every stretch, on threads, which
@@ -291,14 +295,14 @@ double sum_of(Placer& p, const Tile& tile, Rows of_rows, Column of_column) {
     return (p.isa.*of_rows)(tile.x, tile.stride, tile.rows, p.job.n_cols, p.h, w);
   double sum = 0.0;
   for (int64_t j = 0; j < p.job.n_cols; ++j)
-    sum += (p.isa.*of_column)(p.column(j), tile.rows, p.h[j], w);
+    sum += (p.isa.*of_column)(p.column(j).cells, tile.rows, p.h[j], w);
   return sum;
 }
 
 // The sum over all cells; the same for any number of threads.
 template <typename Rows, typename Column>
 bool sum_all(const Placing& job, Rows of_rows, Column of_column, double& sum) {
-  const Layout layout(job, true);
+  const Layout layout(job, true, false);
   std::vector<double> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
@@ -318,7 +322,7 @@ bool sum_all(const Placing& job, Rows of_rows, Column of_column, double& sum) {
 }  // namespace
 
 bool row_factors(const Placing& job, double* factors) {
-  const Layout layout(job, true);
+  const Layout layout(job, true, true);
   return place_all(job, layout, [&](Placer& p, int64_t, int64_t begin, int64_t end) {
     return p.place(begin, end, [&](const Tile& tile) {
       std::copy_n(p.w(), tile.rows, factors + tile.row);
@@ -328,7 +332,7 @@ bool row_factors(const Placing& job, double* factors) {
 
 bool fill_rows(const Placing& job, const double* otherwise,
                const std::vector<Target>& targets, EmptyRows& empty) {
-  const Layout layout(job, std::all_of(targets.begin(), targets.end(), is_one_column));
+  const Layout layout(job, std::all_of(targets.begin(), targets.end(), is_one_column), true);
   std::vector<EmptyRows> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {

@@ -6,25 +6,28 @@
 #include <cstdint>
 #include <limits>
 
+#include "read/table_part.hpp"
+
 namespace a1gm {
 
 constexpr double kLeast = std::numeric_limits<double>::min();  // below, digits are lost
 constexpr double kMost = std::numeric_limits<double>::max();
 
-// Each loop for rows that lie `stride` doubles apart, and for columns that lie anywhere.
+// Each loop for rows that lie `stride` doubles apart, and for columns that lie anywhere;
+// those of columns with a bitmap only where `reads_bitmaps`.
 // `h` is padded to whole vectors; so are sums, reach and w, which begin with one.
 struct PlaceIsa {
   // Adds the observed cells of each row to its sum, and their h to its reach; returns
   // the smallest cell, or 0 if that is smaller.
   double (*measure_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                          const double* h, double* sums, double* reach);
-  double (*measure_columns)(const double* const* x, int64_t rows, int64_t cols,
+  double (*measure_columns)(const Column* x, int64_t rows, int64_t cols,
                             const double* h, double* sums, double* reach);
   // out = x, or w h where x is missing; -0.0 becomes 0.0.
   void (*fill_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                     const double* h, const double* w, double* out, int64_t out_stride);
   // `stream`: out is not read soon, so it need not be in a cache.
-  void (*fill_column)(const double* x, int64_t rows, double h, const double* w,
+  void (*fill_column)(const Column& x, int64_t rows, double h, const double* w,
                       double* out, bool stream);
   // The divergence of the cells.
   double (*diverge_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
@@ -34,6 +37,7 @@ struct PlaceIsa {
   double (*scatter_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                          const double* h, const double* w);
   double (*scatter_column)(const double* x, int64_t rows, double h, const double* w);
+  bool reads_bitmaps = false;  // measure_columns and fill_column do
 };
 
 PlaceIsa choose_place_isa();

@@ -16,6 +16,14 @@ A1GM_INLINE double least_of(__m256d v) {
   return *std::min_element(lanes, lanes + 4);
 }
 
+constexpr int64_t kWord = 64;  // cells whose validity bits make one word
+
+// Four cells; NaN, whose bits are all 1, where a bit of `valid` is 0.
+A1GM_INLINE __m256d with_holes(__m256d a, uint64_t valid) {
+  return _mm256_or_pd(
+      a, _mm256_load_pd(reinterpret_cast<const double*>(kLanes.mask[~valid & 15])));
+}
+
 // Calls f(first, four cells) for n cells. Past the last one it reads 0.
 template <typename F>
 A1GM_INLINE void by_fours(const double* x, int64_t n, F&& f) {
@@ -60,19 +68,23 @@ A1GM_TARGET double measure_rows(const double* x, int64_t stride, int64_t rows,
 }
 
 // Rows of C columns at once: memory answers several requests in the time of one.
-template <int C>
-A1GM_TARGET double measure_some(const double* const* x, int64_t rows, const double* h,
+template <int C, bool kNulls>
+A1GM_TARGET double measure_some(const Column* x, int64_t rows, const double* h,
                                 double* sums, double* reach) {
   __m256d smallest = _mm256_setzero_pd();
+  uint64_t valid[C];
   for (int64_t i = 0; i < rows; i += 4) {
     const bool is_whole = i + 4 <= rows;
     const __m256i head = head_mask(rows - i);
+    if (kNulls && i % kWord == 0)
+      for (int c = 0; c < C; ++c) valid[c] = x[c].word(i, std::min(kWord, rows - i));
     Sums s{_mm256_load_pd(sums + i), _mm256_load_pd(reach + i)};
     for (int c = 0; c < C; ++c) {
-      const double* const p = x[c] + i;
+      const double* const p = x[c].cells + i;
       _mm_prefetch(reinterpret_cast<const char*>(p + kAhead), _MM_HINT_T0);
-      measure_four(is_whole ? _mm256_loadu_pd(p) : _mm256_maskload_pd(p, head), all(h[c]),
-                   s, smallest);
+      __m256d a = is_whole ? _mm256_loadu_pd(p) : _mm256_maskload_pd(p, head);
+      if (kNulls) a = with_holes(a, valid[c] >> i % kWord);
+      measure_four(a, all(h[c]), s, smallest);
     }
     _mm256_store_pd(sums + i, s.cells);
     _mm256_store_pd(reach + i, s.reach);
@@ -80,14 +92,23 @@ A1GM_TARGET double measure_some(const double* const* x, int64_t rows, const doub
   return least_of(smallest);
 }
 
-double measure_columns(const double* const* x, int64_t rows, int64_t cols,
-                       const double* h, double* sums, double* reach) {
+template <int C>
+double measure_next(const Column* x, int64_t rows, const double* h, double* sums,
+                    double* reach) {
+  const bool has_nulls =
+      std::any_of(x, x + C, [](const Column& one) { return one.validity != nullptr; });
+  auto* const measure = has_nulls ? measure_some<C, true> : measure_some<C, false>;
+  return measure(x, rows, h, sums, reach);
+}
+
+double measure_columns(const Column* x, int64_t rows, int64_t cols, const double* h,
+                       double* sums, double* reach) {
   double smallest = 0.0;
   int64_t j = 0;
   for (; j + 4 <= cols; j += 4)
-    smallest = std::min(smallest, measure_some<4>(x + j, rows, h + j, sums, reach));
+    smallest = std::min(smallest, measure_next<4>(x + j, rows, h + j, sums, reach));
   for (; j < cols; ++j)
-    smallest = std::min(smallest, measure_some<1>(x + j, rows, h + j, sums, reach));
+    smallest = std::min(smallest, measure_next<1>(x + j, rows, h + j, sums, reach));
   return smallest;
 }
 
@@ -116,11 +137,14 @@ A1GM_TARGET void fill_rows(const double* x, int64_t stride, int64_t rows, int64_
   }
 }
 
-A1GM_TARGET void fill_column(const double* x, int64_t rows, double h, const double* w,
+A1GM_TARGET void fill_column(const Column& x, int64_t rows, double h, const double* w,
                              double* out, bool stream) {
   const __m256d share = all(h);
-  const auto fill = [&](int64_t begin, int64_t n) A1GM_LAMBDA {
-    by_fours(x + begin, n, [&](int64_t i, __m256d a) A1GM_LAMBDA {
+  const bool has_nulls = x.validity != nullptr;
+  const auto fill = [&](int64_t begin, int64_t n) A1GM_LAMBDA {  // at most a word
+    const uint64_t valid = x.word(begin, n);
+    by_fours(x.cells + begin, n, [&](int64_t i, __m256d a) A1GM_LAMBDA {
+      if (has_nulls) a = with_holes(a, valid >> i);
       store(out + begin, i, n, fill_four(a, _mm256_loadu_pd(w + begin + i), share));
     });
   };
@@ -128,11 +152,17 @@ A1GM_TARGET void fill_column(const double* x, int64_t rows, double h, const doub
   if (stream) {  // a line that is stored as usual is read first
     i = std::min<int64_t>(rows, -(reinterpret_cast<intptr_t>(out) / 8) & 3);
     fill(0, i);
-    for (; i + 4 <= rows; i += 4)
-      _mm256_stream_pd(out + i, fill_four(load(x + i), load(w + i), share));
+    for (; i + kWord <= rows; i += kWord) {
+      const uint64_t valid = x.word(i, kWord);
+      for (int64_t k = 0; k < kWord; k += 4) {
+        __m256d a = load(x.cells + i + k);
+        if (has_nulls) a = with_holes(a, valid >> k);
+        _mm256_stream_pd(out + i + k, fill_four(a, load(w + i + k), share));
+      }
+    }
     _mm_sfence();
   }
-  fill(i, rows - i);
+  for (; i < rows; i += kWord) fill(i, std::min(kWord, rows - i));
 }
 
 // ------------------------------------------------------------------- the divergence
@@ -262,7 +292,7 @@ PlaceIsa choose_place_isa() {
   if (has_avx2())
     return {measure_rows,         measure_columns,       fill_rows,
             fill_column,          sum_rows<Divergence>,  sum_column<Divergence>,
-            sum_rows<Scatter>,    sum_column<Scatter>};
+            sum_rows<Scatter>,    sum_column<Scatter>,   true};
 #endif
   return plain_place_isa();
 }

@@ -20,24 +20,25 @@ double measure_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
   return smallest;
 }
 
-double measure_columns(const double* const* x, int64_t rows, int64_t cols,
+double measure_columns(const Column* x, int64_t rows, int64_t cols,
                        const double* h, double* sums, double* reach) {
   double smallest = 0.0;
   for (int64_t j = 0; j < cols; ++j)
     for (int64_t i = 0; i < rows; ++i)
-      smallest = std::min(smallest, measure_cell(x[j][i], h[j], sums[i], reach[i]));
+      smallest = std::min(smallest, measure_cell(x[j].cells[i], h[j], sums[i], reach[i]));
   return smallest;
 }
 
-void fill_column(const double* x, int64_t rows, double h, const double* w, double* out,
-                 bool) {
+void fill_column(const Column& column, int64_t rows, double h, const double* w,
+                 double* out, bool) {
+  const double* const x = column.cells;
   for (int64_t i = 0; i < rows; ++i) out[i] = (x[i] == x[i] ? x[i] : w[i] * h) + 0.0;
 }
 
 void fill_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
                const double* h, const double* w, double* out, int64_t out_stride) {
   for (int64_t i = 0; i < rows; ++i, x += stride, out += out_stride)
-    for (int64_t j = 0; j < cols; ++j) fill_column(x + j, 1, h[j], w + i, out + j, false);
+    for (int64_t j = 0; j < cols; ++j) fill_column({x + j}, 1, h[j], w + i, out + j, false);
 }
 
 double diverge_column(const double* x, int64_t rows, double h, const double* w) {

@@ -1,6 +1,5 @@
 // Columns of float64 that lie apart, as column frames keep them, gathered into rows.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "avx2.hpp"
@@ -15,18 +14,6 @@ constexpr int64_t kWord = 64;  // rows whose validity bits make one word
 
 const bool kHasAvx2 = has_avx2();
 
-uint64_t validity_word(const Part& part, int64_t row, int64_t rows) {
-  if (part.validity == nullptr) return ~uint64_t{0};
-  const int64_t bit = part.bit_offset + row, shift = bit & 7;
-  const uint8_t* bytes = part.validity + (bit >> 3);
-  const int64_t n_bytes = (shift + rows + 7) >> 3;
-  uint64_t word = 0;
-  std::memcpy(&word, bytes, static_cast<size_t>(std::min<int64_t>(n_bytes, 8)));
-  word >>= shift;
-  if (n_bytes > 8) word |= uint64_t{bytes[8]} << (64 - shift);
-  return word;
-}
-
 // Four columns side by side: blocks of 4 x 4 cells are turned in the registers.
 A1GM_TARGET void load_four(const Part* parts, int64_t row, int64_t rows, int64_t stride,
                            double* out) {
@@ -35,8 +22,9 @@ A1GM_TARGET void load_four(const Part* parts, int64_t row, int64_t rows, int64_t
   const double* x[4];
   uint64_t valid[4];
   for (int c = 0; c < 4; ++c) {
-    x[c] = reinterpret_cast<const double*>(parts[c].data) + row;
-    valid[c] = validity_word(parts[c], row, rows);
+    const Column column = column_of(parts[c], row);
+    x[c] = column.cells;
+    valid[c] = column.word(0, rows);
   }
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4, out += 4 * stride) {
@@ -66,19 +54,14 @@ A1GM_TARGET void blank_nulls(const double* x, uint64_t valid, int64_t rows, doub
   for (; i < rows; ++i, valid >>= 1) out[i] = valid & 1 ? x[i] : nan;
 }
 
-bool is_plain_column(const Part& part) {
-  return part.dtype == Dtype::f64 && part.n_cols == 1 && part.row_stride == 8 &&
-         part.mask == nullptr && reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
-}
-
 }  // namespace
 
 bool load_nullable_column(const Part& part, int64_t row, int64_t rows, double* out) {
   if (!kHasAvx2 || !is_plain_column(part) || part.validity == nullptr) return false;
-  const double* const x = reinterpret_cast<const double*>(part.data) + row;
+  const Column column = column_of(part, row);
   for (int64_t i = 0; i < rows; i += kWord) {
     const int64_t n = std::min(kWord, rows - i);
-    blank_nulls(x + i, validity_word(part, row + i, n), n, out + i);
+    blank_nulls(column.cells + i, column.word(i, n), n, out + i);
   }
   return true;
 }

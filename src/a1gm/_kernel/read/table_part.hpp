@@ -1,7 +1,9 @@
 // Tables as they lie in memory: any layout, any number type, any mark of a hole.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace a1gm {
@@ -20,6 +22,26 @@ struct Part {
   const uint8_t* validity = nullptr;  // Arrow bitmap of a one-column part, 1 = valid
   int64_t bit_offset = 0;
   int sum_group = 0;  // which of the row sums these columns count into
+};
+
+// Cells of a column from some row on. Where there is a bitmap, only those whose bit is 1
+// count, whatever is stored for the others.
+struct Column {
+  const double* cells;
+  const uint8_t* validity = nullptr;
+  int64_t bit = 0;  // of the first cell
+
+  // Bits of at most 64 cells; those past the last one are not read.
+  uint64_t word(int64_t first, int64_t n) const {
+    if (validity == nullptr) return ~uint64_t{0};
+    const int64_t at = bit + first, shift = at & 7, n_bytes = (shift + n + 7) >> 3;
+    const uint8_t* const bytes = validity + (at >> 3);
+    uint64_t found = 0;
+    std::memcpy(&found, bytes, static_cast<size_t>(std::min<int64_t>(n_bytes, 8)));
+    found >>= shift;
+    if (n_bytes > 8) found |= uint64_t{bytes[8]} << (64 - shift);
+    return found;
+  }
 };
 
 // Whether the cells are floats of type T with NaN for holes.
@@ -44,8 +66,20 @@ void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
 // Reads rows of a part of one column.
 void load_column(const Part& part, int64_t row, int64_t rows, double* out);
 
-// The same for float64 with a validity bitmap. False when it is not such a column, or
-// the processor has no AVX2; then nothing was done.
+// Whether a part is one contiguous column of float64, with or without a bitmap.
+inline bool is_plain_column(const Part& part) {
+  return part.dtype == Dtype::f64 && part.n_cols == 1 && part.row_stride == 8 &&
+         part.mask == nullptr && reinterpret_cast<uintptr_t>(part.data) % 8 == 0;
+}
+
+// The cells of such a part from a row on, where they lie.
+inline Column column_of(const Part& part, int64_t row) {
+  return {reinterpret_cast<const double*>(part.data) + row, part.validity,
+          part.bit_offset + row};
+}
+
+// As load_column, for such a part with a bitmap. False when it is not one, or the
+// processor has no AVX2; then nothing was done.
 bool load_nullable_column(const Part& part, int64_t row, int64_t rows, double* out);
 
 // As load_tile, for a table whose parts are all single contiguous columns of float64, with

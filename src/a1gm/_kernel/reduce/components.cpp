@@ -29,6 +29,7 @@ int64_t connected_blocks(const Lines& rows, std::vector<int32_t>& row_label,
   for (int64_t i = 0; i < rows.n && n_sets > 1; ++i) {
     int32_t root = -1;
     rows.each_observed(i, [&](int32_t j) {
+      if (parent[j] == root) return;  // as most are, once a few rows have joined them
       const int32_t other = find_root(parent, j);
       if (root < 0) root = other;
       if (other == root) return;

@@ -32,6 +32,11 @@ Lines transpose(const Lines& lines) {
   return out;
 }
 
+// Bits that are listed at once, also where there are fewer, which the next ones then
+// overwrite: how many there are in a word cannot be guessed.
+constexpr int kAtOnce = 8;
+constexpr uint64_t kTop = uint64_t{1} << 63;  // found where no bit is left
+
 Lines lines_of_bits(const BitMask& mask) {
   const auto [bits, n, m, words] = mask;
   Lines out;
@@ -43,18 +48,27 @@ Lines lines_of_bits(const BitMask& mask) {
   const uint64_t flip = out.lists_missing ? ~uint64_t{0} : 0;
   const int64_t tail = m & 63;
   const uint64_t tail_mask = tail ? (uint64_t{1} << tail) - 1 : ~uint64_t{0};
+  const int64_t listed = out.lists_missing ? n * m - observed : observed;
   out.ptr.resize(static_cast<size_t>(n + 1));
-  out.index.resize(static_cast<size_t>(out.lists_missing ? n * m - observed : observed));
+  out.index.resize(static_cast<size_t>(listed + kAtOnce));
+  int32_t* const index = out.index.data();
   int64_t at = 0;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t w = 0; w < words; ++w) {
       uint64_t word = bits[i * words + w] ^ flip;
       if (w == words - 1) word &= tail_mask;
-      for (; word; word &= word - 1)
-        out.index[at++] = static_cast<int32_t>(w * 64 + lowest_bit(word));
+      if (word == 0) continue;
+      const int64_t next = at + count_bits(word);
+      do {
+        for (int k = 0; k < kAtOnce; ++k, word &= word - 1)
+          index[at + k] = static_cast<int32_t>(w * 64 + lowest_bit(word | kTop));
+        at += kAtOnce;
+      } while (at < next);
+      at = next;
     }
     out.ptr[i + 1] = at;
   }
+  out.index.resize(static_cast<size_t>(listed));
   return out;
 }
 

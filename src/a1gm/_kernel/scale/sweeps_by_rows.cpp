@@ -95,7 +95,8 @@ Sweeps scale_by_rows(const Lines& rows, const double* R, const double* C, double
     for (size_t j = 0; j < m; ++j) {
       sums[j] = 0.0;
       for (int t = 0; t < threads; ++t) sums[j] += columns[t][j].sum;
-      gap = std::max(gap, std::abs(h[j] * sums[j] - C[j]) / C[j]);
+      const double off = std::abs(h[j] * sums[j] - C[j]);
+      if (off > gap * C[j]) gap = off / C[j];  // seldom: divisions are slow
     }
     if (rule.stops(k, gap, out)) return out;
     momentum.advance(k - 1, gap, C, sums.data(), h);
