@@ -261,7 +261,7 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
 
 def numbers_of(frame: Any, column: Any) -> Floats:
     """A column as float64, where it lies if it is one; NaN where it is missing."""
-    source = read_frame(frame.select(column).to_native(), "frame")
+    source = read_frame(frame.get_column(column).to_frame().to_native(), "frame")
     if source.cut is None:
         ((values, mask, validity, *_),) = source.parts
         if values.dtype == np.float64 and mask is None and validity is None:
