@@ -353,6 +353,11 @@ class SolvedTable:
         UnknownLabelWarning
             Some labels are not those of the fit.
 
+        Raises
+        ------
+        NoSuchCellError
+            A label is that of several rows or columns, or a place does not exist.
+
         Examples
         --------
         >>> import numpy as np, pandas as pd, a1gm

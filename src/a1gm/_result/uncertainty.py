@@ -32,7 +32,6 @@ from a1gm._result.simulate import simulate
 from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import (
     DataError,
-    LabelError,
     NotRepresentableError,
     ParameterError,
 )
@@ -393,7 +392,7 @@ class Uncertainty:
         Parameters
         ----------
         X : table of shape (any, n_cols)
-            The table that was fitted, or other rows.
+            The table that was fitted, or other rows, as in ``fit.impute``.
         level : float, default=0.95
             The share of cells that lie between the bounds.
         weights, exposure : table, optional
@@ -408,12 +407,7 @@ class Uncertainty:
         self._check_size()
         known = self._known
         source, V, order = known.table.read(X, known.shape[1], weights, exposure)
-        if order is not None:
-            raise LabelError(
-                "The columns of X are in another order than those of the fit. Put them "
-                "in its order: X[list(fit.col_labels)]."
-            )
-        holes = Holes(known, self.covariance, self.dispersion, source, V)
+        holes = Holes(known, self.covariance, self.dispersion, source, V, order)
         lower, upper = (
             fill_table(known.table.part_of(X), source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)

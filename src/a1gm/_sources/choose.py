@@ -38,7 +38,7 @@ class Chosen:
     def put_back(self, X: Any, filled: Any) -> Any:
         """X with these columns in place of its own."""
         frame, new = open_frame(X, "X"), open_frame(filled, "X")
-        return frame.with_columns(*(new.get_column(name) for name in new.columns)).to_native()
+        return frame.with_columns(*new.iter_columns()).to_native()
 
 
 def choose(

@@ -133,13 +133,13 @@ def _coded_chunks(array: Any) -> tuple[AnyArray, Any]:
     import pyarrow as pa
 
     chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-    if pa.types.is_dictionary(
-        chunked.type
-    ):  # its entries need be neither used nor once
-        chunked = chunked.cast(chunked.type.value_type)
+    kind = chunked.type
+    if pa.types.is_dictionary(kind):  # its entries need be neither used nor once
+        chunked = chunked.cast(kind.value_type)
     coded = chunked.dictionary_encode().unify_dictionaries()
     codes = [chunk.indices.to_numpy() for chunk in coded.chunks if len(chunk)]
-    return np.concatenate(codes), coded.chunk(coded.num_chunks - 1).dictionary
+    values = coded.chunk(coded.num_chunks - 1).dictionary
+    return np.concatenate(codes), values.cast(kind)
 
 
 def labels_of(values: Any) -> Any:

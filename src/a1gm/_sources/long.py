@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._base.words import listed
+from a1gm._base.words import did_you_mean, listed
 from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.frames import open_frame, read_frame
 from a1gm._sources.keys import Key, code_key
@@ -235,10 +234,9 @@ def check_there(frame: Any, names: Sequence[Any]) -> None:
     known = list(frame.columns)
     for name in names:
         if name not in known:
-            close = get_close_matches(str(name), map(str, known), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ParameterError(
-                f"The frame has no column {name!r}; it has {listed(known)}.{hint}"
+                f"The frame has no column {name!r}; it has {listed(known)}."
+                f"{did_you_mean(name, known)}"
             )
 
 
