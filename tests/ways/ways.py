@@ -65,6 +65,7 @@ class Answers:
     fates: Table | None = None
     undetermined: list[tuple[int, int, str]] | None = None
     warned: Warned | None = None
+    texts: list[str] = field(default_factory=list)
     says_something: bool | None = None
     fill: Callable[[Table], Table] | None = None
     transform: Callable[[Table], Table] | None = None
@@ -105,9 +106,10 @@ def ways_with(question: Question) -> list[str]:
 
 @dataclass
 class Noted:
-    """Classes of the package's warnings so far."""
+    """Classes and texts of the package's warnings so far."""
 
     classes: set[type[Warning]] = field(default_factory=set)
+    texts: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -119,6 +121,7 @@ def noted() -> Iterator[Noted]:
         warnings.simplefilter("always", A1gmWarning)
         yield found
     found.classes |= {one.category for one in caught}
+    found.texts += [str(one.message) for one in caught]
 
 
 @contextmanager
@@ -163,6 +166,7 @@ def answers_of_fit(
         certificate=fit.certificate,
         converged=fit.converged,
         warned=frozenset(found.classes),
+        texts=found.texts,
         fill=lambda rows: take(impute(fit, give(rows))),
         transform=lambda rows: np.asarray(fit.transform(give(rows))),
     )
@@ -577,7 +581,11 @@ def one_call(X: Table, folder: Path) -> Answers:
         output = a1gm.impute(given)
     filled = as_floats(output)
     return Answers(
-        given=given, output=output, filled=filled, warned=frozenset(found.classes)
+        given=given,
+        output=output,
+        filled=filled,
+        warned=frozenset(found.classes),
+        texts=found.texts,
     )
 
 

@@ -104,7 +104,7 @@ class SolvedTable:
         if self._is_plain or not voice.tells_of_cells:
             return
         labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
-        names = voice.names or Names(**labels)
+        names = voice.names or Names(**labels, see=voice.see)
         empty = text_of_empty(self._fates, self._solved.factors.col_factor, names)
         text = text_of_unknown(self._fates, self.n_blocks, names)
         if empty and self._on_undetermined == "raise":
