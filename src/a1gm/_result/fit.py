@@ -281,7 +281,8 @@ class RankOneFit(SolvedTable):
         Returns
         -------
         table
-            A copy of X, of the same kind, with its missing cells filled.
+            A copy of X, of the same kind, with its missing cells filled. Every value
+            that X has is kept, also one of weight 0.
         """
         check_telling(on_undetermined)
         check_rounding(round)

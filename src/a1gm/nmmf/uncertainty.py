@@ -17,7 +17,7 @@ from a1gm._result.evidence import Evidence
 from a1gm._result.fates import FINITE, ZERO
 from a1gm._result.fit import evidence_of
 from a1gm._result.information import spread
-from a1gm._result.labelled import Index, TotalsWithErrors
+from a1gm._result.labelled import Index, TotalsWithErrors, totals_with_errors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.lookup import Lookup
@@ -121,23 +121,10 @@ class TableUncertainty:
         fitted = np.where(wanted, np.nan_to_num(self._fitted), 0.0)
         value, variance = self._sums(fitted, by)
         axis = self._axis(by)
-        has_none = (wanted & np.isnan(self._fitted)).any(axis=axis)
-        value = np.where(has_none & (value == 0.0), np.nan, value)
-        process = self._process * value
-        labels: Any = ["all"]
-        if by != "all":
-            labels = self._labels[0 if axis == 1 else 1]
-            labels = np.arange(len(value)) if labels is None else labels
-        variance = np.where(np.isnan(value), np.nan, variance)
-        return TotalsWithErrors(
-            labels=labels,
-            value=value,
-            se=np.sqrt(variance + process),
-            se_estimation=np.sqrt(variance),
-            se_process=np.sqrt(process),
-            _of="total" if by == "all" else by,
-            _backend=None,
-        )
+        has_value = (wanted & ~np.isnan(self._fitted)).any(axis=axis)
+        value[wanted.any(axis=axis) & ~has_value] = np.nan
+        labels = self._labels[0 if axis == 1 else 1]
+        return totals_with_errors(by, labels, value, variance, self._process)
 
     def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
         """Factors of the columns (or rows) of the table relative to one of them.
