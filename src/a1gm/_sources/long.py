@@ -9,12 +9,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._base.words import did_you_mean, listed
+from a1gm._base.words import counted, did_you_mean, listed
 from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.frames import open_frame, read_frame
 from a1gm._sources.keys import Key, code_key
 from a1gm._sources.labels import text_of_label
 from a1gm._sources.sparse import SparseSource
+from a1gm._sources.triangles import is_triangle
 from a1gm.exceptions import (
     DimensionError,
     LabelError,
@@ -159,7 +160,7 @@ class LongCells:
         two = self.row_of(int(first[place[at]])), self.row_of(at)
         raise LabelError(
             f"The pair ({self.pair(at)}) is there twice, in rows {two[0]} and {two[1]} "
-            f"({len(again):,} such rows in all). A cell has one value: pass "
+            f"({counted(len(again), 'such row')} in all). A cell has one value: pass "
             'duplicates="sum" to add them up, or drop the rows that repeat others.'
         )
 
@@ -222,9 +223,10 @@ def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
     inside = [name for name in getattr(index, "names", ()) if name in keys]
     frame = open_frame(given.reset_index(inside) if inside else given, "frame")
     if frame is None:
+        other = " Fit it with a1gm.fit_many." if is_triangle(given) else ""
         raise NotNumericError(
             "A long table is a frame of pandas, polars or pyarrow, or a pandas Series "
-            f"with two levels; this is a {type(given).__name__}."
+            f"with two levels; this is a {type(given).__name__}.{other}"
         )
     return frame
 
@@ -248,7 +250,8 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     if series.index.nlevels != 2:
         raise DimensionError(
             "A Series is a long table when its index has two levels, one for the rows "
-            f"and one for the columns; this one has {series.index.nlevels}."
+            f"and one for the columns; this one has {series.index.nlevels}. Make a "
+            "frame of it with series.reset_index(), and name its columns."
         )
     given = (*series.index.names, series.name)
     pairs = zip(given, NAMES, strict=True)
