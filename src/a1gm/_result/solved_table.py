@@ -47,7 +47,7 @@ from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
 from a1gm._sources.labels import Names
-from a1gm._sources.lookup import Lookup
+from a1gm._sources.lookup import Lookup, paired
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 __all__ = [
@@ -317,17 +317,8 @@ class SolvedTable:
 
     def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
         """Rows and columns that a user names, paired up."""
-        rows, cols = (
-            side.find(given) for side, given in zip(self._finders, (i, j), strict=True)
-        )
-        try:
-            rows, cols = np.broadcast_arrays(rows, cols)
-        except ValueError as error:
-            raise ParameterError(
-                f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not "
-                "pair up. Give as many of one as of the other, or one of them."
-            ) from error
-        return rows, cols
+        rows, columns = self._finders
+        return paired(rows.find(i), columns.find(j))
 
     # ---------------------------------------------------------------- fitted values
     def predict(self, rows: Any, columns: Any = None) -> Any:
@@ -370,14 +361,11 @@ class SolvedTable:
         if columns is None:
             given = read_pairs(rows, self._table.long)
         for side, names in zip(self._finders, given, strict=True):
-            if columns is None:  # each label once, not once per row
-                found = side.find_known(names.labels, are_labels=True)
-                unknown.append(side.unknown(names.labels, found))
-                places.append(found[names.codes])
-            else:
-                found = side.find_known(names)
-                unknown.append(side.unknown(names, found))
-                places.append(found)
+            # Each label of a long frame once, not once per row.
+            labels = names.labels if columns is None else names
+            found = side.find_known(labels, are_labels=columns is None)
+            unknown.append(side.unknown(labels, found))
+            places.append(found[names.codes] if columns is None else found)
         return predicted(unknown, places, self._fitted)
 
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:

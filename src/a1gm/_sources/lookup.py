@@ -11,12 +11,11 @@ import numpy as np
 from a1gm._base.types import Bools, Ints
 from a1gm._base.words import counted, did_you_mean, listed, named
 from a1gm._sources.labels import plain_text, text_of_label
-from a1gm.exceptions import NoSuchCellError
+from a1gm.exceptions import NoSuchCellError, ParameterError
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "paired"]
 
 UNKNOWN, TWICE = -1, -2
-_ATTRIBUTE = {"row": "row_labels", "column": "col_labels"}
 
 
 class Lookup:
@@ -140,10 +139,21 @@ class Lookup:
         place = f", or a whole number from 0 to {self.n - 1}"
         hint = "" if own else did_you_mean(text, self._places)
         raise NoSuchCellError(
-            f"{what} called {text_of_label(name)}{which}. Give a name that "
-            f"fit.{_ATTRIBUTE[self.side]} has once{place if self.takes_places else ''}."
-            f"{hint}"
+            f"{what} called {text_of_label(name)}{which}. Give a name that one "
+            f"{self.side} has{place if self.takes_places else ''}.{hint}"
         )
+
+
+def paired(rows: Ints, cols: Ints) -> tuple[Ints, Ints]:
+    """Rows and columns that are places of cells; raise if they do not pair up."""
+    try:
+        rows, cols = np.broadcast_arrays(rows, cols)
+    except ValueError as error:
+        raise ParameterError(
+            f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not pair "
+            "up. Give as many of one as of the other, or one of them."
+        ) from error
+    return rows, cols
 
 
 def _is_whole(name: Any) -> bool:
