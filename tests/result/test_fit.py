@@ -270,7 +270,7 @@ def test_fates_by_label():
     with pytest.raises(NoSuchCellError, match=r"No row is called 'west'.*one row has"):
         fit.fate("west", "y")
     with pytest.raises(
-        NoSuchCellError, match=r"No column is called 'z'.*one column has"
+        NoSuchCellError, match=r"No column is called 'z'.*one column"
     ):
         fit.fate(0, "z")
 
