@@ -269,9 +269,7 @@ def test_fates_by_label():
     assert fit.fate(frame.index, 0).tolist() == ["zero", "finite"]
     with pytest.raises(NoSuchCellError, match=r"No row is called 'west'.*one row has"):
         fit.fate("west", "y")
-    with pytest.raises(
-        NoSuchCellError, match=r"No column is called 'z'.*one column"
-    ):
+    with pytest.raises(NoSuchCellError, match=r"No column is called 'z'.*one column"):
         fit.fate(0, "z")
 
 

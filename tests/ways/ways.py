@@ -11,7 +11,7 @@ import json
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -193,37 +193,14 @@ def as_floats(frame: Any) -> Table:
 
 
 # ---------------------------------------------------------------------- arrays
-@way("C array")
-def c_array(X: Table, folder: Path) -> Answers:
-    # Counts without a hole come as integers.
-    def give(X: Table) -> Table:
-        is_integer = is_whole(X) and not np.isnan(X).any()
-        return X.astype(np.int64) if is_integer else X.copy(order="C")
-
-    return answers_of_fit(X, a1gm.fit, give)
+def c_array(X: Table) -> Table:
+    """Counts without a hole come as integers."""
+    is_integer = is_whole(X) and not np.isnan(X).any()
+    return X.astype(np.int64) if is_integer else X.copy(order="C")
 
 
-@way("Fortran array")
-def fortran_array(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, np.asfortranarray)
-
-
-@way("float32 array", rtol=2e-5, dtype=np.float32)
-def float32_array(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, lambda X: X.astype(np.float32))
-
-
-@way("lists")
-def lists(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, lambda X: X.tolist())
-
-
-@way("masked array")
-def masked_array(X: Table, folder: Path) -> Answers:
-    def give(X: Table) -> Any:
-        return np.ma.MaskedArray(np.nan_to_num(X, nan=-7.0), mask=np.isnan(X))
-
-    return answers_of_fit(X, a1gm.fit, give, lambda filled: filled.filled(np.nan))
+def masked_array(X: Table) -> Any:
+    return np.ma.MaskedArray(np.nan_to_num(X, nan=-7.0), mask=np.isnan(X))
 
 
 # ---------------------------------------------------------------------- frames
@@ -278,7 +255,13 @@ def from_polars(frame: pl.DataFrame) -> Table:
     return from_arrow(frame.to_arrow())
 
 
-FRAMES: dict[str, tuple[Callable[[Table], Any], Callable[[Any], Table]]] = {
+#: What makes a container of an array, and what takes the cells out again.
+CONTAINERS: dict[str, tuple[Callable[[Table], Any], Callable[[Any], Table]]] = {
+    "C array": (c_array, np.asarray),
+    "Fortran array": (np.asfortranarray, np.asarray),
+    "float32 array": (lambda X: X.astype(np.float32), np.asarray),
+    "lists": (lambda X: X.tolist(), np.asarray),
+    "masked array": (masked_array, lambda filled: filled.filled(np.nan)),
     "pandas": (pandas_frame, as_floats),
     "pandas nullable": (nullable_frame, as_floats),
     "pandas Arrow-backed": (arrow_backed_frame, as_floats),
@@ -286,14 +269,15 @@ FRAMES: dict[str, tuple[Callable[[Table], Any], Callable[[Any], Table]]] = {
     "pyarrow table": (arrow_table, from_arrow),
     "pyarrow record batch": (arrow_batch, from_arrow),
 }
+EXACT: dict[str, Any] = {"float32 array": {"rtol": 2e-5, "dtype": np.float32}}
 
 
-def frame_way(name: str, X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, *FRAMES[name])
+def container_way(name: str, X: Table, folder: Path) -> Answers:
+    return answers_of_fit(X, a1gm.fit, *CONTAINERS[name])
 
 
-for name in FRAMES:
-    way(name)(partial(frame_way, name))
+for name in CONTAINERS:
+    way(name, **EXACT.get(name, {}))(partial(container_way, name))
 
 
 # ---------------------------------------------------------------------- sparse
@@ -324,11 +308,6 @@ def in_pieces(X: Table, **options: Any) -> Any:
     return table
 
 
-@way("pieces with rows")
-def pieces_with_rows(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: in_pieces(given).solve())
-
-
 @way("pieces without rows", lacks=NO_ROWS)
 def pieces_without_rows(X: Table, folder: Path) -> Answers:
     def make(given: Table) -> Any:
@@ -337,15 +316,29 @@ def pieces_without_rows(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, make, rows="gone")
 
 
-@way("bytes between workers")
-def bytes_between_workers(X: Table, folder: Path) -> Answers:
-    def make(given: Table) -> Any:
-        half = (len(given) + 1) // 2
-        first, second = in_pieces(given[:half]), in_pieces(given[half:])
-        read = a1gm.PatternTable.from_bytes
-        return read(first.to_bytes()).merge(read(second.to_bytes())).solve()
+def between_workers(given: Table) -> Any:
+    half = (len(given) + 1) // 2
+    first, second = in_pieces(given[:half]), in_pieces(given[half:])
+    read = a1gm.PatternTable.from_bytes
+    return read(first.to_bytes()).merge(read(second.to_bytes())).solve()
 
-    return answers_of_fit(X, make)
+
+#: Ways to a fit that holds its rows.
+MAKERS: dict[str, Callable[[Table], Any]] = {
+    "pieces with rows": lambda given: in_pieces(given).solve(),
+    "bytes between workers": between_workers,
+    "pickled": lambda given: pickle.loads(pickle.dumps(a1gm.fit(given))),
+    "copied": lambda given: copy.copy(a1gm.fit(given)),
+    "deeply copied": lambda given: copy.deepcopy(a1gm.fit(given)),
+}
+
+
+def maker_way(name: str, X: Table, folder: Path) -> Answers:
+    return answers_of_fit(X, MAKERS[name])
+
+
+for name in MAKERS:
+    way(name)(partial(maker_way, name))
 
 
 # ----------------------------------------------------------------------- files
@@ -395,26 +388,22 @@ def answers_of_file(
     return answers
 
 
-@way("CSV, patterns", lacks=("types",))
-def csv_patterns(X: Table, folder: Path) -> Answers:
-    return answers_of_file(X, folder, write_csv, ".csv")
+FILES: dict[str, tuple[Any, Callable[[Table, Path], Path], str]] = {
+    "CSV, patterns": (nullcontext, write_csv, ".csv"),
+    "CSV, masks": (masks_on_disk, write_csv, ".csv"),
+    "Parquet, patterns": (nullcontext, write_parquet, ".parquet"),
+    "Parquet, masks": (masks_on_disk, write_parquet, ".parquet"),
+}
 
 
-@way("CSV, masks", lacks=("types",))
-def csv_masks(X: Table, folder: Path) -> Answers:
-    with masks_on_disk():
-        return answers_of_file(X, folder, write_csv, ".csv")
+def file_way(name: str, X: Table, folder: Path) -> Answers:
+    mode, *file = FILES[name]
+    with mode():
+        return answers_of_file(X, folder, *file)
 
 
-@way("Parquet, patterns")
-def parquet_patterns(X: Table, folder: Path) -> Answers:
-    return answers_of_file(X, folder, write_parquet, ".parquet")
-
-
-@way("Parquet, masks")
-def parquet_masks(X: Table, folder: Path) -> Answers:
-    with masks_on_disk():
-        return answers_of_file(X, folder, write_parquet, ".parquet")
+for name in FILES:  # the types of text are not written down
+    way(name, lacks=("types",) if "CSV" in name else ())(partial(file_way, name))
 
 
 @way("several files", lacks=("types",))
@@ -556,21 +545,6 @@ def saved_file_fit(X: Table, folder: Path) -> Answers:
 def saved_mask_fit(X: Table, folder: Path) -> Answers:
     with masks_on_disk():
         return saved_file_fit(X, folder)
-
-
-@way("pickled")
-def pickled(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: pickle.loads(pickle.dumps(a1gm.fit(given))))
-
-
-@way("copied")
-def copied(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: copy.copy(a1gm.fit(given)))
-
-
-@way("deeply copied")
-def deeply_copied(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: copy.deepcopy(a1gm.fit(given)))
 
 
 # ------------------------------------------------------------------- in one call

@@ -54,7 +54,6 @@ __all__ = [
     "Doubts",
     "SolvedTable",
     "doubts_of",
-    "fate_at",
     "filled_cells",
     "name_lines",
     "rule_of",
@@ -391,12 +390,6 @@ class SolvedTable:
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known (unbounded and undetermined)."""
         return 0 if self._is_plain else self._fates.totals.n_undetermined
-
-
-def fate_at(fit: SolvedTable, row: int, column: int) -> Fate:
-    """What the data say of a cell, by its place, whatever the labels."""
-    places = np.array([row]), np.array([column])
-    return FATES[int(fit._fates.of_cells(*places)[0])]
 
 
 def name_lines(fit: SolvedTable, rows: Any, columns: Any, **more: Any) -> None:
