@@ -189,6 +189,33 @@ def test_names_of_several_levels():
         assert lookup.find(index[::-1]).tolist() == [1, 0]
 
 
+INDEXES = {
+    "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
+    "periods": pd.period_range("2024-01", periods=3, freq="M"),
+    "days": pd.date_range("2024-01-01", periods=3),
+    "spans": pd.timedelta_range("1D", periods=3),
+    "intervals": pd.interval_range(0, 3),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_frames_of_a_fit_have_the_names_of_the_table(kind: str) -> None:
+    names = INDEXES[kind]
+    X = pd.DataFrame(
+        [[10.0, 20.0, 33.0], [21.0, np.nan, 59.0], [30.0, 61.0, 92.0]], names, names
+    )
+    fit = a1gm.fit(X)
+    u = fit.uncertainty()
+    for like in (fit.impute(X), fit.reconstruct(), fit.residuals(X), u.interval(X)[0]):
+        assert like.index.equals(names)
+        assert like.columns.equals(names)
+    for lines in (*fit.to_frames(), u.totals("row").to_frame(), u.index().to_frame()):
+        assert lines.index.equals(names)
+        assert type(lines.index) is type(names)
+    assert len(fit.to_frames("polars").columns) == 3
+    assert len(u.totals("column").to_frame("pyarrow")) == 3
+
+
 def test_a_name_that_does_not_exist_is_told_the_nearest():
     months = pd.period_range("2024-01", periods=3, freq="M")
     with pytest.raises(NoSuchCellError, match=r"2024-02-01\. .* mean '2024-02'"):
