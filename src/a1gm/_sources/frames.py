@@ -23,7 +23,7 @@ from a1gm._sources.long_hint import check_no_long_series, hint_if_long
 from a1gm._sources.whole_frames import read_whole
 from a1gm.exceptions import LabelError, NotNumericError
 
-__all__ = ["check_names", "names_of", "open_frame", "read_frame"]
+__all__ = ["check_columns", "check_names", "names_of", "open_frame", "read_frame"]
 
 PIECE_ROWS = 1 << 17
 
