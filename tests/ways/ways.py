@@ -7,11 +7,10 @@ the function, decorate it with ``@way("its name")``, and every test asks it.
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,21 +20,18 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
-import scipy.sparse as sp
-from support.commands import run
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm._observe import gather
 from a1gm.exceptions import A1gmWarning
-from ways.tables import is_whole
+from ways.containers import (
+    CONTAINERS,
+    Table,
+    as_floats,
+    pandas_frame,
+    sparse_table,
+)
 
-Table = np.ndarray
 Warned = frozenset[type[Warning]]
 Rows = Literal["held", "lazy", "gone"]
 Question = Literal[
@@ -124,18 +120,6 @@ def noted() -> Iterator[Noted]:
     found.texts += [str(one.message) for one in caught]
 
 
-@contextmanager
-def masks_on_disk() -> Iterator[None]:
-    """Make files be fitted by the mask of every row, as if patterns were too many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather, "TABLE_BYTES", 1)
-        yield
-
-
-def names_of(X: Table) -> list[str]:
-    return [f"c{j}" for j in range(X.shape[1])]
-
-
 # ------------------------------------------------------------------------ fits
 def answers_of_fit(
     X: Table,
@@ -186,89 +170,6 @@ def rows_of(fit: Any, given: Any, rows: Rows) -> Table:
     return np.asarray(found.compute() if rows == "lazy" else found)
 
 
-def as_floats(frame: Any) -> Table:
-    """The cells of a pandas frame of any kind as floats, NaN where missing."""
-    columns = [frame[name].to_numpy(dtype=float, na_value=np.nan) for name in frame]
-    return np.column_stack(columns)
-
-
-# ---------------------------------------------------------------------- arrays
-def c_array(X: Table) -> Table:
-    """Counts without a hole come as integers."""
-    is_integer = is_whole(X) and not np.isnan(X).any()
-    return X.astype(np.int64) if is_integer else X.copy(order="C")
-
-
-def masked_array(X: Table) -> Any:
-    return np.ma.MaskedArray(np.nan_to_num(X, nan=-7.0), mask=np.isnan(X))
-
-
-# ---------------------------------------------------------------------- frames
-def pandas_frame(X: Table) -> pd.DataFrame:
-    frame = pd.DataFrame(X, columns=names_of(X))
-    if is_whole(X):
-        whole = [name for name in frame if not frame[name].isna().any()]
-        frame = frame.astype(dict.fromkeys(whole, "int64"))
-    return frame
-
-
-def nullable_frame(X: Table) -> pd.DataFrame:
-    return pd.DataFrame(X, columns=names_of(X)).astype(
-        "Int64" if is_whole(X) else "Float64"
-    )
-
-
-def arrow_backed_frame(X: Table) -> pd.DataFrame:
-    whole = is_whole(X)
-    return nullable_frame(X).astype("int64[pyarrow]" if whole else "double[pyarrow]")
-
-
-def arrow_table(X: Table) -> pa.Table:
-    kind = pa.int64() if is_whole(X) else pa.float64()
-    columns = [
-        pa.array([None if np.isnan(x) else x for x in column.tolist()], pa.float64())
-        for column in X.T
-    ]
-    return pa.table([column.cast(kind) for column in columns], names=names_of(X))
-
-
-def arrow_batch(X: Table) -> pa.RecordBatch:
-    (batch,) = arrow_table(X).combine_chunks().to_batches()
-    return batch
-
-
-def polars_frame(X: Table) -> pl.DataFrame:
-    found = pl.from_arrow(arrow_table(X))
-    assert isinstance(found, pl.DataFrame)
-    return found
-
-
-def from_arrow(table: Any) -> Table:
-    columns = [
-        np.array([np.nan if x is None else x for x in column.to_pylist()], float)
-        for column in table.columns
-    ]
-    return np.column_stack(columns)
-
-
-def from_polars(frame: pl.DataFrame) -> Table:
-    return from_arrow(frame.to_arrow())
-
-
-#: What makes a container of an array, and what takes the cells out again.
-CONTAINERS: dict[str, tuple[Callable[[Table], Any], Callable[[Any], Table]]] = {
-    "C array": (c_array, np.asarray),
-    "Fortran array": (np.asfortranarray, np.asarray),
-    "float32 array": (lambda X: X.astype(np.float32), np.asarray),
-    "lists": (lambda X: X.tolist(), np.asarray),
-    "masked array": (masked_array, lambda filled: filled.filled(np.nan)),
-    "pandas": (pandas_frame, as_floats),
-    "pandas nullable": (nullable_frame, as_floats),
-    "pandas Arrow-backed": (arrow_backed_frame, as_floats),
-    "polars": (polars_frame, from_polars),
-    "pyarrow table": (arrow_table, from_arrow),
-    "pyarrow record batch": (arrow_batch, from_arrow),
-}
 EXACT: dict[str, Any] = {"float32 array": {"rtol": 2e-5, "dtype": np.float32}}
 
 
@@ -281,12 +182,6 @@ for name in CONTAINERS:
 
 
 # ---------------------------------------------------------------------- sparse
-def sparse_table(X: Table) -> sp.csr_array:
-    """The observed cells; zeros are stored."""
-    rows, cols = np.nonzero(~np.isnan(X))
-    return sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
-
-
 @way("sparse", lacks=("types",))
 def sparse_way(X: Table, folder: Path) -> Answers:
     # What is absent is missing: filled, the table would not be sparse any more.
@@ -341,148 +236,6 @@ for name in MAKERS:
     way(name)(partial(maker_way, name))
 
 
-# ----------------------------------------------------------------------- files
-def write_csv(X: Table, path: Path) -> Path:
-    """A CSV file with the names of its rows; whole numbers without a point."""
-    frame = nullable_frame(X)
-    frame.insert(0, "id", [f"r{i}" for i in range(len(X))])
-    frame.to_csv(path, index=False)
-    return path
-
-
-def write_parquet(X: Table, path: Path) -> Path:
-    pq.write_table(arrow_table(X), path, row_group_size=4)
-    return path
-
-
-def read_table(path: Path) -> Table:
-    if path.suffix == ".parquet":
-        return from_arrow(pq.read_table(path))
-    return pd.read_csv(path).drop(columns="id").to_numpy(float)
-
-
-def answers_of_file(
-    X: Table, folder: Path, write: Callable[[Table, Path], Path], suffix: str
-) -> Answers:
-    """Fit a file and fill it, and fill files of other rows by the same fit."""
-    names = names_of(X)
-    places = iter(range(1000))
-
-    def impute(fit: Any, path: Path) -> Path:
-        out = folder / f"filled-{next(places)}{suffix}"
-        a1gm.impute_file(path, out, fit=fit, columns=names)
-        return out
-
-    answers = answers_of_fit(
-        X,
-        lambda path: a1gm.fit_file(path, columns=names),
-        lambda X: write(X, folder / f"table-{next(places)}{suffix}"),
-        read_table,
-        impute=impute,
-    )
-    fit = answers.fit
-    answers.transform = lambda rows: np.asarray(fit.transform(pandas_frame(rows)))
-    for what in ("given", "output"):  # the types of text are not written down
-        path = getattr(answers, what)
-        setattr(answers, what, pq.read_table(path) if suffix == ".parquet" else None)
-    return answers
-
-
-FILES: dict[str, tuple[Any, Callable[[Table, Path], Path], str]] = {
-    "CSV, patterns": (nullcontext, write_csv, ".csv"),
-    "CSV, masks": (masks_on_disk, write_csv, ".csv"),
-    "Parquet, patterns": (nullcontext, write_parquet, ".parquet"),
-    "Parquet, masks": (masks_on_disk, write_parquet, ".parquet"),
-}
-
-
-def file_way(name: str, X: Table, folder: Path) -> Answers:
-    mode, *file = FILES[name]
-    with mode():
-        return answers_of_file(X, folder, *file)
-
-
-for name in FILES:  # the types of text are not written down
-    way(name, lacks=("types",) if "CSV" in name else ())(partial(file_way, name))
-
-
-@way("several files", lacks=("types",))
-def several_files(X: Table, folder: Path) -> Answers:
-    half = (len(X) + 1) // 2
-    parts = [X[:half], X[half:]] if len(X) > 1 else [X]
-    paths = [
-        write_parquet(p, folder / f"part-{k}.parquet") for k, p in enumerate(parts)
-    ]
-    filled = folder / "filled"
-    filled.mkdir()
-
-    def impute(fit: Any, given: Any) -> Any:
-        if isinstance(given, pd.DataFrame):
-            return fit.impute(given)
-        a1gm.impute_file(given, filled, fit=fit, columns=names_of(X))
-        return [filled / path.name for path in given]
-
-    def take(output: Any) -> Table:
-        if isinstance(output, pd.DataFrame):
-            return as_floats(output)
-        return np.vstack([read_table(path) for path in output])
-
-    answers = answers_of_fit(
-        X,
-        lambda given: a1gm.fit_file(given, columns=names_of(X)),
-        lambda table: paths if table is X else pandas_frame(table),
-        take,
-        impute=impute,
-    )
-    answers.given = answers.output = None
-    fit = answers.fit
-    answers.transform = lambda rows: np.asarray(fit.transform(pandas_frame(rows)))
-    return answers
-
-
-@way("file to file in one call", lacks=("fates", "types", "fill", "transform"))
-def file_to_file(X: Table, folder: Path) -> Answers:
-    out = folder / "filled.csv"
-    path = write_csv(X, folder / "table.csv")
-    with noted() as found:
-        fit = a1gm.impute_file(path, out, columns=names_of(X))
-    return Answers(
-        filled=read_table(out),
-        fit=fit,
-        row_factor=np.asarray(fit.row_factor),
-        col_factor=fit.col_factor,
-        certificate=fit.certificate,
-        says_something=bool(found.classes),
-    )
-
-
-@way("command", lacks=("fates", "types", "transform"))
-def command(X: Table, folder: Path) -> Answers:
-    path = write_csv(X, folder / "table.csv")
-    columns = ("--columns", ",".join(names_of(X)))
-    places = iter(range(1000))
-    done = run("impute", path, "-o", folder / "filled.csv", *columns)
-    run("fit", path, "-o", folder / "results", "--id", "id", *columns)
-    results = folder / "results"
-    summary = json.loads((results / "fit.json").read_text())
-
-    def fill(rows: Table) -> Table:
-        out = folder / f"out-{next(places)}.csv"
-        source = write_csv(rows, folder / f"rows-{next(places)}.csv")
-        run("impute", source, "-o", out, "--model", results / "model.a1gm")
-        return read_table(out)
-
-    return Answers(
-        filled=read_table(folder / "filled.csv"),
-        row_factor=pd.read_csv(results / "row_factor.csv")["row_factor"].to_numpy(),
-        col_factor=pd.read_csv(results / "col_factor.csv")["col_factor"].to_numpy(),
-        certificate=summary["certificate"],
-        converged=summary["converged"],
-        says_something="warning" in done.stderr,
-        fill=fill,
-    )
-
-
 # ------------------------------------------------------------------------ Dask
 def dask_array(X: Table) -> Any:
     return da.from_array(X, chunks=((len(X) + 1) // 2, X.shape[1]))
@@ -530,21 +283,6 @@ def loaded(fit: Any, folder: Path) -> Any:
 @way("saved and loaded")
 def saved(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, lambda given: loaded(a1gm.fit(given), folder))
-
-
-@way("file fit, saved and loaded", lacks=NO_ROWS)
-def saved_file_fit(X: Table, folder: Path) -> Answers:
-    def make(given: Any) -> Any:
-        path = write_parquet(X, folder / "table.parquet")
-        return loaded(a1gm.fit_file(path, columns=names_of(X)), folder)
-
-    return answers_of_fit(X, make, pandas_frame, as_floats, rows="gone")
-
-
-@way("mask fit, saved and loaded", lacks=NO_ROWS)
-def saved_mask_fit(X: Table, folder: Path) -> Answers:
-    with masks_on_disk():
-        return saved_file_fit(X, folder)
 
 
 # ------------------------------------------------------------------- in one call
