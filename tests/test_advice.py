@@ -123,3 +123,8 @@ def test_cells_left_missing_name_the_fallback():
 def test_a_stack_of_tables_is_told_the_call():
     with pytest.raises(a1gm.exceptions.DimensionError, match=r"a1gm.fit_many\("):
         a1gm.fit(STACK)
+
+
+def test_the_list_of_unknown_cells_is_where_it_is_said_to_be():
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning, match=r"a1gm.fit\(X\)\.und"):
+        RankOneNMF().fit(SPLIT)

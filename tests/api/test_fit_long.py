@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from datetime import date
+import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -139,6 +142,113 @@ def test_a_series_with_two_levels():
         a1gm.fit_long(long_frame()["sales"])
 
 
+# -------------------------------------------------------------------- kinds of keys
+PARIS = ZoneInfo("Europe/Paris")
+#: Two keys of each kind, the later one first.
+KINDS = {
+    "text": ["b", "a"],
+    "numbers": [2, 1],
+    "fractions": [2.5, 1.5],
+    "truth": [True, False],
+    "days": [date(2021, 1, 1), date(2020, 1, 1)],
+    "times": [datetime(2021, 1, 1, 5), datetime(2020, 1, 1)],
+    "times with zones": [datetime(2021, m, 1, tzinfo=PARIS) for m in (7, 1)],
+    "hours": [time(5), time(3)],
+    "spans": [timedelta(2, 60), timedelta(microseconds=5)],
+    "decimals": [Decimal("2.5"), Decimal("1.5")],
+    "bytes": [b"b", b"a"],
+}
+
+
+def arrow_backed(key):
+    values = pa.array(key)
+    return pd.array(values, dtype=pd.ArrowDtype(values.type))
+
+
+LIBRARIES = {
+    "pandas": pd.DataFrame,
+    "pandas nullable": lambda cells: pd.DataFrame(cells).convert_dtypes(),
+    "pandas arrow": lambda cells: pd.DataFrame(cells).assign(
+        row=arrow_backed(cells["row"])
+    ),
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+#: Types that only one library has.
+OWN_TYPES = {
+    "pandas big-endian": lambda: pd.Series(np.array([2, 2, 1], ">i4")),
+    "pandas small": lambda: pd.array([2, 2, 1], dtype="UInt8"),
+    "pandas sparse": lambda: pd.arrays.SparseArray([2, 2, 1]),
+    "pandas intervals": lambda: pd.IntervalIndex.from_breaks([0, 1, 2])[[1, 1, 0]],
+    "pandas spans": lambda: pd.to_timedelta([2, 2, 1], unit="D"),
+    "pandas pairs": lambda: pd.Series([(1, 2), (1, 2), (0, 1)]),
+    "pandas several kinds": lambda: pd.Series(["a", "a", 1], dtype=object),
+    "polars 128 bits": lambda: pl.Series([2, 2, 1], dtype=pl.Int128),
+    "polars small": lambda: pl.Series([2, 2, 1], dtype=pl.UInt8),
+    "polars enum": lambda: pl.Series(["b", "b", "a"], dtype=pl.Enum("azb")),
+}
+
+
+def cells_of(key):
+    return {"row": key, "column": ["x", "y", "x"], "value": [10.0, 20.0, 5.0]}
+
+
+def types_of(frame):
+    types = frame.dtypes if hasattr(frame, "dtypes") else frame.schema.types
+    return [np.dtype(t).newbyteorder("=") if str(t)[0] == ">" else t for t in types]
+
+
+def check_keys_are_kept(frame, path):
+    fit = a1gm.fit_long(frame, ["row", "column"], "value")
+    filled = fit.fill_long()
+    assert type(filled) is type(frame)
+    assert types_of(filled)[:2] == types_of(frame)[:2]
+    fit.save(path)
+    names = list(fit.row_labels)
+    assert fit.fate(names[0], "y") == "finite"
+    for known in (fit, a1gm.load(path)):
+        assert known.predict(filled).tolist() == [10.0]
+        assert known.predict(frame).tolist() == [10.0, 20.0, 5.0]
+        for several in (fit.row_labels, names):
+            assert sorted(known.predict(several, "x")) == [5.0, 10.0]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_of_every_kind(kind, library, tmp_path):
+    two, one = KINDS[kind]
+    frame = LIBRARIES[library](cells_of([two, two, one]))
+    check_keys_are_kept(frame, tmp_path / "model.a1gm")
+    if library == "pandas":
+        levels = frame.set_index(["row", "column"])["value"]
+        assert (
+            a1gm.fit_long(levels)
+            .fill_long()
+            .equals(a1gm.fit_long(frame, ["row", "column"], "value").fill_long())
+        )
+
+
+@pytest.mark.parametrize("own", OWN_TYPES)
+def test_keys_of_types_that_one_library_has(own, tmp_path):
+    make = pd.DataFrame if own.startswith("pandas") else pl.DataFrame
+    check_keys_are_kept(make(cells_of(OWN_TYPES[own]())), tmp_path / "model.a1gm")
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("bad", [[1], {"a": 1}])
+def test_lists_are_no_keys(make, bad):
+    words = rf"values of 'row', such as {re.escape(repr(bad))}, cannot be keys"
+    with pytest.raises(LabelError, match=words):
+        a1gm.fit_long(make(cells_of([bad, bad, bad])), ["row", "column"], "value")
+
+
+def test_columns_whose_names_are_numbers():
+    frame = pd.DataFrame(cells_of(["a", "a", "b"])).set_axis(range(3), axis=1)
+    fit = a1gm.fit_long(frame, [0, 1], 2)
+    assert fit.fill_long().values.tolist() == [["b", "y", 10.0]]
+    assert fit.predict(frame).tolist() == [10.0, 20.0, 5.0]
+
+
 # ----------------------------------------------------------------------- filling
 def test_missing_pairs_filled_in_the_types_of_the_frame(frame):
     fit = a1gm.fit_long(frame, KEYS, "sales")
@@ -152,6 +262,8 @@ def test_missing_pairs_filled_in_the_types_of_the_frame(frame):
     elif isinstance(frame, pd.DataFrame):
         kept = frame.reset_index()[KEYS].dtypes
         assert filled[KEYS].dtypes.equals(kept)
+    else:
+        assert filled.schema.types == frame.schema.types
     every = fit.fill_long(only_missing=False)
     assert len(every) == 20
     whole = np.asarray(every["sales"]).reshape(5, 4)

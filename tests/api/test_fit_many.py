@@ -278,6 +278,12 @@ def test_bad_calls_of_groups():
         a1gm.fit_groups(frame, "prot", keys, "value")
     with pytest.raises(ParameterError, match="column of its own"):
         a1gm.fit_groups(frame, "sample", keys, "value")
+    with pytest.raises(ParameterError, match=r"by names no column\. a1gm.fit_long"):
+        a1gm.fit_groups(frame, [], keys, "value")
+    with pytest.raises(DimensionError, match=r"has 3\. Make a frame of it with series"):
+        a1gm.fit_groups(
+            frame.set_index(["protein", *keys])["value"], "protein", keys, 0
+        )
     frame.loc[4, "protein"] = None
     with pytest.raises(LabelError, match="The key 'protein' is missing in row 4"):
         a1gm.fit_groups(frame, "protein", keys, "value")
@@ -302,6 +308,14 @@ def test_a_triangle_is_the_triangles_it_holds():
         assert paid - known == pytest.approx(total, rel=1e-9)
         assert fit.predict(str(fit.row_labels[-1]), 24) > 0.0
         np.testing.assert_allclose(fit.row_factor, increments[key].row_factor)
+        filled = fit.fill_long()
+        assert filled["increment"].sum() == pytest.approx(total, rel=1e-9)
+        assert fit.predict(filled).tolist() == filled["increment"].tolist()
+    every = many.fill_long()
+    assert every.columns.tolist()[2:] == ["origin", "development", "increment"]
+    assert len(every) == 2 * len(filled)
+    with pytest.raises(NotNumericError, match=r"Triangle\. Fit it with a1gm.fit_many"):
+        a1gm.fit_groups(triangle, "Total", ["origin", "development"], "values")
     rows, columns = many.to_frames()
     assert rows.columns.tolist()[:3] == ["Total", "column", "origin"]
     assert columns["development"].tolist()[:2] == [12, 24]

@@ -24,7 +24,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.containers import Arrays, Header, pack, unpack
-from ways.ways import in_pieces, masks_on_disk, write_parquet
+from ways.file_ways import masks_on_disk, write_parquet
+from ways.ways import in_pieces
 
 import a1gm
 from a1gm._observe import one_pass

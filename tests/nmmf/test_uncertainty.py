@@ -9,7 +9,12 @@ import pandas as pd
 import pytest
 
 import a1gm
-from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
+from a1gm.exceptions import (
+    DataError,
+    NoSuchCellError,
+    ParameterError,
+    TableTooLargeError,
+)
 from a1gm.nmmf import uncertainty
 
 nan = np.nan
@@ -35,6 +40,10 @@ def test_names_and_words():
     assert u.standard_error("s", "c") == u.standard_error(1, 2)
     assert list(u.totals("column").labels) == list("abc")
     assert u.index("b").value[1] == 1.0
+    with pytest.raises(ParameterError, match="do not pair up"):
+        u.standard_error([0, 1], [0, 1, 2])
+    with pytest.raises(NoSuchCellError, match="No column is called 'd'"):
+        u.standard_error("s", "d")
     with pytest.raises(ParameterError, match="by must be"):
         u.totals("rows")
     with pytest.raises(ParameterError, match="axis must be"):

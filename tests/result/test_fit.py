@@ -269,9 +269,9 @@ def test_fates_by_label():
     assert fit.fate(-1, "x") == "finite"
     assert fit.fate(["north", "south"], "y").tolist() == ["finite", "unbounded"]
     assert fit.fate(frame.index, 0).tolist() == ["zero", "finite"]
-    with pytest.raises(NoSuchCellError, match=r"No row is called 'west'.*row_labels"):
+    with pytest.raises(NoSuchCellError, match=r"No row is called 'west'.*one row has"):
         fit.fate("west", "y")
-    with pytest.raises(NoSuchCellError, match=r"No column is called 'z'.*col_labels"):
+    with pytest.raises(NoSuchCellError, match=r"No column is called 'z'.*one column"):
         fit.fate(0, "z")
 
 

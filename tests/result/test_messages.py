@@ -61,6 +61,10 @@ def test_missing_cells_of_one_table_among_several():
             (3, None, (1, 2)),
             "3 missing cells stay missing: 1 is unbounded and 2 are un",
         ),
+        (
+            (9, None, (0, 4, 5)),
+            "9 missing cells stay missing: 4 are undetermined and 5 are in an empty r",
+        ),
         ((1,), "1 missing cell stays missing: the data do not determine it."),
         ((2,), "2 missing cells stay missing: the data do not determine them."),
     ],

@@ -97,6 +97,37 @@ def test_cells_without_a_value_have_no_error():
     assert u.totals("all", cells="fitted").value[0] > 0.0
 
 
+def test_a_hole_that_is_0_beside_unknown_ones_has_a_total():
+    blocks = np.array(
+        [
+            [5.0, 3.0, nan, nan],
+            [0.0, nan, nan, nan],
+            [2.0, 4.0, nan, nan],
+            [nan, nan, 3.0, 4.0],
+            [nan, nan, 6.0, nan],
+        ]
+    )
+    for fit in (
+        a1gm.fit(blocks, on_undetermined="ignore").uncertainty(1.0),
+        a1gm.fit_nmmf(blocks, on_undetermined="ignore").uncertainty(1.0)["X"],
+    ):
+        np.testing.assert_allclose(fit.totals("row").value, [nan, 0, nan, nan, 8])
+        np.testing.assert_allclose(fit.totals("column").value, [nan, 0, nan, 8])
+        np.testing.assert_allclose(fit.totals("all").value, [8.0])
+
+
+def test_cells_of_weight_0_count_as_missing_in_totals_and_are_kept_by_impute():
+    X, V = counts(), np.ones_like(counts())
+    i, j = np.argwhere(~np.isnan(X))[0]
+    V[i, j] = 0.0
+    fit = a1gm.fit(X, weights=V)
+    hidden = X.copy()
+    hidden[i, j] = nan
+    wanted = a1gm.fit(hidden).uncertainty().totals("row")
+    np.testing.assert_allclose(fit.uncertainty().totals("row").value, wanted.value)
+    assert fit.impute(X)[i, j] == X[i, j]
+
+
 def test_names_and_numbers_find_cells():
     X = pd.DataFrame(counts(), columns=list("abcdef"))
     u = a1gm.fit(X).uncertainty()

@@ -59,3 +59,10 @@ def test_what_cannot_be_chosen_is_told():
         a1gm.fit(FRAME, columns=["x"], exclude=["x"])
     with pytest.raises(ParameterError, match="name columns of a frame"):
         a1gm.fit(np.ones((2, 2)), id=0)
+
+
+def test_columns_whose_names_are_numbers():
+    frame = FRAME.set_axis(range(6), axis=1)
+    fit = a1gm.fit(frame, id=0, columns=[2, 4, 5])
+    assert fit.impute(frame)[4].tolist() == [2.0, 4.0, 6.0]
+    assert fit.fate("b", 4) == "finite"

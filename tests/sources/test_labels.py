@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +48,9 @@ def test_columns_in_another_order_are_found_by_name(
     polars = a1gm.fit(pl.from_pandas(named)).impute(pl.from_pandas(other))
     assert polars.columns == ["y", "x"]
     assert polars["x"].to_list() == fit.impute(named)["x"].to_list()
-    with pytest.raises(LabelError, match="another order"):
-        fit.uncertainty(1.0).interval(other)
+    bounds = zip(*map(fit.uncertainty(1.0).interval, (other, named)), strict=True)
+    for bound, right in bounds:
+        pd.testing.assert_frame_equal(bound[["x", "y"]], right)
     with pytest.raises(LabelError, match="of weights are not those of X"):
         a1gm.fit(named, weights=other.notna() * 1.0)
     with pytest.raises(LabelError, match="of this piece are not those of the table"):
@@ -171,6 +172,62 @@ def test_days_are_found_whatever_type_holds_them():
         assert int(lookup.find(day)) == 1
     assert lookup.find(days[::-1]).tolist() == [1, 0]
     assert Lookup("row", pd.PeriodIndex(days, freq="M"), 2).find("2024-02") == 1
+
+
+def test_time_spans_are_found_whatever_type_holds_them():
+    spans = pd.to_timedelta([1, 36], unit="h")
+    lookup = Lookup("row", spans, 2)
+    for span in (timedelta(hours=36), np.timedelta64(36, "h"), "1 days 12:00:00"):
+        assert int(lookup.find(span)) == 1
+    assert lookup.find(spans[::-1]).tolist() == [1, 0]
+
+
+def test_names_of_several_levels():
+    for index in ([(1, 1), (1, 2)], [("a", 1), ("a", pd.Timestamp("2024-05-01"))]):
+        lookup = Lookup("row", pd.MultiIndex.from_tuples(index), 2)
+        assert int(lookup.find(index[1])) == 1
+        assert lookup.find(index[::-1]).tolist() == [1, 0]
+
+
+INDEXES = {
+    "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
+    "periods": pd.period_range("2024-01", periods=3, freq="M"),
+    "days": pd.date_range("2024-01-01", periods=3),
+    "spans": pd.timedelta_range("1D", periods=3),
+    "intervals": pd.interval_range(0, 3),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_frames_of_a_fit_have_the_names_of_the_table(kind: str) -> None:
+    names = INDEXES[kind]
+    X = pd.DataFrame(
+        [[10.0, 20.0, 33.0], [21.0, np.nan, 59.0], [30.0, 61.0, 92.0]], names, names
+    )
+    fit = a1gm.fit(X)
+    u = fit.uncertainty()
+    for like in (fit.impute(X), fit.reconstruct(), fit.residuals(X), u.interval(X)[0]):
+        assert like.index.equals(names)
+        assert like.columns.equals(names)
+    for lines in (*fit.to_frames(), u.totals("row").to_frame(), u.index().to_frame()):
+        assert lines.index.equals(names)
+        assert type(lines.index) is type(names)
+    assert len(fit.to_frames("polars").columns) == 3
+    assert len(u.totals("column").to_frame("pyarrow")) == 3
+
+
+def test_a_name_that_does_not_exist_is_told_the_nearest():
+    months = pd.period_range("2024-01", periods=3, freq="M")
+    with pytest.raises(NoSuchCellError, match=r"2024-02-01\. .* mean '2024-02'"):
+        Lookup("row", months, 3).find(date(2024, 2, 1))
+
+
+def test_a_name_that_several_rows_have_is_refused(named: pd.DataFrame) -> None:
+    named.index = pd.Index(["a", "b", "a"])
+    fit = a1gm.fit(named)
+    for asked in (fit.predict, fit.fate, fit.uncertainty(1.0).standard_error):
+        with pytest.raises(NoSuchCellError, match=r"2 rows are called 'a' \(0, 2\)"):
+            asked(["b", "a"], "x")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -61,6 +63,12 @@ def as_missing_cells(X):
     return sp.coo_array((X[rows, cols], (rows, cols)), shape=X.shape)
 
 
+def as_decimals(X):
+    """Decimal numbers of 256 bits, with more digits than a float has."""
+    cells = [[None if np.isnan(x) else Decimal(x) for x in column] for column in X.T]
+    return pa.table([pa.array(c, pa.decimal256(76, 60)) for c in cells], names())
+
+
 CONTAINERS = {
     "array": lambda X: X,
     "fortran": np.asfortranarray,
@@ -72,10 +80,17 @@ CONTAINERS = {
     "pandas nullable": lambda X: as_pandas(X).astype("Float64"),
     "pandas arrow": lambda X: as_pandas(X).astype("double[pyarrow]"),
     "pandas object": lambda X: as_pandas(X).astype(object),
+    "pandas big-endian": lambda X: as_pandas(X.astype(">f8")),
+    "pandas long double": lambda X: as_pandas(X.astype(np.longdouble)),
+    "pandas sparse, NaN": lambda X: as_pandas(X).astype(pd.SparseDtype(float)),
+    "pandas sparse, 0": lambda X: as_pandas(X).astype(pd.SparseDtype(float, 0.0)),
+    "pandas numbers as names": pd.DataFrame,
+    "pandas decimals": lambda X: as_decimals(X).to_pandas(types_mapper=pd.ArrowDtype),
     "polars NaN": as_polars,
     "polars null": as_nulls,
     "arrow": as_arrow,
     "batch": as_batch,
+    "arrow decimals": as_decimals,
 }
 
 
@@ -88,6 +103,52 @@ def test_every_container_gives_the_same_fit(kind):
     np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=RTOL)
     assert found.divergence == pytest.approx(expected.divergence, rel=RTOL)
     assert found.certificate <= 1e-10
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_every_container_is_filled_alike(kind):
+    X = table()
+    given = CONTAINERS[kind](X)
+    filled = a1gm.impute(given)
+    back = filled.to_pandas() if hasattr(filled, "to_pandas") else filled
+    np.testing.assert_allclose(np.asarray(back, float), a1gm.impute(X), rtol=RTOL)
+    if "sparse" in kind:
+        assert filled.dtypes.equals(given.dtypes)
+
+
+def test_whole_numbers_of_128_bits():
+    X = pl.DataFrame({"a": [1, 2, 3], "b": [2, None, 6]}).cast(pl.Int128)
+    assert a1gm.impute(X)["b"].to_list() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        lambda: pd.DataFrame({"a": [1, 2], "b": [None, None]}),
+        lambda: pd.DataFrame({"a": [1, 2], "b": pd.array([pd.NA] * 2)}),
+        lambda: pl.DataFrame({"a": [1, 2], "b": [None, None]}),
+        lambda: pa.table({"a": [1, 2], "b": pa.nulls(2)}),
+    ],
+)
+def test_a_column_without_values_and_type_is_empty(empty):
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        assert np.isnan(a1gm.fit(empty()).col_factor[1])
+
+
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [
+        (np.array([1j, 2j]), "complex128"),
+        (pd.array([None, None], dtype="string"), "string"),
+        (pd.interval_range(0, 2), "interval"),
+        (pd.Categorical([1, 2]), "category"),
+    ],
+)
+def test_columns_that_are_no_numbers_are_named_with_their_type(odd, named):
+    for name in ("b", 1):
+        X = pd.DataFrame({name: odd}, columns=[name])
+        with pytest.raises(a1gm.exceptions.NotNumericError, match=f"{name}.*{named}"):
+            a1gm.fit(X)
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)

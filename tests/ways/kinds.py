@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import a1gm
-from ways import long_ways, ways
+from ways import containers, file_ways, long_ways, ways
 
 Table = np.ndarray
 
@@ -34,18 +34,18 @@ def in_memory(X: Table, folder: Path) -> Made:
 
 
 def frame(X: Table, folder: Path) -> Made:
-    given = ways.pandas_frame(X)
+    given = containers.pandas_frame(X)
     return Made(a1gm.fit(given), given, folder)
 
 
 def sparse(X: Table, folder: Path) -> Made:
-    return Made(a1gm.fit(ways.sparse_table(X), absent="missing"), X, folder)
+    return Made(a1gm.fit(containers.sparse_table(X), absent="missing"), X, folder)
 
 
 def long(X: Table, folder: Path) -> Made:
     frame = long_ways.long_frame(X)
     fit = a1gm.fit_long(frame, long_ways.KEYS, long_ways.VALUE)
-    return Made(fit, ways.pandas_frame(X), folder)
+    return Made(fit, containers.pandas_frame(X), folder)
 
 
 def weighted(X: Table, folder: Path) -> Made:
@@ -76,16 +76,16 @@ def pieces_without_rows(X: Table, folder: Path) -> Made:
 
 
 def _file_fit(X: Table, folder: Path) -> Any:
-    path = ways.write_parquet(X, folder / "table.parquet")
-    return a1gm.fit_file(path, columns=ways.names_of(X))
+    path = file_ways.write_parquet(X, folder / "table.parquet")
+    return a1gm.fit_file(path, columns=containers.names_of(X))
 
 
 def file_patterns(X: Table, folder: Path) -> Made:
-    return Made(_file_fit(X, folder), ways.pandas_frame(X), folder)
+    return Made(_file_fit(X, folder), containers.pandas_frame(X), folder)
 
 
 def file_masks(X: Table, folder: Path) -> Made:
-    with ways.masks_on_disk():
+    with file_ways.masks_on_disk():
         return file_patterns(X, folder)
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 import polars as pl
 
 import a1gm
-from ways.ways import Answers, Table, answers_of_fit, as_floats, names_of, pandas_frame
+from ways.containers import Table, as_floats, names_of, pandas_frame
+from ways.ways import Answers, answers_of_fit
 from ways.ways import way as enter
 
 KEYS, VALUE = ["row", "column"], "value"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,6 +74,28 @@ def test_warnings(asked, way, table):
         assert wanted <= answers.warned <= wanted | again
     else:
         assert answers.says_something == bool(wanted)
+
+
+UNKNOWN = re.compile(r"([\d,]+) missing cells? (?:is|are) \w+(?: and ([\d,]+))?")
+LEFT = re.compile(r"([\d,]+) missing cells? stays? missing")
+
+
+def counts_in(texts, pattern):
+    """Sums of the numbers that a pattern finds in each text."""
+    found = (pattern.search(text) for text in texts)
+    return [sum(int(n) for n in one.groups() if n) for one in found if one]
+
+
+@pytest.mark.parametrize("way", ways_with("warnings"))
+def test_counts_in_warnings(asked, way, table):
+    answers, right = asked(way, table)
+    left, known = np.isnan(right.filled), ~np.isnan(right.X)
+    unknown = left[known.any(axis=1)][:, known.any(axis=0)].sum()
+    assert set(counts_in(answers.texts, UNKNOWN)) <= {unknown}
+    assert set(counts_in(answers.texts, LEFT)) <= {left.sum()}
+    if answers.undetermined is None:  # the rows were left behind
+        said = [text for text in answers.texts if LEFT.search(text)]
+        assert not any("fit.undetermined" in text for text in said)
 
 
 def dtypes_of(table):

@@ -16,7 +16,7 @@ from support.oracles import same_partition
 
 import a1gm
 from a1gm.exceptions import ParameterError
-from ways import ways
+from ways import containers
 from ways.kinds import KINDS, OF_THEIR_OWN, WITHOUT_ROWS, Made
 from ways.oracle import Oracle
 from ways.tables import TABLES
@@ -234,18 +234,20 @@ def test_a_frame_is_reconstructed_as_a_frame(table):
     X = TABLES[table]
     truth = Oracle(X).fitted
     frame = pd.DataFrame(
-        X, columns=ways.names_of(X), index=[f"r{i}" for i in range(len(X))]
+        X, columns=containers.names_of(X), index=[f"r{i}" for i in range(len(X))]
     )
     found = a1gm.fit(frame).reconstruct()
     assert isinstance(found, pd.DataFrame)
     assert list(found.columns) == list(frame.columns)
     assert found.index.equals(frame.index)
     np.testing.assert_allclose(found.to_numpy(), truth, rtol=1e-9, atol=0.0)
-    given = ways.polars_frame(X)
+    given = containers.polars_frame(X)
     answer = a1gm.fit(given).reconstruct()
     assert isinstance(answer, pl.DataFrame)
     assert answer.columns == given.columns
-    np.testing.assert_allclose(ways.from_polars(answer), truth, rtol=1e-9, atol=0.0)
-    arrow = a1gm.fit(ways.arrow_table(X)).reconstruct()
+    np.testing.assert_allclose(
+        containers.from_polars(answer), truth, rtol=1e-9, atol=0.0
+    )
+    arrow = a1gm.fit(containers.arrow_table(X)).reconstruct()
     assert isinstance(arrow, pa.Table)
-    np.testing.assert_allclose(ways.from_arrow(arrow), truth, rtol=1e-9, atol=0.0)
+    np.testing.assert_allclose(containers.from_arrow(arrow), truth, rtol=1e-9, atol=0.0)

@@ -19,7 +19,9 @@ from support.containers import rewrite, unpack
 import a1gm
 from a1gm import RankOneImputer
 from a1gm.exceptions import A1gmError, EmptyLineWarning
-from ways.ways import WAYS, masks_on_disk, noted, read_table, sparse_table
+from ways.containers import sparse_table
+from ways.file_ways import masks_on_disk, read_table
+from ways.ways import WAYS, noted
 
 nan = np.nan
 TWO_BLOCKS = np.array(

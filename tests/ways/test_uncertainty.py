@@ -10,7 +10,7 @@ import pytest
 
 import a1gm
 from a1gm.exceptions import A1gmWarning, ParameterError
-from ways import ways
+from ways import containers, file_ways, ways
 from ways.tables import TABLES, WEIGHTED, weights_of
 
 RTOL = 1e-8
@@ -35,8 +35,8 @@ def bytes_between_workers(X, folder):
 
 
 def file(X, folder, **options):
-    path = ways.write_parquet(X, folder / "table.parquet")
-    return a1gm.fit_file(path, columns=ways.names_of(X), batch_rows=3, **options)
+    path = file_ways.write_parquet(X, folder / "table.parquet")
+    return a1gm.fit_file(path, columns=containers.names_of(X), batch_rows=3, **options)
 
 
 def file_with_sums(X, folder):
@@ -46,7 +46,7 @@ def file_with_sums(X, folder):
 
 
 def file_of_masks(X, folder):
-    with ways.masks_on_disk():
+    with file_ways.masks_on_disk():
         return file(X, folder, **KEPT)
 
 
@@ -64,8 +64,8 @@ def pickled(make):
 MAKERS = {
     "in memory": lambda X, folder: a1gm.fit(X),
     "by columns": lambda X, folder: a1gm.fit(np.asfortranarray(X)),
-    "polars": lambda X, folder: a1gm.fit(ways.polars_frame(X)),
-    "sparse": lambda X, folder: a1gm.fit(ways.sparse_table(X), absent="missing"),
+    "polars": lambda X, folder: a1gm.fit(containers.polars_frame(X)),
+    "sparse": lambda X, folder: a1gm.fit(containers.sparse_table(X), absent="missing"),
     "pieces": pieces,
     "pieces without rows": pieces_without_rows,
     "bytes": bytes_between_workers,
@@ -155,7 +155,7 @@ def test_weighted_fits_are_as_sure(way, table, tmp_path):
     X, V = TABLES[table], weights_of(table)
     right = fit = a1gm.fit(X, weights=V)
     if way == "sparse":
-        S = ways.sparse_table(X)
+        S = containers.sparse_table(X)
         at = S.tocoo()
         W = at.copy()
         W.data = V[at.row, at.col]

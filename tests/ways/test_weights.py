@@ -13,9 +13,10 @@ import scipy.sparse as sp
 
 import a1gm
 from a1gm import RankOneNMF
+from ways.containers import names_of, sparse_table
 from ways.oracle import Oracle
 from ways.tables import TABLES, WEIGHTED, new_rows, weights_of
-from ways.ways import loaded, names_of, sparse_table
+from ways.ways import loaded
 
 RTOL = 1e-9
 pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")

@@ -7,7 +7,6 @@ the function, decorate it with ``@way("its name")``, and every test asks it.
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,21 +20,18 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
-import scipy.sparse as sp
-from support.commands import run
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm._observe import gather
 from a1gm.exceptions import A1gmWarning
-from ways.tables import is_whole
+from ways.containers import (
+    CONTAINERS,
+    Table,
+    as_floats,
+    pandas_frame,
+    sparse_table,
+)
 
-Table = np.ndarray
 Warned = frozenset[type[Warning]]
 Rows = Literal["held", "lazy", "gone"]
 Question = Literal[
@@ -65,6 +61,7 @@ class Answers:
     fates: Table | None = None
     undetermined: list[tuple[int, int, str]] | None = None
     warned: Warned | None = None
+    texts: list[str] = field(default_factory=list)
     says_something: bool | None = None
     fill: Callable[[Table], Table] | None = None
     transform: Callable[[Table], Table] | None = None
@@ -105,9 +102,10 @@ def ways_with(question: Question) -> list[str]:
 
 @dataclass
 class Noted:
-    """Classes of the package's warnings so far."""
+    """Classes and texts of the package's warnings so far."""
 
     classes: set[type[Warning]] = field(default_factory=set)
+    texts: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -119,18 +117,7 @@ def noted() -> Iterator[Noted]:
         warnings.simplefilter("always", A1gmWarning)
         yield found
     found.classes |= {one.category for one in caught}
-
-
-@contextmanager
-def masks_on_disk() -> Iterator[None]:
-    """Make files be fitted by the mask of every row, as if patterns were too many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather, "TABLE_BYTES", 1)
-        yield
-
-
-def names_of(X: Table) -> list[str]:
-    return [f"c{j}" for j in range(X.shape[1])]
+    found.texts += [str(one.message) for one in caught]
 
 
 # ------------------------------------------------------------------------ fits
@@ -163,6 +150,7 @@ def answers_of_fit(
         certificate=fit.certificate,
         converged=fit.converged,
         warned=frozenset(found.classes),
+        texts=found.texts,
         fill=lambda rows: take(impute(fit, give(rows))),
         transform=lambda rows: np.asarray(fit.transform(give(rows))),
     )
@@ -182,123 +170,18 @@ def rows_of(fit: Any, given: Any, rows: Rows) -> Table:
     return np.asarray(found.compute() if rows == "lazy" else found)
 
 
-def as_floats(frame: Any) -> Table:
-    """The cells of a pandas frame of any kind as floats, NaN where missing."""
-    columns = [frame[name].to_numpy(dtype=float, na_value=np.nan) for name in frame]
-    return np.column_stack(columns)
+EXACT: dict[str, Any] = {"float32 array": {"rtol": 2e-5, "dtype": np.float32}}
 
 
-# ---------------------------------------------------------------------- arrays
-@way("C array")
-def c_array(X: Table, folder: Path) -> Answers:
-    # Counts without a hole come as integers.
-    def give(X: Table) -> Table:
-        is_integer = is_whole(X) and not np.isnan(X).any()
-        return X.astype(np.int64) if is_integer else X.copy(order="C")
-
-    return answers_of_fit(X, a1gm.fit, give)
+def container_way(name: str, X: Table, folder: Path) -> Answers:
+    return answers_of_fit(X, a1gm.fit, *CONTAINERS[name])
 
 
-@way("Fortran array")
-def fortran_array(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, np.asfortranarray)
-
-
-@way("float32 array", rtol=2e-5, dtype=np.float32)
-def float32_array(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, lambda X: X.astype(np.float32))
-
-
-@way("lists")
-def lists(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, lambda X: X.tolist())
-
-
-@way("masked array")
-def masked_array(X: Table, folder: Path) -> Answers:
-    def give(X: Table) -> Any:
-        return np.ma.MaskedArray(np.nan_to_num(X, nan=-7.0), mask=np.isnan(X))
-
-    return answers_of_fit(X, a1gm.fit, give, lambda filled: filled.filled(np.nan))
-
-
-# ---------------------------------------------------------------------- frames
-def pandas_frame(X: Table) -> pd.DataFrame:
-    frame = pd.DataFrame(X, columns=names_of(X))
-    if is_whole(X):
-        whole = [name for name in frame if not frame[name].isna().any()]
-        frame = frame.astype(dict.fromkeys(whole, "int64"))
-    return frame
-
-
-def nullable_frame(X: Table) -> pd.DataFrame:
-    return pd.DataFrame(X, columns=names_of(X)).astype(
-        "Int64" if is_whole(X) else "Float64"
-    )
-
-
-def arrow_backed_frame(X: Table) -> pd.DataFrame:
-    whole = is_whole(X)
-    return nullable_frame(X).astype("int64[pyarrow]" if whole else "double[pyarrow]")
-
-
-def arrow_table(X: Table) -> pa.Table:
-    kind = pa.int64() if is_whole(X) else pa.float64()
-    columns = [
-        pa.array([None if np.isnan(x) else x for x in column.tolist()], pa.float64())
-        for column in X.T
-    ]
-    return pa.table([column.cast(kind) for column in columns], names=names_of(X))
-
-
-def arrow_batch(X: Table) -> pa.RecordBatch:
-    (batch,) = arrow_table(X).combine_chunks().to_batches()
-    return batch
-
-
-def polars_frame(X: Table) -> pl.DataFrame:
-    found = pl.from_arrow(arrow_table(X))
-    assert isinstance(found, pl.DataFrame)
-    return found
-
-
-def from_arrow(table: Any) -> Table:
-    columns = [
-        np.array([np.nan if x is None else x for x in column.to_pylist()], float)
-        for column in table.columns
-    ]
-    return np.column_stack(columns)
-
-
-def from_polars(frame: pl.DataFrame) -> Table:
-    return from_arrow(frame.to_arrow())
-
-
-FRAMES: dict[str, tuple[Callable[[Table], Any], Callable[[Any], Table]]] = {
-    "pandas": (pandas_frame, as_floats),
-    "pandas nullable": (nullable_frame, as_floats),
-    "pandas Arrow-backed": (arrow_backed_frame, as_floats),
-    "polars": (polars_frame, from_polars),
-    "pyarrow table": (arrow_table, from_arrow),
-    "pyarrow record batch": (arrow_batch, from_arrow),
-}
-
-
-def frame_way(name: str, X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, a1gm.fit, *FRAMES[name])
-
-
-for name in FRAMES:
-    way(name)(partial(frame_way, name))
+for name in CONTAINERS:
+    way(name, **EXACT.get(name, {}))(partial(container_way, name))
 
 
 # ---------------------------------------------------------------------- sparse
-def sparse_table(X: Table) -> sp.csr_array:
-    """The observed cells; zeros are stored."""
-    rows, cols = np.nonzero(~np.isnan(X))
-    return sp.csr_array((X[rows, cols], (rows, cols)), shape=X.shape)
-
-
 @way("sparse", lacks=("types",))
 def sparse_way(X: Table, folder: Path) -> Answers:
     # What is absent is missing: filled, the table would not be sparse any more.
@@ -320,11 +203,6 @@ def in_pieces(X: Table, **options: Any) -> Any:
     return table
 
 
-@way("pieces with rows")
-def pieces_with_rows(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: in_pieces(given).solve())
-
-
 @way("pieces without rows", lacks=NO_ROWS)
 def pieces_without_rows(X: Table, folder: Path) -> Answers:
     def make(given: Table) -> Any:
@@ -333,161 +211,29 @@ def pieces_without_rows(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, make, rows="gone")
 
 
-@way("bytes between workers")
-def bytes_between_workers(X: Table, folder: Path) -> Answers:
-    def make(given: Table) -> Any:
-        half = (len(given) + 1) // 2
-        first, second = in_pieces(given[:half]), in_pieces(given[half:])
-        read = a1gm.PatternTable.from_bytes
-        return read(first.to_bytes()).merge(read(second.to_bytes())).solve()
-
-    return answers_of_fit(X, make)
+def between_workers(given: Table) -> Any:
+    half = (len(given) + 1) // 2
+    first, second = in_pieces(given[:half]), in_pieces(given[half:])
+    read = a1gm.PatternTable.from_bytes
+    return read(first.to_bytes()).merge(read(second.to_bytes())).solve()
 
 
-# ----------------------------------------------------------------------- files
-def write_csv(X: Table, path: Path) -> Path:
-    """A CSV file with the names of its rows; whole numbers without a point."""
-    frame = nullable_frame(X)
-    frame.insert(0, "id", [f"r{i}" for i in range(len(X))])
-    frame.to_csv(path, index=False)
-    return path
+#: Ways to a fit that holds its rows.
+MAKERS: dict[str, Callable[[Table], Any]] = {
+    "pieces with rows": lambda given: in_pieces(given).solve(),
+    "bytes between workers": between_workers,
+    "pickled": lambda given: pickle.loads(pickle.dumps(a1gm.fit(given))),
+    "copied": lambda given: copy.copy(a1gm.fit(given)),
+    "deeply copied": lambda given: copy.deepcopy(a1gm.fit(given)),
+}
 
 
-def write_parquet(X: Table, path: Path) -> Path:
-    pq.write_table(arrow_table(X), path, row_group_size=4)
-    return path
+def maker_way(name: str, X: Table, folder: Path) -> Answers:
+    return answers_of_fit(X, MAKERS[name])
 
 
-def read_table(path: Path) -> Table:
-    if path.suffix == ".parquet":
-        return from_arrow(pq.read_table(path))
-    return pd.read_csv(path).drop(columns="id").to_numpy(float)
-
-
-def answers_of_file(
-    X: Table, folder: Path, write: Callable[[Table, Path], Path], suffix: str
-) -> Answers:
-    """Fit a file and fill it, and fill files of other rows by the same fit."""
-    names = names_of(X)
-    places = iter(range(1000))
-
-    def impute(fit: Any, path: Path) -> Path:
-        out = folder / f"filled-{next(places)}{suffix}"
-        a1gm.impute_file(path, out, fit=fit, columns=names)
-        return out
-
-    answers = answers_of_fit(
-        X,
-        lambda path: a1gm.fit_file(path, columns=names),
-        lambda X: write(X, folder / f"table-{next(places)}{suffix}"),
-        read_table,
-        impute=impute,
-    )
-    fit = answers.fit
-    answers.transform = lambda rows: np.asarray(fit.transform(pandas_frame(rows)))
-    for what in ("given", "output"):  # the types of text are not written down
-        path = getattr(answers, what)
-        setattr(answers, what, pq.read_table(path) if suffix == ".parquet" else None)
-    return answers
-
-
-@way("CSV, patterns", lacks=("types",))
-def csv_patterns(X: Table, folder: Path) -> Answers:
-    return answers_of_file(X, folder, write_csv, ".csv")
-
-
-@way("CSV, masks", lacks=("types",))
-def csv_masks(X: Table, folder: Path) -> Answers:
-    with masks_on_disk():
-        return answers_of_file(X, folder, write_csv, ".csv")
-
-
-@way("Parquet, patterns")
-def parquet_patterns(X: Table, folder: Path) -> Answers:
-    return answers_of_file(X, folder, write_parquet, ".parquet")
-
-
-@way("Parquet, masks")
-def parquet_masks(X: Table, folder: Path) -> Answers:
-    with masks_on_disk():
-        return answers_of_file(X, folder, write_parquet, ".parquet")
-
-
-@way("several files", lacks=("types",))
-def several_files(X: Table, folder: Path) -> Answers:
-    half = (len(X) + 1) // 2
-    parts = [X[:half], X[half:]] if len(X) > 1 else [X]
-    paths = [
-        write_parquet(p, folder / f"part-{k}.parquet") for k, p in enumerate(parts)
-    ]
-    filled = folder / "filled"
-    filled.mkdir()
-
-    def impute(fit: Any, given: Any) -> Any:
-        if isinstance(given, pd.DataFrame):
-            return fit.impute(given)
-        a1gm.impute_file(given, filled, fit=fit, columns=names_of(X))
-        return [filled / path.name for path in given]
-
-    def take(output: Any) -> Table:
-        if isinstance(output, pd.DataFrame):
-            return as_floats(output)
-        return np.vstack([read_table(path) for path in output])
-
-    answers = answers_of_fit(
-        X,
-        lambda given: a1gm.fit_file(given, columns=names_of(X)),
-        lambda table: paths if table is X else pandas_frame(table),
-        take,
-        impute=impute,
-    )
-    answers.given = answers.output = None
-    fit = answers.fit
-    answers.transform = lambda rows: np.asarray(fit.transform(pandas_frame(rows)))
-    return answers
-
-
-@way("file to file in one call", lacks=("fates", "types", "fill", "transform"))
-def file_to_file(X: Table, folder: Path) -> Answers:
-    out = folder / "filled.csv"
-    path = write_csv(X, folder / "table.csv")
-    with noted() as found:
-        fit = a1gm.impute_file(path, out, columns=names_of(X))
-    return Answers(
-        filled=read_table(out),
-        fit=fit,
-        row_factor=np.asarray(fit.row_factor),
-        col_factor=fit.col_factor,
-        certificate=fit.certificate,
-        says_something=bool(found.classes),
-    )
-
-
-@way("command", lacks=("fates", "types", "transform"))
-def command(X: Table, folder: Path) -> Answers:
-    path = write_csv(X, folder / "table.csv")
-    columns = ("--columns", ",".join(names_of(X)))
-    places = iter(range(1000))
-    done = run("impute", path, "-o", folder / "filled.csv", *columns)
-    run("fit", path, "-o", folder / "results", "--id", "id", *columns)
-    results = folder / "results"
-    summary = json.loads((results / "fit.json").read_text())
-
-    def fill(rows: Table) -> Table:
-        out = folder / f"out-{next(places)}.csv"
-        source = write_csv(rows, folder / f"rows-{next(places)}.csv")
-        run("impute", source, "-o", out, "--model", results / "model.a1gm")
-        return read_table(out)
-
-    return Answers(
-        filled=read_table(folder / "filled.csv"),
-        row_factor=pd.read_csv(results / "row_factor.csv")["row_factor"].to_numpy(),
-        col_factor=pd.read_csv(results / "col_factor.csv")["col_factor"].to_numpy(),
-        certificate=summary["certificate"],
-        converged=summary["converged"],
-        says_something="warning" in done.stderr,
-        fill=fill,
-    )
+for name in MAKERS:
+    way(name)(partial(maker_way, name))
 
 
 # ------------------------------------------------------------------------ Dask
@@ -539,36 +285,6 @@ def saved(X: Table, folder: Path) -> Answers:
     return answers_of_fit(X, lambda given: loaded(a1gm.fit(given), folder))
 
 
-@way("file fit, saved and loaded", lacks=NO_ROWS)
-def saved_file_fit(X: Table, folder: Path) -> Answers:
-    def make(given: Any) -> Any:
-        path = write_parquet(X, folder / "table.parquet")
-        return loaded(a1gm.fit_file(path, columns=names_of(X)), folder)
-
-    return answers_of_fit(X, make, pandas_frame, as_floats, rows="gone")
-
-
-@way("mask fit, saved and loaded", lacks=NO_ROWS)
-def saved_mask_fit(X: Table, folder: Path) -> Answers:
-    with masks_on_disk():
-        return saved_file_fit(X, folder)
-
-
-@way("pickled")
-def pickled(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: pickle.loads(pickle.dumps(a1gm.fit(given))))
-
-
-@way("copied")
-def copied(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: copy.copy(a1gm.fit(given)))
-
-
-@way("deeply copied")
-def deeply_copied(X: Table, folder: Path) -> Answers:
-    return answers_of_fit(X, lambda given: copy.deepcopy(a1gm.fit(given)))
-
-
 # ------------------------------------------------------------------- in one call
 @way("one call", lacks=("factors", "certificate", "fates", "fill", "transform"))
 def one_call(X: Table, folder: Path) -> Answers:
@@ -577,7 +293,11 @@ def one_call(X: Table, folder: Path) -> Answers:
         output = a1gm.impute(given)
     filled = as_floats(output)
     return Answers(
-        given=given, output=output, filled=filled, warned=frozenset(found.classes)
+        given=given,
+        output=output,
+        filled=filled,
+        warned=frozenset(found.classes),
+        texts=found.texts,
     )
 
 

@@ -72,7 +72,8 @@ def fit(
         Non-negative numbers; NaN (or the container's own mark) is a missing cell.
         The input is never modified.
     weights : array or sparse table of shape (n_rows, n_cols), optional
-        Non-negative weight of each cell; 0 means that the cell is ignored. A SciPy
+        Non-negative weight of each cell; 0 means that the cell is ignored: the fit
+        counts it as missing, and ``impute`` keeps the value that X has there. A SciPy
         sparse table of weights goes with a sparse X and stores a weight for every cell
         that X stores; ``absent`` must then be ``"missing"``.
     exposure : array or sparse table of shape (n_rows, n_cols), optional

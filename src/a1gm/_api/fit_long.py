@@ -48,7 +48,8 @@ def fit_long(
     value : name
         The column with the values.
     weight : name, optional
-        The column with a weight for each cell; 0 means that the cell is ignored.
+        The column with a weight for each cell; 0 means that the cell is ignored, as
+        in ``a1gm.fit``.
     duplicates : {"raise", "sum"}, default="raise"
         What to do with pairs that are there more than once: refuse them, or add their
         values.

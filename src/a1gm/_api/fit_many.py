@@ -56,7 +56,8 @@ def fit_many(
         package chainladder is the triangles it holds: their keys are the labels of its
         index and the name of its column, their rows the origins, their columns the
         ages. Cumulative claims are turned into increments, which is what the fit
-        explains; increments below zero need ``negatives="allow"``.
+        explains and ``many.fill_long()`` gives; increments below zero need
+        ``negatives="allow"``.
     absent, negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     n_threads : int, optional
@@ -96,7 +97,7 @@ def fit_many(
     )
     keys: Sequence[Any]
     sources: list[Any]
-    parts, sides = [], ("row", "column")
+    parts, sides, value = [], ("row", "column"), None
     if is_triangle(tables):
         keys, names, sources = read_triangles(tables)
         places, columns = np.arange(len(keys)), zip(*keys, strict=True)
@@ -104,7 +105,7 @@ def fit_many(
             (name, np.array(values, object), places)
             for name, values in zip(names, columns, strict=True)
         ]
-        sides = ("origin", "development")
+        sides, value = ("origin", "development"), "increment"
     elif isinstance(tables, np.ndarray):
         sources = _stacked(tables)
         keys = range(len(sources))
@@ -120,6 +121,7 @@ def fit_many(
         _side(sides[1], sources, "col"),
         parts=parts,
         backend=backends.pop() if len(backends) == 1 else None,
+        value=value,
     )
     tell_of_many(keys, fits, on_undetermined)
     return many

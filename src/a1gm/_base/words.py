@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import SupportsInt
 
-__all__ = ["MOST_NAMED", "counted", "first_place", "listed", "named", "shown"]
+__all__ = [
+    "MOST_NAMED",
+    "counted",
+    "did_you_mean",
+    "first_place",
+    "listed",
+    "named",
+    "shown",
+]
 
 MOST_NAMED = 5  # empty rows or columns that are named one by one
+MOST_COMPARED = 10_000  # names that are compared with one that does not exist
 
 
 def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:
@@ -50,6 +60,21 @@ def shown(name: object, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Ask for the name that is most like one that does not exist; empty for none.
+
+    Examples
+    --------
+    >>> did_you_mean("mounth", ["shop", "month"]), did_you_mean("x", ["shop"])
+    (" Did you mean 'month'?", '')
+    """
+    from difflib import get_close_matches
+
+    names = map(str, islice(known, MOST_COMPARED))
+    close = get_close_matches(str(name), names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def first_place(number: SupportsInt, place: object) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
 from a1gm._observe.statistics import WeightedStatistics, weighted_counts
+from a1gm._result.choices import By
 from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
 from a1gm._result.new_rows import NewRows
@@ -65,7 +66,7 @@ class Evidence:
         """Exposures of all cells; None where the fit had none."""
         return self.table.exposures(self.shape)
 
-    def without_value(self) -> tuple[Ints, Ints]:
+    def _without_value(self) -> tuple[Ints, Ints]:
         """Rows and columns of missing cells that have no value."""
         unknown = self.undetermined()
         if self.exposures is None:
@@ -75,6 +76,29 @@ class Evidence:
         is_none[unknown.row, unknown.column] = True
         rows, cols = np.nonzero(is_none & (E != 0.0))
         return rows, cols
+
+    def is_unknown(self, by: By) -> Bools:
+        """Which totals are of missing cells of which none has a value."""
+        rows, cols = self._without_value()
+        places = {"row": rows, "column": cols}.get(by, np.zeros_like(rows))
+        n = {"row": self.shape[0], "column": self.shape[1]}.get(by, 1)
+        if not len(rows):
+            return np.zeros(n, bool)
+        statistics = self.information.statistics
+        line = self.rows.read(0, self.shape[0])[0]
+        times = np.bincount(line, minlength=statistics.n_lines)
+        of_lines, of_columns = [], np.zeros(self.shape[1], np.int64)
+        for lines in statistics.stretches():
+            is_missing = statistics.weight_lines(lines) == 0.0
+            of_lines.append(is_missing.sum(axis=1))
+            of_columns += times[lines] @ is_missing
+        counts: dict[str, Ints] = {
+            "row": np.concatenate(of_lines)[line],
+            "column": of_columns,
+            "all": of_columns.sum(keepdims=True),
+        }
+        found: Bools = np.bincount(places, minlength=n) == counts[by]
+        return found & (counts[by] > 0)
 
     # -------------------------------------------------------------------------- rows
     def some_rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:

@@ -242,7 +242,8 @@ def _pandas_values(values: Floats, dtype: Any) -> AnyArray:
         kind = pd.ArrowDtype(pa.float32() if bits == "32" else pa.float64())
         return pd.array(pa.array(values, mask=np.isnan(values)), dtype=kind)  # type: ignore[no-any-return]
     if isinstance(dtype, pd.api.extensions.ExtensionDtype):
-        return pd.array(values, dtype=f"Float{bits}")  # type: ignore[no-any-return]
+        is_sparse = isinstance(dtype, pd.SparseDtype)
+        return pd.array(values, dtype=dtype if is_sparse else f"Float{bits}")  # type: ignore[no-any-return]
     return values.astype(f"float{bits}", copy=False)
 
 

@@ -21,7 +21,12 @@ from a1gm._result.fates import UNBOUNDED, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.frames import FactorFrames, factor_frames, table_frame
 from a1gm._result.long import filled_long
-from a1gm._result.messages import Voice, tell_undetermined, text_of_left
+from a1gm._result.messages import (
+    Voice,
+    check_telling,
+    tell_undetermined,
+    text_of_left,
+)
 from a1gm._result.new_rows import NewRows
 from a1gm._result.residuals import Kind, residuals_of
 from a1gm._result.rounding import Rounding, check_rounding, values_rounded
@@ -32,11 +37,7 @@ from a1gm._result.solved_table import SolvedTable, rule_of, source_of, what_was_
 from a1gm._result.table import Table
 from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.read import AnySource
-from a1gm.exceptions import (
-    EmptyLineWarning,
-    NotRepresentableError,
-    ParameterError,
-)
+from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
 __all__ = [
     "RankOneFit",
@@ -274,18 +275,16 @@ class RankOneFit(SolvedTable):
             What to do about cells that the data do not determine; they stay missing.
             By default as said in ``fit``, except that a warning is not given twice:
             the fit has warned of the cells of the table that was fitted. Other rows,
-            or a fit that was loaded or unpickled, get their warning here.
+            or a fit that was loaded or unpickled, get their warning here; those of a
+            Dask collection when its partitions are computed.
 
         Returns
         -------
         table
-            A copy of X, of the same kind, with its missing cells filled.
+            A copy of X, of the same kind, with its missing cells filled. Every value
+            that X has is kept, also one of weight 0.
         """
-        if on_undetermined not in (None, "warn", "raise", "ignore"):
-            raise ParameterError(
-                'on_undetermined must be None, "warn", "raise" or "ignore", got '
-                f"{on_undetermined!r}."
-            )
+        check_telling(on_undetermined)
         check_rounding(round)
         if (chosen := self._table.chosen) is not None and chosen.has_others(X):
             own = {"weights": weights, "exposure": exposure, "round": round}
@@ -295,12 +294,7 @@ class RankOneFit(SolvedTable):
         if engine is not None:
             if round is not None:
                 raise ParameterError("A lazy collection is filled without round=.")
-            if on_undetermined == "raise":
-                raise ParameterError(
-                    "A lazy collection is filled when it is computed, so it cannot be "
-                    'told now with on_undetermined="raise". Look at fit.n_undetermined.'
-                )
-            return engine.fill(X, rule)
+            return engine.fill(X, rule, on_undetermined, self._on_undetermined)
         source, V, rule = self._read(X, weights, exposure)
         rows = RowsToFill(rule, source, V)
         values = values_rounded(rows.values, source, round)
@@ -312,8 +306,13 @@ class RankOneFit(SolvedTable):
         if on_undetermined is not None or not self._has_warned(n_left, source):
             how = on_undetermined or self._on_undetermined
             where = source.where(*first_left)
-            fates, is_exposed = self._fates.totals.fates, self._table.is_exposed
-            text = text_of_left(fates, n_left, where, is_exposed=is_exposed)
+            text = text_of_left(
+                self._fates.totals.fates,
+                n_left,
+                where,
+                is_exposed=self._table.is_exposed,
+                is_listed=self._rows.is_kept,
+            )
             tell_undetermined(text, how)
         return filled.table
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
+from a1gm._sources.labels import plain_text
 from a1gm.exceptions import MissingExtraError, ParameterError
 
 __all__ = ["FactorFrames", "factor_frames", "labelled_frame", "table_frame"]
@@ -33,10 +35,11 @@ def factor_frames(fit: Any, backend: str | None) -> FactorFrames:
 
 def table_frame(table: Floats, backend: str, row_labels: Any, col_labels: Any) -> Any:
     """Make a frame of a table, with its labels."""
-    names = range(table.shape[1]) if col_labels is None else list(col_labels)
+    names = range(table.shape[1]) if col_labels is None else col_labels
     if backend == "pandas":
-        return _pandas().DataFrame(table, index=row_labels, columns=names)
-    columns = {str(name): table[:, j] for j, name in enumerate(names)}
+        index = None if row_labels is None else _index(row_labels)
+        return _pandas().DataFrame(table, index=index, columns=_index(names))
+    columns = {plain_text(name): table[:, j] for j, name in enumerate(names)}
     gaps = [name for name, values in columns.items() if np.isnan(values).any()]
     return _library_frame(columns, backend, gaps)
 
@@ -90,15 +93,22 @@ def _absent(backend: str) -> MissingExtraError:
 
 
 def _pandas_frame(what: str, labels: Any, values: dict[str, AnyArray]) -> Any:
+    index = None if labels is None else _index(labels)
+    if index is not None and index.nlevels == 1 and index.name is None:
+        index = index.rename(what)
+    return _pandas().DataFrame(values, index=index)
+
+
+def _index(labels: Any) -> Any:
+    """Labels as an Index of their own kind: of several levels, periods, days, ..."""
     pd = _pandas()
-    index = labels if labels is None else pd.Index(labels, name=_name(labels, what))
-    return pd.DataFrame(values, index=index)
-
-
-def _name(labels: Any, what: str) -> Any:
-    name = getattr(labels, "name", None)
-    return what if name is None else name
+    return labels if isinstance(labels, pd.Index) else pd.Index(list(labels))
 
 
 def _texts(labels: Any) -> list[Any]:
-    return [x.item() if isinstance(x, np.generic) else x for x in labels]
+    """Labels as every library takes them: text for what only pandas has."""
+    plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
+    known = (str, int, float, date, timedelta)  # of one kind: a column has one type
+    kinds = {next((k for k in known if isinstance(x, k)), None) for x in plain}
+    is_plain = len(kinds) == 1 and None not in kinds
+    return plain if is_plain else [plain_text(x) for x in plain]

@@ -31,6 +31,8 @@ class Holes:
         Variance over mean of a cell.
     source, weights
         The rows, and the weights of their cells or None.
+    order : ndarray of int or None
+        Place of each of their columns in the fit, if they are in another order.
     """
 
     known: Evidence
@@ -38,10 +40,11 @@ class Holes:
     dispersion: float
     source: AnySource
     weights: Any = None
+    order: Ints | None = None
 
     @cached_property
     def _placed(self) -> Placed:
-        return self.known.rule.place(self.source, self.weights)
+        return self.known.rule.in_order(self.order).place(self.source, self.weights)
 
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
@@ -59,6 +62,9 @@ class Holes:
         if self.weights is not None:
             own = np.nan_to_num(self.weights.rows(rows))
             weights = np.where(np.isnan(x), 0.0, own)
+        if self.order is not None:
+            back = np.argsort(self.order)
+            x, weights, j = x[:, back], weights[:, back], self.order[j]
         is_exposed = self.known.table.is_exposed
         component = info.label[j]
         out = np.full(len(i), np.nan)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
+from a1gm._result.choices import By
 from a1gm._result.frames import labelled_frame
 
-__all__ = ["Index", "TotalsWithErrors"]
+__all__ = ["Index", "TotalsWithErrors", "totals_with_errors"]
 
 MOST_SHOWN = 12
 
@@ -110,3 +113,32 @@ class TotalsWithErrors(_Labelled):
 
     se_estimation: Floats
     se_process: Floats
+
+
+def totals_with_errors(
+    by: By,
+    labels: Any,
+    value: Floats,
+    variance: Floats,
+    process: float,
+    backend: str | None = None,
+) -> TotalsWithErrors:
+    """Put totals with the variance of their estimates together.
+
+    ``process`` is the variance over mean of the cells themselves.
+    """
+    variance = np.where(np.isnan(value), np.nan, variance)
+    if by == "all":
+        labels = ["all"]
+    elif labels is None:
+        labels = np.arange(len(value))
+    with np.errstate(invalid="ignore"):  # signed data: no error below 0
+        return TotalsWithErrors(
+            labels=labels,
+            value=value,
+            se=np.sqrt(variance + process * value),
+            se_estimation=np.sqrt(variance),
+            se_process=np.sqrt(process * value),
+            _of="total" if by == "all" else by,
+            _backend=backend,
+        )

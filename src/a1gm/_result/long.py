@@ -12,6 +12,7 @@ from a1gm._base.warn import warn_user
 from a1gm._result.table import Table
 from a1gm._sources.keys import Key, code_key, taken
 from a1gm._sources.long import check_there, open_pairs
+from a1gm._sources.lookup import paired
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import ParameterError, TableTooLargeError, UnknownLabelWarning
@@ -50,14 +51,7 @@ def predicted(unknown: Sequence[str], places: Sequence[Ints], fitted: Fitted) ->
             "values are NaN. Fit a table that has them, or check how they are written.",
             UnknownLabelWarning,
         )
-    try:
-        rows, cols = np.broadcast_arrays(*places)
-    except ValueError as error:
-        shapes = [p.shape for p in places]
-        raise ParameterError(
-            f"Rows of shape {shapes[0]} and columns of shape {shapes[1]} do not pair "
-            "up. Give as many of one as of the other, or one of them."
-        ) from error
+    rows, cols = paired(*places)
     values = np.full(rows.shape, np.nan)
     known = (rows >= 0) & (cols >= 0)
     values[known] = fitted(rows[known], cols[known])

@@ -14,10 +14,16 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, first_place
 from a1gm._result.fates import EMPTY, UNBOUNDED, UNDETERMINED, Fates
 from a1gm._sources.labels import Names
-from a1gm.exceptions import ConvergenceWarning, UndeterminedError, UndeterminedWarning
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
 
 __all__ = [
     "Voice",
+    "check_telling",
     "tell_undetermined",
     "text_of_empty",
     "text_of_empty_lines",
@@ -88,11 +94,11 @@ def text_of_unknown_cells(
 def text_of_left_cells(
     n: int,
     first: object = None,
-    kinds: tuple[SupportsInt, SupportsInt] | None = None,
+    kinds: Sequence[SupportsInt] | None = None,
     *,
     is_exposed: bool = False,
 ) -> str:
-    """Say which missing cells were not filled, and why: unbounded or undetermined."""
+    """Say which missing cells were not filled, and why; ``kinds`` as in `_kinds`."""
     cells = counted(n, "missing cell stays", "missing cells stay")
     where = "" if first is None else f", {first_place(n, first)}"
     if is_exposed:
@@ -138,9 +144,11 @@ def _of(name: str) -> str:
     return f" of {name}" if name else ""
 
 
-def _kinds(n_unbounded: SupportsInt, n_open: SupportsInt) -> list[tuple[int, str]]:
-    kinds = [(int(n_unbounded), "unbounded"), (int(n_open), "undetermined")]
-    return [(n, kind) for n, kind in kinds if n]
+def _kinds(*counts: SupportsInt) -> list[tuple[int, str]]:
+    """Counts of cells with their kind, those of none left out."""
+    kinds = "unbounded", "undetermined", "in an empty row or column"
+    found = zip(map(int, counts), kinds, strict=False)
+    return [(n, kind) for n, kind in found if n]
 
 
 # ------------------------------------------------------------ what one fit says
@@ -148,7 +156,8 @@ def _kinds(n_unbounded: SupportsInt, n_open: SupportsInt) -> list[tuple[int, str
 class Voice:
     """What a fit says when it is made.
 
-    ``names`` is what warnings call rows and columns, by default their labels. Without
+    ``names`` is what warnings call rows and columns, by default their labels, and
+    ``see`` then tells where the cells are listed that cannot be known. Without
     ``tells_of_cells`` there is a warning of a poor certificate only; ``convergence`` is
     its class.
     """
@@ -156,6 +165,15 @@ class Voice:
     names: Names | None = None
     tells_of_cells: bool = True
     convergence: type[Warning] = ConvergenceWarning
+    see: str = "see fit.undetermined"
+
+
+def check_telling(how: str | None) -> None:
+    """Raise for what cannot be done about cells that stay missing."""
+    if how not in (None, "warn", "raise", "ignore"):
+        raise ParameterError(
+            f'on_undetermined must be None, "warn", "raise" or "ignore", got {how!r}.'
+        )
 
 
 def tell_undetermined(text: str, how: OnUndetermined) -> None:
@@ -198,12 +216,20 @@ def text_of_unknown(fates: Fates, n_blocks: int, names: Names) -> str:
     return " ".join(parts)
 
 
-def text_of_left(fates: Ints, n: int, where: str, *, is_exposed: bool = False) -> str:
+def text_of_left(
+    fates: Ints,
+    n: int,
+    where: str,
+    *,
+    is_exposed: bool = False,
+    is_listed: bool = True,
+) -> str:
     """Say how many cells of a table stay missing, and the first of them."""
     if is_exposed:
         return text_of_left_cells(n, where, is_exposed=True)
-    kinds = fates[UNBOUNDED], fates[UNDETERMINED] + fates[EMPTY]
+    kinds = fates[[UNBOUNDED, UNDETERMINED, EMPTY]].tolist()
     # A table with other holes than the fitted one leaves other cells.
     if sum(kinds) != n:
         return text_of_left_cells(n, where)
-    return text_of_left_cells(n, where, kinds) + " See fit.undetermined."
+    see = " See fit.undetermined." if is_listed else ""
+    return text_of_left_cells(n, where, kinds) + see

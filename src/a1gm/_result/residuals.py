@@ -106,7 +106,8 @@ def residuals_of(rule: NewRows, X: Any, source: AnySource, V: Any, kind: Kind) -
     for cells in fitted_cells(rule, source, V):
         out[cells.i, cells.j] = cells.residuals(kind)
     if source.backend is not None:
-        return table_frame(out, source.backend, source.row_labels, source.col_labels)
+        names = X.columns if source.backend == "pandas" else source.col_labels
+        return table_frame(out, source.backend, source.row_labels, names)
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.MaskedArray(out, mask=np.isnan(out))
     return out

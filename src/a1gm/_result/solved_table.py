@@ -47,14 +47,13 @@ from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
 from a1gm._sources.labels import Names
-from a1gm._sources.lookup import Lookup
+from a1gm._sources.lookup import Lookup, paired
 from a1gm.exceptions import EmptyLineWarning, ParameterError
 
 __all__ = [
     "Doubts",
     "SolvedTable",
     "doubts_of",
-    "fate_at",
     "filled_cells",
     "name_lines",
     "rule_of",
@@ -104,7 +103,7 @@ class SolvedTable:
         if self._is_plain or not voice.tells_of_cells:
             return
         labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
-        names = voice.names or Names(**labels)
+        names = voice.names or Names(**labels, see=voice.see)
         empty = text_of_empty(self._fates, self._solved.factors.col_factor, names)
         text = text_of_unknown(self._fates, self.n_blocks, names)
         if empty and self._on_undetermined == "raise":
@@ -317,17 +316,8 @@ class SolvedTable:
 
     def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
         """Rows and columns that a user names, paired up."""
-        rows, cols = (
-            side.find(given) for side, given in zip(self._finders, (i, j), strict=True)
-        )
-        try:
-            rows, cols = np.broadcast_arrays(rows, cols)
-        except ValueError as error:
-            raise ParameterError(
-                f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not "
-                "pair up. Give as many of one as of the other, or one of them."
-            ) from error
-        return rows, cols
+        rows, columns = self._finders
+        return paired(rows.find(i), columns.find(j))
 
     # ---------------------------------------------------------------- fitted values
     def predict(self, rows: Any, columns: Any = None) -> Any:
@@ -353,6 +343,11 @@ class SolvedTable:
         UnknownLabelWarning
             Some labels are not those of the fit.
 
+        Raises
+        ------
+        NoSuchCellError
+            A label is that of several rows or columns, or a place does not exist.
+
         Examples
         --------
         >>> import numpy as np, pandas as pd, a1gm
@@ -365,14 +360,11 @@ class SolvedTable:
         if columns is None:
             given = read_pairs(rows, self._table.long)
         for side, names in zip(self._finders, given, strict=True):
-            if columns is None:  # each label once, not once per row
-                found = side.find_known(names.labels, are_labels=True)
-                unknown.append(side.unknown(names.labels, found))
-                places.append(found[names.codes])
-            else:
-                found = side.find_known(names)
-                unknown.append(side.unknown(names, found))
-                places.append(found)
+            # Each label of a long frame once, not once per row.
+            labels = names.labels if columns is None else names
+            found = side.find_known(labels, are_labels=columns is None)
+            unknown.append(side.unknown(labels, found))
+            places.append(found[names.codes] if columns is None else found)
         return predicted(unknown, places, self._fitted)
 
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:
@@ -398,12 +390,6 @@ class SolvedTable:
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known (unbounded and undetermined)."""
         return 0 if self._is_plain else self._fates.totals.n_undetermined
-
-
-def fate_at(fit: SolvedTable, row: int, column: int) -> Fate:
-    """What the data say of a cell, by its place, whatever the labels."""
-    places = np.array([row]), np.array([column])
-    return FATES[int(fit._fates.of_cells(*places)[0])]
 
 
 def name_lines(fit: SolvedTable, rows: Any, columns: Any, **more: Any) -> None:

@@ -25,14 +25,13 @@ from a1gm._result.fates import FINITE, ZERO
 from a1gm._result.fill import fill_table
 from a1gm._result.holes import Holes
 from a1gm._result.information import resistance, spread
-from a1gm._result.labelled import Index, TotalsWithErrors
+from a1gm._result.labelled import Index, TotalsWithErrors, totals_with_errors
 from a1gm._result.lazy_rows import LazyRows
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
 from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import (
     DataError,
-    LabelError,
     NotRepresentableError,
     ParameterError,
 )
@@ -206,6 +205,7 @@ class Uncertainty:
             One total per row, one per column, or one.
         cells : {"missing", "fitted"}
             Of the missing cells (a reserve, what was not counted) or of all cells.
+            Cells of weight 0 count as missing, whatever value the table has there.
 
         Returns
         -------
@@ -223,30 +223,11 @@ class Uncertainty:
             value, variance = self._column_totals(by, cells)
             labels = self._known.col_labels
         if cells == "missing":
-            rows, cols = self._known.without_value()
-            places = {"row": rows, "column": cols}.get(by)
-            if len(rows):
-                none = np.zeros(len(value), bool)
-                none[slice(None) if places is None else places] = True
-                value[none & (value == 0.0)] = np.nan
+            value[self._known.is_unknown(by)] = np.nan
         elif by != "all":  # rows and columns of which nothing is known
             value[self._known.is_empty(by)] = np.nan
-        variance = np.where(np.isnan(value), np.nan, variance)
-        if by == "all":
-            labels = ["all"]
-        elif labels is None:
-            labels = np.arange(len(value))
-        process = self.dispersion * value
-        with np.errstate(invalid="ignore"):  # signed data: no error below 0
-            return TotalsWithErrors(
-                labels=labels,
-                value=value,
-                se=np.sqrt(variance + process),
-                se_estimation=np.sqrt(variance),
-                se_process=np.sqrt(process),
-                _of="total" if by == "all" else by,
-                _backend=self._known.table.backend,
-            )
+        backend = self._known.table.backend
+        return totals_with_errors(by, labels, value, variance, self.dispersion, backend)
 
     def _chosen(self, lines: slice, cells: Which) -> Bools:
         """Which of the chosen cells of some lines have a value."""
@@ -393,7 +374,7 @@ class Uncertainty:
         Parameters
         ----------
         X : table of shape (any, n_cols)
-            The table that was fitted, or other rows.
+            The table that was fitted, or other rows, as in ``fit.impute``.
         level : float, default=0.95
             The share of cells that lie between the bounds.
         weights, exposure : table, optional
@@ -408,12 +389,7 @@ class Uncertainty:
         self._check_size()
         known = self._known
         source, V, order = known.table.read(X, known.shape[1], weights, exposure)
-        if order is not None:
-            raise LabelError(
-                "The columns of X are in another order than those of the fit. Put them "
-                "in its order: X[list(fit.col_labels)]."
-            )
-        holes = Holes(known, self.covariance, self.dispersion, source, V)
+        holes = Holes(known, self.covariance, self.dispersion, source, V, order)
         lower, upper = (
             fill_table(known.table.part_of(X), source, partial(holes.quantiles, tail))
             for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)

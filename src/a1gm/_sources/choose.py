@@ -29,13 +29,16 @@ class Chosen:
         """The fitted columns of X; X itself where it has no others."""
         if not self.has_others(X):
             return X
+        import narwhals as nw
+
         frame = open_frame(X, "X")
-        return frame.select([c for c in frame.columns if c in self.columns]).to_native()
+        own = [c for c in frame.columns if c in self.columns]
+        return frame.select(nw.col(own)).to_native()
 
     def put_back(self, X: Any, filled: Any) -> Any:
         """X with these columns in place of its own."""
         frame, new = open_frame(X, "X"), open_frame(filled, "X")
-        return frame.with_columns(*(new[name] for name in new.columns)).to_native()
+        return frame.with_columns(*new.iter_columns()).to_native()
 
 
 def choose(
@@ -70,7 +73,7 @@ def choose(
         raise LabelError("No column is left to fit. Name some with columns=.")
     labels = None
     if ids:
-        values = [frame[name].to_list() for name in ids]
+        values = [frame.get_column(name).to_list() for name in ids]
         labels = np.empty(len(frame), object)
         labels[:] = values[0] if len(ids) == 1 else list(zip(*values, strict=True))
     return Chosen(tuple(chosen)), labels

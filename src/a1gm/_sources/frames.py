@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._sources.arrays import (
-    KERNEL_DTYPES,
+    as_kernel_array,
     check_shape,
     objects_to_floats,
     read_array,
@@ -23,7 +23,7 @@ from a1gm._sources.long_hint import check_no_long_series, hint_if_long
 from a1gm._sources.whole_frames import read_whole
 from a1gm.exceptions import LabelError, NotNumericError
 
-__all__ = ["check_names", "names_of", "open_frame", "read_frame"]
+__all__ = ["check_columns", "check_names", "names_of", "open_frame", "read_frame"]
 
 PIECE_ROWS = 1 << 17
 
@@ -105,36 +105,45 @@ def check_names(names: list[Any] | None, name: str) -> None:
 
 def check_columns(frame: Any, name: str) -> None:
     """Raise for columns that do not hold numbers, and name them."""
-    bad = [
-        f"{column!r} ({dtype})"
-        for column, dtype in frame.schema.items()
-        if not _is_number(dtype) and not _is_empty(frame[column], dtype)
-    ]
+    odd = _no_numbers(frame)
+    bad = [f"{column!r} ({_type_of(frame.get_column(column))})" for column in odd]
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
         raise NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
             "Convert or drop them; categories are not numbers, even when they look so."
-            f"{hint_if_long(frame, _no_numbers(frame))}"
+            f"{hint_if_long(frame, odd)}"
         )
 
 
 def _no_numbers(frame: Any) -> list[Any]:
-    return [name for name, dtype in frame.schema.items() if not _is_number(dtype)]
+    return [name for name in frame.columns if not _is_number(frame.get_column(name))]
 
 
-def _is_number(dtype: Any) -> bool:
+def _is_number(series: Any) -> bool:
     import narwhals as nw
 
     # Object columns are read cell by cell, and bad cells raise then.
-    return bool(dtype.is_numeric() or dtype in (nw.Boolean, nw.Object))
+    if series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Object):
+        return True
+    kind = _type_of(series)
+    if str(kind).lower().startswith(("object", "null")):  # no type: the fit warns of it
+        return bool(series.null_count() == len(series))
+    return _is_plain(kind) or str(kind).startswith("decimal256")
 
 
-def _is_empty(series: Any, dtype: Any) -> bool:
-    """Whether a column has only nulls and no type: the fit warns of it."""
-    import narwhals as nw
+def _type_of(series: Any) -> Any:
+    """Type of a column in its own library, where narwhals has no word for it."""
+    native = series.to_native()
+    kind = getattr(native, "dtype", None) or getattr(native, "type", None)
+    return series.dtype if kind is None else kind
 
-    return bool(dtype == nw.Unknown and series.null_count() == len(series))
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether a column of this type is an array of numbers, sparse or not."""
+    if type(dtype).__name__ == "SparseDtype":
+        dtype = dtype.subtype
+    return isinstance(dtype, np.dtype) and dtype.kind in "fiub"
 
 
 # ------------------------------------------------------------------ the columns
@@ -159,7 +168,8 @@ class _Column:
         self.series = frame[:, j]
         self.native = self.series.to_native()
         self.name = name
-        self.view = _numpy_view(self.native)
+        self.is_object = str(_type_of(self.series)).lower() == "object"
+        self.view = _numpy_view(self.native, name)
         self.chunks = None if self.view is not None else _arrow_chunks(self)
         self.ends: list[int] | None = None
         if self.chunks is not None:
@@ -179,26 +189,23 @@ class _Column:
         import narwhals as nw
 
         series = self.series[start:stop]
-        if series.dtype == nw.Object:
+        if self.is_object:
             values = np.asarray(series.to_list(), dtype=object)[:, None]
             label = [self.series.name]
             return objects_to_floats(values, self.name, label)[:, 0]
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
-def _numpy_view(native: Any) -> Any:
-    """The column where it lies, if that is an array that the kernel reads."""
-    dtype = getattr(native, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype in KERNEL_DTYPES:
-        return native.to_numpy()
+def _numpy_view(native: Any, name: str) -> Any:
+    """The column where it lies, if it is an array; a copy if the kernel needs one."""
+    if _is_plain(getattr(native, "dtype", None)):
+        return as_kernel_array(np.asarray(native), name)
     return None
 
 
 def _arrow_chunks(column: _Column) -> Any:
     """The column as Arrow chunks of numbers, without a copy where that is possible."""
-    import narwhals as nw
-
-    if column.series.dtype == nw.Object:
+    if column.is_object:
         return None
     try:
         import pyarrow as pa
@@ -214,6 +221,8 @@ def _arrow_chunks(column: _Column) -> Any:
 
 def _chunks_of_polars(series: Any, pa: Any) -> Any:
     series = series.alias("")  # names with a zero byte cannot be handed on
+    if str(series.dtype).endswith("Int128"):  # Arrow has no such type
+        series = series.cast(float)
     # A series of several chunks would be joined by to_arrow.
     if series.n_chunks() == 1:
         return series.to_arrow()

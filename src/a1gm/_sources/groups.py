@@ -62,10 +62,12 @@ def read_groups(
 ) -> Groups:
     """Read the groups of a long frame, in the order of their keys."""
     names = tuple(by) if isinstance(by, list | tuple) else (by,)
+    if not names:
+        raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
     frame, columns = open_long(given, keys, value, also=names)
     check_there(frame, names)
     every = (*names, *columns.keys, value)
-    if not names or len(set(every)) < len(every):
+    if len(set(every)) < len(every):
         raise ParameterError(f"Each of {listed(every)} must be a column of its own.")
     group, parts = _code_groups(frame, names)
     found = _keys_of(parts)

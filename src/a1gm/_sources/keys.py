@@ -41,21 +41,27 @@ def code_key(frame: Any, column: Any) -> Key:
     Raises
     ------
     LabelError
-        A key is missing.
+        A key is missing, or is a list or the like.
     """
     series = frame.get_column(column)
-    if series.implementation.is_pandas():
-        codes, values = _coded_by_pandas(series.to_native())
-        _check_keys(column, codes < 0)
-        return _in_order(codes, values, series.dtype)
-    is_missing = series.is_null().to_numpy()
-    if series.dtype.is_float():
-        is_missing |= np.isnan(series.to_numpy())
-    _check_keys(column, is_missing)
     coded = _coded_by_arrow
-    if series.implementation.is_polars():
-        coded = _coded_by_polars
-    codes, values = coded(series)
+    if series.implementation.is_pandas():
+        coded = _coded_by_pandas
+    else:
+        is_missing = series.is_null().to_numpy()
+        if series.dtype.is_float():
+            is_missing |= np.isnan(series.to_numpy())
+        _check_keys(column, is_missing)
+        if series.implementation.is_polars():
+            coded = _coded_by_polars
+    try:
+        codes, values = coded(series)
+    except (TypeError, NotImplementedError) as error:  # not hashable; not in Arrow
+        raise LabelError(
+            f"The values of {column!r}, such as {series[:1].to_list()[0]!r}, cannot be "
+            "keys. Make text or numbers of them, or take another column."
+        ) from error
+    _check_keys(column, codes < 0)
     return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
 
 
@@ -91,11 +97,14 @@ def _check_keys(column: Any, is_missing: Bools) -> None:
         )
 
 
-def _coded_by_pandas(native: Any) -> tuple[AnyArray, Any]:
+def _coded_by_pandas(series: Any) -> tuple[AnyArray, Any]:
     import pandas as pd
 
+    native = series.to_native()
+    if isinstance(native.dtype, np.dtype) and not native.dtype.isnative:
+        native = native.astype(native.dtype.newbyteorder("="))
     codes, values = pd.factorize(native)
-    return codes.astype(np.int32), pd.Index(values)
+    return codes, pd.Index(values)
 
 
 def _coded_by_polars(series: Any) -> tuple[AnyArray, Any]:
@@ -103,7 +112,7 @@ def _coded_by_polars(series: Any) -> tuple[AnyArray, Any]:
 
     native = series.to_native()
     kind = native.dtype
-    if kind in (pl.Categorical, pl.Enum):
+    if kind in (pl.Categorical, pl.Enum) or str(kind).endswith("Int128"):
         native = native.cast(pl.String)
     try:
         codes, values = _coded_chunks(native.to_arrow())
@@ -124,13 +133,13 @@ def _coded_chunks(array: Any) -> tuple[AnyArray, Any]:
     import pyarrow as pa
 
     chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-    if pa.types.is_dictionary(
-        chunked.type
-    ):  # its entries need be neither used nor once
-        chunked = chunked.cast(chunked.type.value_type)
+    kind = chunked.type
+    if pa.types.is_dictionary(kind):  # its entries need be neither used nor once
+        chunked = chunked.cast(kind.value_type)
     coded = chunked.dictionary_encode().unify_dictionaries()
     codes = [chunk.indices.to_numpy() for chunk in coded.chunks if len(chunk)]
-    return np.concatenate(codes), coded.chunk(coded.num_chunks - 1).dictionary
+    values = coded.chunk(coded.num_chunks - 1).dictionary
+    return np.concatenate(codes), values.cast(kind)
 
 
 def labels_of(values: Any) -> Any:

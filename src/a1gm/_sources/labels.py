@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from numbers import Number
 from typing import Any
 
@@ -134,7 +134,10 @@ def plain_text(label: Any) -> str:
         return f"({', '.join(map(plain_text, label))})"
     if isinstance(label, float | np.floating) and float(label).is_integer():
         return str(int(label))
-    if isinstance(label, np.datetime64):
-        label = label.astype("M8[us]").item()  # nanoseconds would be a number
+    if isinstance(label, np.datetime64 | np.timedelta64):  # not to numbers, as [ns] is
+        label = label.astype(f"{label.dtype.kind}8[us]").item()
+    if type(label) is timedelta:  # as pandas writes it
+        rest = str(label - timedelta(label.days))
+        return f"{label.days} days {'0' if rest[1] == ':' else ''}{rest}"
     text = str(label)
     return text.removesuffix(MIDNIGHT) if isinstance(label, date) else text

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._base.words import listed
+from a1gm._base.words import counted, did_you_mean, listed
 from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.frames import open_frame, read_frame
 from a1gm._sources.keys import Key, code_key
 from a1gm._sources.labels import text_of_label
 from a1gm._sources.sparse import SparseSource
+from a1gm._sources.triangles import is_triangle
 from a1gm.exceptions import (
     DimensionError,
     LabelError,
@@ -160,7 +160,7 @@ class LongCells:
         two = self.row_of(int(first[place[at]])), self.row_of(at)
         raise LabelError(
             f"The pair ({self.pair(at)}) is there twice, in rows {two[0]} and {two[1]} "
-            f"({len(again):,} such rows in all). A cell has one value: pass "
+            f"({counted(len(again), 'such row')} in all). A cell has one value: pass "
             'duplicates="sum" to add them up, or drop the rows that repeat others.'
         )
 
@@ -223,9 +223,10 @@ def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
     inside = [name for name in getattr(index, "names", ()) if name in keys]
     frame = open_frame(given.reset_index(inside) if inside else given, "frame")
     if frame is None:
+        other = " Fit it with a1gm.fit_many." if is_triangle(given) else ""
         raise NotNumericError(
             "A long table is a frame of pandas, polars or pyarrow, or a pandas Series "
-            f"with two levels; this is a {type(given).__name__}."
+            f"with two levels; this is a {type(given).__name__}.{other}"
         )
     return frame
 
@@ -235,10 +236,9 @@ def check_there(frame: Any, names: Sequence[Any]) -> None:
     known = list(frame.columns)
     for name in names:
         if name not in known:
-            close = get_close_matches(str(name), map(str, known), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ParameterError(
-                f"The frame has no column {name!r}; it has {listed(known)}.{hint}"
+                f"The frame has no column {name!r}; it has {listed(known)}."
+                f"{did_you_mean(name, known)}"
             )
 
 
@@ -250,7 +250,8 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     if series.index.nlevels != 2:
         raise DimensionError(
             "A Series is a long table when its index has two levels, one for the rows "
-            f"and one for the columns; this one has {series.index.nlevels}."
+            f"and one for the columns; this one has {series.index.nlevels}. Make a "
+            "frame of it with series.reset_index(), and name its columns."
         )
     given = (*series.index.names, series.name)
     pairs = zip(given, NAMES, strict=True)
@@ -261,7 +262,7 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
 
 def numbers_of(frame: Any, column: Any) -> Floats:
     """A column as float64, where it lies if it is one; NaN where it is missing."""
-    source = read_frame(frame.select(column).to_native(), "frame")
+    source = read_frame(frame.get_column(column).to_frame().to_native(), "frame")
     if source.cut is None:
         ((values, mask, validity, *_),) = source.parts
         if values.dtype == np.float64 and mask is None and validity is None:

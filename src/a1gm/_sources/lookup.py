@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Ints
-from a1gm._base.words import counted, listed, named
+from a1gm._base.types import Bools, Ints
+from a1gm._base.words import counted, did_you_mean, listed, named
 from a1gm._sources.labels import plain_text, text_of_label
-from a1gm.exceptions import NoSuchCellError
+from a1gm.exceptions import NoSuchCellError, ParameterError
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "paired"]
 
 UNKNOWN, TWICE = -1, -2
-_ATTRIBUTE = {"row": "row_labels", "column": "col_labels"}
 
 
 class Lookup:
@@ -76,27 +75,25 @@ class Lookup:
             There is no such row or column, or more than one.
         """
         places = self.find_known(given)
-        unknown = places < 0
-        if unknown.any():
-            names = _objects(given)
-            at = int(unknown.argmax())
-            self._refuse(names.flat[at], int(places.flat[at]))
+        self._refuse(given, places == UNKNOWN)
         return places
 
     def find_known(self, given: Any, *, are_labels: bool = False) -> Ints:
-        """As ``find``, with a negative number for names that no or several labels have.
+        """As ``find``, with a negative number for names that no label has.
 
-        Places that do not exist are refused. Keys of a long frame ``are_labels``, also
-        when they are whole numbers.
+        Places that do not exist and names of several are refused. Keys of a long frame
+        ``are_labels``, also when they are whole numbers.
         """
         takes_places = self.takes_places and not are_labels
-        if _is_many(given):
+        if takes_places and _is_many(given) and not _has_tuples(given):
             places = np.asarray(given)
-            if places.dtype.kind in "iu" and takes_places:
+            if places.dtype.kind in "iu":
                 return self._checked(places)
         names = _objects(given)
         found = [self._find(name, takes_places) for name in names.ravel()]
-        return np.array(found, np.int64).reshape(names.shape)
+        known = np.array(found, np.int64).reshape(names.shape)
+        self._refuse(given, known == TWICE)
+        return known
 
     def unknown(self, given: Any, places: Ints) -> str:
         """Name what ``find_known`` did not find; empty for nothing."""
@@ -129,21 +126,39 @@ class Lookup:
         inside = places.astype(np.int64)  # small integers cannot hold the sum below
         return np.where(inside < 0, inside + n, inside)
 
-    def _refuse(self, name: Any, why: int) -> None:
+    def _refuse(self, given: Any, bad: Bools) -> None:
+        """Raise for the first of what is given that no label or several labels have."""
+        if not bad.any():
+            return
+        name = _objects(given).flat[int(bad.argmax())]
+        text = plain_text(name)
+        own = [k for k, x in enumerate(self.labels) if plain_text(x) == text]
         what, which = f"No {self.side} is", ""
-        if why == TWICE:
-            text = plain_text(name)
-            own = [k for k, x in enumerate(self.labels) if plain_text(x) == text]
+        if own:
             what, which = f"{len(own):,} {self.side}s are", f" ({listed(own)})"
         place = f", or a whole number from 0 to {self.n - 1}"
+        hint = "" if own else did_you_mean(text, self._places)
         raise NoSuchCellError(
-            f"{what} called {text_of_label(name)}{which}. Give a name that "
-            f"fit.{_ATTRIBUTE[self.side]} has once{place if self.takes_places else ''}."
+            f"{what} called {text_of_label(name)}{which}. Give a name that one "
+            f"{self.side} has{place if self.takes_places else ''}.{hint}"
         )
 
 
+def paired(rows: Ints, cols: Ints) -> tuple[Ints, Ints]:
+    """Rows and columns that are places of cells; raise if they do not pair up."""
+    try:
+        rows, cols = np.broadcast_arrays(rows, cols)
+    except ValueError as error:
+        raise ParameterError(
+            f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not pair "
+            "up. Give as many of one as of the other, or one of them."
+        ) from error
+    return rows, cols
+
+
 def _is_whole(name: Any) -> bool:
-    return isinstance(name, Integral) and not isinstance(name, bool | np.bool_)
+    no_number = bool | np.bool_ | np.timedelta64
+    return isinstance(name, Integral) and not isinstance(name, no_number)
 
 
 def _is_many(given: Any) -> bool:
@@ -152,20 +167,24 @@ def _is_many(given: Any) -> bool:
     return is_array or isinstance(given, list | range)
 
 
+def _has_tuples(given: Any) -> bool:
+    return isinstance(given, list) and any(isinstance(name, tuple) for name in given)
+
+
 def _objects(given: Any) -> Any:
     """What is given as an array of names, of no dimension for a single one."""
     if not _is_many(given):
         name = np.empty((), object)
         name[()] = given
         return name
-    if isinstance(given, list) and any(isinstance(name, tuple) for name in given):
+    if _has_tuples(given):
         names = np.empty(len(given), object)
         for k, name in enumerate(given):
             names[k] = name
         return names
     names = np.asarray(given)
-    if names.dtype.kind == "M":  # nanoseconds would become numbers
-        names = names.astype("M8[us]")
+    if names.dtype.kind in "mM":  # nanoseconds would become numbers
+        names = names.astype(f"{names.dtype.kind}8[us]")
     return np.array(given, object) if isinstance(given, list) else names.astype(object)
 
 

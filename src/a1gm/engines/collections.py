@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.optional import require
-from a1gm._base.words import counted
-from a1gm.exceptions import DimensionError, LabelError, NotNumericError, ParameterError
+from a1gm._sources.frames import check_columns, open_frame
+from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
 
 __all__ = ["check_collection", "is_array"]
 
@@ -60,24 +60,6 @@ def _check_array(x: Any) -> None:
 
 
 def _check_frame(frame: Any) -> None:
-    from pandas.api.types import is_numeric_dtype
-
-    names = list(frame.columns)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise LabelError(f"Several columns are called {twice[0]!r}. Rename them first.")
-    bad = [
-        (name, dtype)
-        for name, dtype in zip(names, frame.dtypes, strict=True)
-        if not is_numeric_dtype(dtype) or np.dtype(complex) == dtype
-    ]
-    if bad:
-        name, dtype = bad[0]
-        listed = [name for name, _ in bad]
-        raise NotNumericError(
-            f"Column {name!r} holds {dtype}, not numbers "
-            f"({counted(len(bad), 'such column')}). Leave out such columns with "
-            f"ddf.drop(columns={listed!r}), or convert them."
-        )
-    if not names:
+    if not len(frame.columns):
         raise DimensionError("The frame has no columns.")
+    check_columns(open_frame(frame._meta, "The frame"), "The frame")

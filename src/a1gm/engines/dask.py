@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._api.pattern_table import PatternTable
-from a1gm._base.types import Negatives
+from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._result.fates import graph_of
 from a1gm._result.fit import RankOneFit
 from a1gm._result.new_rows import NewRows
@@ -25,7 +25,7 @@ from a1gm.engines.partitions import (
     partition_factors,
     series_of_factors,
 )
-from a1gm.exceptions import DimensionError
+from a1gm.exceptions import DimensionError, ParameterError
 
 __all__ = ["fit_collection"]
 
@@ -115,16 +115,32 @@ class DaskEngine:
             series_of_factors, rule, tells, meta=("row_factor", "f8")
         )
 
-    def fill(self, collection: Any, rule: NewRows) -> Any:
+    def fill(
+        self,
+        collection: Any,
+        rule: NewRows,
+        asked: OnUndetermined | None,
+        fitted: OnUndetermined,
+    ) -> Any:
         """Fill the missing cells; same partitions, divisions and labels.
 
         Columns of nullable integers that have holes become floats; of another
-        collection than the fitted one it is not known which have.
+        collection than the fitted one it is not known which have. Partitions warn of
+        cells that stay missing when they are computed, as ``asked`` now or, but not of
+        the fitted collection again, when the fit was made.
         """
+        if asked == "raise":
+            raise ParameterError(
+                "A lazy collection is filled when it is computed, so it cannot be told "
+                'now with on_undetermined="raise". Look at fit.n_undetermined.'
+            )
+        is_new = asked is not None or collection is not self.fitted
+        tells = is_new and (asked or fitted) != "ignore"
         if is_array(collection):
             dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
+            meta = np.zeros((0, 0), dtype)
             return collection.map_blocks(
-                fill_partition, rule, {}, dtype=dtype, meta=np.zeros((0, 0), dtype)
+                fill_partition, rule, {}, tells, dtype=dtype, meta=meta
             )
         has_holes = np.ones(len(collection.columns), bool)
         if collection is self.fitted:
@@ -132,7 +148,7 @@ class DaskEngine:
         may_have = [_may_have_holes(dtype) for dtype in collection.dtypes]
         dtypes = common_dtypes(collection._meta, has_holes & may_have)
         meta = fill_partition(collection._meta, rule, dtypes)
-        return collection.map_partitions(fill_partition, rule, dtypes, meta=meta)
+        return collection.map_partitions(fill_partition, rule, dtypes, tells, meta=meta)
 
     def divergence(self, collection: Any, rule: NewRows) -> float:
         """Compute the divergence of all rows, partition by partition."""

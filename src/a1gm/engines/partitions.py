@@ -12,10 +12,16 @@ from a1gm._base.warn import warn_user
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fill import fill_table
 from a1gm._result.fill_frames import filled_dtype
+from a1gm._result.messages import text_of_left_cells
 from a1gm._result.new_rows import NewRows
 from a1gm._result.rows_to_fill import RowsToFill
 from a1gm._sources.read import read_input
-from a1gm.exceptions import DataError, EmptyLineWarning, TableTooLargeError
+from a1gm.exceptions import (
+    DataError,
+    EmptyLineWarning,
+    TableTooLargeError,
+    UndeterminedWarning,
+)
 
 __all__ = [
     "common_dtypes",
@@ -94,13 +100,22 @@ def series_of_factors(piece: Any, rule: NewRows, tells: bool = False) -> Any:
     return pd.Series(factors, index=piece.index, name="row_factor")
 
 
-def fill_partition(piece: Any, rule: NewRows, dtypes: dict[int, Any]) -> Any:
-    """Fill a partition; columns that have holes anywhere get their common type."""
+def fill_partition(
+    piece: Any, rule: NewRows, dtypes: dict[int, Any], tells: bool = False
+) -> Any:
+    """Fill a partition; columns that have holes anywhere get their common type.
+
+    With ``tells`` it warns of cells that stay missing.
+    """
     filled = piece
     if len(piece):
         source = read_input(piece)
         rows = RowsToFill(rule, source)
-        filled = fill_table(piece, source, rows.values, rows.one_pass).table
+        found = fill_table(piece, source, rows.values, rows.one_pass)
+        filled, (n_left, first) = found.table, found.left
+        if tells and first is not None:
+            text = text_of_left_cells(n_left, source.where(*first))
+            warn_user(f"In one partition: {text}", UndeterminedWarning)
     if not dtypes:
         return filled
     out = filled.copy(deep=False)

@@ -35,7 +35,9 @@ class EstimatorConvergenceWarning(
     """The iteration budget of an estimator ended before the certificate was reached."""
 
 
-VOICE = Voice(convergence=EstimatorConvergenceWarning)
+VOICE = Voice(
+    convergence=EstimatorConvergenceWarning, see="see a1gm.fit(X).undetermined"
+)
 
 
 class Features:

@@ -17,10 +17,10 @@ from a1gm._result.evidence import Evidence
 from a1gm._result.fates import FINITE, ZERO
 from a1gm._result.fit import evidence_of
 from a1gm._result.information import spread
-from a1gm._result.labelled import Index, TotalsWithErrors
+from a1gm._result.labelled import Index, TotalsWithErrors, totals_with_errors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.uncertainty import Uncertainty
-from a1gm._sources.lookup import Lookup
+from a1gm._sources.lookup import Lookup, paired
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 
@@ -63,10 +63,6 @@ class TableUncertainty:
         """Twice the weighted divergence of all tables."""
         return self._joint.deviance
 
-    @property
-    def _labels(self) -> tuple[Any, Any]:
-        return self._table.source.row_labels, self._table.source.col_labels
-
     def standard_error(self, i: Any, j: Any, *, prediction: bool = False) -> Any:
         """Standard error of the fitted value of cell (i, j) of the table.
 
@@ -82,17 +78,9 @@ class TableUncertainty:
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
+        rows, cols = paired(self._finder("row").find(i), self._finder("column").find(j))
         if self._table.transposed:
-            i, j = j, i
-        shape = self._table.n_rows, self._table.n_cols
-        rows, cols = np.broadcast_arrays(
-            *(
-                Lookup(side, labels, n).find(given)
-                for side, given, labels, n in zip(
-                    ("row", "column"), (i, j), self._labels, shape, strict=True
-                )
-            )
-        )
+            rows, cols = cols, rows
         at = rows.ravel() + self._rows.start, cols.ravel() + self._cols.start
         found = np.asarray(self._joint.standard_error(*at))
         if prediction:
@@ -121,23 +109,10 @@ class TableUncertainty:
         fitted = np.where(wanted, np.nan_to_num(self._fitted), 0.0)
         value, variance = self._sums(fitted, by)
         axis = self._axis(by)
-        has_none = (wanted & np.isnan(self._fitted)).any(axis=axis)
-        value = np.where(has_none & (value == 0.0), np.nan, value)
-        process = self._process * value
-        labels: Any = ["all"]
-        if by != "all":
-            labels = self._labels[0 if axis == 1 else 1]
-            labels = np.arange(len(value)) if labels is None else labels
-        variance = np.where(np.isnan(value), np.nan, variance)
-        return TotalsWithErrors(
-            labels=labels,
-            value=value,
-            se=np.sqrt(variance + process),
-            se_estimation=np.sqrt(variance),
-            se_process=np.sqrt(process),
-            _of="total" if by == "all" else by,
-            _backend=None,
-        )
+        has_value = (wanted & ~np.isnan(self._fitted)).any(axis=axis)
+        value[wanted.any(axis=axis) & ~has_value] = np.nan
+        labels = None if by == "all" else self._finder(by).labels
+        return totals_with_errors(by, labels, value, variance, self._process)
 
     def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
         """Factors of the columns (or rows) of the table relative to one of them.
@@ -156,16 +131,12 @@ class TableUncertainty:
         """
         if axis not in ("column", "row"):
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        is_row = (axis == "row") != self._table.transposed
-        own, labels = (
-            (self._rows, self._labels[0]) if is_row else (self._cols, self._labels[1])
-        )
-        n = own.stop - own.start
-        at = Lookup(axis, labels, n).base(base)
-        side: Literal["column", "row"] = "row" if is_row else "column"
-        found = self._joint.index(own.start + at, side)
+        finder = self._finder(axis)
+        side = self._side(axis)
+        own = self._rows if side == "row" else self._cols
+        found = self._joint.index(own.start + finder.base(base), side)
         return Index(
-            labels=np.arange(n) if labels is None else labels,
+            labels=np.arange(finder.n) if finder.labels is None else finder.labels,
             value=found.value[own],
             se=found.se[own],
             _of=axis,
@@ -173,6 +144,17 @@ class TableUncertainty:
         )
 
     # ------------------------------------------------------------------------ inside
+    def _side(self, of: Literal["column", "row"]) -> Literal["column", "row"]:
+        """Rows of the joint table, or columns: a table may lie the other way there."""
+        return "row" if (of == "row") != self._table.transposed else "column"
+
+    def _finder(self, of: Literal["column", "row"]) -> Lookup:
+        """What finds the rows, or the columns, that the owner of the table names."""
+        table, source = self._table, self._table.source
+        if self._side(of) == "row":
+            return Lookup(of, source.row_labels, table.n_rows)
+        return Lookup(of, source.col_labels, table.n_cols)
+
     @property
     def _process(self) -> float:
         """Variance over mean of a cell of this table."""
@@ -202,7 +184,7 @@ class TableUncertainty:
         """The axis of the joint table that a total runs along; None for both."""
         if by == "all":
             return (0, 1)
-        return 1 if (by == "row") != self._table.transposed else 0
+        return 1 if self._side(by) == "row" else 0
 
     def _sums(self, fitted: Floats, by: By) -> tuple[Floats, Floats]:
         """Totals of cells, and the variance that the estimates give them."""

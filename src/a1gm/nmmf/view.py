@@ -30,11 +30,11 @@ from a1gm._result.fates import (
     UndeterminedCells,
 )
 from a1gm._result.fill import fill_table
-from a1gm._result.messages import tell_undetermined, text_of_left
+from a1gm._result.messages import check_telling, tell_undetermined, text_of_left
 from a1gm._result.rows import HeldRows
 from a1gm._sources import Source, same_cells
 from a1gm._sources.labels import check_same_labels
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import DimensionError
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable, transpose
 from a1gm.nmmf.passive import Shares
@@ -200,12 +200,7 @@ class TableView:
     # ---------------------------------------------------------------------- filling
     def impute(self, X: Any, how: OnUndetermined | None) -> Any:
         """Fill the missing cells of the table that was fitted."""
-        if how not in (None, "warn", "raise", "ignore"):
-            msg = (
-                'on_undetermined must be None, "warn", "raise" or "ignore", got '
-                f"{how!r}."
-            )
-            raise ParameterError(msg)
+        check_telling(how)
         source = open_table(X, self.table.name)
         self._check_same_table(source)
         filled = fill_table(X, source, self._values)
