@@ -117,15 +117,19 @@ def check_columns(frame: Any, name: str) -> None:
 
 
 def _no_numbers(frame: Any) -> list[Any]:
-    return [name for name in frame.columns if not _is_number(frame.get_column(name))]
-
-
-def _is_number(series: Any) -> bool:
     import narwhals as nw
 
     # Object columns are read cell by cell, and bad cells raise then.
-    if series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Object):
-        return True
+    odd = [
+        name
+        for name, dtype in frame.schema.items()
+        if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object))
+    ]
+    return [name for name in odd if not _is_number(frame.get_column(name))]
+
+
+def _is_number(series: Any) -> bool:
+    """Whether a column of a type that narwhals does not know holds numbers."""
     kind = _type_of(series)
     if str(kind).lower().startswith(("object", "null")):  # no type: the fit warns of it
         return bool(series.null_count() == len(series))
