@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from support.commands import run, run_executable
@@ -130,6 +131,77 @@ def test_65_the_index_of_a_parquet_file(tmp_path):
     filled = pd.read_parquet(tmp_path / "b.parquet")
     assert list(filled.index) == [17, 4]
     assert filled.loc[4, "b"] == 4.0
+
+
+TYPED = {"parquet": pd.DataFrame.to_parquet, "feather": pd.DataFrame.to_feather}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_65_the_same_rule_in_typed_files(tmp_path, kind):
+    """raa.csv, converted to a typed file, gave another reserve."""
+    path = tmp_path / f"a.{kind}"
+    names = {"id": [7, 5, 9], "year": [2020, 2021, 2022]}
+    data = {"jan": [5, 15, 1], "feb": [7.8, nan, 1.0], "mar": [9, 27, 2]}
+    TYPED[kind](pd.DataFrame(names | data), path)
+    with pytest.warns(RowNamesWarning, match=r"'id' holds.*'year' holds years.*id=\["):
+        fit = a1gm.impute_file(path, tmp_path / f"b.{kind}")
+    assert fit.col_labels == ["jan", "feb", "mar"]
+    filled = pq.read_table if kind == "parquet" else pa.feather.read_table
+    filled = filled(tmp_path / f"b.{kind}").to_pandas()
+    whole = a1gm.impute(np.column_stack(list(data.values())))
+    np.testing.assert_allclose(filled[list(data)], whole, rtol=SAME)
+    assert filled["id"].tolist() == names["id"]
+    # Its own output is read by the same rule; what is said is no news.
+    with pytest.warns(RowNamesWarning):
+        assert a1gm.fit_file(tmp_path / f"b.{kind}").col_labels == fit.col_labels
+    assert a1gm.fit_file(path, id=["id", "year"]).col_labels == fit.col_labels
+    for how in ({"columns": ["id", "jan"]}, {"id": []}):
+        assert a1gm.fit_file(path, **how).col_labels[0] == "id"
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ({"": [4, 2, 9]}, ("",)),
+        ({"month": ["may", "jun", "jul"]}, ("month",)),
+        ({"when": pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"])}, "when"),
+        ({"ok": [True, False, True]}, None),
+        ({"a": [1.5, 2.5, 3.5]}, None),
+    ],
+)
+def test_65_the_first_column_of_a_parquet_file(tmp_path, columns, names):
+    frame = pd.DataFrame({**columns, "x": [5, 15, 1], "y": [7.8, nan, 1.0]})
+    pq.write_table(
+        pa.Table.from_pandas(frame).replace_schema_metadata(),
+        path := tmp_path / "a.parquet",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RowNamesWarning)
+        fit = a1gm.fit_file(path)
+    assert (fit.row_labels is None) == (names is None)
+    assert fit.col_labels[-2:] == ["x", "y"]
+
+
+def test_65_an_index_without_the_words_of_pandas(tmp_path):
+    """pandas appends its index; polars keeps the column and drops what tells of it."""
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, nan]}, index=[17, 4])
+    table = pa.Table.from_pandas(frame).replace_schema_metadata()
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.warns(RowNamesWarning, match="'__index_level_0__' holds whole numbers"):
+        assert a1gm.fit_file(tmp_path / "a.parquet").col_labels == ["a", "b"]
+
+
+def test_65_ids_of_typed_files_beyond_the_first_piece(tmp_path):
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"id": [3, 1, 2, 4, 5, 1], "x": range(6), "y": [2.0] * 6})
+    pq.write_table(rows, path)
+    for size in (2, None):
+        with pytest.raises(LabelError, match="some of its numbers come twice"):
+            a1gm.fit_file(path, batch_rows=size)
+    pq.write_table(pa.table({"dose": [1, 2, 3, 4, 5, 5], "y": [2.0] * 6}), path)
+    fit = a1gm.fit_file(path, batch_rows=3)  # looks like a count, and is data
+    assert fit.col_labels == ["dose", "y"]
+    assert fit.row_factor[:].tolist() == [3, 4, 5, 6, 7, 7]
 
 
 def test_65_factors_are_written_beside_the_names(tmp_path):
@@ -283,9 +355,13 @@ def _database(tmp_path):
         ("a.npz", _zipped("arr_0.npy", b"\x93NUMPY"), "numpy.load('{}')['arr_0']"),
         ("a.npy", b"\x93NUMPY\1\0" + bytes(64), "numpy.load('{}')"),
         ("a.csv.bz2", b"BZh91AY&SY" + bytes(20), "bunzip2 -k '{}'"),
-        ("a.tar.gz", gzip.compress(bytes(257) + b"ustar" + bytes(300)), "tar xf '{}'"),
-        ("a.json.gz", gzip.compress(b'[{"x": 1}]'), "pandas.read_json('{}')"),
-        ("a.parquet.gz", gzip.compress(b"PAR1" + bytes(30)), "gunzip -k '{}'"),
+        (
+            "a.tar.gz",
+            gzip.compress(bytes(257) + b"ustar" + bytes(300), mtime=0),
+            "tar xf '{}'",
+        ),
+        ("a.json.gz", gzip.compress(b'[{"x": 1}]', mtime=0), "pandas.read_json('{}')"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" + bytes(30), mtime=0), "gunzip -k '{}'"),
         ("a.xls", b"<html><table><tr><td>1", "pandas.read_html('{}')[0]"),
         ("a.xlsx", b"PK\x03\x04" + bytes(30), "damaged zip archive or spreadsheet"),
         ("a.pdf", b"%PDF-1.7\n", "is a PDF"),

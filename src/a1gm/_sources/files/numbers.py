@@ -158,7 +158,7 @@ def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
 
 
 def read_cells(cells: pa.Array, options: TableOptions) -> tuple[AnyArray, bool]:
-    """Read one column of text: its numbers, and whether some cells are text.
+    """Read one column: its numbers, and whether some cells are text.
 
     Whole numbers stay whole: an id may have more digits than a float.
     """
@@ -167,6 +167,8 @@ def read_cells(cells: pa.Array, options: TableOptions) -> tuple[AnyArray, bool]:
     if not options.missing_numbers:
         with contextlib.suppress(pa.ArrowInvalid):
             return cells.cast(pa.int64()).to_numpy(), False
+    if is_numeric_type(cells.type):
+        return cast_numbers(cells, options), False
     batch = pa.RecordBatch.from_arrays([cells], names=["cells"])
     columns = TextColumns(["cells"], batch.schema, options)
     return columns.cast(batch, 0)[:, 0], bool(columns.found)
@@ -189,6 +191,16 @@ def is_numeric_type(kind: pa.DataType) -> bool:
 
     types = pa.types
     checks = types.is_integer, types.is_floating, types.is_decimal, types.is_null
+    return any(is_kind(kind) for is_kind in checks)
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether a column of this type can name rows: text, categories, dates, times."""
+    import pyarrow as pa
+
+    types = pa.types
+    texts = types.is_string, types.is_large_string, types.is_string_view
+    checks = (*texts, types.is_dictionary, types.is_temporal)
     return any(is_kind(kind) for is_kind in checks)
 
 

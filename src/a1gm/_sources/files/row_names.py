@@ -1,4 +1,4 @@
-"""Which columns of a text file or a spreadsheet name its rows instead of being data.
+"""Which columns of a file name its rows instead of being data.
 
 `role_of` is the rule. It needs a column's name, its place, and what its cells have
 shown; a pass gathers that in `ColumnFacts` for the few columns that may be names.
@@ -210,8 +210,8 @@ def _is_id(name: str) -> bool:
         return name.strip() == "#"
     if len(words) == 1:
         return words[0] in _ID_ALONE or _ID_COMPOUND.fullmatch(words[0]) is not None
-    if words[0] in ("unnamed", "level"):
-        return len(words) == 2 and words[1].isdigit()
+    if words[:-1] in (["unnamed"], ["level"], ["index", "level"]):
+        return words[-1].isdigit()
     is_amount = not _AMOUNTS.isdisjoint(words[:-1])
     row_index = words[-1] == "index" and words[-2] == "row"
     ends = words[-1] in _ID_WORDS or _ID_COMPOUND.fullmatch(words[-1]) is not None
