@@ -21,6 +21,7 @@ from support.files import SAME
 import a1gm
 from a1gm.exceptions import (
     BrokenFilesWarning,
+    DoubtfulDataWarning,
     FileFormatError,
     LabelError,
     RowNamesWarning,
@@ -499,3 +500,108 @@ def test_74_what_is_named_decides_where_filled_files_go(tmp_path):
             a1gm.impute_file(source, tmp_path / f"{source.name}-filled")
         filled = tmp_path / f"{source.name}-filled" / "a.csv"
         assert filled.read_text().splitlines()[2].startswith("3.5,4.6")
+
+
+# ------------------------------------------- what people write around their numbers
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("Sales of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
+        ("Sales, all of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
+        ("Sales\nof 2024\n\nshop,jan,feb\na,1,2\nb,2,\n", "line 4, the header"),
+        ("# made by x\nshop,2023,feb\na,1,2\nb,2,\n", None),  # may be a row
+        ("Sales of 2024,,\nshop,jan,feb\na,1,2\nb,2,\n", "the header"),
+    ],
+)
+def test_a_title_above_the_header(tmp_path, text, above):
+    (tmp_path / "a.csv").write_text(text)
+    words = run("impute", tmp_path / "a.csv", "-o", "-", code=1).stderr
+    advice = f"looks like a title. Delete what is above {above}."
+    assert (advice in words) == (above is not None)
+
+
+def test_a_title_in_a_spreadsheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Sales"], [], ["shop", "jan", "feb"], ["a", 1, 2]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(FileFormatError, match="'Sales' looks like a title"):
+        a1gm.fit_file(tmp_path / "a.xlsx")
+
+
+def test_formulas_without_a_value_and_errors_are_counted(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book, path = openpyxl.Workbook(), tmp_path / "a.xlsx"
+    book.create_sheet("Notes & more").append(["=1+1"])  # another sheet
+    book.active.title = "Sales <1>"
+    for row in (
+        ["shop", "jan", "feb", "mar"],
+        ["a", 1, 2, 3],
+        ["b", 2, "=B3*3", 6],
+        ["c", "#N/A", "=B2", 9],
+    ):
+        book.active.append(row)
+    book.save(path)
+    words = (
+        r"a.xlsx, sheet 'Sales <1>': 2 formulas have no computed value \(first: C3; .*"
+        r"1 cell shows an error such as #N/A \(first: B4\)\. They count as missing\."
+    )
+    with pytest.warns(DoubtfulDataWarning, match=words):
+        a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")
+    book.active["C3"], book.active["B4"], book.active["C4"] = 6, None, None
+    book.save(path)
+    a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")  # no warning
+
+
+def test_a_computed_formula_has_its_value(tmp_path):
+    """As Excel saves it: the value beside the formula, and empty text as a value."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["shop", "jan", "feb"], ["a", 1, "=B2*2"], ["b", 2, "=B3*2"]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    old = "<f>B2*2</f><v></v>", 'r="C3"><f>'
+    new = "<f>B2*2</f><v>2</v>", 'r="C3" t="str"><f>'
+    with (
+        zipfile.ZipFile(tmp_path / "a.xlsx") as before,
+        zipfile.ZipFile(tmp_path / "b.xlsx", "w") as after,
+    ):
+        for name in before.namelist():
+            text = before.read(name)
+            for was, now in zip(old, new, strict=True):
+                text = text.replace(was.encode(), now.encode())
+            after.writestr(name, text)
+    fit = a1gm.fit_file(tmp_path / "b.xlsx")
+    assert fit.row_factor[0] == pytest.approx(3.0)
+
+
+def test_a_column_of_holes_in_other_words_is_no_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,jan,feb\na,1,n/a\nb,2,n/a\nc,4,8\n")
+    words = run("impute", path, "-o", "-", code=1).stderr
+    assert "line 2, column 'feb': 'n/a' is not a number (2 such cells" in words
+    assert "pass --missing n/a." in words
+    done = run("impute", path, "-o", "-", "--missing", "n/a")
+    assert done.stdout.split()[1] == "a,1,2"
+    # Words that no one writes for a hole make it text, as before.
+    path.write_text("shop,jan,feb,mar\na,1,low,2\nb,2,low,5\nc,4,8,9\n")
+    assert "text, 1 number in it" in run("impute", path, "-o", "-").stderr
+
+
+def test_what_is_unclear_may_be_left_out(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,Founded Year,jan,feb\na,1990,2,4\nb,1970,3,\nc,2000,4,4\n")
+    words = run("impute", path, "-o", "-", code=2).stderr
+    assert "--exclude 'Founded Year' if it is neither" in words
+    run("impute", path, "-o", "-", "--exclude", "Founded Year")
+
+
+def test_a_total_below_years_is_told(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("year,jan,feb\n2020,1,2\n2021,2,\nTotal,3,2\n")
+    words = run("impute", path, "-o", "-", code=1).stderr
+    assert "If the row is a total, delete it. If the column names the rows" in words
+    assert "pass --id year." in words
+    words = run("impute", path, "-o", "-", "--id", "year").stderr
+    assert "row 'Total' is the total of the others" in words

@@ -25,6 +25,8 @@ _FOREIGN = (
     r"^[+-]?([0-9]+[.,][0-9]+|[0-9]{1,3}([.,' _\x{a0}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
 )
 _NAN = r"^[+-]?(?i:nan)$"
+#: Words for a missing cell: a column of these and of numbers is no text either.
+_MARKS_OF_HOLES = ("n/a", "#n/a", "n.a.", "null", "none", "-", "--", "–", "?", ".")
 _FEW_CELLS = 1 << 12  # not worth a search for the columns that are not plain numbers
 
 
@@ -56,7 +58,8 @@ class TextColumn:
         """Whether numbers, in whatever notation, outweigh the words."""
         number_like = self.n_numbers + self.n_foreign
         words = self.n_others - self.n_foreign
-        return self.n_others > 0 and number_like > 0 and words <= number_like
+        is_hole = all(text.lower() in _MARKS_OF_HOLES for text in self.others)
+        return bool(self.n_others and number_like) and (words <= number_like or is_hole)
 
 
 class TextColumns:

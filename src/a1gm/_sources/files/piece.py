@@ -73,6 +73,12 @@ class Piece:
             ]
         )
 
+    def last_texts(self) -> list[str]:
+        """What stands beside the numbers in the last row."""
+        others = [name for name in self.batch.schema.names if name not in self.names]
+        last = self.batch.select(others).slice(self.n_rows - 1).to_pylist()
+        return [str(text) for text in last[0].values()] if others else []
+
     @contextlib.contextmanager
     def placing_faults(self, negatives: Negatives) -> Iterator[None]:
         """Raise errors about values again with the place of the cell in the file."""

@@ -20,7 +20,15 @@ from a1gm._sources.files.options import TableOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ColumnFacts", "Role", "Verdict", "is_unnamed", "may_name_rows", "role_of"]
+__all__ = [
+    "ColumnFacts",
+    "Role",
+    "Verdict",
+    "is_total",
+    "is_unnamed",
+    "may_name_rows",
+    "role_of",
+]
 
 #: ``names``: the column names the rows; ``unclear``: nobody but the user can tell.
 Role: TypeAlias = Literal["data", "names", "unclear"]
@@ -45,6 +53,7 @@ _ID_ALONE = _words(
 )
 #: Words of amounts: number_of_visits, total_no.
 _AMOUNTS = _words("n of number num no total sum count mean average avg")
+_TOTALS = _words("total totals totale totaal subtotal sum sums summe gesamt suma soma")
 _WHOSE = (
     "user|customer|client|member|person|patient|subject|student|employee|account|"
     "policy|claim|contract|shop|store|site|plot|station|item|product|article|order|"
@@ -198,6 +207,11 @@ def _role_by_counting(column: ColumnFacts, names: Sequence[str]) -> Verdict:
 def is_unnamed(name: str) -> bool:
     """Whether a header cell is empty, or says so in the words of a frame library."""
     return not name.strip() or re.fullmatch(r"Unnamed: \d+", name) is not None
+
+
+def is_total(name: str) -> bool:
+    """Whether a row or column is called a total."""
+    return not _TOTALS.isdisjoint(_tokens(name))
 
 
 def _tokens(name: str) -> list[str]:

@@ -324,8 +324,9 @@ class TableFile:
         few = data if len(data) <= 8 else ...
         return LabelError(
             f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
-            f"Pass {hint('id', name)} if it names the rows. If it is data, pass "
-            f"{hint('columns', few)} with all columns to fit."
+            f"Pass {hint('id', name)} if it names the rows, {hint('exclude', name)} if "
+            f"it is neither. If it is data, pass {hint('columns', few)} with all "
+            "columns to fit."
         )
 
     def _candidates(self) -> Iterator[str]:

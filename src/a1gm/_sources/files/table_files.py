@@ -21,6 +21,7 @@ from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_ba
 from a1gm.exceptions import (
     A1gmError,
     BrokenFilesWarning,
+    DoubtfulDataWarning,
     FileFormatError,
     LabelError,
     NotNumericError,
@@ -52,6 +53,8 @@ class TableFiles:
     counts: ColumnCounts | None = field(default=None, init=False)
     empty: list[str] = field(default_factory=list)  # files left out: without rows,
     broken: dict[str, str] = field(default_factory=dict)  # and unreadable, with reasons
+    last_row: Floats | None = field(default=None, init=False)  # after a pass
+    last_texts: list[str] = field(default_factory=list, init=False)  # beside it
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -162,7 +165,7 @@ class TableFiles:
                     for piece in pieces:
                         if self.counts is None and done + piece.first_row == 0:
                             counts = ColumnCounts(len(piece.names))
-                        has_begun = True
+                        has_begun, last = True, piece
                         yield done + piece.first_row, piece
                         if counts is not None:
                             counts.add(piece)
@@ -176,7 +179,9 @@ class TableFiles:
             at += 1
         if self.counts is None:
             self.counts = counts
+            self.last_row, self.last_texts = last.values[-1].copy(), last.last_texts()
             self._say_row_names()
+            self._say_without_value()
             self._say_left_out()
 
     def _say_row_names(self) -> None:
@@ -193,6 +198,13 @@ class TableFiles:
             f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
             RowNamesWarning,
         )
+
+    def _say_without_value(self) -> None:
+        """Warn of cells of spreadsheets that are missing, yet show something."""
+        for file in self.files:
+            words = getattr(file.source, "about_cells_without_value", "")
+            if words:
+                warn_user(words, DoubtfulDataWarning)
 
     def pieces_of(
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
