@@ -63,7 +63,7 @@ def read_groups(
     """Read the groups of a long frame, in the order of their keys."""
     names = tuple(by) if isinstance(by, list | tuple) else (by,)
     frame, columns = open_long(given, keys, value, also=names)
-    check_there(frame, names)
+    check_there("The frame", names, frame.columns)
     every = (*names, *columns.keys, value)
     if not names or len(set(every)) < len(every):
         raise ParameterError(f"Each of {listed(every)} must be a column of its own.")

@@ -31,6 +31,7 @@ from a1gm._sources.files.piece import Piece, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
+from a1gm._sources.long_hint import long_call
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
@@ -326,8 +327,15 @@ class TableFile:
             f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
             f"Pass {hint('id', name)} if it names the rows, {hint('exclude', name)} if "
             f"it is neither. If it is data, pass {hint('columns', few)} with all "
-            "columns to fit."
+            f"columns to fit.{self._long_hint()}"
         )
+
+    def _long_hint(self) -> str:
+        names = self.source.schema.names
+        if len(names) not in (3, 4):
+            return ""
+        call = long_call("frame", names[-3:-1], names[-1])
+        return f" If the file has one row per cell, fit it with {call}."
 
     def _candidates(self) -> Iterator[str]:
         """Columns that belong to the table unless their cells prove otherwise."""

@@ -18,6 +18,7 @@ from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
 from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
+from a1gm._sources.long_hint import looks_long
 from a1gm.exceptions import (
     A1gmError,
     BrokenFilesWarning,
@@ -55,6 +56,7 @@ class TableFiles:
     broken: dict[str, str] = field(default_factory=dict)  # and unreadable, with reasons
     last_row: Floats | None = field(default=None, init=False)  # after a pass
     last_texts: list[str] = field(default_factory=list, init=False)  # beside it
+    looks_long: bool = field(default=False, init=False)
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -180,6 +182,8 @@ class TableFiles:
         if self.counts is None:
             self.counts = counts
             self.last_row, self.last_texts = last.values[-1].copy(), last.last_texts()
+            is_complete = counts is not None and not counts.missing.any()
+            self.looks_long = is_complete and looks_long(last.values)
             self._say_row_names()
             self._say_without_value()
             self._say_left_out()
@@ -239,12 +243,15 @@ class TableFiles:
     # --------------------------------------------------------------- naming things
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner finds it: file, line, column."""
-        row += row_offset
+        return self.place_of(row + row_offset, self.names[col])
+
+    def place_of(self, row: int, column: str | None = None) -> str:
+        """Name a row of the table, or a cell in it."""
         for file in self.files[:-1]:
             if row < (file.source.n_rows or 0):
-                return file.place_of(row, self.names[col])
+                return file.place_of(row, column)
             row -= file.source.n_rows or 0
-        return self.files[-1].place_of(row, self.names[col])
+        return self.files[-1].place_of(row, column)
 
     def name_rows(self, rows: Sequence[int]) -> tuple[str, list[str]]:
         """What messages call some rows: a noun, and the names that follow it.

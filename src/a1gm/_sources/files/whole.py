@@ -9,9 +9,9 @@ import numpy as np
 
 from a1gm._base.types import Floats, Negatives
 from a1gm._sources.dense import Source
+from a1gm._sources.files.doubts import say_doubts
 from a1gm._sources.files.table_file import Progress
 from a1gm._sources.files.table_files import TableFiles
-from a1gm._sources.files.totals import say_totals
 
 __all__ = ["WholeTable", "read_whole"]
 
@@ -49,7 +49,7 @@ def read_whole(
             arrays.append(piece.values)
     values = np.concatenate(arrays)
     if is_first:
-        say_totals(files, np.nansum(values, axis=0))
+        say_doubts(files, np.nansum(values, axis=0))
     ids = files.row_labels
     places: list[str] = []
     if ids is None:

@@ -1,4 +1,4 @@
-"""Totals among the data: a column, or a last row, that adds up the others."""
+"""Files that may not mean what was fitted: totals among the data, or long tables."""
 
 from __future__ import annotations
 
@@ -9,19 +9,32 @@ from a1gm._base.warn import warn_user
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.row_names import is_total
 from a1gm._sources.files.table_files import TableFiles
+from a1gm._sources.long_hint import long_call
 from a1gm.exceptions import DoubtfulDataWarning
 
-__all__ = ["say_totals"]
+__all__ = ["say_doubts"]
 
 _ROUNDING = 1e-3  # totals are often rounded
 
 
-def say_totals(files: TableFiles, sums: Floats) -> None:
-    """Warn of totals that were fitted like data.
+def say_doubts(files: TableFiles, sums: Floats) -> None:
+    """Warn of totals that were fitted like data, and of keys.
 
     A total is called so, and is the sum of the others. ``sums`` are those of the
     observed cells of each column.
     """
+    _say_totals(files, sums)
+    if files.looks_long and files.options.columns is None:
+        row, column, value = files.names[:3]
+        warn_user(
+            f"{files.name}: every row has another pair of {row!r} and {column!r}, and "
+            "no cell is missing. If it has one row per cell, fit it with "
+            f"{long_call('frame', [row, column], value)}.",
+            DoubtfulDataWarning,
+        )
+
+
+def _say_totals(files: TableFiles, sums: Floats) -> None:
     if files.options.columns is None:
         named = [is_total(name) for name in files.names]
         others = sums[~np.array(named)].sum()
