@@ -20,6 +20,7 @@ from support.files import SAME
 
 import a1gm
 from a1gm.exceptions import (
+    A1gmWarning,
     BrokenFilesWarning,
     DoubtfulDataWarning,
     FileFormatError,
@@ -286,6 +287,37 @@ def test_74_the_library_reads_the_same(parts):
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
     with pytest.raises(FileFormatError, match="skip_bad=True goes on"):
         a1gm.fit_file(root)
+
+
+def test_74_every_command_and_program_is_told(parts, tmp_path):
+    root, X = parts
+    done = run("fit", root, "-o", tmp_path / "o", "--skip-bad", "--json", code=1)
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    kinds = [line.get("kind") for line in said]
+    assert kinds.count("SkippedFilesWarning") == 1
+    assert (kinds[-1], said[-1]["exit_code"]) == ("BrokenFilesWarning", 1)
+    assert json.loads(done.stdout)["n_rows"] == len(X) == 196 * 5
+    assert len(pd.read_csv(tmp_path / "o" / "row_factor.csv")) == len(X)
+    for command in ("inspect", "assess"):
+        run(command, root, "--skip-bad", code=1)
+    with pytest.warns(SkippedFilesWarning):
+        a1gm.impute_file(
+            root, tmp_path / "lib", skip_bad=True, on_undetermined="ignore"
+        )
+    assert len(sorted((tmp_path / "lib").glob("year=*/*.parquet"))) == 196
+
+
+def test_74_ids_in_parts_are_not_data_and_the_first_part_decides(tmp_path):
+    for k in range(3):
+        folder = tmp_path / f"year={2020 + k}"
+        folder.mkdir()
+        frame = pd.DataFrame({"id": [3, 1, 2], "x": [1.0, 2, 4], "y": [3.0, nan, k]})
+        frame[: 3 * (k > 0)].to_parquet(folder / "part.parquet")  # the first is empty
+    with pytest.warns(A1gmWarning) as said:
+        fit = a1gm.fit_file(tmp_path)
+    assert [w.category for w in said] == [RowNamesWarning, SkippedFilesWarning]
+    assert fit.col_labels == ["x", "y"]
+    assert fit.row_labels == ["3", "1", "2"] * 2
 
 
 def test_74_a_part_that_breaks_in_its_middle_is_not_counted_in_part(tmp_path):
