@@ -184,6 +184,19 @@ def test_65_the_first_column_of_a_parquet_file(tmp_path, columns, names):
     assert fit.col_labels[-2:] == ["x", "y"]
 
 
+def test_65_beside_an_index_no_column_is_the_first(tmp_path):
+    """A column that counts up is data, as in the frame, but years are not."""
+    path, names = tmp_path / "a.parquet", pd.Index(["k", "l", "m"], name="shop")
+    frame = pd.DataFrame({"x": [1, 2, 3], "y": [2.0, nan, 7.0]}, index=names)
+    frame.to_parquet(path)
+    fit = a1gm.fit_file(path)
+    assert (fit.col_labels, fit.row_labels) == (["x", "y"], ["k", "l", "m"])
+    frame.insert(0, "year", [2020, 2021, 2022])
+    frame.to_parquet(path)
+    with pytest.warns(RowNamesWarning, match="'year' holds years"):
+        assert a1gm.fit_file(path).col_labels == ["x", "y"]
+
+
 def test_65_an_index_without_the_words_of_pandas(tmp_path):
     """pandas appends its index; polars keeps the column and drops what tells of it."""
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, nan]}, index=[17, 4])

@@ -275,7 +275,8 @@ class TableFile:
         if self.options.id == ():
             return []
         own = set(self.names) - self._proved_data
-        named = enumerate(self.source.schema.names)
+        # Beside an index no column is the first one.
+        named = enumerate(self.source.schema.names, start=len(self._stored_index))
         may_be = ((place, n) for place, n in named if may_name_rows(n, place))
         return [ColumnFacts(name, place) for place, name in may_be if name in own]
 
@@ -323,19 +324,17 @@ class TableFile:
         order = self.source.schema.get_field_index
         data = sorted((*self.names, name), key=order)
         few = data if len(data) <= 8 else ...
+        names = self.source.schema.names
+        long = ""
+        if len(names) in (3, 4) and names[-1] in data:
+            call = long_call("frame", names[-3:-1], names[-1])
+            long = f" If the file has one row per cell, fit it with {call}."
         return LabelError(
             f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
             f"Pass {hint('id', name)} if it names the rows, {hint('exclude', name)} if "
             f"it is neither. If it is data, pass {hint('columns', few)} with all "
-            f"columns to fit.{self._long_hint()}"
+            f"columns to fit.{long}"
         )
-
-    def _long_hint(self) -> str:
-        names = self.source.schema.names
-        if len(names) not in (3, 4):
-            return ""
-        call = long_call("frame", names[-3:-1], names[-1])
-        return f" If the file has one row per cell, fit it with {call}."
 
     def _candidates(self) -> Iterator[str]:
         """Columns that belong to the table unless their cells prove otherwise."""
