@@ -45,11 +45,8 @@ def looks_long(values: Floats) -> bool:
 
     They hold whole numbers that repeat, and no pair of them is there twice.
     """
-    n_rows, n_cols = values.shape
-    if n_cols not in (3, 4) or n_rows < 4:
-        return False
-    keys = values[:, :2]
-    if (keys != np.floor(keys)).any():
+    n_rows, keys = len(values), values[:, :2]
+    if n_rows < 4 or (keys != np.floor(keys)).any():
         return False
     most = max(len(np.unique(key)) for key in keys.T)
     return bool(REPEATS * most <= n_rows == len(np.unique(keys, axis=0)))

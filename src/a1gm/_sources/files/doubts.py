@@ -24,8 +24,8 @@ def say_doubts(files: TableFiles, sums: Floats) -> None:
     observed cells of each column.
     """
     _say_totals(files, sums)
-    if files.looks_long and files.options.columns is None:
-        row, column, value = files.names[:3]
+    if files.long_columns and files.options.columns is None:
+        row, column, value = files.long_columns
         warn_user(
             f"{files.name}: every row has another pair of {row!r} and {column!r}, and "
             "no cell is missing. If it has one row per cell, fit it with "

@@ -8,12 +8,15 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
+from a1gm._sources.files.numbers import read_cells
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
@@ -56,7 +59,7 @@ class TableFiles:
     broken: dict[str, str] = field(default_factory=dict)  # and unreadable, with reasons
     last_row: Floats | None = field(default=None, init=False)  # after a pass
     last_texts: list[str] = field(default_factory=list, init=False)  # beside it
-    looks_long: bool = field(default=False, init=False)
+    long_columns: tuple[str, ...] = field(default=(), init=False)  # if it looks long
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -182,11 +185,22 @@ class TableFiles:
         if self.counts is None:
             self.counts = counts
             self.last_row, self.last_texts = last.values[-1].copy(), last.last_texts()
-            is_complete = counts is not None and not counts.missing.any()
-            self.looks_long = is_complete and looks_long(last.values)
+            if counts is not None and not counts.missing.any():
+                self.long_columns = self._look_for_keys(last)
             self._say_row_names()
             self._say_without_value()
             self._say_left_out()
+
+    def _look_for_keys(self, piece: Piece) -> tuple[str, ...]:
+        """Two keys and a value, if the rows look as if each was a cell."""
+        every = piece.batch.schema.names
+        taken = {*self.names, *self.first.taken}  # years may be keys
+        for own in ([name for name in every if name in taken], self.names):
+            if len(own) in (3, 4) and set(own) <= set(every):
+                cells = (read_cells(piece.batch.column(n), self.options) for n in own)
+                if looks_long(np.column_stack([numbers for numbers, _ in cells])):
+                    return tuple(own[:3])
+        return ()
 
     def _say_row_names(self) -> None:
         """Warn of numbers that are not fitted because they name the rows."""
