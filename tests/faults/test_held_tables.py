@@ -554,7 +554,10 @@ def test_74_what_is_named_decides_where_filled_files_go(tmp_path):
         ("Sales of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
         ("Sales, all of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
         ("Sales\nof 2024\n\nshop,jan,feb\na,1,2\nb,2,\n", "line 4, the header"),
-        ("# made by x\nshop,2023,feb\na,1,2\nb,2,\n", None),  # may be a row
+        ("# made by x\nshop,2023,2024\na,1,2\nb,2,\n", "line 2, the header"),
+        ("x\n1,5\n2,5\n", None),  # decimal commas
+        ("shop;jan\na;1,x\nb;2,x\n", None),  # another delimiter
+        ("a,b\n1,2\nx,y,z\nu,v,w\n", None),  # data above
         ("Sales of 2024,,\nshop,jan,feb\na,1,2\nb,2,\n", "the header"),
     ],
 )

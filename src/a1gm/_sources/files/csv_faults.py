@@ -79,11 +79,16 @@ def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
         return unclosed
     header: list[str] = []
     rows = records(table)
+    has_numbers = False
     for line, record in rows:
         header = header or record
         if len(record) != n_columns:
-            if _is_header(record, next(rows, (0, []))[1], n_columns):
-                title = table.delimiter.join(header)
+            # The header may have years in it, but does not begin with a number.
+            begins = record[:1] if n_columns == 1 else record
+            is_wider = len(next(rows, (0, []))[1]) == len(record) > n_columns
+            is_text = not (has_numbers or any(map(_NUMBER.match, begins)))
+            title = table.delimiter.join(header)
+            if is_wider and is_text and not any(mark in title for mark in ";\t|"):
                 return title_above(table.name, title, f"line {line}, the header")
             return FileFormatError(
                 f"{table.name}, line {line}: {counted(len(record), 'cell')}, but the "
@@ -91,13 +96,8 @@ def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
                 f"{_shortened(table.delimiter.join(record))!r}. "
                 f"{_ragged_remedy(table, header, record)}"
             )
+        has_numbers = has_numbers or any(map(_NUMBER.match, record))
     return FileFormatError(f"{table.name} has rows of different lengths.")
-
-
-def _is_header(record: list[str], below: list[str], n_columns: int) -> bool:
-    """Whether a record is the header of a table below a title."""
-    is_wider = len(record) > n_columns and len(record) == len(below)
-    return is_wider and not any(map(_NUMBER.match, record))
 
 
 def title_above(file: str, title: str, header: str) -> FileFormatError:

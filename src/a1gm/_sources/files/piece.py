@@ -75,7 +75,8 @@ class Piece:
 
     def last_texts(self) -> list[str]:
         """What stands beside the numbers in the last row."""
-        others = [name for name in self.batch.schema.names if name not in self.names]
+        own = set(self.names)
+        others = [name for name in self.batch.schema.names if name not in own]
         last = self.batch.select(others).slice(self.n_rows - 1).to_pylist()
         return [str(text) for text in last[0].values()] if others else []
 

@@ -160,6 +160,7 @@ class TableFiles:
         from row 0: see :meth:`TableFile.pieces`.
         """
         counts, done = None, 0
+        last: Piece | None = None
         at = 0
         while at < len(self.paths):
             has_begun = False
@@ -184,12 +185,17 @@ class TableFiles:
             at += 1
         if self.counts is None:
             self.counts = counts
-            self.last_row, self.last_texts = last.values[-1].copy(), last.last_texts()
-            if counts is not None and not counts.missing.any():
-                self.long_columns = self._look_for_keys(last)
+            if last is not None:
+                self._look_at_last(last)
             self._say_row_names()
             self._say_without_value()
             self._say_left_out()
+
+    def _look_at_last(self, piece: Piece) -> None:
+        """Keep what tells a total, or a long table, from other rows."""
+        self.last_row, self.last_texts = piece.values[-1].copy(), piece.last_texts()
+        if self.counts is not None and not self.counts.missing.any():
+            self.long_columns = self._look_for_keys(piece)
 
     def _look_for_keys(self, piece: Piece) -> tuple[str, ...]:
         """Two keys and a value, if the rows look as if each was a cell."""
@@ -197,7 +203,8 @@ class TableFiles:
         taken = {*self.names, *self.first.taken}  # years may be keys
         for own in ([name for name in every if name in taken], self.names):
             if len(own) in (3, 4) and set(own) <= set(every):
-                cells = (read_cells(piece.batch.column(n), self.options) for n in own)
+                columns = map(piece.batch.column, own)
+                cells = [read_cells(column, piece.options) for column in columns]
                 if looks_long(np.column_stack([numbers for numbers, _ in cells])):
                     return tuple(own[:3])
         return ()
