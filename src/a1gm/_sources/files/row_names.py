@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -214,8 +215,9 @@ def is_total(name: str) -> bool:
     return not _TOTALS.isdisjoint(_tokens(name))
 
 
-def _tokens(name: str) -> list[str]:
-    return [token.lower() for token in _TOKENS.findall(_HUMPS.sub(" ", name))]
+@lru_cache(1 << 15)  # several rules ask for the words of every column
+def _tokens(name: str) -> tuple[str, ...]:
+    return tuple(token.lower() for token in _TOKENS.findall(_HUMPS.sub(" ", name)))
 
 
 def _is_id(name: str) -> bool:
@@ -224,7 +226,7 @@ def _is_id(name: str) -> bool:
         return name.strip() == "#"
     if len(words) == 1:
         return words[0] in _ID_ALONE or _ID_COMPOUND.fullmatch(words[0]) is not None
-    if words[:-1] in (["unnamed"], ["level"], ["index", "level"]):
+    if words[:-1] in (("unnamed",), ("level",), ("index", "level")):
         return words[-1].isdigit()
     is_amount = not _AMOUNTS.isdisjoint(words[:-1])
     row_index = words[-1] == "index" and words[-2] == "row"

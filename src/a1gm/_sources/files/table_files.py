@@ -193,7 +193,7 @@ class TableFiles:
 
     def _look_at_last(self, piece: Piece) -> None:
         """Keep what tells a total, or a long table, from other rows."""
-        self.last_row, self.last_texts = piece.values[-1].copy(), piece.last_texts()
+        self.last_row, self.last_texts = piece.last_row(), piece.last_texts()
         if self.counts is not None and not self.counts.missing.any():
             self.long_columns = self._look_for_keys(piece)
 
