@@ -33,6 +33,7 @@ The tree, with the builtin each one also is::
     ├── UnknownLabelWarning             names that the fit does not have
     ├── FailedTablesWarning             some of many tables could not be fitted
     ├── RowNamesWarning                 numbers of a file taken for names of its rows
+    ├── DoubtfulDataWarning             totals, and formulas without a value, in a file
     ├── SkippedFilesWarning             files of a folder that are empty or no tables
     │   └── BrokenFilesWarning          files that cannot be read, with skip_bad=True
     ├── ConvergenceWarning              the budget ended before the certificate
@@ -50,6 +51,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataError",
     "DimensionError",
+    "DoubtfulDataWarning",
     "EmptyLineWarning",
     "FailedTablesWarning",
     "FileFormatError",
@@ -194,6 +196,10 @@ class WorseThanMeansWarning(A1gmWarning):
 
 class RowNamesWarning(A1gmWarning):
     """A column of numbers was taken for names of the rows and is not fitted."""
+
+
+class DoubtfulDataWarning(A1gmWarning):
+    """A file has totals among its data, or formulas whose values are not there."""
 
 
 class SkippedFilesWarning(A1gmWarning):

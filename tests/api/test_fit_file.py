@@ -100,7 +100,7 @@ def test_frames_of_the_factors(tmp_path: Path, way: str) -> None:
 def test_empty_rows_and_columns_are_named(tmp_path: Path, way: str) -> None:
     X = make_table(50, 4)
     X[7], X[:, 2] = np.nan, np.nan
-    with pytest.warns(EmptyLineWarning, match="row 7 and column .c2.:"):
+    with pytest.warns(EmptyLineWarning, match="row .row 7. and column .c2.:"):
         fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
     assert np.isnan(fit.row_factor[7])
     assert np.isnan(fit.col_factor[2])
@@ -191,7 +191,10 @@ def test_zeros_given_up_are_counted_and_named(tmp_path: Path, way: str) -> None:
     assert fit._fates.totals.n_given_up == n > 0
     assert fit._fates.first_given_up() == (1, 0)
     words = str(said[-1].message)
-    assert f"{n} observed zeros, the first at row 1, column 'c0', can only be" in words
+    assert (
+        f"{n} observed zeros, the first at row 'row 1', column 'c0', can only be"
+        in words
+    )
 
 
 def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:

@@ -109,6 +109,9 @@ def test_several_ids_and_typed_files(tmp_path):
     words = run("inspect", tmp_path / "a.parquet", "--id", "town,shop").stderr
     assert f"{EMPTY} row 'Faro · 1':" in words
     words = run("inspect", tmp_path / "a.parquet", "--exclude", "shop").stderr
+    assert f"{EMPTY} row 'Faro':" in words  # a first column of text, as in text files
+    options = "--exclude", "town,shop"
+    words = run("inspect", tmp_path / "a.parquet", *options).stderr
     assert f"{EMPTY} row 2:" in words
 
 

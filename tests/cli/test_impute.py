@@ -208,3 +208,12 @@ def test_a_saved_model_gives_the_intervals_of_its_own_table(tmp_path):
         for x in ("new", "old")
     )
     np.testing.assert_allclose(old, new, rtol=1e-8)
+
+
+def test_the_name_of_the_target_decides_the_delimiter(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\ty\n1\t2\n2\t\n")
+    run("impute", tmp_path / "a.tsv", "-o", tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == "x,y\n1,2\n2,4\n"
+    options = "--delimiter", "\\t", "--overwrite"  # said: written as it was read
+    run("impute", tmp_path / "a.tsv", "-o", tmp_path / "a.csv", *options)
+    assert (tmp_path / "a.csv").read_text() == "x\ty\n1\t2\n2\t4\n"

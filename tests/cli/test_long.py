@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pandas as pd
 import polars as pl
@@ -139,7 +140,8 @@ def test_groups(groups, tmp_path):
 def test_pairs_twice(long):
     long.write_text(TEXT + "A,jan,3,\n")
     done = run("impute", long, "-o", "-", *LONG, code=2)
-    assert "('A', 'jan') is there twice, in rows 0 and 5" in done.stderr
+    assert "('A', 'jan') is there twice, in " in done.stderr
+    assert "line 2 and " in done.stderr
     assert "--duplicates sum" in done.stderr
     run("fit", long, "-o", long.parent / "out", *LONG, "--duplicates", "sum")
 
@@ -168,6 +170,120 @@ def test_bad_calls(long, tmp_path):
     assert "--long and --by are not for nmmf" in done.stderr
     long.write_text(TEXT.replace("B,jan", ",jan"))
     done = run("inspect", long, *LONG, code=2)
-    assert "The key 'shop' is missing in row 2" in done.stderr
+    assert f"The key 'shop' is missing in {long}, line 4" in done.stderr
     long.write_text(TEXT.replace("20.50", "-20.50"))
     assert "line 3" in run("inspect", long, *LONG, code=1).stderr
+
+
+@pytest.fixture
+def many_pairs(tmp_path):
+    """Whole numbers, two pairs without a row and one without a value."""
+    path = tmp_path / "many.csv"
+    cells = {
+        (i, j): i * j * 3 + (i + j * j) % 5 for i in range(1, 7) for j in range(1, 5)
+    }
+    del cells[2, 3], cells[5, 1]
+    lines = [f"s{i},m{j},{n}" for (i, j), n in cells.items()]
+    lines[4] = lines[4].rpartition(",")[0] + ","  # s2, m1
+    path.write_text("\n".join(["shop,month,sales", *lines]) + "\n")
+    return path
+
+
+def wide(path):
+    return pd.read_csv(path).pivot_table("sales", "shop", "month", dropna=False)
+
+
+def test_fit_writes_the_errors_of_the_factors(many_pairs, tmp_path):
+    out = tmp_path / "results"
+    run("fit", many_pairs, "-o", out, *LONG)
+    sure = a1gm.fit(wide(many_pairs)).uncertainty()
+    of_rows, of_columns = sure.factor_errors()
+    rows, columns = (pd.read_csv(out / f"{x}_factor.csv") for x in ("row", "col"))
+    assert rows["se"].tolist() == pytest.approx(of_rows[:].tolist())
+    assert columns["se"].tolist() == pytest.approx(of_columns.tolist())
+    assert columns["index"].tolist() == pytest.approx(sure.index().value.tolist())
+    summary = json.loads((out / "fit.json").read_text())["uncertainty"]
+    assert summary["dispersion"] == pytest.approx(sure.dispersion)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_digits_marks_and_intervals_of_pairs(many_pairs, tmp_path, kind):
+    out = tmp_path / f"out.{kind}"
+    options = "--digits", "1", "--mark", "--interval", "0.9"
+    run("impute", many_pairs, "-o", out, *LONG, *options)
+    read = pd.read_csv if kind == "csv" else pd.read_parquet
+    found = read(out).set_index(["shop", "month"])
+    assert len(found) == 24
+    new = found[found["sales_filled"]]
+    assert sorted(new.index) == [("s2", "m1"), ("s2", "m3"), ("s5", "m1")]
+    table = wide(many_pairs)
+    fit = a1gm.fit(table)
+    bounds = fit.uncertainty().interval(table, 0.9)
+    for name, expected in zip(
+        ["sales", "sales_low", "sales_high"], (fit.impute(table), *bounds), strict=True
+    ):
+        digits = 1 if name == "sales" else 9
+        for pair, value in new[name].items():
+            assert value == pytest.approx(round(expected.loc[pair], digits), rel=1e-8)
+    assert found[~found["sales_filled"]]["sales_low"].isna().all()
+    done = run("impute", many_pairs, "-o", "-", *LONG, "--round", "auto")
+    assert all(line.rpartition(",")[2].isdigit() for line in done.stdout.split()[1:])
+
+
+def test_what_pairs_cannot_have_is_refused_with_what_to_do(many_pairs, groups):
+    done = run("impute", groups, "-o", "-", *LONG, "--by", "who", "--mark")
+    assert done.stdout.splitlines()[0].endswith("note,sales_filled")
+    options = "--by", "who", "--interval", "0.9"
+    done = run("impute", groups, "-o", "-", *LONG, *options, code=2)
+    assert "--interval is for one table; drop it, or --by" in done.stderr
+    done = run("impute", many_pairs, "-o", "-", *LONG, "--model", "m.a1gm", code=2)
+    assert "a1gm.load(model).predict(frame)" in done.stderr
+    text = many_pairs.read_text().replace("shop,", "sales_low,")
+    many_pairs.write_text(text)
+    options = "--long", "sales_low,month,sales", "--interval", "0.9"
+    done = run("impute", many_pairs, "-o", "-", *options, code=2)
+    assert "already has a column 'sales_low', which --interval would add" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("shop,month,sales\n1,1,5\n1,2,6\n2,1,10\n3,2,9\n", "--long shop,month,sales."),
+        (
+            "site,year,n\n1,2020,5\n1,2021,6\n2,2020,9\n3,2021,9\n",
+            "--long site,year,n.",
+        ),
+        ("user,item,rating\n7,1,5\n7,2,6\n8,1,1\n9,2,9\n", "--long user,item,rating."),
+        (
+            'my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n',
+            "--long 'my shop,\"the, month\",n';",
+        ),
+    ],
+)
+def test_a_long_file_is_told_an_option_that_can_be_pasted(tmp_path, text, words):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    done = run("impute", path, "-o", "-", code=None)
+    assert words in done.stderr
+    option = shlex.split(words.rstrip(".;"))
+    assert run("impute", path, "-o", "-", *option).stdout.count("\n") > text.count("\n")
+
+
+def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
+    done = run("fit", long, "-o", tmp_path / "o", "--long", "shop,month,sale", code=2)
+    assert "long.csv has no column 'sale'; it has shop, month, sales, note." in (
+        done.stderr
+    )
+    assert "Did you mean 'sales'?" in done.stderr
+    done = run("fit", long, "-o", tmp_path / "o", *LONG, "--by", "noet", code=2)
+    assert "Did you mean 'note'?" in done.stderr
+    long.write_text(TEXT.replace("A,feb", "\nA,feb") + "A,jan,3,\n")
+    done = run("impute", long, "-o", "-", *LONG, code=2)
+    lines = f"in {long}, line 2 and {long}, line 8 (1"
+    assert lines in done.stderr
+    (tmp_path / "parts").mkdir()
+    long.rename(tmp_path / "parts" / "1.csv")
+    (tmp_path / "parts" / "2.csv").write_text("shop,month,sales,note\n,jan,3,\n")
+    done = run("impute", tmp_path / "parts", "-o", "-", *LONG, code=2)
+    assert "The key 'shop' is missing in " in done.stderr
+    assert "2.csv, line 2 (1 in all)" in done.stderr

@@ -39,6 +39,18 @@ def test_nmmf_matches_rows_and_columns_by_name(shared):
         np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-9)
 
 
+def test_each_table_may_be_a_folder_of_parts(shared):
+    (shared / "parts").mkdir()
+    (shared / "parts" / "1.csv").write_text("user,p,q\nann,1,2\n")
+    (shared / "parts" / "2.csv").write_text("user,p,q\nbob,,4\ncid,3,6\n")
+    found = []
+    for name in ("x.csv", "parts"):
+        options = ["--z", shared / "z.csv", "-o", shared / f"out {name}"]
+        run("nmmf", shared / name, *options)
+        found.append((shared / f"out {name}" / "w.csv").read_text())
+    assert found[0] == found[1]
+
+
 def test_nmmf_refuses_what_does_not_match(shared):
     x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
     assert "--y or --z" in run("nmmf", x, "-o", out, code=2).stderr

@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from support.commands import run, run_executable
@@ -19,7 +20,9 @@ from support.files import SAME
 
 import a1gm
 from a1gm.exceptions import (
+    A1gmWarning,
     BrokenFilesWarning,
+    DoubtfulDataWarning,
     FileFormatError,
     LabelError,
     RowNamesWarning,
@@ -132,6 +135,90 @@ def test_65_the_index_of_a_parquet_file(tmp_path):
     assert filled.loc[4, "b"] == 4.0
 
 
+TYPED = {"parquet": pd.DataFrame.to_parquet, "feather": pd.DataFrame.to_feather}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_65_the_same_rule_in_typed_files(tmp_path, kind):
+    """raa.csv, converted to a typed file, gave another reserve."""
+    path = tmp_path / f"a.{kind}"
+    names = {"id": [7, 5, 9], "year": [2020, 2021, 2022]}
+    data = {"jan": [5, 15, 1], "feb": [7.8, nan, 1.0], "mar": [9, 27, 2]}
+    TYPED[kind](pd.DataFrame(names | data), path)
+    with pytest.warns(RowNamesWarning, match=r"'id' holds.*'year' holds years.*id=\["):
+        fit = a1gm.impute_file(path, tmp_path / f"b.{kind}")
+    assert fit.col_labels == ["jan", "feb", "mar"]
+    filled = pq.read_table if kind == "parquet" else pa.feather.read_table
+    filled = filled(tmp_path / f"b.{kind}").to_pandas()
+    whole = a1gm.impute(np.column_stack(list(data.values())))
+    np.testing.assert_allclose(filled[list(data)], whole, rtol=SAME)
+    assert filled["id"].tolist() == names["id"]
+    # Its own output is read by the same rule; what is said is no news.
+    with pytest.warns(RowNamesWarning):
+        assert a1gm.fit_file(tmp_path / f"b.{kind}").col_labels == fit.col_labels
+    assert a1gm.fit_file(path, id=["id", "year"]).col_labels == fit.col_labels
+    for how in ({"columns": ["id", "jan"]}, {"id": []}):
+        assert a1gm.fit_file(path, **how).col_labels[0] == "id"
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ({"": [4, 2, 9]}, ("",)),
+        ({"month": ["may", "jun", "jul"]}, ("month",)),
+        ({"when": pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"])}, "when"),
+        ({"ok": [True, False, True]}, None),
+        ({"a": [1.5, 2.5, 3.5]}, None),
+    ],
+)
+def test_65_the_first_column_of_a_parquet_file(tmp_path, columns, names):
+    frame = pd.DataFrame({**columns, "x": [5, 15, 1], "y": [7.8, nan, 1.0]})
+    pq.write_table(
+        pa.Table.from_pandas(frame).replace_schema_metadata(),
+        path := tmp_path / "a.parquet",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RowNamesWarning)
+        fit = a1gm.fit_file(path)
+    assert (fit.row_labels is None) == (names is None)
+    assert fit.col_labels[-2:] == ["x", "y"]
+
+
+def test_65_beside_an_index_no_column_is_the_first(tmp_path):
+    """A column that counts up is data, as in the frame, but years are not."""
+    path, names = tmp_path / "a.parquet", pd.Index(["k", "l", "m"], name="shop")
+    frame = pd.DataFrame({"x": [1, 2, 3], "y": [2.0, nan, 7.0]}, index=names)
+    frame.to_parquet(path)
+    fit = a1gm.fit_file(path)
+    assert (fit.col_labels, fit.row_labels) == (["x", "y"], ["k", "l", "m"])
+    frame.insert(0, "year", [2020, 2021, 2022])
+    frame.to_parquet(path)
+    with pytest.warns(RowNamesWarning, match="'year' holds years"):
+        assert a1gm.fit_file(path).col_labels == ["x", "y"]
+
+
+def test_65_an_index_without_the_words_of_pandas(tmp_path):
+    """pandas appends its index; polars keeps the column and drops what tells of it."""
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, nan]}, index=[17, 4])
+    table = pa.Table.from_pandas(frame).replace_schema_metadata()
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.warns(RowNamesWarning, match="'__index_level_0__' holds whole numbers"):
+        assert a1gm.fit_file(tmp_path / "a.parquet").col_labels == ["a", "b"]
+
+
+def test_65_ids_of_typed_files_beyond_the_first_piece(tmp_path):
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"id": [3, 1, 2, 4, 5, 1], "x": range(6), "y": [2.0] * 6})
+    pq.write_table(rows, path)
+    for size in (2, None):
+        with pytest.raises(LabelError, match="some of its numbers come twice"):
+            a1gm.fit_file(path, batch_rows=size)
+    pq.write_table(pa.table({"dose": [1, 2, 3, 4, 5, 5], "y": [2.0] * 6}), path)
+    fit = a1gm.fit_file(path, batch_rows=3)  # looks like a count, and is data
+    assert fit.col_labels == ["dose", "y"]
+    assert fit.row_factor[:].tolist() == [3, 4, 5, 6, 7, 7]
+
+
 def test_65_factors_are_written_beside_the_names(tmp_path):
     path, out = tmp_path / "a.csv", tmp_path / "out"
     path.write_text("id,year,a,b\n7,2020,1,2\n5,2021,2,\n")
@@ -215,6 +302,37 @@ def test_74_the_library_reads_the_same(parts):
         a1gm.fit_file(root)
 
 
+def test_74_every_command_and_program_is_told(parts, tmp_path):
+    root, X = parts
+    done = run("fit", root, "-o", tmp_path / "o", "--skip-bad", "--json", code=1)
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    kinds = [line.get("kind") for line in said]
+    assert kinds.count("SkippedFilesWarning") == 1
+    assert (kinds[-1], said[-1]["exit_code"]) == ("BrokenFilesWarning", 1)
+    assert json.loads(done.stdout)["n_rows"] == len(X) == 196 * 5
+    assert len(pd.read_csv(tmp_path / "o" / "row_factor.csv")) == len(X)
+    for command in ("inspect", "assess"):
+        run(command, root, "--skip-bad", code=1)
+    with pytest.warns(SkippedFilesWarning):
+        a1gm.impute_file(
+            root, tmp_path / "lib", skip_bad=True, on_undetermined="ignore"
+        )
+    assert len(sorted((tmp_path / "lib").glob("year=*/*.parquet"))) == 196
+
+
+def test_74_ids_in_parts_are_not_data_and_the_first_part_decides(tmp_path):
+    for k in range(3):
+        folder = tmp_path / f"year={2020 + k}"
+        folder.mkdir()
+        frame = pd.DataFrame({"id": [3, 1, 2], "x": [1.0, 2, 4], "y": [3.0, nan, k]})
+        frame[: 3 * (k > 0)].to_parquet(folder / "part.parquet")  # the first is empty
+    with pytest.warns(A1gmWarning) as said:
+        fit = a1gm.fit_file(tmp_path)
+    assert [w.category for w in said] == [RowNamesWarning, SkippedFilesWarning]
+    assert fit.col_labels == ["x", "y"]
+    assert fit.row_labels == ["3", "1", "2"] * 2
+
+
 def test_74_a_part_that_breaks_in_its_middle_is_not_counted_in_part(tmp_path):
     good, bad = tmp_path / "a.csv", tmp_path / "b.csv"
     good.write_text("x,y\n5,2\n3,\n")
@@ -283,9 +401,13 @@ def _database(tmp_path):
         ("a.npz", _zipped("arr_0.npy", b"\x93NUMPY"), "numpy.load('{}')['arr_0']"),
         ("a.npy", b"\x93NUMPY\1\0" + bytes(64), "numpy.load('{}')"),
         ("a.csv.bz2", b"BZh91AY&SY" + bytes(20), "bunzip2 -k '{}'"),
-        ("a.tar.gz", gzip.compress(bytes(257) + b"ustar" + bytes(300)), "tar xf '{}'"),
-        ("a.json.gz", gzip.compress(b'[{"x": 1}]'), "pandas.read_json('{}')"),
-        ("a.parquet.gz", gzip.compress(b"PAR1" + bytes(30)), "gunzip -k '{}'"),
+        (
+            "a.tar.gz",
+            gzip.compress(bytes(257) + b"ustar" + bytes(300), mtime=0),
+            "tar xf '{}'",
+        ),
+        ("a.json.gz", gzip.compress(b'[{"x": 1}]', mtime=0), "pandas.read_json('{}')"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" + bytes(30), mtime=0), "gunzip -k '{}'"),
         ("a.xls", b"<html><table><tr><td>1", "pandas.read_html('{}')[0]"),
         ("a.xlsx", b"PK\x03\x04" + bytes(30), "damaged zip archive or spreadsheet"),
         ("a.pdf", b"%PDF-1.7\n", "is a PDF"),
@@ -423,3 +545,111 @@ def test_74_what_is_named_decides_where_filled_files_go(tmp_path):
             a1gm.impute_file(source, tmp_path / f"{source.name}-filled")
         filled = tmp_path / f"{source.name}-filled" / "a.csv"
         assert filled.read_text().splitlines()[2].startswith("3.5,4.6")
+
+
+# ------------------------------------------- what people write around their numbers
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("Sales of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
+        ("Sales, all of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
+        ("Sales\nof 2024\n\nshop,jan,feb\na,1,2\nb,2,\n", "line 4, the header"),
+        ("# made by x\nshop,2023,2024\na,1,2\nb,2,\n", "line 2, the header"),
+        ("x\n1,5\n2,5\n", None),  # decimal commas
+        ("shop;jan\na;1,x\nb;2,x\n", None),  # another delimiter
+        ("a,b\n1,2\nx,y,z\nu,v,w\n", None),  # data above
+        ("Sales of 2024,,\nshop,jan,feb\na,1,2\nb,2,\n", "the header"),
+    ],
+)
+def test_a_title_above_the_header(tmp_path, text, above):
+    (tmp_path / "a.csv").write_text(text)
+    words = run("impute", tmp_path / "a.csv", "-o", "-", code=1).stderr
+    advice = f"looks like a title. Delete what is above {above}."
+    assert (advice in words) == (above is not None)
+
+
+def test_a_title_in_a_spreadsheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Sales"], [], ["shop", "jan", "feb"], ["a", 1, 2]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(FileFormatError, match="'Sales' looks like a title"):
+        a1gm.fit_file(tmp_path / "a.xlsx")
+
+
+def test_formulas_without_a_value_and_errors_are_counted(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book, path = openpyxl.Workbook(), tmp_path / "a.xlsx"
+    book.create_sheet("Notes & more").append(["=1+1"])  # another sheet
+    book.active.title = "Sales <1>"
+    for row in (
+        ["shop", "jan", "feb", "mar"],
+        ["a", 1, 2, 3],
+        ["b", 2, "=B3*3", 6],
+        ["c", "#N/A", "=B2", 9],
+    ):
+        book.active.append(row)
+    book.save(path)
+    words = (
+        r"a.xlsx, sheet 'Sales <1>': 2 formulas have no computed value \(first: C3; .*"
+        r"1 cell shows an error such as #N/A \(first: B4\)\. They count as missing\."
+    )
+    with pytest.warns(DoubtfulDataWarning, match=words):
+        a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")
+    book.active["C3"], book.active["B4"], book.active["C4"] = 6, None, None
+    book.save(path)
+    a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")  # no warning
+
+
+def test_a_computed_formula_has_its_value(tmp_path):
+    """As Excel saves it: the value beside the formula, and empty text as a value."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["shop", "jan", "feb"], ["a", 1, "=B2*2"], ["b", 2, "=B3*2"]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    old = "<f>B2*2</f><v></v>", 'r="C3"><f>'
+    new = "<f>B2*2</f><v>2</v>", 'r="C3" t="str"><f>'
+    with (
+        zipfile.ZipFile(tmp_path / "a.xlsx") as before,
+        zipfile.ZipFile(tmp_path / "b.xlsx", "w") as after,
+    ):
+        for name in before.namelist():
+            text = before.read(name)
+            for was, now in zip(old, new, strict=True):
+                text = text.replace(was.encode(), now.encode())
+            after.writestr(name, text)
+    fit = a1gm.fit_file(tmp_path / "b.xlsx")
+    assert fit.row_factor[0] == pytest.approx(3.0)
+
+
+def test_a_column_of_holes_in_other_words_is_no_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,jan,feb\na,1,n/a\nb,2,n/a\nc,4,8\n")
+    words = run("impute", path, "-o", "-", code=1).stderr
+    assert "line 2, column 'feb': 'n/a' is not a number (2 such cells" in words
+    assert "pass --missing n/a." in words
+    done = run("impute", path, "-o", "-", "--missing", "n/a")
+    assert done.stdout.split()[1] == "a,1,2"
+    # Words that no one writes for a hole make it text, as before.
+    path.write_text("shop,jan,feb,mar\na,1,low,2\nb,2,low,5\nc,4,8,9\n")
+    assert "text, 1 number in it" in run("impute", path, "-o", "-").stderr
+
+
+def test_what_is_unclear_may_be_left_out(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,Founded Year,jan,feb\na,1990,2,4\nb,1970,3,\nc,2000,4,4\n")
+    words = run("impute", path, "-o", "-", code=2).stderr
+    assert "--exclude 'Founded Year' if it is neither" in words
+    run("impute", path, "-o", "-", "--exclude", "Founded Year")
+
+
+def test_a_total_below_years_is_told(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("year,jan,feb\n2020,1,2\n2021,2,\nTotal,3,2\n")
+    words = run("impute", path, "-o", "-", code=1).stderr
+    assert "If the row is a total, delete it. If the column names the rows" in words
+    assert "pass --id year." in words
+    words = run("impute", path, "-o", "-", "--id", "year").stderr
+    assert "row 'Total' is the total of the others" in words

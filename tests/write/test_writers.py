@@ -5,6 +5,7 @@ import gzip
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -12,9 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import a1gm
 from a1gm._sources.files.csv import Dialect
 from a1gm._write.writers import dialect_for, format_of, open_writer
-from a1gm.exceptions import DataError, OutputError, ParameterError
+from a1gm.exceptions import (
+    DataError,
+    EmptyLineWarning,
+    OutputError,
+    ParameterError,
+)
 
 
 def write(path, table, **options):
@@ -113,6 +120,18 @@ def test_formats():
             format_of(name)
     assert dialect_for("a.tsv", Dialect(";")).delimiter == "\t"
     assert dialect_for("a.csv", Dialect(";")).delimiter == ";"
+    assert dialect_for("a.csv", Dialect("\t", by_name=True)).delimiter == ","
+    assert dialect_for("a.txt", Dialect("\t", by_name=True)).delimiter == "\t"
+
+
+def test_an_empty_cell_of_the_only_column_is_no_blank_line(tmp_path):
+    """Readers skip blank lines, so a missing cell would take its row away."""
+    write(tmp_path / "a.csv", pa.table({"x": [1.5, None, 3.0]}))
+    assert (tmp_path / "a.csv").read_text() == 'x\n1.5\n""\n3\n'
+    assert len(pd.read_csv(tmp_path / "a.csv")) == 3
+    with pytest.warns(EmptyLineWarning, match="line 3"):
+        fit = a1gm.fit_file(tmp_path / "a.csv", on_undetermined="ignore")
+    assert fit.shape == (3, 1)
 
 
 cell = st.text(

@@ -20,6 +20,7 @@ from a1gm._base.words import MOST_NAMED, named
 from a1gm._observe.gather import Gatherer
 from a1gm._result.fit import RankOneFit, Voice, source_of
 from a1gm._sources.files import PathOrPaths, TableFiles
+from a1gm._sources.files.doubts import say_doubts
 from a1gm._sources.files.options import hint
 from a1gm._sources.labels import Names
 from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
@@ -115,6 +116,7 @@ def fit_files(
                 piece.placing_faults(options.negatives),
             ):
                 gatherer.add(piece.source, files.n_rows_expected)
+    say_doubts(files, gatherer.col_sums())
     with _naming_faults(files):
         return fit_gathered(
             gatherer,

@@ -283,14 +283,7 @@ class FillFiles:
     @cached_property
     def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
         """What gives the bounds of the holes of rows, if they are asked for."""
-        if self.interval is None:
-            return None
-        try:
-            sure = self.fit.uncertainty()
-        except (DataError, ParameterError) as error:
-            why = str(error).partition(" Pass ")[0]
-            raise type(error)(f"{why} Leave out {hint('interval', ...)}.") from error
-        return partial(sure.interval, level=self.interval)
+        return None if self.interval is None else bounds_of(self.fit, self.interval)
 
     @cached_property
     def _rule(self) -> NewRows:
@@ -301,3 +294,15 @@ class FillFiles:
     def _left_over(self) -> str:
         see = " See fit.undetermined." if self.files is files_of(self.fit) else ""
         return text_of_left_cells(self.n_left) + see
+
+
+def bounds_of(
+    fit: RankOneFit, level: float
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """What gives the bounds of the holes of rows; raise if nothing is known of them."""
+    try:
+        sure = fit.uncertainty()
+    except (DataError, ParameterError) as error:
+        why = str(error).partition(" Pass ")[0]
+        raise type(error)(f"{why} Leave out {hint('interval', ...)}.") from error
+    return partial(sure.interval, level=level)

@@ -94,6 +94,13 @@ class Gatherer:
         masks = self._masks
         return self._patterns.exponent if masks is None else masks.exponent
 
+    def col_sums(self) -> Floats:
+        """Sums of the columns."""
+        sums = self._patterns if self._masks is None else self._columns
+        with np.errstate(over="ignore"):
+            total: Floats = np.ldexp(sums.hi.sum(axis=0), sums.exponent)
+        return total
+
     def patterns(self) -> tuple[PatternStatistics, LineLog, Ints] | None:
         """Statistics, the rows, and zero rows per pattern; None if masks are kept."""
         if self._masks is not None:

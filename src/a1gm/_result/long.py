@@ -39,7 +39,7 @@ def read_pairs(frame: Any, long: tuple[Any, Any, Any] | None) -> tuple[Key, Key]
         )
     row, column = long[:2]
     opened = open_pairs(frame, (row, column))
-    check_there(opened, (row, column))
+    check_there("The frame", (row, column), opened.columns)
     return code_key(opened, row), code_key(opened, column)
 
 

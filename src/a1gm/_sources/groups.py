@@ -65,7 +65,7 @@ def read_groups(
     if not names:
         raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
     frame, columns = open_long(given, keys, value, also=names)
-    check_there(frame, names)
+    check_there("The frame", names, frame.columns)
     every = (*names, *columns.keys, value)
     if len(set(every)) < len(every):
         raise ParameterError(f"Each of {listed(every)} must be a column of its own.")

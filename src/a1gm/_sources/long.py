@@ -209,7 +209,7 @@ def open_long(
     columns = LongColumns(keys[0], keys[1], value, weight)
     frame = open_pairs(given, (*columns.keys, *also))
     names = [name for name in (*keys, value, weight) if name is not None]
-    check_there(frame, names)
+    check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"Each of {listed(names)} must be a column of its own.")
     if len(frame) == 0:
@@ -231,13 +231,12 @@ def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
     return frame
 
 
-def check_there(frame: Any, names: Sequence[Any]) -> None:
-    """Raise for names of columns that a frame does not have."""
-    known = list(frame.columns)
+def check_there(what: str, names: Sequence[Any], known: Sequence[Any]) -> None:
+    """Raise for names of columns that a frame or a file does not have."""
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"The frame has no column {name!r}; it has {listed(known)}."
+                f"{what} has no column {name!r}; it has {listed(known)}."
                 f"{did_you_mean(name, known)}"
             )
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from a1gm._base.types import Floats
 from a1gm.exceptions import DimensionError
 
-__all__ = ["check_no_long_series", "hint_if_long"]
+__all__ = ["check_no_long_series", "hint_if_long", "long_call", "looks_long"]
 
 MOST_KEYS = 3
+REPEATS = 1.3  # how often a key comes, at least, on average
 
 
 def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
@@ -28,10 +32,24 @@ def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
     if not any(frame.get_column(key).n_unique() < len(frame) for key in keys):
         return ""
     value = next(name for name in reversed(numbers) if name not in keys)
-    return (
-        " If it has one row per cell, fit it with "
-        f"a1gm.fit_long(X, keys={keys!r}, value={value!r})."
-    )
+    return f" If it has one row per cell, fit it with {long_call('X', keys, value)}."
+
+
+def long_call(frame: str, keys: list[Any], value: Any) -> str:
+    """The call that fits a long table; the command line writes it as its option."""
+    return f"a1gm.fit_long({frame}, keys={keys!r}, value={value!r})"
+
+
+def looks_long(values: Floats) -> bool:
+    """Whether the first two of a few columns are likely to be keys.
+
+    They hold whole numbers that repeat, and no pair of them is there twice.
+    """
+    n_rows, keys = len(values), values[:, :2]
+    if n_rows < 4 or (keys != np.floor(keys)).any():
+        return False
+    most = max(len(np.unique(key)) for key in keys.T)
+    return bool(REPEATS * most <= n_rows == len(np.unique(keys, axis=0)))
 
 
 def check_no_long_series(X: Any, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Collection, Iterator, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from a1gm.exceptions import DataError, LabelError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MARK, _BOUNDS = "_filled", ("_low", "_high")
+MARK, BOUNDS = "_filled", ("_low", "_high")  # behind the names of columns
 
 
 @dataclass
@@ -53,8 +53,8 @@ class Filler:
         self._position = {name: j for j, name in enumerate(self.file.names)}
         self._is_filled = np.zeros(len(self.file.names), bool)
         self._marked = np.flatnonzero(self.counts.missing > 0)
-        self._suffixes = [_MARK] * self.mark
-        self._suffixes += _BOUNDS if self.bounds is not None else ()
+        self._suffixes = [MARK] * self.mark
+        self._suffixes += BOUNDS if self.bounds is not None else ()
         self._is_whole = np.array(
             [self._holds_whole_numbers(before.field(name)) for name in self.file.names]
         )
@@ -141,14 +141,8 @@ class Filler:
         for j in self._marked:
             for suffix in self._suffixes:
                 name = self.file.names[j] + suffix
-                if name in known:
-                    is_mark = suffix == _MARK
-                    by = hint("mark", True) if is_mark else hint("interval", ...)
-                    raise LabelError(
-                        f"{self.file.name} already has a column {name!r}, which {by} "
-                        "would add. Rename it."
-                    )
-                kind = pa.bool_() if suffix == _MARK else pa.float64()
+                check_new_column(self.file.name, name, known)
+                kind = pa.bool_() if suffix == MARK else pa.float64()
                 yield pa.field(name, pa.string() if self.to_text else kind)
 
     def _more_columns(self, values: Floats, filled: Bools) -> list[pa.Array]:
@@ -232,6 +226,15 @@ class Filler:
         elif fills.type != target:
             fills = fills.cast(target, safe=False)
         return pc.replace_with_mask(cells, pa.array(where), fills)
+
+
+def check_new_column(file: str, name: str, known: Collection[str]) -> None:
+    """Raise if a file already has a column that is to be added to it."""
+    if name in known:
+        by = hint("mark", True) if name.endswith(MARK) else hint("interval", ...)
+        raise LabelError(
+            f"{file} already has a column {name!r}, which {by} would add. Rename it."
+        )
 
 
 def _cut(cells: pa.Array, columns: Sized) -> list[pa.Array]:

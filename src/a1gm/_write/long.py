@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints
+from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._sources.files.long_file import LongFile
 from a1gm._sources.files.numbers import joined
 from a1gm._sources.files.table_files import TableFiles
+from a1gm._write.fill import MARK, check_new_column
 from a1gm._write.writers import format_for, open_writer
 
 if TYPE_CHECKING:
@@ -24,15 +26,17 @@ __all__ = ["FillLong"]
 class FillLong:
     """Puts filled pairs into the rows of a long file, and behind them.
 
-    ``filled`` are the missing pairs, in the columns of the keys and of the value. Rows
-    that hold a value stay as they are, those without one get it, and pairs that are in
-    no row come last, with nothing in other columns.
+    ``filled`` are the missing pairs, in the columns of the keys and of the value, and
+    of what is to be added for them. Rows that hold a value stay as they are, those
+    without one get it, and pairs that are in no row come last, with nothing in other
+    columns.
     """
 
     files: TableFiles
     long: LongFile
     filled: pa.Table
     only_filled: bool = False
+    mark: bool = False  # add a column that tells which values were filled
     n_filled: int = 0
     n_left: int = 0
 
@@ -43,14 +47,21 @@ class FillLong:
         source = self.files.first.source
         kind = format_for(target, source.origin.format)
         to_text = kind == "csv" and self.files.first.is_text
-        inside, numbers, absent = self._matched()
+        for name in (*self._bounds, *[self.long.value + MARK] * self.mark):
+            check_new_column(self.files.name, name, self.long.table.column_names)
+        inside, found, absent = self._matched()
+        numbers = _floats(found[self.long.value])
         known = ~np.isnan(numbers)
-        new = np.asarray(absent[self.long.value], np.float64)
+        new = _floats(absent[self.long.value])
         has_value = ~np.isnan(new)
         self.n_filled = int(known.sum() + has_value.sum())
         self.n_left = int((~known).sum() + (~has_value).sum())
         table = self._with_values(inside[known], numbers[known], to_text=to_text)
         more = self._rows_of(absent, new, table.schema, to_text=to_text)
+        for name, beside, below in self._added(inside, found, absent):
+            columns = [self._column(x, to_text=to_text) for x in (beside, below)]
+            table = table.append_column(name, columns[0])
+            more = more.append_column(name, columns[1])
         if self.only_filled:
             table = table.take(pa.array(inside[known]))
             more = more.filter(pa.array(has_value))
@@ -61,24 +72,45 @@ class FillLong:
             for batch in (*table.to_batches(), *more.to_batches()):
                 writer.write(batch)
 
-    def _matched(self) -> tuple[Ints, Floats, pa.Table]:
+    @property
+    def _bounds(self) -> list[str]:
+        return list(self.filled.column_names[len(self.long.keys) + 1 :])
+
+    def _added(
+        self, inside: Ints, found: pa.Table, absent: pa.Table
+    ) -> Iterator[tuple[str, AnyArray, AnyArray]]:
+        """Columns that are added: their cells in the rows that are there, and below."""
+        for name in self._bounds:
+            beside = np.full(len(self.long.table), np.nan)
+            beside[inside] = _floats(found[name])
+            yield name, beside, _floats(absent[name])
+        if self.mark:
+            value, is_filled = self.long.value, np.zeros(len(self.long.table), bool)
+            is_filled[inside] = ~np.isnan(_floats(found[value]))
+            yield value + MARK, is_filled, ~np.isnan(_floats(absent[value]))
+
+    def _column(self, cells: AnyArray, *, to_text: bool) -> pa.Array:
+        import pyarrow as pa
+
+        return self._text(cells) if to_text else pa.array(cells, from_pandas=True)
+
+    def _matched(self) -> tuple[Ints, pa.Table, pa.Table]:
         """Rows without a value, what they get, and the pairs that are in no row."""
         import pyarrow as pa
 
         long, keys = self.long, list(self.long.keys)
         inside = np.flatnonzero(np.isnan(long.numbers))
         if not len(inside):
-            return inside, np.zeros(0), self.filled
+            return inside, self.filled.slice(0, 0), self.filled
         at = "".join(keys) + "place"  # a name that no key has
         rows = long.frame.select(keys).take(pa.array(inside))
         rows = rows.append_column(at, pa.array(inside))
         found = rows.join(self.filled, keys, join_type="left outer").sort_by(at)
-        numbers = found[long.value].to_numpy()
         places = pa.array(np.arange(len(self.filled)))
         absent = self.filled.append_column(at, places)
         absent = absent.join(rows.select(keys), keys, join_type="left anti")
         absent = absent.sort_by(at).drop_columns([at])
-        return inside, np.asarray(numbers, np.float64), absent
+        return inside, found, absent
 
     def _with_values(self, rows: Ints, numbers: Floats, *, to_text: bool) -> pa.Table:
         """The table as it stands, with numbers in the rows that had none."""
@@ -109,8 +141,7 @@ class FillLong:
         columns: list[Any] = []
         for field in schema:
             if field.name == self.long.value:
-                plain = pa.array(numbers, from_pandas=True)
-                column = self._text(numbers) if to_text else plain
+                column = self._column(numbers, to_text=to_text)
             elif field.name in self.long.keys:
                 column = pairs[field.name].cast(field.type)
             else:
@@ -118,12 +149,16 @@ class FillLong:
             columns.append(column)
         return pa.table(columns, schema=schema)
 
-    def _text(self, numbers: Floats) -> pa.Array:
+    def _text(self, cells: AnyArray) -> pa.Array:
         import pyarrow as pa
 
-        text = pa.array(numbers, from_pandas=True).cast(pa.string())
+        text = pa.array(cells, from_pandas=True).cast(pa.string())
         if self.files.first.options.decimal == ",":
             import pyarrow.compute as pc
 
             text = pc.replace_substring(text, ".", ",")
         return text.cast(self.long.table[self.long.value].type)
+
+
+def _floats(column: Any) -> Floats:
+    return np.asarray(column.to_numpy(), np.float64)

@@ -59,11 +59,13 @@ def is_stream(target: str | os.PathLike[str]) -> bool:
 
 
 def dialect_for(path: str | os.PathLike[str], dialect: Dialect | None) -> Dialect:
-    """How to write a text table: as it was read, or as its name says."""
-    tabs = suffix_of(path) in TAB_SUFFIXES
-    if dialect is None:
-        return Dialect(delimiter="\t" if tabs else ",")
-    return replace(dialect, delimiter="\t") if tabs else dialect
+    """How to write a text table: as its name says, or as it was read."""
+    dialect, suffix = dialect or Dialect(), suffix_of(path)
+    if suffix in TAB_SUFFIXES:
+        return replace(dialect, delimiter="\t")
+    if suffix == ".csv" and dialect.by_name:
+        return replace(dialect, delimiter=",")
+    return dialect
 
 
 @contextlib.contextmanager
@@ -179,11 +181,15 @@ class CsvWriter:
 
     def _cells(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns as text, with quotes around the cells that need them."""
+        import pyarrow.compute as pc
+
         cells = list(map(self._as_text, batch.columns, batch.schema))
         # One look at the bytes of all columns: a call per column takes longer.
         text = joined(cells)
         if any(mark in _bytes_of(text) for mark in self._special):
             cells = list(map(self._quoted, cells))
+        if len(cells) == 1:  # readers skip a blank line
+            cells = [pc.if_else(pc.equal(pc.fill_null(text, ""), ""), '""', cells[0])]
         return cells
 
     def _quoted(self, column: pa.Array) -> pa.Array:

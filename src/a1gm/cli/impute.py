@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from a1gm._api.impute_file import FillFiles
     from a1gm._base.types import OnUndetermined
     from a1gm._result.fit import RankOneFit
+    from a1gm._result.rounding import Rounding
     from a1gm._sources.files import TableFiles
 
 
@@ -99,21 +100,22 @@ def impute_command(
         raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
     if round == "auto" and digits is not None:
         raise UsageError("--round auto and --digits say different things; drop one.")
+    rounding: Rounding = "auto" if round == "auto" else digits
     if out == "-" and common.json:
         raise UsageError("-o - and --json both want standard output; drop one.")
     with usage_errors():
-        check_place(find_files(file), out, overwrite=common.overwrite)
+        if common.long is None or out != "-":  # a long table is written as one
+            check_place(find_files(file), out, overwrite=common.overwrite)
     if common.long is not None:
-        from a1gm.cli.long import impute_long_command
+        from a1gm.cli.long import LongFill, impute_long_command
 
-        if model is not None or mark or interval is not None:
+        if model is not None:
             raise UsageError(
-                "--long goes without --model, --mark and --interval. a1gm.fit_long in "
-                "Python gives the errors of pairs."
+                "--long goes without --model: it fills the pairs of the file it fits. "
+                "In Python a1gm.load(model).predict(frame) gives the values of others."
             )
-        if digits is not None or round != "none":
-            raise UsageError("--long goes without --digits and --round; drop them.")
-        impute_long_command(file, out, common, only_filled=only_filled)
+        fill = LongFill(only_filled, mark, interval, rounding)
+        impute_long_command(file, out, common, fill)
         return
     if only_filled:
         raise UsageError("--only-filled goes with --long.")
@@ -124,7 +126,7 @@ def impute_command(
         done = FillFiles(files, fit, mark, common.overwrite, how, progress)
         done.takes_negatives = common.negatives == "allow"
         done.interval = interval
-        done.round = "auto" if round == "auto" else digits
+        done.round = rounding
         done.write(out)
     _say_result(out, done, common, has_warned=model is None)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json, warn
+from a1gm.exceptions import LabelError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from a1gm._base.types import Floats, Negatives
     from a1gm._result.fit import RankOneFit
     from a1gm._result.many import ManyFits
+    from a1gm._result.rounding import Rounding
     from a1gm._sources.files import TableFiles
     from a1gm._sources.files.long_file import LongFile
 
@@ -65,7 +72,8 @@ class LongInput:
                 "--by is for fit and impute: this command takes one table."
             )
         keys = [self.row, self.column]
-        fit = fit_long(self.long.frame, keys, self.value, **self._options)
+        with self._placing_rows():
+            fit = fit_long(self.long.frame, keys, self.value, **self._options)
         n, m = fit.shape
         self._say(f"{n:,} different {self.row} by {m:,} different {self.column}")
         return fit
@@ -76,11 +84,26 @@ class LongInput:
 
         by = self.by[0] if len(self.by) == 1 else self.by
         keys = [self.row, self.column]
-        many = fit_groups(self.long.frame, by, keys, self.value, **self._options)
+        with self._placing_rows():
+            many = fit_groups(self.long.frame, by, keys, self.value, **self._options)
         self._say(
             f"{counted(len(many) + len(many.failed), 'table')} by {listed(self.by)}"
         )
         return many
+
+    @contextlib.contextmanager
+    def _placing_rows(self) -> Iterator[None]:
+        """Raise errors about rows again with their places in the file."""
+        try:
+            yield
+        except LabelError as error:
+
+            def place(found: re.Match[str]) -> str:
+                rows = [int(row) for row in found.groups() if row is not None]
+                return f"in {' and '.join(map(self.long.files.place_of, rows))} ("
+
+            text = re.sub(r"\bin rows? (\d+)(?: and (\d+))? \(", place, str(error))
+            raise LabelError(text) from error
 
     def _say(self, what: str) -> None:
         if not self.common.quiet:
@@ -102,93 +125,101 @@ class LongInput:
 
 
 def _three(text: str, files: TableFiles) -> tuple[str, str, str]:
-    names = text.split(",")
+    from a1gm._sources.long import check_there
+
+    names = next(csv.reader([text]), [])  # a name with a comma stands in quotes
     if len(names) != 3 or len(set(names)) < 3:
         raise UsageError(
             "--long takes three columns, row key, column key and value, such as "
             f"--long shop,month,sales; got {text!r}. The columns are: "
             f"{listed(files.all_names)}."
         )
+    check_there(files.name, names, files.all_names)
     return names[0], names[1], names[2]
 
 
 def _names(values: list[str] | None, files: TableFiles) -> list[str]:
+    from a1gm._sources.long import check_there
     from a1gm.cli.files import split_names
 
-    return split_names(values, files.all_names)
+    names = split_names(values, files.all_names)
+    check_there(files.name, names, files.all_names)
+    return names
 
 
 # ------------------------------------------------------------------------ the commands
-def fit_long_command(file: list[str], out: str, format: str, common: Common) -> None:
-    """Write the factors of a long table, or of every group."""
-    from a1gm._base.atomic import atomic_folder, atomic_write
-
-    given = LongInput(file, common)
-    write = _write_groups if given.by else _write_one
-    names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json"]
-    with atomic_folder(out, overwrite=common.overwrite) as place:
-        summary, more = write(given, place, names)
-        with atomic_write(place(names[2]), overwrite=common.overwrite) as file_:
-            file_.write(text_of_json(summary).encode())
-    if common.json:
-        sys.stdout.write(text_of_json(summary))
-    if not common.quiet:
-        say(f"Wrote {', '.join([*names, *more])} to {shown(out)}.")
-
-
-def _write_one(
-    given: LongInput, place: Callable[[str], Any], names: list[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Write the factors and the model of a table; give its summary."""
+def fit_long_command(
+    file: list[str], out: str, names: list[str], common: Common
+) -> None:
+    """Write the factors of a long table, or of every group, to files of these names."""
     import numpy as np
 
-    from a1gm._write.factors import one_batch, write_factor
-    from a1gm.cli.quality import certificate_in_words, quality_of
+    from a1gm._write.factors import one_batch
+    from a1gm.cli.quality import quality_of
+    from a1gm.cli.results import write_fit
 
-    fit, replace = given.fit(), given.common.overwrite
-    sides = (
-        (names[0], given.row, fit.row_labels, "row"),
-        (names[1], given.column, fit.col_labels, "col"),
-    )
-    for name, key, labels, side in sides:
-        lines = [one_batch(key, np.asarray(labels).tolist())]
-        factor, block = (getattr(fit, f"{side}_{x}") for x in ("factor", "block"))
-        columns = {f"{side}_factor": factor}
-        write_factor(place(name), lines, columns, block, overwrite=replace)
-    fit.save(place("model.a1gm"), overwrite=replace)
-    if not given.common.quiet:
-        say(certificate_in_words(fit))
+    given = LongInput(file, common)
+    if given.by:
+        _write_groups(given, out, names[:3])
+        return
+    fit = given.fit()
     n, m = fit.shape
     size = {"n_rows": n, "n_cols": m, "n_missing": fit.pattern.n_missing}
-    return {**size, **quality_of(fit)}, ["model.a1gm"]
+    rows, columns = (
+        [one_batch(key, np.asarray(labels).tolist())]
+        for key, labels in (
+            (given.row, fit.row_labels),
+            (given.column, fit.col_labels),
+        )
+    )
+    write_fit(out, names, fit, (rows, columns), {**size, **quality_of(fit)}, common)
 
 
-def _write_groups(
-    given: LongInput, place: Callable[[str], Any], names: list[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Write the factors of every group; give their summary."""
+def _write_groups(given: LongInput, out: str, names: list[str]) -> None:
+    """Write the factors of every group, and a summary."""
+    from a1gm._base.atomic import atomic_folder, atomic_write
     from a1gm._write.factors import write_frame
 
-    many = given.fit_groups()
-    for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
-        write_frame(place(name), frame, overwrite=given.common.overwrite)
+    many, common = given.fit_groups(), given.common
     summary = {
         "n_tables": len(many),
         "n_failed": len(many.failed),
         "failed": {str(key): str(why) for key, why in many.failed.items()},
     }
-    return summary, []
+    with atomic_folder(out, overwrite=common.overwrite) as place:
+        for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
+            write_frame(place(name), frame, overwrite=common.overwrite)
+        with atomic_write(place(names[2]), overwrite=common.overwrite) as file:
+            file.write(text_of_json(summary).encode())
+    if common.json:
+        sys.stdout.write(text_of_json(summary))
+    if not common.quiet:
+        say(f"Wrote {', '.join(names)} to {shown(out)}.")
+
+
+class LongFill(NamedTuple):
+    """How a long table is filled."""
+
+    only_filled: bool = False
+    mark: bool = False
+    interval: float | None = None
+    round: Rounding = None
 
 
 def impute_long_command(
-    file: list[str], out: str, common: Common, *, only_filled: bool
+    file: list[str], out: str, common: Common, how: LongFill
 ) -> None:
     """Write every pair of a long table, the missing ones filled."""
     from a1gm._write.long import FillLong
 
     given = LongInput(file, common)
+    if given.by and how.interval is not None:
+        raise UsageError("--interval is for one table; drop it, or --by.")
     found: Any = given.fit_groups() if given.by else given.fit()
-    done = FillLong(given.files, given.long, found.fill_long(), only_filled)
+    filled = _rounded(found.fill_long(), given, how)
+    if how.interval is not None:
+        filled = _with_bounds(filled, given, found, how.interval)
+    done = FillLong(given.files, given.long, filled, how.only_filled, how.mark)
     done.write(out, overwrite=common.overwrite)
     if common.json:
         summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left}
@@ -200,3 +231,35 @@ def impute_long_command(
     if done.n_left:
         pairs = counted(done.n_left, "pair stays", "pairs stay")
         warn(f"{pairs} missing: the data determine no value.")
+
+
+def _rounded(filled: pa.Table, given: LongInput, how: LongFill) -> pa.Table:
+    """Round the values of filled pairs as asked for."""
+    import numpy as np
+    import pyarrow as pa
+
+    from a1gm._result.rounding import check_rounding, rounded
+
+    check_rounding(how.round)
+    numbers = given.long.numbers
+    is_whole = not (numbers != np.floor(numbers))[~np.isnan(numbers)].any()
+    values = rounded(filled[given.value].to_numpy(), is_whole, how.round)
+    at = filled.schema.get_field_index(given.value)
+    return filled.set_column(at, given.value, pa.array(values, from_pandas=True))
+
+
+def _with_bounds(
+    filled: pa.Table, given: LongInput, fit: RankOneFit, level: float
+) -> pa.Table:
+    """Add the bounds of filled pairs, which come row by row."""
+    import numpy as np
+    import pyarrow as pa
+
+    from a1gm._api.impute_file import bounds_of
+    from a1gm._write.fill import BOUNDS
+
+    X = given.spread_out(fit)
+    for suffix, bound in zip(BOUNDS, bounds_of(fit, level)(X), strict=True):
+        column = pa.array(bound[np.isnan(X)], from_pandas=True)
+        filled = filled.append_column(given.value + suffix, column)
+    return filled

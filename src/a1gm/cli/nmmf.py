@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 @command
 def nmmf_command(
-    file: Annotated[str, typer.Argument(help="The table X; - for standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="The table X: one file, a folder or a quoted glob; - for standard "
+            "input. So are --y and --z."
+        ),
+    ],
     out: Annotated[
         str, typer.Option("--out", "-o", help="The folder the results go to.")
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import csv
+import io
 import re
 
 __all__ = ["in_command_words"]
@@ -22,6 +24,9 @@ _NAMES = {
 }
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ONE = rf"(?:{_TEXT}|\.\.\.)"
+_LONG = re.compile(
+    rf"a1gm\.fit_long\(\w+, keys=(\[{_ONE}, {_ONE}\]), value=({_TEXT})\)"
+)
 _OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(\[{_ONE}(?:, {_ONE})*\]|{_ONE}|True)")
 
 
@@ -36,9 +41,21 @@ def in_command_words(text: str) -> str:
     "Raise --max-iter (or --tol), or pass --delimiter '\\t'."
     >>> in_command_words("Pass columns=['x', 'y z'].")
     "Pass --columns 'x,y z'."
+    >>> in_command_words("fit it with a1gm.fit_long(X, keys=['a', 'b'], value='c d').")
+    "fit it with --long 'a,b,c d'."
     """
+    text = _LONG.sub(lambda found: _long(found[1], found[2]), text)
     text = _OPTION.sub(lambda found: _option(found[1], found[2]), text)
     return re.sub(r"(?<=Raise )max_iter \(or tol\)", "--max-iter (or --tol)", text)
+
+
+def _long(keys: str, value: str) -> str:
+    """Three names as --long takes them: in quotes where they hold a comma."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(
+        [*ast.literal_eval(keys), ast.literal_eval(value)]
+    )
+    return f"--long {_shell_quoted(line.getvalue())}"
 
 
 def _option(name: str, value: str) -> str:

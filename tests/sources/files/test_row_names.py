@@ -23,6 +23,9 @@ CASES = [
     ("Unnamed: 0", 0, [0, 1, 2], "names"),
     ("Unnamed: 0", 1, [0, 1, 2], "names"),
     ("level_0", 0, [0, 1, 2], "names"),
+    ("__index_level_0__", 3, SPREAD, "names"),
+    ("__index_level_1__", 3, [4, 4, 5], "unclear"),
+    ("level_measured", 0, SPREAD, "data"),
     # text
     ("shop", 0, ["A", "B", "C"], "names"),
     ("opened", 0, ["2020-01-01", "2021-05-01", ""], "names"),
@@ -105,6 +108,33 @@ def test_rule(case, size):
     assert role == "data" or found.why
     if role != "data":
         assert may_name_rows(name, place)
+
+
+NUMBERS = [case for case in CASES if not any(isinstance(x, str) for x in case[2])]
+
+
+@pytest.mark.parametrize("case", NUMBERS, ids=lambda c: f"{c[0]}-{c[1]}-{c[2]}")
+@pytest.mark.parametrize("kind", ["as they are", pa.float64(), pa.float32()])
+def test_typed_columns_follow_the_same_rule(case, kind):
+    name, place, cells, role, *others = case
+    if max(cells) > 2**53 and kind != "as they are":
+        pytest.skip("no such float")
+    facts = ColumnFacts(name, place)
+    typed = pa.array(cells)
+    facts.add(typed if kind == "as they are" else typed.cast(kind), TableOptions())
+    names = others[0] if others else [*MONTHS[:place], name, *MONTHS]
+    assert role_of(facts, names).role == role
+
+
+def test_missing_cells_of_typed_columns():
+    for cells in (pa.array([1, None, 3]), pa.array([1.0, np.nan, 3.0]), pa.nulls(3)):
+        facts = ColumnFacts("id", 0)
+        facts.add(cells, TableOptions())
+        assert facts.n_missing == (3 if cells.type == pa.null() else 1)
+        assert role_of(facts, ["id", "a"]).role == "unclear"
+    facts = ColumnFacts("id", 0)
+    facts.add(pa.array([7, -9, 3]), TableOptions(missing=["-9"]))
+    assert facts.n_missing == 1
 
 
 def test_there_are_at_least_thirty_cases_of_which_many_are_data():

@@ -36,6 +36,7 @@ class Dialect:
     encoding: str = "utf-8"
     newline: str = "\n"
     bom: bool = False
+    by_name: bool = False  # the name of the file alone told the delimiter
 
 
 class CsvSource:
@@ -109,6 +110,7 @@ class CsvSource:
             encoding=options.encoding,
             newline="\r\n" if first_line.rstrip(b"\0").endswith(b"\r") else "\n",
             bom=head.startswith(b"\xef\xbb\xbf"),
+            by_name=options.delimiter is None,
         )
 
     def _read_header(self) -> list[str]:

@@ -18,9 +18,11 @@ from a1gm._base.words import counted
 from a1gm._sources.files.number_marks import marks_remedy
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import Origin
+from a1gm._sources.files.row_names import is_total, may_name_rows
 from a1gm.exceptions import FileFormatError
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",", ":", " ")
+_NUMBER = re.compile(r"\s*-?[.,]?\d[\d.,]*\s*$")
 _GROUPED = re.compile(r"\d{1,3}( \d{3})+")
 
 
@@ -76,16 +78,34 @@ def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
     if unclosed is not None:
         return unclosed
     header: list[str] = []
-    for line, record in records(table):
+    rows = records(table)
+    has_numbers = False
+    for line, record in rows:
         header = header or record
         if len(record) != n_columns:
+            # The header may have years in it, but does not begin with a number.
+            begins = record[:1] if n_columns == 1 else record
+            is_wider = len(next(rows, (0, []))[1]) == len(record) > n_columns
+            is_text = not (has_numbers or any(map(_NUMBER.match, begins)))
+            title = table.delimiter.join(header)
+            if is_wider and is_text and not any(mark in title for mark in ";\t|"):
+                return title_above(table.name, title, f"line {line}, the header")
             return FileFormatError(
                 f"{table.name}, line {line}: {counted(len(record), 'cell')}, but the "
                 f"header has {n_columns}: "
                 f"{_shortened(table.delimiter.join(record))!r}. "
                 f"{_ragged_remedy(table, header, record)}"
             )
+        has_numbers = has_numbers or any(map(_NUMBER.match, record))
     return FileFormatError(f"{table.name} has rows of different lengths.")
+
+
+def title_above(file: str, title: str, header: str) -> FileFormatError:
+    """The error for a file whose first line is no header."""
+    return FileFormatError(
+        f"{file}, line 1: {_shortened(title)!r} looks like a title. Delete what is "
+        f"above {header}."
+    )
 
 
 def _ragged_remedy(table: TextTable, header: list[str], record: list[str]) -> str:
@@ -171,17 +191,21 @@ def not_a_number(
             f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
             f"the column has no other numbers. Leave it out of {hint('columns', ...)}."
         )
-    if remedy is None:
+    if remedy is None and is_total(token):
+        remedy = "If the row is a total, delete it."
+    elif remedy is None:
         remedy = f"If it marks a missing cell pass {hint('missing', token)}."
-    leave_out = f"pass {hint('exclude', column)}"
+    leave_out = f"is not part of the table, pass {hint('exclude', column)}"
     if options.columns is not None:
-        leave_out = f"leave it out of {hint('columns', ...)}"
+        leave_out = f"is not part of the table, leave it out of {hint('columns', ...)}"
+    elif may_name_rows(column, place=1):  # by its name
+        leave_out = f"names the rows, pass {hint('id', column)}"
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
         f"({counted(n_others, 'such cell')} beside "
         f"{counted(n_numbers, 'number')}{more}). "
-        f"{remedy} If the column is not part of the table, {leave_out}."
+        f"{remedy} If the column {leave_out}."
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import listed
+from a1gm._sources.files.csv_faults import title_above
 from a1gm._sources.files.numbers import read_cells
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.row_names import is_unnamed
@@ -22,6 +23,8 @@ __all__ = ["check_is_header", "check_names_differ"]
 
 def check_names_differ(file: str, names: Sequence[str]) -> None:
     """Raise if two columns have the same name, or none."""
+    if len(names) > 2 and names[0] and not any(names[1:]):
+        raise title_above(file, names[0], "the header")
     seen: dict[str, int] = {}
     for position, column in enumerate(names, start=1):
         if column in seen:

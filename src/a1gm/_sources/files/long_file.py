@@ -23,6 +23,7 @@ __all__ = ["LongFile", "read_long_file"]
 class LongFile:
     """The rows of files: the cells as they stand, and the numbers of one column."""
 
+    files: TableFiles
     table: pa.Table
     keys: tuple[str, ...]
     value: str
@@ -60,7 +61,7 @@ def read_long_file(
     # Files may have further columns, in another order, and integers beside floats.
     tables = [pa.Table.from_batches([batch]) for batch in batches]
     table = pa.concat_tables(tables, promote_options="permissive")
-    return LongFile(table, tuple(keys), value, np.concatenate(numbers))
+    return LongFile(files, table, tuple(keys), value, np.concatenate(numbers))
 
 
 def _without_empty(column: Any) -> Any:

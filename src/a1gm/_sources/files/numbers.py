@@ -25,6 +25,8 @@ _FOREIGN = (
     r"^[+-]?([0-9]+[.,][0-9]+|[0-9]{1,3}([.,' _\x{a0}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
 )
 _NAN = r"^[+-]?(?i:nan)$"
+#: Words for a missing cell: a column of these and of numbers is no text either.
+_MARKS_OF_HOLES = ("n/a", "#n/a", "n.a.", "null", "none", "-", "--", "–", "?", ".")
 _FEW_CELLS = 1 << 12  # not worth a search for the columns that are not plain numbers
 
 
@@ -56,7 +58,8 @@ class TextColumn:
         """Whether numbers, in whatever notation, outweigh the words."""
         number_like = self.n_numbers + self.n_foreign
         words = self.n_others - self.n_foreign
-        return self.n_others > 0 and number_like > 0 and words <= number_like
+        is_hole = all(text.lower() in _MARKS_OF_HOLES for text in self.others)
+        return bool(self.n_others and number_like) and (words <= number_like or is_hole)
 
 
 class TextColumns:
@@ -158,7 +161,7 @@ def cast_numbers(column: pa.Array, options: TableOptions) -> Floats:
 
 
 def read_cells(cells: pa.Array, options: TableOptions) -> tuple[AnyArray, bool]:
-    """Read one column of text: its numbers, and whether some cells are text.
+    """Read one column: its numbers, and whether some cells are text.
 
     Whole numbers stay whole: an id may have more digits than a float.
     """
@@ -167,6 +170,8 @@ def read_cells(cells: pa.Array, options: TableOptions) -> tuple[AnyArray, bool]:
     if not options.missing_numbers:
         with contextlib.suppress(pa.ArrowInvalid):
             return cells.cast(pa.int64()).to_numpy(), False
+    if is_numeric_type(cells.type):
+        return cast_numbers(cells, options), False
     batch = pa.RecordBatch.from_arrays([cells], names=["cells"])
     columns = TextColumns(["cells"], batch.schema, options)
     return columns.cast(batch, 0)[:, 0], bool(columns.found)
@@ -189,6 +194,16 @@ def is_numeric_type(kind: pa.DataType) -> bool:
 
     types = pa.types
     checks = types.is_integer, types.is_floating, types.is_decimal, types.is_null
+    return any(is_kind(kind) for is_kind in checks)
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether a column of this type can name rows: text, categories, dates, times."""
+    import pyarrow as pa
+
+    types = pa.types
+    texts = types.is_string, types.is_large_string, types.is_string_view
+    checks = (*texts, types.is_dictionary, types.is_temporal)
     return any(is_kind(kind) for is_kind in checks)
 
 

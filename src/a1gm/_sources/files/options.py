@@ -27,10 +27,10 @@ class TableOptions:
         Columns to leave out of the table; they are passed through.
     id : sequence of str, optional
         Columns that name the rows, also in messages; they are passed through. Default:
-        in text and spreadsheets a first column that is text, has no name, or counts up
-        from 0 or 1, whole numbers that are all different under a name like ``id``, and
-        years; a ``RowNamesWarning`` tells of numbers that are left out so. ``[]`` means
-        that every numeric column is data.
+        the index that pandas wrote, a first column that is text, has no name, or counts
+        up from 0 or 1, whole numbers that are all different under a name like ``id``,
+        and years; a ``RowNamesWarning`` tells of numbers that are left out so. ``[]``
+        means that every numeric column is data.
     missing : sequence of str, optional
         Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
         ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks

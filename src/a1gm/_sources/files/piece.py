@@ -73,6 +73,19 @@ class Piece:
             ]
         )
 
+    def last_row(self) -> Floats:
+        """The numbers of the last row, without a cast of the others."""
+        if self.is_text:
+            return self.parts[0][0][-1].copy()  # type: ignore[no-any-return]
+        return np.array([_last_number(part, self.n_rows) for part in self.parts])
+
+    def last_texts(self) -> list[str]:
+        """What stands beside the numbers in the last row."""
+        own = set(self.names)
+        others = [name for name in self.batch.schema.names if name not in own]
+        last = self.batch.select(others).slice(self.n_rows - 1).to_pylist()
+        return [str(text) for text in last[0].values()] if others else []
+
     @contextlib.contextmanager
     def placing_faults(self, negatives: Negatives) -> Iterator[None]:
         """Raise errors about values again with the place of the cell in the file."""
@@ -121,6 +134,14 @@ def part_of_column(column: pa.Array, options: TableOptions) -> Part:
     if validity is None or column.null_count == 0:
         return values, None, None, 0, 0
     return values, None, np.frombuffer(validity, np.uint8), column.offset, 0
+
+
+def _last_number(part: Part, n_rows: int) -> float:
+    values, _, validity, offset, _ = part
+    at = offset + n_rows - 1
+    if validity is not None and not validity[at >> 3] >> (at & 7) & 1:
+        return np.nan
+    return float(values[-1, 0])
 
 
 def _n_missing(column: pa.Array, part: Part) -> int:

@@ -1,4 +1,4 @@
-"""Which columns of a text file or a spreadsheet name its rows instead of being data.
+"""Which columns of a file name its rows instead of being data.
 
 `role_of` is the rule. It needs a column's name, its place, and what its cells have
 shown; a pass gathers that in `ColumnFacts` for the few columns that may be names.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,7 +21,15 @@ from a1gm._sources.files.options import TableOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ColumnFacts", "Role", "Verdict", "is_unnamed", "may_name_rows", "role_of"]
+__all__ = [
+    "ColumnFacts",
+    "Role",
+    "Verdict",
+    "is_total",
+    "is_unnamed",
+    "may_name_rows",
+    "role_of",
+]
 
 #: ``names``: the column names the rows; ``unclear``: nobody but the user can tell.
 Role: TypeAlias = Literal["data", "names", "unclear"]
@@ -45,6 +54,7 @@ _ID_ALONE = _words(
 )
 #: Words of amounts: number_of_visits, total_no.
 _AMOUNTS = _words("n of number num no total sum count mean average avg")
+_TOTALS = _words("total totals totale totaal subtotal sum sums summe gesamt suma soma")
 _WHOSE = (
     "user|customer|client|member|person|patient|subject|student|employee|account|"
     "policy|claim|contract|shop|store|site|plot|station|item|product|article|order|"
@@ -200,8 +210,14 @@ def is_unnamed(name: str) -> bool:
     return not name.strip() or re.fullmatch(r"Unnamed: \d+", name) is not None
 
 
-def _tokens(name: str) -> list[str]:
-    return [token.lower() for token in _TOKENS.findall(_HUMPS.sub(" ", name))]
+def is_total(name: str) -> bool:
+    """Whether a row or column is called a total."""
+    return not _TOTALS.isdisjoint(_tokens(name))
+
+
+@lru_cache(1 << 15)  # several rules ask for the words of every column
+def _tokens(name: str) -> tuple[str, ...]:
+    return tuple(token.lower() for token in _TOKENS.findall(_HUMPS.sub(" ", name)))
 
 
 def _is_id(name: str) -> bool:
@@ -210,8 +226,8 @@ def _is_id(name: str) -> bool:
         return name.strip() == "#"
     if len(words) == 1:
         return words[0] in _ID_ALONE or _ID_COMPOUND.fullmatch(words[0]) is not None
-    if words[0] in ("unnamed", "level"):
-        return len(words) == 2 and words[1].isdigit()
+    if words[:-1] in (("unnamed",), ("level",), ("index", "level")):
+        return words[-1].isdigit()
     is_amount = not _AMOUNTS.isdisjoint(words[:-1])
     row_index = words[-1] == "index" and words[-2] == "row"
     ends = words[-1] in _ID_WORDS or _ID_COMPOUND.fullmatch(words[-1]) is not None

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.optional import require
-from a1gm._base.words import listed, shown
+from a1gm._base.words import counted, listed, shown
 from a1gm._sources.files.csv import no_rows
+from a1gm._sources.files.formulas import cells_without_value
 from a1gm._sources.files.headers import check_names_differ
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import Origin
@@ -62,6 +63,25 @@ class SpreadsheetSource:
             # Not a slice of the buffers: those of a text table begin with its rows.
             yield self._batch.take(_range(start, min(start + step, len(self._batch))))
 
+    @property
+    def about_cells_without_value(self) -> str:
+        """What counts as missing though the sheet shows something; or nothing."""
+        formulas, errors = self._without_value
+        words = []
+        if formulas:
+            what = counted(len(formulas), "formula has", "formulas have")
+            words.append(
+                f"{what} no computed value (first: {formulas[0]}; open and save the "
+                "file in a spreadsheet program to have them)"
+            )
+        if errors:
+            what = counted(len(errors), "cell shows", "cells show")
+            words.append(f"{what} an error such as #N/A (first: {errors[0]})")
+        if not words:
+            return ""
+        where = f"{self.origin.name}, sheet {self.sheet!r}"
+        return f"{where}: {', and '.join(words)}. They count as missing."
+
     def place_of(self, row: int) -> str:
         """Name a row (0-based) the way a spreadsheet does."""
         number = self.lines_of([row])[0]
@@ -80,6 +100,7 @@ class SpreadsheetSource:
                 sheet = book.get_sheet_by_name(self._chosen(book))
                 first = sheet.start[0] if sheet.start else 0
                 cells = sheet.to_python(skip_empty_area=True)
+                self._without_value = cells_without_value(file, sheet.name)
         except reader.PasswordError as error:
             raise FileFormatError(
                 f"{name} has a password. Save it without one, or as .csv."

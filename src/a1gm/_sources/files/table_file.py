@@ -19,13 +19,19 @@ from a1gm._sources.files import csv_faults
 from a1gm._sources.files.columnar import ArrowSource, ParquetSource
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.headers import check_is_header
-from a1gm._sources.files.numbers import TextColumn, TextColumns, is_numeric_type
+from a1gm._sources.files.numbers import (
+    TextColumn,
+    TextColumns,
+    is_numeric_type,
+    is_text_type,
+)
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
+from a1gm._sources.long_hint import long_call
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
@@ -44,13 +50,13 @@ MOST_COLUMNS_COMPARED = 1 << 9
 class TableFile:
     r"""A table file that can be read as often as needed.
 
-    The columns of the table are the ones asked for, or every numeric column. In a typed
-    file the schema says which those are. In a text file only a whole pass can: a column
-    is numeric when every cell is a number or missing; text when most cells are neither;
-    and refused, with the cell and the option that settles it, when it is numeric but
-    for a few cells.
+    The columns of the table are the ones asked for, or every numeric column that does
+    not name the rows. In a typed file the schema says which are numeric. In a text file
+    only a whole pass can: a column is numeric when every cell is a number or missing;
+    text when most cells are neither; and refused, with the cell and the option that
+    settles it, when it is numeric but for a few cells.
 
-    ``names`` are these columns, of a text file final after one pass;
+    ``names`` are these columns, final after one pass;
     ``text_columns`` is what was seen of those that proved to be text, and ``taken``
     tells which numbers were taken for names of rows, and why. ``whose`` tells what has
     the columns that are asked for, such as ``"the fit has"``. With ``is_read_twice``
@@ -85,7 +91,7 @@ class TableFile:
         self._proved_data: set[str] = set()  # of those, what a whole pass has shown
         self._kept: dict[int, Floats] = {}
         self._is_keeping = is_read_twice
-        self._is_settled = not self.is_text
+        self._is_settled = False
         self._checksum: int | None = None  # of text, when a pass has ended
         self._check_known(whose)
         self.names = tuple(options.columns or self._candidates())
@@ -99,14 +105,15 @@ class TableFile:
 
     @property
     def id(self) -> tuple[str, ...]:
-        """Columns that name the rows; of a text file final after one pass."""
+        """Columns that name the rows; final after one pass."""
         if self.options.id is not None or self.options.columns is not None:
             return tuple(self.options.id or ())
-        if not self.is_text:
-            return self._stored_index
-        first = self.source.schema.names[0]
-        is_text = first in self.text_columns and first not in self.options.exclude
-        return (*[first] * is_text, *self.taken)
+        if self._stored_index:
+            return (*self._stored_index, *self.taken)
+        first, kind = self.source.schema.names[0], self.source.schema.types[0]
+        is_text = first in self.text_columns if self.is_text else is_text_type(kind)
+        is_name = is_text and first not in self.options.exclude
+        return (*[first] * is_name, *self.taken)
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -182,12 +189,14 @@ class TableFile:
 
     def _batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         if isinstance(self.source, ParquetSource | ArrowSource):
-            yield from (b for b in self.source.batches(columns) if b.num_rows)
+            for batch in self.source.batches(columns):
+                if batch.num_rows:
+                    self._look_for_names(batch)
+                    yield batch
             return
         checksum = 0
         for batch in self.source.batches():
-            if not self._is_settled:
-                self._look_for_names(batch)
+            self._look_for_names(batch)
             # Sizes and times may be those of before: text is compared, where that is
             # cheap. Of many columns it is not: each is a buffer of its own.
             if batch.num_columns <= MOST_COLUMNS_COMPARED:
@@ -239,14 +248,15 @@ class TableFile:
 
     def _look_for_names(self, batch: pa.RecordBatch) -> None:
         """Take out columns that name the rows, as far as the rows up to here tell."""
-        if self.options.columns is not None:
+        if self._is_settled or self.options.columns is not None:
             return
         is_first = self._doubtful is None
         if is_first:
-            check_is_header(self.name, batch, self.options)
+            if self.is_text:
+                check_is_header(self.name, batch, self.options)
             self._doubtful = self._facts_of_names()
         for facts in self._doubtful or ():
-            facts.add(batch.column(facts.place), self.options)
+            facts.add(batch.column(facts.name), self.options)
         if not is_first:
             return
         # What is data in these rows is data in all: no more need to look at it.
@@ -265,7 +275,8 @@ class TableFile:
         if self.options.id == ():
             return []
         own = set(self.names) - self._proved_data
-        named = enumerate(self.source.schema.names)
+        # Beside an index no column is the first one.
+        named = enumerate(self.source.schema.names, start=len(self._stored_index))
         may_be = ((place, n) for place, n in named if may_name_rows(n, place))
         return [ColumnFacts(name, place) for place, name in may_be if name in own]
 
@@ -313,10 +324,16 @@ class TableFile:
         order = self.source.schema.get_field_index
         data = sorted((*self.names, name), key=order)
         few = data if len(data) <= 8 else ...
+        names = self.source.schema.names
+        long = ""
+        if len(names) in (3, 4) and names[-1] in data:
+            call = long_call("frame", names[-3:-1], names[-1])
+            long = f" If the file has one row per cell, fit it with {call}."
         return LabelError(
             f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
-            f"Pass {hint('id', name)} if it names the rows. If it is data, pass "
-            f"{hint('columns', few)} with all columns to fit."
+            f"Pass {hint('id', name)} if it names the rows, {hint('exclude', name)} if "
+            f"it is neither. If it is data, pass {hint('columns', few)} with all "
+            f"columns to fit.{long}"
         )
 
     def _candidates(self) -> Iterator[str]:

@@ -8,19 +8,24 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
+from a1gm._sources.files.numbers import read_cells
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
 from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
+from a1gm._sources.long_hint import looks_long
 from a1gm.exceptions import (
     A1gmError,
     BrokenFilesWarning,
+    DoubtfulDataWarning,
     FileFormatError,
     LabelError,
     NotNumericError,
@@ -52,6 +57,9 @@ class TableFiles:
     counts: ColumnCounts | None = field(default=None, init=False)
     empty: list[str] = field(default_factory=list)  # files left out: without rows,
     broken: dict[str, str] = field(default_factory=dict)  # and unreadable, with reasons
+    last_row: Floats | None = field(default=None, init=False)  # after a pass
+    last_texts: list[str] = field(default_factory=list, init=False)  # beside it
+    long_columns: tuple[str, ...] = field(default=(), init=False)  # if it looks long
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -152,6 +160,7 @@ class TableFiles:
         from row 0: see :meth:`TableFile.pieces`.
         """
         counts, done = None, 0
+        last: Piece | None = None
         at = 0
         while at < len(self.paths):
             has_begun = False
@@ -162,7 +171,7 @@ class TableFiles:
                     for piece in pieces:
                         if self.counts is None and done + piece.first_row == 0:
                             counts = ColumnCounts(len(piece.names))
-                        has_begun = True
+                        has_begun, last = True, piece
                         yield done + piece.first_row, piece
                         if counts is not None:
                             counts.add(piece)
@@ -176,8 +185,29 @@ class TableFiles:
             at += 1
         if self.counts is None:
             self.counts = counts
+            if last is not None:
+                self._look_at_last(last)
             self._say_row_names()
+            self._say_without_value()
             self._say_left_out()
+
+    def _look_at_last(self, piece: Piece) -> None:
+        """Keep what tells a total, or a long table, from other rows."""
+        self.last_row, self.last_texts = piece.last_row(), piece.last_texts()
+        if self.counts is not None and not self.counts.missing.any():
+            self.long_columns = self._look_for_keys(piece)
+
+    def _look_for_keys(self, piece: Piece) -> tuple[str, ...]:
+        """Two keys and a value, if the rows look as if each was a cell."""
+        every = piece.batch.schema.names
+        taken = {*self.names, *self.first.taken}  # years may be keys
+        for own in ([name for name in every if name in taken], self.names):
+            if len(own) in (3, 4) and set(own) <= set(every):
+                columns = map(piece.batch.column, own)
+                cells = [read_cells(column, piece.options) for column in columns]
+                if looks_long(np.column_stack([numbers for numbers, _ in cells])):
+                    return tuple(own[:3])
+        return ()
 
     def _say_row_names(self) -> None:
         """Warn of numbers that are not fitted because they name the rows."""
@@ -193,6 +223,13 @@ class TableFiles:
             f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
             RowNamesWarning,
         )
+
+    def _say_without_value(self) -> None:
+        """Warn of cells of spreadsheets that are missing, yet show something."""
+        for file in self.files:
+            words = getattr(file.source, "about_cells_without_value", "")
+            if words:
+                warn_user(words, DoubtfulDataWarning)
 
     def pieces_of(
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
@@ -227,12 +264,15 @@ class TableFiles:
     # --------------------------------------------------------------- naming things
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name a cell the way its owner finds it: file, line, column."""
-        row += row_offset
+        return self.place_of(row + row_offset, self.names[col])
+
+    def place_of(self, row: int, column: str | None = None) -> str:
+        """Name a row of the table, or a cell in it."""
         for file in self.files[:-1]:
             if row < (file.source.n_rows or 0):
-                return file.place_of(row, self.names[col])
+                return file.place_of(row, column)
             row -= file.source.n_rows or 0
-        return self.files[-1].place_of(row, self.names[col])
+        return self.files[-1].place_of(row, column)
 
     def name_rows(self, rows: Sequence[int]) -> tuple[str, list[str]]:
         """What messages call some rows: a noun, and the names that follow it.

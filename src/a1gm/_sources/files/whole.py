@@ -9,6 +9,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Negatives
 from a1gm._sources.dense import Source
+from a1gm._sources.files.doubts import say_doubts
 from a1gm._sources.files.table_file import Progress
 from a1gm._sources.files.table_files import TableFiles
 
@@ -39,6 +40,7 @@ def read_whole(
 ) -> WholeTable:
     """Read a table into memory; bad cells are refused with their place in the file."""
     arrays: list[Floats] = []
+    is_first = files.counts is None
     with closing(files.pieces(progress=progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:
@@ -46,6 +48,8 @@ def read_whole(
             piece.check_cells(negatives)
             arrays.append(piece.values)
     values = np.concatenate(arrays)
+    if is_first:
+        say_doubts(files, np.nansum(values, axis=0))
     ids = files.row_labels
     places: list[str] = []
     if ids is None:

@@ -1,0 +1,64 @@
+"""Files that may not mean what was fitted: totals among the data, or long tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from a1gm._base.types import Floats
+from a1gm._base.warn import warn_user
+from a1gm._sources.files.options import hint
+from a1gm._sources.files.row_names import is_total
+from a1gm._sources.files.table_files import TableFiles
+from a1gm._sources.long_hint import long_call
+from a1gm.exceptions import DoubtfulDataWarning
+
+__all__ = ["say_doubts"]
+
+_ROUNDING = 1e-3  # totals are often rounded
+
+
+def say_doubts(files: TableFiles, sums: Floats) -> None:
+    """Warn of totals that were fitted like data, and of keys.
+
+    A total is called so, and is the sum of the others. ``sums`` are those of the
+    observed cells of each column.
+    """
+    _say_totals(files, sums)
+    if files.long_columns and files.options.columns is None:
+        row, column, value = files.long_columns
+        warn_user(
+            f"{files.name}: every row has another pair of {row!r} and {column!r}, and "
+            "no cell is missing. If it has one row per cell, fit it with "
+            f"{long_call('frame', [row, column], value)}.",
+            DoubtfulDataWarning,
+        )
+
+
+def _say_totals(files: TableFiles, sums: Floats) -> None:
+    if files.options.columns is None:
+        named = [is_total(name) for name in files.names]
+        others = sums[~np.array(named)].sum()
+        for name in np.array(files.names, object)[named]:
+            if others and _are_same(sums[files.names.index(name)], others):
+                _warn(files, f"column {name!r}", hint("exclude", name) + " leaves it")
+    last, n_rows = files.last_row, files.n_rows or 0
+    if last is None or n_rows < 3:
+        return
+    known = ~np.isnan(last)
+    if not last[known].any() or not _are_same(2.0 * last[known], sums[known]):
+        return
+    noun, (name,) = files.name_rows([n_rows - 1])
+    if any(map(is_total, (name, *files.last_texts))):
+        _warn(files, f"{noun} {name}", "delete that row to leave it")
+
+
+def _are_same(one: Floats, other: Floats) -> bool:
+    return bool(np.allclose(one, other, rtol=_ROUNDING, atol=0.0))
+
+
+def _warn(files: TableFiles, which: str, remedy: str) -> None:
+    warn_user(
+        f"{files.name}: {which} is the total of the others and was fitted like one of "
+        f"them; {remedy} out.",
+        DoubtfulDataWarning,
+    )
