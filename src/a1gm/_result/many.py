@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, overload
 
 import numpy as np
@@ -120,7 +119,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         if isinstance(key, slice):
             return [self[own] for own in self._all_keys[key]]
         n = len(self._all_keys)
-        if isinstance(self._all_keys, range) and isinstance(key, Integral):
+        if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
             key = key + n if -n <= key < 0 else key
         k = self._places.get(key)
         if k is None:
