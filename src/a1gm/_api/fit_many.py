@@ -33,7 +33,7 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-__all__ = ["fit_each", "fit_many", "tell_of_many"]
+__all__ = ["fit_many", "fit_tables"]
 
 LARGE_TABLE = 1 << 14  # cells; smaller ones are fitted faster by one thread
 
@@ -62,8 +62,7 @@ def fit_many(
     absent, negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     n_threads : int, optional
-        Threads for tables of 16,384 cells and more, side by side; the cores available
-        by default.
+        Threads on which tables are fitted side by side; the cores available by default.
 
     Returns
     -------
@@ -112,19 +111,17 @@ def fit_many(
         keys = range(len(sources))
     else:
         keys, sources = _read_each(tables, absent)
-    fits = fit_each(sources, lambda k: sources[k], **options)
     known = [source for source in sources if not isinstance(source, A1gmError)]
     backends = {source.backend for source in known}
-    many = ManyFits(
+    return fit_tables(
         keys,
-        fits,
-        _side(sides[0], sources, "row"),
-        _side(sides[1], sources, "col"),
+        sources,
+        lambda k: sources[k],
+        (_side(sides[0], sources, "row"), _side(sides[1], sources, "col")),
+        options,
         parts=parts,
         backend=backends.pop() if len(backends) == 1 else None,
     )
-    tell_of_many(keys, fits, on_undetermined)
-    return many
 
 
 def _stacked(stack: Any) -> list[Source]:
@@ -178,7 +175,25 @@ def _side(name: str, sources: Sequence[Any], side: str) -> Side:
 
 
 # ------------------------------------------------------------------------- fitting
-def fit_each(
+def fit_tables(
+    keys: Sequence[Any],
+    sources: Sequence[Any],
+    named: Callable[[int], AnySource],
+    sides: tuple[Side, Side],
+    options: dict[str, Any],
+    **more: Any,
+) -> ManyFits:
+    """Fit tables that were read, and warn of what they leave in doubt.
+
+    ``named`` gives a table with the names that its error speaks of; ``more`` is what
+    else ``ManyFits`` remembers.
+    """
+    fits = _fit_each(sources, named, **options)
+    _tell_of_many(keys, fits, options["on_undetermined"])
+    return ManyFits(keys, fits, *sides, **more)
+
+
+def _fit_each(
     sources: Sequence[Any],
     named: Callable[[int], AnySource],
     *,
@@ -188,10 +203,7 @@ def fit_each(
     negatives: Negatives,
     on_undetermined: OnUndetermined,
 ) -> Fits:
-    """Fit tables, each on its own; the error in place of one that cannot be fitted.
-
-    ``named`` gives a table with the names that its error speaks of.
-    """
+    """Fit tables, each on its own; the error in place of one that cannot be fitted."""
     small = SmallTables(sources, tol=tol, max_iter=max_iter, n_threads=n_threads)
     options: Any = {
         "tol": tol,
@@ -237,7 +249,7 @@ def fit_each(
     return Fits(len(sources), others, small, fit_settled)
 
 
-def tell_of_many(
+def _tell_of_many(
     keys: Sequence[Any], fits: Fits, on_undetermined: OnUndetermined
 ) -> None:
     """Warn once of each kind of doubt, with the number of tables and the first key."""
