@@ -69,9 +69,9 @@ class Rereadable(Protocol):
 class Solved:
     """Factors, the statistics they fit, and the components of the table.
 
-    ``components`` is None when no observed cell is zero: the blocks of the factors are
-    the components then. ``graph`` is there for masks in a file only, whose rows are not
-    held.
+    ``components`` is None when no observed cell is zero, or one component has all lines
+    and columns: the blocks of the factors are the components then. ``graph`` is there
+    for masks in a file only, whose rows are not held.
     """
 
     factors: Factors
@@ -319,8 +319,8 @@ def _solve_plain(
 ) -> Solved | None:
     """One call of the kernel for the usual table: one block, quick to scale.
 
-    Small tables spend more time between the steps than in them. Only weighted tables
-    may have zeros here.
+    Small tables spend more time between the steps than in them. Zeros that leave the
+    table in one component may be there, but in a mask without weights.
     """
     n, m = statistics.n_lines, statistics.n_cols
     tol, budget, max_steps = plain_options(tol, max_iter, n, m)

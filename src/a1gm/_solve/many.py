@@ -23,8 +23,8 @@ class SmallTables:
     """Those of many tables that the kernel settles as ``solve_observation`` does.
 
     Left to others are large tables, tables that do not lie in memory in one piece, and
-    those with cells that cannot be fitted, zeros, several blocks, or a core that is
-    hard to settle. So there is nothing to warn of in those that are settled.
+    those with cells that cannot be fitted, several components, or a core that is hard
+    to settle. So there is nothing to warn of in those that are settled.
 
     Attributes
     ----------

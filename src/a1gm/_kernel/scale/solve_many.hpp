@@ -35,8 +35,8 @@ struct ManyOptions {
 };
 
 // Observes and solves each table as `observe` and `solve_plain` do on one thread. Left
-// to others: tables with bad or negative cells, zeros, several blocks, more patterns
-// than a table of them holds, and those whose total is too small or has overflowed.
+// to others: tables with bad or negative cells, what `solve_plain` declines, more
+// patterns than a table of them holds, and totals that are too small or overflow.
 std::vector<SmallFit> solve_many(const std::vector<Cells>& tables,
                                  const ManyOptions& options);
 
