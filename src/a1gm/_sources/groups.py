@@ -126,10 +126,19 @@ def _places_in_groups(
 ) -> tuple[tuple[Ints, Ints, Any], Ints]:
     """The distinct keys of every group, and the place of each row's key among them."""
     n = len(key.values)
-    codes, distinct = _recoded(frame, group * n + key.codes, n_groups * n)
-    owner, code = np.divmod(distinct, n)  # the distinct numbers ascend
+    owner: Ints = np.full(n, -1)
+    owner[key.codes] = group
+    if (owner >= 0).all() and (owner[key.codes] == group).all():
+        # Every key is in one group, as peptides are in one protein: nothing to look up.
+        code = np.argsort(owner, kind="stable")
+        owner, rank = owner[code], np.empty(n, np.int64)
+        rank[code] = np.arange(n)
+        codes = rank[key.codes]
+    else:
+        codes, distinct = _recoded(frame, group * n + key.codes, n_groups * n)
+        owner, code = np.divmod(distinct, n)  # the distinct numbers ascend
     ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n_groups))))
-    place = np.arange(len(distinct)) - ends[owner]
+    place = np.arange(len(owner)) - ends[owner]
     return (ends, code, key.values), place[codes]
 
 
