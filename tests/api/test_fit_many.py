@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 import a1gm
 from a1gm.exceptions import (
@@ -184,6 +186,65 @@ def test_what_is_not_many_tables_is_told_what_to_do():
         a1gm.fit_many(pd.DataFrame({"a": [1.0]}))
     with pytest.raises(ParameterError, match="tol"):
         a1gm.fit_many(stack_of(), tol=-1.0)
+
+
+@given(st.integers(0, 10**6))
+def test_every_fit_is_that_of_a_single_table_to_the_last_bit(seed):
+    rng = np.random.default_rng(seed)
+    tables = []
+    for n, m in rng.integers(1, 16, (12, 2)):
+        table = rng.gamma(rng.choice([0.1, 2.0]), size=(n, m))
+        table *= 10.0 ** rng.choice([-6, 0, 6] if seed % 2 else [-300, 0, 300])
+        table[rng.random((n, m)) < rng.choice([0.0, 0.1, 0.4])] = nan
+        table[rng.random((n, m)) < rng.choice([0.0, 0.0, 0.2])] = 0.0
+        tables.append(table.astype(rng.choice(["f8", "f4"])) if seed % 2 else table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", A1gmWarning)
+        many = a1gm.fit_many(tables)
+        for k, table in enumerate(tables):
+            if k in many.failed:
+                with pytest.raises(type(many.failed[k])):
+                    a1gm.fit(table)
+                continue
+            right = a1gm.fit(table)
+            fit = many[k]
+            for name in ("col_factor", "row_factor", "row_block", "col_block"):
+                np.testing.assert_array_equal(getattr(fit, name), getattr(right, name))
+            for name in ("solver", "n_iter", "certificate", "cell_error", "n_blocks"):
+                assert getattr(fit, name) == getattr(right, name)
+            np.testing.assert_array_equal(fit.impute(table), right.impute(table))
+            assert fit.divergence == right.divergence or np.isnan(right.divergence)
+
+
+def test_tables_without_keys_are_found_by_place():
+    stack = stack_of()
+    many = a1gm.fit_many(stack)
+    assert many[-1] is many[5]
+    assert many[1:3] == [many[1], many[2]]
+    assert many[::-1][0] is many[5]
+    assert many[np.int64(-6)] is many[0]
+    assert 5 in many
+    assert 6 not in many
+    assert "a" not in many
+    assert list(many.keys()) == list(range(6))
+    with pytest.raises(NoSuchCellError, match="no table -7 among these 6 tables"):
+        many[-7]
+    stack[2] = -1.0
+    with pytest.warns(FailedTablesWarning):
+        many = a1gm.fit_many(stack)
+    with pytest.raises(NoSuchCellError, match="table 2 could not be fitted"):
+        many[:3]
+    groups = a1gm.fit_many({-1: stack[0], "b": stack[1]})
+    assert groups[:1] == [groups[-1]]
+
+
+def test_a_table_that_is_changed_later_does_not_change_its_fit():
+    stack = stack_of()
+    many = a1gm.fit_many(stack)
+    expected = [a1gm.fit(X).row_factor for X in stack]
+    stack[:] = 1.0
+    for k, factor in enumerate(expected):
+        np.testing.assert_array_equal(many[k].row_factor, factor)
 
 
 # ---------------------------------------------------------------------------- groups

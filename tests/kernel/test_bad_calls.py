@@ -72,6 +72,15 @@ GOOD = {
         "max_sweeps": 50,
         "max_steps": 50,
     },
+    "solve_many": {
+        "tables": [[part()], [part()]],
+        "table_cells": 100,
+        "tol": 1e-9,
+        "max_sweeps": 50,
+        "max_steps": 50,
+        "least": 0.0,
+        "n_threads": 1,
+    },
     "solve_wide": {
         "bits": BITS,
         "row_sums": ROW_SUMS,
@@ -358,6 +367,17 @@ BAD = {
         ("col_sums", many(1.0, HUGE), TOO_MANY),
     ],
     "solve_plain": [*PATTERNS, *SWEEPING, ("max_steps", -1, STEPS)],
+    "solve_many": [
+        *(
+            ("tables", [[part()], parts], sentence)
+            for name, parts, sentence in TABLE
+            if name == "parts"
+        ),
+        *SWEEPING,
+        ("table_cells", -1, "table_cells must be 0 or more"),
+        ("max_steps", -1, STEPS),
+        ("n_threads", 0, THREADS),
+    ],
     "mask_product": [
         *MASK,
         ("d", np.ones(3), "d must be one number per row"),
@@ -467,7 +487,7 @@ def test_bad_calls_are_refused_in_words(kernel, name, argument, value, sentence)
         call(kernel, name, {**GOOD[name], argument: value})
 
 
-UNLIKE = {"add_patterns", "expand_rows", "observe"}
+UNLIKE = {"add_patterns", "expand_rows", "observe", "solve_many"}
 
 
 @pytest.mark.parametrize("name", sorted(set(GOOD) - UNLIKE))

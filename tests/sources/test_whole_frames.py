@@ -14,6 +14,7 @@ import pytest
 import a1gm
 from a1gm._kernel import is_compiled
 from a1gm._sources import read_input
+from a1gm.exceptions import EmptyLineWarning, LabelError
 
 
 def table() -> np.ndarray:
@@ -158,3 +159,32 @@ def test_names_that_c_cannot_hold() -> None:
     filled = a1gm.fit(frame).impute(frame)
     assert filled.columns == frame.columns
     assert filled["ü"][1] == pytest.approx(4.0)
+
+
+def test_a_short_frame_of_many_columns_is_made_from_its_rows() -> None:
+    X = np.random.default_rng(0).gamma(2.0, size=(3, 200))
+    X[1, ::3] = X[2, 5] = np.nan
+    names = [f"ü{j}" for j in range(200)]
+    frame = pl.DataFrame(X, schema=names, orient="row").fill_nan(None)
+    filled = a1gm.fit(frame).impute(frame)
+    assert filled.schema == frame.schema
+    np.testing.assert_allclose(filled.to_numpy(), a1gm.impute(X), rtol=1e-12)
+    assert a1gm.impute(frame).equals(filled)
+    empty = frame.with_columns(pl.lit(None, pl.Float64).alias("ü7"))
+    with pytest.warns(EmptyLineWarning):
+        left = a1gm.fit(empty, on_undetermined="ignore").impute(empty)
+    assert left["ü7"].null_count() == 3
+    assert left.drop("ü7").null_count().sum_horizontal()[0] == 0
+
+
+def test_names_are_those_of_now() -> None:
+    frame = pd.DataFrame(table(), columns=NAMES)
+    first = a1gm.fit(frame)
+    frame.columns = ["a", "b", "c", "d", "e"]
+    second = a1gm.fit(frame)
+    assert list(first.col_labels) == NAMES
+    assert list(second.col_labels) == list("abcde")
+    frame.columns = ["a", "a", "c", "d", "e"]
+    for _ in range(2):  # refused each time
+        with pytest.raises(LabelError, match="repeated column names: 'a'"):
+            a1gm.fit(frame)

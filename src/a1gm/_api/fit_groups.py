@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from a1gm._api.fit_long import check_duplicates
-from a1gm._api.fit_many import fit_each, tell_of_many
+from a1gm._api.fit_many import fit_tables
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._result.many import ManyFits, Side
@@ -91,15 +91,14 @@ def fit_groups(
     )
     check_duplicates(duplicates, None)
     groups = read_groups(frame, by, keys, value, duplicates)
-    fits = fit_each(groups.sources, groups.named, **options)
-    many = ManyFits(
+    columns = groups.columns
+    return fit_tables(
         groups.keys,
-        fits,
-        Side(groups.columns.row, *groups.rows),
-        Side(groups.columns.column, *groups.cols),
+        groups.sources,
+        groups.named,
+        (Side(columns.row, *groups.rows), Side(columns.column, *groups.cols)),
+        options,
         parts=groups.parts,
         backend=groups.backend,
-        value=groups.columns.value,
+        value=columns.value,
     )
-    tell_of_many(groups.keys, fits, on_undetermined)
-    return many

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import VOICE, fit_observation
+from a1gm._api.fit import VOICE, fit_observation, fit_solved
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
@@ -15,8 +15,10 @@ from a1gm._base.words import counted
 from a1gm._kernel import threads_for
 from a1gm._observe.observe import observe
 from a1gm._result.fit import RankOneFit
+from a1gm._result.fits import Fits
 from a1gm._result.many import ManyFits, Side
 from a1gm._result.solved_table import Doubts, doubts_of
+from a1gm._solve.many import SmallTables
 from a1gm._sources.arrays import as_kernel_array
 from a1gm._sources.dense import Source
 from a1gm._sources.labels import text_of_label
@@ -31,7 +33,7 @@ from a1gm.exceptions import (
     UndeterminedWarning,
 )
 
-__all__ = ["fit_each", "fit_many", "tell_of_many"]
+__all__ = ["fit_many", "fit_tables"]
 
 LARGE_TABLE = 1 << 14  # cells; smaller ones are fitted faster by one thread
 
@@ -61,8 +63,7 @@ def fit_many(
     absent, negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     n_threads : int, optional
-        Threads for tables of 16,384 cells and more, side by side; the cores available
-        by default.
+        Threads on which tables are fitted side by side; the cores available by default.
 
     Returns
     -------
@@ -111,20 +112,18 @@ def fit_many(
         keys = range(len(sources))
     else:
         keys, sources = _read_each(tables, absent)
-    fits = fit_each(sources, lambda k: sources[k], **options)
     known = [source for source in sources if not isinstance(source, A1gmError)]
     backends = {source.backend for source in known}
-    many = ManyFits(
+    return fit_tables(
         keys,
-        fits,
-        _side(sides[0], sources, "row"),
-        _side(sides[1], sources, "col"),
+        sources,
+        lambda k: sources[k],
+        (_side(sides[0], sources, "row"), _side(sides[1], sources, "col")),
+        options,
         parts=parts,
         backend=backends.pop() if len(backends) == 1 else None,
         value=value,
     )
-    tell_of_many(keys, fits, on_undetermined)
-    return many
 
 
 def _stacked(stack: Any) -> list[Source]:
@@ -178,31 +177,46 @@ def _side(name: str, sources: Sequence[Any], side: str) -> Side:
 
 
 # ------------------------------------------------------------------------- fitting
-def fit_each(
+def fit_tables(
+    keys: Sequence[Any],
+    sources: Sequence[Any],
+    named: Callable[[int], AnySource],
+    sides: tuple[Side, Side],
+    options: dict[str, Any],
+    **more: Any,
+) -> ManyFits:
+    """Fit tables that were read, and warn of what they leave in doubt.
+
+    ``named`` gives a table with the names that its error speaks of; ``more`` is what
+    else ``ManyFits`` remembers.
+    """
+    fits = _fit_each(sources, named, **options)
+    _tell_of_many(keys, fits, options["on_undetermined"])
+    return ManyFits(keys, fits, *sides, **more)
+
+
+def _fit_each(
     sources: Sequence[Any],
     named: Callable[[int], AnySource],
     *,
-    negatives: Negatives,
+    tol: float,
+    max_iter: int,
     n_threads: int | None,
-    **options: Any,
-) -> list[RankOneFit | A1gmError]:
-    """Fit tables, each on its own; the error in place of one that cannot be fitted.
+    negatives: Negatives,
+    on_undetermined: OnUndetermined,
+) -> Fits:
+    """Fit tables, each on its own; the error in place of one that cannot be fitted."""
+    small = SmallTables(sources, tol=tol, max_iter=max_iter, n_threads=n_threads)
+    options: Any = {
+        "tol": tol,
+        "on_undetermined": on_undetermined,
+        "takes_negatives": negatives == "allow",
+        "voice": VOICE if on_undetermined == "raise" else None,
+    }
 
-    ``named`` gives a table with the names that its error speaks of.
-    """
-    voice = VOICE if options["on_undetermined"] == "raise" else None
-    takes_negatives = negatives == "allow"
-
-    def fit_one(source: Any, threads: int | None = 1) -> RankOneFit:
-        seen = observe(source, n_threads=threads, negatives=negatives)
-        return fit_observation(
-            seen,
-            source,
-            takes_negatives=takes_negatives,
-            n_threads=threads,
-            voice=voice,
-            **options,
-        )
+    def fit_one(source: Any) -> RankOneFit:
+        seen = observe(source, n_threads=1, negatives=negatives)
+        return fit_observation(seen, source, max_iter=max_iter, n_threads=1, **options)
 
     def fit_or_error(k: int) -> RankOneFit | A1gmError:
         source = sources[k]
@@ -217,38 +231,41 @@ def fit_each(
                 return same
             return error
 
-    n_cells = sum(s.n_rows * s.n_cols for s in sources if not isinstance(s, A1gmError))
+    def fit_settled(k: int) -> RankOneFit:
+        return fit_solved(*small.solved(k), sources[k], **options)
+
+    left = np.flatnonzero(~small.settled).tolist()
+    n_cells = sum(
+        getattr(sources[k], "n_rows", 0) * getattr(sources[k], "n_cols", 0)
+        for k in left
+    )
     threads = threads_for(n_cells, n_threads)
-    places = range(len(sources))
-    if threads < 2 or n_cells < LARGE_TABLE * len(sources) or voice is not None:
-        return [fit_or_error(k) for k in places]
-    from concurrent.futures import ThreadPoolExecutor
+    if threads < 2 or n_cells < LARGE_TABLE * len(left) or on_undetermined == "raise":
+        found = [fit_or_error(k) for k in left]
+    else:
+        from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(fit_or_error, places))
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(fit_or_error, left))
+    others = dict(zip(left, found, strict=True))
+    return Fits(len(sources), others, small, fit_settled)
 
 
-def tell_of_many(
-    keys: Sequence[Any],
-    fits: Sequence[RankOneFit | A1gmError],
-    on_undetermined: OnUndetermined,
+def _tell_of_many(
+    keys: Sequence[Any], fits: Fits, on_undetermined: OnUndetermined
 ) -> None:
     """Warn once of each kind of doubt, with the number of tables and the first key."""
-    failed: list[tuple[Any, A1gmError]] = []
     doubts: dict[str, list[Any]] = {name: [] for name in Doubts._fields}
-    for key, fit in zip(keys, fits, strict=True):
-        if isinstance(fit, A1gmError):
-            failed.append((key, fit))
-            continue
+    for k, fit in fits.others.items():
         for name, has in zip(Doubts._fields, doubts_of(fit), strict=True):
             if has:
-                doubts[name].append(key)
+                doubts[name].append(keys[k])
     of_all = f"of {counted(len(fits), 'table')}"
-    if failed:
-        key, error = failed[0]
+    if fits.errors:
+        k, error = next(iter(fits.errors.items()))
         warn_user(
-            f"{len(failed):,} {of_all} could not be fitted; see many.failed. The first "
-            f"is {text_of_label(key)}: {error}",
+            f"{len(fits.errors):,} {of_all} could not be fitted; see many.failed. The "
+            f"first is {text_of_label(keys[k])}: {error}",
             FailedTablesWarning,
         )
     for name, (text, category) in _DOUBTS.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a1gm._api.fit import fit
+from a1gm._result.solved_table import read_once
 
 __all__ = ["impute"]
 
@@ -38,4 +39,6 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
            [2., 4., 6.]])
     """
     of_cells = {"weights": weights, "exposure": exposure}
-    return fit(X, **of_cells, **options).impute(X, **of_cells)
+    fitted = fit(X, **of_cells, **options)
+    read_once(fitted, X)
+    return fitted.impute(X, **of_cells)

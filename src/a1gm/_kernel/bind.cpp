@@ -11,6 +11,7 @@
 #include "bind_arrays.hpp"
 #include "bind_arrow.hpp"
 #include "bind_flow.hpp"
+#include "bind_many.hpp"
 #include "bind_masks.hpp"
 #include "bind_place.hpp"
 #include "bind_sums.hpp"
@@ -340,6 +341,7 @@ nb::tuple core_mask(const Reduced& r) {
 
 NB_MODULE(_native, m) {
   bind_arrow(m);
+  bind_many(m);
   bind_place(m);
   bind_sums(m);
   bind_weights(m);

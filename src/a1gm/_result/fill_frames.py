@@ -15,12 +15,14 @@ from a1gm._sources import Source
 from a1gm._sources.arrow import with_floats
 from a1gm._sources.dense import Part, read_parts
 from a1gm._sources.frames import open_frame
+from a1gm._sources.whole_frames import is_all_float64
 
 __all__ = ["Fill", "fill_frame", "filled_dtype"]
 
 #: Writes the columns of the table, filled, to targets.
 Fill: TypeAlias = Callable[[Sequence[Target]], Left]
 ROWS_AT_ONCE = 1 << 14  # when holes are looked for
+TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
 def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
@@ -28,7 +30,7 @@ def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
 
     A frame of float64 alone, which has its types whatever is filled, is made anew.
     """
-    if _is_all_float64(X, source):
+    if _can_be_made_anew(X, source):
         whole = _room_for_all(source)
         left = fill([whole])
         made = _whole_frame(X, source, whole, has_nan=left.n > 0)
@@ -50,18 +52,25 @@ def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
 
 
 # ----------------------------------------------------------------------------- whole
-def _is_all_float64(X: Any, source: Source) -> bool:
-    """Whether a frame has columns of float64 alone, and can be made anew."""
-    if source.backend == "pandas":
-        return _is_plain(X) and set(X.dtypes) == {np.dtype(np.float64)}
-    return bool(getattr(source.parts, "are_float64", False))  # columns by address
+def _can_be_made_anew(X: Any, source: Source) -> bool:
+    """Whether a frame has columns of float64 alone, and nothing else to be kept."""
+    if source.backend == "pandas" and not _is_plain(X):
+        return False
+    return is_all_float64(X, source)
 
 
 def _room_for_all(source: Source) -> Floats:
     """Room for all columns, laid out as they are."""
     if len(source.parts) == 1:
         return np.empty_like(source.parts[0][0], np.float64, subok=False)
+    if _is_turned(source):
+        return np.empty((source.n_rows, source.n_cols))
     return np.empty((source.n_cols, source.n_rows)).T
+
+
+def _is_turned(source: Source) -> bool:
+    """Whether polars makes the frame faster from its rows than from its columns."""
+    return source.backend == "polars" and source.n_cols >= TURNED * source.n_rows
 
 
 def _whole_frame(X: Any, source: Source, cells: Floats, *, has_nan: bool) -> Any:
@@ -70,7 +79,11 @@ def _whole_frame(X: Any, source: Source, cells: Floats, *, has_nan: bool) -> Any
         return _new_pandas(X, cells)
     if has_nan:
         return None
-    stream = kernel.write_stream(cells, list(source.col_labels))
+    names = list(source.col_labels)
+    if _is_turned(source):
+        rows = kernel.write_stream(cells.T, list(map(str, range(len(cells)))))
+        return rows and type(X)(_Stream(rows)).transpose(column_names=names)
+    stream = kernel.write_stream(cells, names)
     if stream is None or source.backend == "polars":
         return None if stream is None else type(X)(_Stream(stream))
     import pyarrow as pa

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.words import counted
 from a1gm._result.fit import RankOneFit
+from a1gm._result.fits import Fits
 from a1gm._result.frames import BACKENDS, FactorFrames
 from a1gm._result.long import long_frame
 from a1gm._result.solved_table import filled_cells, name_lines
@@ -72,8 +73,11 @@ class Side:
 class ManyFits(Mapping[Any, RankOneFit]):
     """The fits of many tables; ``many[key]`` is a ``RankOneFit``.
 
-    A mapping of the tables that could be fitted: ``len(many)``, ``for key in many``,
-    ``many.items()`` as of a dict. Made by ``a1gm.fit_many`` and ``a1gm.fit_groups``.
+    A mapping of the tables that could be fitted: ``len(many)``, ``key in many``,
+    ``for key in many``, ``many.items()`` as of a dict; ``many.values()`` are the fits.
+    A slice such as ``many[:2]`` gives the list of the fits at these places. Tables
+    without keys, those of a stack or a list, have the keys 0, 1, 2, ..., and
+    ``many[-1]`` is the last of them. Made by ``a1gm.fit_many`` and ``a1gm.fit_groups``.
 
     Attributes
     ----------
@@ -84,7 +88,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
     def __init__(
         self,
         keys: Sequence[Any],
-        fits: Sequence[RankOneFit | A1gmError],
+        fits: Fits,
         rows: Side,
         columns: Side,
         *,
@@ -98,19 +102,25 @@ class ManyFits(Mapping[Any, RankOneFit]):
         self._named: set[int] = set()
         self._parts = parts or [("table", _array_of(keys), np.arange(len(keys)))]
         self.failed: dict[Any, A1gmError] = {
-            key: fit
-            for key, fit in zip(keys, fits, strict=True)
-            if isinstance(fit, A1gmError)
+            keys[k]: error for k, error in fits.errors.items()
         }
 
     @cached_property
     def _places(self) -> dict[Any, int]:
         """Place of each table that was fitted."""
-        return {
-            key: k for k, key in enumerate(self._all_keys) if key not in self.failed
-        }
+        errors = self._fits.errors
+        return {key: k for k, key in enumerate(self._all_keys) if k not in errors}
 
-    def __getitem__(self, key: Any) -> RankOneFit:
+    @overload
+    def __getitem__(self, key: slice) -> list[RankOneFit]: ...
+    @overload
+    def __getitem__(self, key: Any) -> RankOneFit: ...
+    def __getitem__(self, key: Any) -> RankOneFit | list[RankOneFit]:
+        if isinstance(key, slice):
+            return [self[own] for own in self._all_keys[key]]
+        n = len(self._all_keys)
+        if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
+            key = key + n if -n <= key < 0 else key
         k = self._places.get(key)
         if k is None:
             why = self.failed.get(key)
@@ -120,11 +130,10 @@ class ManyFits(Mapping[Any, RankOneFit]):
                 )
             raise NoSuchCellError(
                 f"There is no table {text_of_label(key)} among these "
-                f"{counted(len(self._all_keys), 'table')}; list(many) names those that "
+                f"{counted(n, 'table')}; list(many) names those that "
                 "were fitted, many.failed those that were not."
             )
         fit = self._fits[k]
-        assert isinstance(fit, RankOneFit)
         if k not in self._named:  # names are made for the tables that are looked at
             name_lines(
                 fit, self._rows.labels(k), self._columns.labels(k), **self._long(k)
@@ -188,20 +197,16 @@ class ManyFits(Mapping[Any, RankOneFit]):
 
     def _frame(self, backend: str, what: str, side: Side) -> Any:
         places = list(self._places.values())
-        fits: list[Any] = [self._fits[k] for k in places]
         lines = [side.codes[side.of(k)] for k in places]
         tables = np.repeat(places, [len(line) for line in lines])
         codes = np.concatenate([np.zeros(0, np.int64), *lines])
         values: Any = side.values
         if values is None:
             values = np.arange(codes.max(initial=-1) + 1)
-        columns = {
-            f"{what}_{name}": np.concatenate(
-                [np.zeros(0), *(getattr(fit, f"{what}_{name}") for fit in fits)]
-            )
-            for name in ("factor", "block")
-        }
-        columns[f"{what}_block"] = columns[f"{what}_block"].astype(np.int32)
+        found = [self._fits.lines(k, what) for k in places]
+        factor = np.concatenate([np.zeros(0), *(factor for factor, _ in found)])
+        block = np.concatenate([np.zeros(0, np.int32), *(block for _, block in found)])
+        columns = {f"{what}_factor": factor, f"{what}_block": block.astype(np.int32)}
         keys = [*self._key_columns(tables), (side.name, values, codes)]
         return long_frame(backend, keys, columns)
 
@@ -244,7 +249,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
 
     def _filled(self, k: int, only_missing: bool) -> tuple[Ints, Ints, Ints, Floats]:
         """Table, names of row and column, and value of the pairs of a group."""
-        fit: Any = self._fits[k]
+        fit = self._fits[k]
         n, m = fit.shape
         filled, missing = filled_cells(fit)
         i, j = (

@@ -56,6 +56,7 @@ __all__ = [
     "doubts_of",
     "filled_cells",
     "name_lines",
+    "read_once",
     "rule_of",
     "source_of",
     "what_was_told",
@@ -403,6 +404,11 @@ def name_lines(fit: SolvedTable, rows: Any, columns: Any, **more: Any) -> None:
     if columns is not None:
         fit._table.col_labels = fit.col_labels = columns
     fit.__dict__.pop("_finders", None)
+
+
+def read_once(fit: SolvedTable, X: Any) -> None:
+    """Tell a fit that its table has not changed since it was read."""
+    fit._table.unchanged = X
 
 
 def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:

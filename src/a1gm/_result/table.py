@@ -44,7 +44,8 @@ class Table:
     of a table that was left behind; NaN where they are not known. The table of a long
     frame has ``long``, the names of its keys and of its value, and ``key_values``, the
     distinct keys in the types of the frame. ``chosen`` are the columns that were
-    fitted, where the frame had others.
+    fitted, where the frame had others. ``unchanged`` is the table itself, while nobody
+    can have changed it: it is not read again.
     """
 
     source: Any = None
@@ -64,6 +65,7 @@ class Table:
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     chosen: Chosen | None = None
+    unchanged: Any = None
     _exposure_marks: Floats | None = field(default=None, init=False)
     _is_checked: bool | None = field(default=None, init=False)  # None: always check
 
@@ -91,8 +93,10 @@ class Table:
         """
         if self.long is not None:
             self._refuse_long(X)
-        absent = self.absent if is_sparse(X) else None
-        source: AnySource = read_input(self.part_of(X), absent=absent)
+        source: AnySource = self.source
+        if X is None or X is not self.unchanged:
+            absent = self.absent if is_sparse(X) else None
+            source = read_input(self.part_of(X), absent=absent)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         return source, self._weights_of(source, weights, exposure), order
 

@@ -46,7 +46,7 @@ from a1gm._sources.dense import Source
 from a1gm._sources.read import AnySource
 from a1gm.exceptions import DataError, NothingObservedError
 
-__all__ = ["Solved", "solve", "solve_observation"]
+__all__ = ["Solved", "plain_factors", "plain_options", "solve", "solve_observation"]
 
 NO_MARGIN_FIT = (
     "No non-negative factors reproduce the row and column sums of this table: its "
@@ -69,9 +69,9 @@ class Rereadable(Protocol):
 class Solved:
     """Factors, the statistics they fit, and the components of the table.
 
-    ``components`` is None when no observed cell is zero: the blocks of the factors are
-    the components then. ``graph`` is there for masks in a file only, whose rows are not
-    held.
+    ``components`` is None when no observed cell is zero, or one component has all lines
+    and columns: the blocks of the factors are the components then. ``graph`` is there
+    for masks in a file only, whose rows are not held.
     """
 
     factors: Factors
@@ -321,19 +321,18 @@ def _solve_plain(
 ) -> Solved | None:
     """One call of the kernel for the usual table: one block, quick to scale.
 
-    Small tables spend more time between the steps than in them. Only weighted tables
-    may have zeros here.
+    Small tables spend more time between the steps than in them. Zeros that leave the
+    table in one component may be there, but in a mask without weights.
     """
-    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    n, m = statistics.n_lines, statistics.n_cols
+    tol, budget, max_steps = plain_options(tol, max_iter, n, m)
     found = components = None
     if isinstance(statistics, PatternStatistics):
-        tol = min(tol, precision_for(*statistics.sums.shape))
         found = kernel.solve_plain(
-            statistics.keys, statistics.sums, tol, budget, max_iter - budget
+            statistics.keys, statistics.sums, tol, budget, max_steps
         )
     elif isinstance(statistics, MaskStatistics):
-        tol = min(tol, precision_for(statistics.n_lines, statistics.n_cols))
-        threads = threads_for(statistics.n_lines * statistics.n_cols, n_threads)
+        threads = threads_for(n * m, n_threads)
         margins = statistics.sums, statistics.column_sums
         options = tol, budget, threads
         if isinstance(statistics, WeightedStatistics):
@@ -346,37 +345,51 @@ def _solve_plain(
             found = kernel.solve_wide(statistics.bits, *margins, *options)
     if found is None:
         return None
-    line_factor, line_scale, col_factor, n_iter, is_newton, gap, step = found
+    line_factor, line_scale, col_factor, *_, step = found
     if step > SETTLED:
         assert isinstance(statistics, MaskStatistics)
         d = line_factor * line_scale
         step = Network.of_rows(statistics, d, col_factor, threads).bound().step
         if step > SETTLED:
             return None
-    solver: Solver = "newton" if is_newton else "scaling"
-    n, m, all_inside = len(line_factor), len(col_factor), True
-    blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
+    factors = plain_factors(found, step)
     if isinstance(statistics, WeightedStatistics):
         # Lines and columns of zeros are in no block.
-        for block, factor in zip(blocks, found[1:3], strict=True):
+        blocks = factors.line_block, factors.col_block
+        for block, factor in zip(blocks, (line_scale, col_factor), strict=True):
             block[~(factor > 0.0)] = -1
-        all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
-        if not all_inside:
+        factors.all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
+        if not factors.all_inside:
             col_factor[~statistics.has_observed()[1]] = np.nan
-    factors = Factors(
+    return Solved(factors, statistics, components)
+
+
+def plain_options(
+    tol: float, max_iter: int, n_lines: int, n_cols: int
+) -> tuple[float, int, int]:
+    """Certificate, sweeps and steps of Newton for the usual table."""
+    budget = min(PLAIN_SWEEPS, max_iter // 2)
+    return min(tol, precision_for(n_lines, n_cols)), budget, max_iter - budget
+
+
+def plain_factors(found: Any, step: float) -> Factors:
+    """Factors that the kernel has found for a table of one block."""
+    line_factor, line_scale, col_factor, n_iter, is_newton, gap, _ = found
+    n, m = len(line_scale), len(col_factor)
+    solver: Solver = "newton" if is_newton else "scaling"
+    return Factors(
         line_factor=line_factor,
         line_scale=line_scale,
         col_factor=col_factor,
-        line_block=blocks[0],
-        col_block=blocks[1],
+        line_block=np.zeros(n, np.int32),
+        col_block=np.zeros(m, np.int32),
         n_blocks=1,
         solver=solver if n_iter else "closed form",
         n_iter=n_iter,
         gap=gap,
-        all_inside=all_inside,
+        all_inside=True,
         step=step + rounding_of(n, m),
     )
-    return Solved(factors, statistics, components)
 
 
 def _solve_nested(

@@ -8,6 +8,7 @@ copy of the table is made.
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -30,10 +31,9 @@ PIECE_ROWS = 1 << 17
 
 def read_frame(X: Any, name: str) -> Source:
     """Read a frame, or what its library holds instead of one."""
-    names = None if type(X).__name__ == "LazyFrame" else names_of(X)
-    if names is not None:
-        check_names(names, name)
-        whole = read_whole(X, tuple(names))
+    labels = None if type(X).__name__ == "LazyFrame" else _checked_names(X, name)
+    if labels is not None:
+        whole = read_whole(X, labels)
         if whole is not None:
             return whole
     frame = open_frame(X, name)
@@ -69,6 +69,43 @@ def open_frame(X: Any, name: str) -> Any:
         return None
     check_names(names_of(X), name)
     return frame
+
+
+class _LastIndex:
+    """The names in the pandas Index that was read last: nobody can change an Index.
+
+    A frame is read by its fit and again to be filled, and listing 4,000 names takes as
+    long as half of the fit.
+    """
+
+    def __init__(self) -> None:
+        self._found: tuple[Any, tuple[Any, ...]] = (lambda: None, ())
+
+    def names(self, index: Any) -> tuple[Any, ...] | None:
+        known, names = self._found
+        return names if index is not None and known() is index else None
+
+    def remember(self, index: Any, names: tuple[Any, ...]) -> None:
+        self._found = (ref(index), names)
+
+
+_last_index = _LastIndex()
+
+
+def _checked_names(X: Any, name: str) -> tuple[Any, ...] | None:
+    """Column names of a frame that are fit to be names; None if it has none."""
+    columns = getattr(X, "columns", None) if hasattr(X, "_mgr") else None
+    labels = _last_index.names(columns)
+    if labels is not None:
+        return labels
+    names = names_of(X)
+    if names is None:
+        return None
+    check_names(names, name)
+    labels = tuple(names)
+    if columns is not None:
+        _last_index.remember(columns, labels)
+    return labels
 
 
 def names_of(X: Any) -> list[Any] | None:

@@ -27,6 +27,7 @@ __all__ = ["Groups", "read_groups"]
 
 SPARSE = 32  # cells per row of the frame from which on a group is read as sparse
 SMALL_TABLE = 1 << 16
+COUNTED = 4  # numbers per row of the frame up to which they are counted one by one
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,10 @@ def _code_groups(
     keys = [code_key(frame, name) for name in names]
     codes: Ints = keys[0].codes.astype(np.int64)
     for key in keys[1:]:
-        codes = _recoded(frame, codes * len(key.values) + key.codes)[0]
+        n = int(codes.max(initial=0)) + 1
+        codes = _recoded(
+            frame, codes * len(key.values) + key.codes, n * len(key.values)
+        )[0]
     if len(keys) == 1:
         return codes, [(names[0], keys[0].values, np.arange(len(keys[0].values)))]
     _, first = np.unique(codes, return_index=True)
@@ -104,9 +108,14 @@ def _keys_of(parts: list[tuple[Any, Any, Ints]]) -> list[Any]:
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
-def _recoded(frame: Any, numbers: Ints) -> tuple[Ints, Ints]:
-    """Codes of numbers in their order, and the distinct numbers."""
+def _recoded(frame: Any, numbers: Ints, end: int) -> tuple[Ints, Ints]:
+    """Codes of numbers below an end in their order, and the distinct numbers."""
     import narwhals as nw
+
+    if end <= COUNTED * len(numbers):  # faster than a table of hashes
+        is_there = np.zeros(end, bool)
+        is_there[numbers] = True
+        return (np.cumsum(is_there) - 1)[numbers], np.flatnonzero(is_there)
 
     backend = frame.implementation
     series = nw.new_series("key", numbers, nw.Int64, backend=backend).to_frame()
@@ -119,13 +128,20 @@ def _places_in_groups(
 ) -> tuple[tuple[Ints, Ints, Any], Ints]:
     """The distinct keys of every group, and the place of each row's key among them."""
     n = len(key.values)
-    codes, distinct = _recoded(frame, group * n + key.codes)
-    owner, code = np.divmod(distinct, n)
-    order = np.argsort(owner, kind="stable")
+    owner: Ints = np.full(n, -1)
+    owner[key.codes] = group
+    if (owner >= 0).all() and (owner[key.codes] == group).all():
+        # Every key is in one group, as peptides are in one protein: nothing to look up.
+        code = np.argsort(owner, kind="stable")
+        owner, rank = owner[code], np.empty(n, np.int64)
+        rank[code] = np.arange(n)
+        codes = rank[key.codes]
+    else:
+        codes, distinct = _recoded(frame, group * n + key.codes, n_groups * n)
+        owner, code = np.divmod(distinct, n)  # the distinct numbers ascend
     ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n_groups))))
-    place = np.empty(len(distinct), np.int64)
-    place[order] = np.arange(len(distinct)) - ends[owner[order]]
-    return (ends, code[order], key.values), place[codes]
+    place = np.arange(len(owner)) - ends[owner]
+    return (ends, code, key.values), place[codes]
 
 
 @dataclass(frozen=True)

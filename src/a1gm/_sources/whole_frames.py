@@ -15,7 +15,7 @@ from a1gm._kernel import SMALL, kernel
 from a1gm._sources.arrays import KERNEL_DTYPES
 from a1gm._sources.dense import Part, Source
 
-__all__ = ["read_whole"]
+__all__ = ["is_all_float64", "read_whole"]
 
 
 def read_whole(X: Any, labels: tuple[Any, ...]) -> Source | None:
@@ -25,13 +25,24 @@ def read_whole(X: Any, labels: tuple[Any, ...]) -> Source | None:
     if backend == "pandas":
         parts = _blocks_of(X)
         index = getattr(X, "index", None)
-    elif "\0" in "".join(map(str, labels)):  # texts of C end there: polars aborts
-        return None
     elif hasattr(X, "__arrow_c_stream__") and _is_in_one_piece(X, backend):
+        if "\0" in "".join(labels):  # texts of C end there: polars aborts
+            return None
         parts, index = kernel.read_stream(X.__arrow_c_stream__()), None
     if parts is None:
         return None
     return Source(parts, len(X), len(labels), index, labels, backend)
+
+
+def is_all_float64(X: Any, source: Source) -> bool:
+    """Whether a frame that was read has columns of NumPy's or Arrow's float64 alone."""
+    if source.backend != "pandas":
+        return bool(getattr(source.parts, "are_float64", False))  # columns by address
+    blocks = getattr(getattr(X, "_mgr", None), "blocks", None)
+    if not blocks:
+        return set(X.dtypes) == {np.dtype(np.float64)}
+    arrays = [block.values for block in blocks]
+    return all(type(a) is np.ndarray and a.dtype == np.float64 for a in arrays)
 
 
 def _is_in_one_piece(frame: Any, backend: str) -> bool:

@@ -4,6 +4,7 @@ Every function has a twin of the same name and signature in the compiled module.
 """
 
 from a1gm._kernel.reference.flow import Flow
+from a1gm._kernel.reference.many import SmallFits, solve_many
 from a1gm._kernel.reference.observe import expand_rows, observe, observe_weighted
 from a1gm._kernel.reference.place import (
     divergence,
@@ -28,6 +29,7 @@ from a1gm._kernel.reference.sums import add_patterns
 __all__ = [
     "Flow",
     "Reduced",
+    "SmallFits",
     "add_patterns",
     "divergence",
     "expand_rows",
@@ -41,6 +43,7 @@ __all__ = [
     "reduce_pairs",
     "reduce_table",
     "row_factors",
+    "solve_many",
     "solve_nested",
     "solve_plain",
     "solve_weighted",

@@ -22,9 +22,9 @@ struct Plain {
 bool all_in_range(const double* values, int64_t n);  // positive, with all digits
 bool are_in_range(const std::vector<double>& w, const std::vector<double>& h);
 
-// Solves a pattern table of positive sums and one block. False when it has zeros,
-// empty lines or several blocks, or when neither scaling nor Newton's method on a small
-// core settles its cells: those take the general way.
+// Solves a pattern table of one block. False when it has empty lines or several blocks,
+// zeros that break it into components, or when neither scaling nor Newton's method on a
+// small core settles its cells: those take the general way.
 bool solve_plain(const BitMask& keys, const double* sums, double tol,
                  int64_t max_sweeps, int64_t max_steps, Plain& out);
 

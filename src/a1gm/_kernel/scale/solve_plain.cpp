@@ -8,12 +8,43 @@
 #include "scale/cell_error.hpp"
 #include "scale/nested.hpp"
 #include "scale/sweeps.hpp"
+#include "interrupt.hpp"
 #include "sums.hpp"
 
 namespace a1gm {
 namespace {
 
-// Row and column sums; false unless every observed sum is positive and no line empty.
+// Whether a search from the first row finds all rows and columns. It goes from rows to
+// the columns that they observe, and back to rows with a positive sum there; against
+// these arrows if `backward`.
+bool finds_all(const BitMask& keys, const double* sums, bool backward) {
+  const int64_t n = keys.n, m = keys.m;
+  const auto leads = [&keys, sums](int64_t i, int64_t j, bool to_row) {
+    if (to_row) return sums[i * keys.m + j] > 0.0;
+    return (keys.bits[i * keys.words + j / 64] >> (j & 63) & 1) != 0;
+  };
+  const auto n_all = static_cast<size_t>(n + m);
+  std::vector<char> seen(n_all, 0);
+  std::vector<int64_t> found{0};  // rows, and columns from n on
+  seen[0] = 1;
+  Poll poll;
+  for (size_t k = 0; k < found.size() && found.size() < n_all; ++k) {
+    const int64_t node = found[k];
+    const bool is_row = node < n;
+    const int64_t begin = is_row ? n : 0, end = is_row ? n + m : n;
+    for (int64_t next = begin; next < end; ++next) {
+      const int64_t i = is_row ? node : next, j = (is_row ? next : node) - n;
+      if (seen[next] || !leads(i, j, is_row == backward)) continue;
+      seen[next] = 1;
+      found.push_back(next);
+    }
+    poll.worked(end - begin);
+  }
+  return found.size() == n_all;
+}
+
+// Row and column sums; false unless no line is empty and every observed sum is positive,
+// or zeros leave the table in one strongly connected component (components.py).
 bool positive_margins(const BitMask& keys, const double* sums, std::vector<double>& R,
                       std::vector<double>& C) {
   const auto [bits, n, m, words] = keys;
@@ -37,8 +68,10 @@ bool positive_margins(const BitMask& keys, const double* sums, std::vector<doubl
   // Sums of cells that nobody observed are 0: as many positive as observed ones means
   // that they are the same.
   const auto positive = [](double x) { return x > 0.0; };
-  return n_positive == n_observed && std::all_of(R.begin(), R.end(), positive) &&
-         std::all_of(C.begin(), C.end(), positive);
+  return std::all_of(R.begin(), R.end(), positive) &&
+         std::all_of(C.begin(), C.end(), positive) &&
+         (n_positive == n_observed ||
+          (finds_all(keys, sums, false) && finds_all(keys, sums, true)));
 }
 
 void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_t m,
