@@ -23,7 +23,7 @@ from a1gm._observe.statistics_base import (
 __all__ = ["PatternStatistics"]
 
 
-@dataclass(slots=True)  # not frozen: that takes time that a small fit feels
+@dataclass  # neither frozen nor with slots: a small fit feels the one, skops the other
 class PatternStatistics(Statistics):
     """Distinct row patterns, their column sums and how many rows have each.
 
