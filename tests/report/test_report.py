@@ -13,6 +13,7 @@ from a1gm.cli.demo import demo_table
 from a1gm.exceptions import DimensionError, OutputError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
+from a1gm.report.heatmap import _shades
 from a1gm.report.order import are_ordered
 from a1gm.report.tables import number, table
 
@@ -229,6 +230,42 @@ def test_numbers_of_several_blocks_are_not_called_totals():
         assert share == pytest.approx(sum(total) / 20)
         rows = fit.row_factor[fit.row_block == block]
         np.testing.assert_allclose(rows * share, total)
+
+
+def test_a_fit_with_exposure_is_told_as_one():
+    rng = np.random.default_rng(0)
+    E = rng.uniform(0.2, 3, (9, 5))
+    X = rng.poisson(E * np.outer(rng.gamma(3, 20, 9), np.arange(1, 6))).astype(float)
+    X[[1, 4], [2, 3]] = nan
+    page = report_html(X, a1gm.fit(X, exposure=E))
+    # Without the exposures other fills would be judged than those of the page.
+    assert "was not tried. The fit has weights or exposures" in page
+    assert "Median error of a guess" not in page
+    assert "the product of its two and its exposure" in page
+    assert "estimated total at exposure 1, in the units" in page
+
+
+def test_one_filled_row_has_no_list_of_totals():
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    X[1, 2] = nan
+    page = report_html(X, a1gm.fit(X))
+    assert "the sum of 1 filled cell" in page
+    assert "Filled totals by row" not in page
+
+
+def test_equal_cells_have_one_shade_and_the_ends_those_of_the_legend():
+    filled = np.array([[0.0, 0, 0, 0, 0], [0, 0, 1, 2, 3], [4, 9, 9, 9, nan]])
+    shades = _shades(filled)
+    for value in np.unique(filled[~np.isnan(filled)]):
+        assert len(np.unique(shades[filled == value])) == 1
+    assert (shades[filled == 0.0] == 0).all()
+    assert (shades[filled == 9.0] == 9).all()
+
+
+def test_a_name_that_is_empty_is_told():
+    X = np.array([[1.0, 2], [3, nan]])
+    page = report_html(X, a1gm.fit(X), col_names=["a", ""])
+    assert "<td>(no name)</td>" in page
 
 
 def test_a_line_without_data_is_in_no_block():
