@@ -117,7 +117,7 @@ dist: $(VENV)/dist.stamp $(SOURCES)  ## sdist and wheel, tried without a compile
 
 # The oldest and the newest packages that pyproject.toml allows, one after the other.
 versions:  ## the tests with the oldest and the newest packages
-	.ci/try-versions $(PYTHON) $(QUICK)
+	.ci/try-versions $(PYTHON) $(QUICK) tests/estimators/test_sklearn.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-asan .venv-tsan build dist site docs/reference docs/gallery

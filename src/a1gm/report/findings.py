@@ -131,7 +131,7 @@ class Findings:
     @cached_property
     def assessment(self) -> Assessment | str:
         """What rank 1 is worth on hidden cells, or why that cannot be tried."""
-        if self.fit._table.is_weighted:
+        if self.fit.has_weights:
             return (
                 "The fit has weights or exposures, and cells are hidden and filled "
                 "without them only."
