@@ -52,10 +52,12 @@ $(VENV)/docs.stamp: $(VENV)/test.stamp
 	@$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
-# Strict: a broken link or a failing example is an error. Nothing is fetched.
+# Strict: a broken link, a failing example or an error in the browser is one. Nothing is
+# fetched.
 docs: $(VENV)/docs.stamp  ## the documentation site, in site/
 	rm -rf docs/reference docs/gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
+	$(BIN)/python -m pytest -q tests/site
 	@echo "Open site/index.html in a browser."
 
 # Every script runs, whatever an earlier one missed; then the pages get the figures.

@@ -66,9 +66,12 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = "a1gm"
 html_copy_source = False
+html_show_search_summary = False  # fetched page by page, which a folder does not allow
 html_show_sphinx = False
 copybutton_prompt_text = ">>> "
-pygments_style = "tango"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+pygments_style, pygments_dark_style = "default", "github-dark"
 html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#0f766e",

@@ -1,12 +1,12 @@
 """The report: what it says, and how it behaves in a real browser."""
 
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.browser import leaving, listen
 
 import a1gm
 from a1gm.cli.demo import demo_table
@@ -18,7 +18,6 @@ from a1gm.report.order import are_ordered
 from a1gm.report.tables import number, table
 
 nan = np.nan
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -360,19 +359,6 @@ def test_numbers_for_people():
 # In a real browser
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
-        yield running
-        running.close()
-
-
 @pytest.fixture
 def page_file(demo, tmp_path):
     path = tmp_path / "report.html"
@@ -387,13 +373,10 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
         viewport={"width": width, "height": 844}, color_scheme=scheme
     )
     page = context.new_page()
-    words, requests = [], []
-    page.on("console", lambda message: words.append(message.text))
-    page.on("pageerror", lambda error: words.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
+    words, requests = listen(page)
     page.goto(page_file.as_uri())
     assert words == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert leaving(requests) == []
     # Nothing sticks out sideways, not even on a phone.
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     # No column of a table is cut off, either.
