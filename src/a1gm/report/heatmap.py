@@ -49,7 +49,7 @@ def heatmap(findings: Findings) -> str:
     flat = max(map(len, findings.col_names[:m]), default=0) <= _LONGEST_FLAT
     known = filled[~np.isnan(filled)].tolist()
     width = max((len(number(x)) for x in known), default=1)
-    look = f' class="written{" flat" * flat}" style="--width:{width}ch"'
+    look = f' class="written{" flat" * flat}" style="--W:{width}ch"'
     look = look if m <= _MOST_WRITTEN else ""
     label = "Heat map of the table; arrow keys walk through its cells"
     return (
