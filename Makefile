@@ -34,6 +34,7 @@ $(VENV)/test.stamp: $(BIN)/python $(SOURCES)
 demo: $(VENV)/demo.stamp  ## what the package does, on a small table
 	@echo "3. Running: a1gm demo"
 	@$(BIN)/a1gm demo
+	@echo "For tables of your own: . $(BIN)/activate, then a1gm --help"
 
 lint: $(VENV)/test.stamp  ## ruff: rules and format
 	$(BIN)/ruff check .
