@@ -244,7 +244,8 @@ def method(findings: Findings, source: str, date: str) -> Section:
         facts.append(("Zeros given up", f"{given_up}, fitted by 0 in the limit only"))
     if math.isfinite(fit.divergence):
         explained = fit.deviance_explained
-        share = f"; {100 * explained:.1f} % of the deviance from a constant explained"
+        part = "over 99.9" if 0.9995 <= explained < 1.0 else f"{100 * explained:.3g}"
+        share = f"; {part} % of the deviance from a constant explained"
         words = f"{number(fit.divergence)}{share if math.isfinite(explained) else ''}"
         facts.append(("Divergence", words))
     if findings.sure is not None:
