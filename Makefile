@@ -34,6 +34,7 @@ $(VENV)/test.stamp: $(BIN)/python $(SOURCES)
 demo: $(VENV)/demo.stamp  ## what the package does, on a small table
 	@echo "3. Running: a1gm demo"
 	@$(BIN)/a1gm demo
+	@echo "For tables of your own: . $(BIN)/activate, then a1gm --help"
 
 lint: $(VENV)/test.stamp  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -52,10 +53,12 @@ $(VENV)/docs.stamp: $(VENV)/test.stamp
 	@$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
-# Strict: a broken link or a failing example is an error. Nothing is fetched.
+# Strict: a broken link, a failing example or an error in the browser is one. Nothing is
+# fetched.
 docs: $(VENV)/docs.stamp  ## the documentation site, in site/
 	rm -rf docs/reference docs/gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
+	$(BIN)/python -m pytest -q tests/site
 	@echo "Open site/index.html in a browser."
 
 # Every script runs, whatever an earlier one missed; then the pages get the figures.
@@ -117,7 +120,7 @@ dist: $(VENV)/dist.stamp $(SOURCES)  ## sdist and wheel, tried without a compile
 
 # The oldest and the newest packages that pyproject.toml allows, one after the other.
 versions:  ## the tests with the oldest and the newest packages
-	.ci/try-versions $(PYTHON) $(QUICK)
+	.ci/try-versions $(PYTHON) $(QUICK) tests/estimators/test_sklearn.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-asan .venv-tsan build dist site docs/reference docs/gallery

@@ -8,6 +8,8 @@ outside; the search works from a folder on disk.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import a1gm
 
 project = "a1gm"
@@ -56,6 +58,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),
     "show_signature": False,
+    # For examples that print and draw nothing; sphinx-gallery's own would be its logo.
+    "default_thumb_file": str(Path(__file__).parent / "images" / "readme.png"),
     "min_reported_time": 1e9,
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
@@ -66,9 +70,12 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = "a1gm"
 html_copy_source = False
+html_show_search_summary = False  # fetched page by page, which a folder does not allow
 html_show_sphinx = False
 copybutton_prompt_text = ">>> "
-pygments_style = "tango"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+pygments_style, pygments_dark_style = "default", "github-dark"
 html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#0f766e",

@@ -1,10 +1,14 @@
-"""Hypothesis profiles: `dev` to write, `ci` always the same, `deep` for a night."""
+"""Hypothesis profiles (`dev` to write, `ci` always the same, `deep`), a browser."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+from support.browser import running_browser
 
 _COMMON = {
     "deadline": None,
@@ -18,3 +22,10 @@ settings.register_profile("deep", max_examples=5000, **_COMMON)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev")
 )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser; tests that need one are skipped where there is none."""
+    with running_browser() as running:
+        yield running

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,12 @@ def test_warnings_are_user_warnings_and_ours():
         if name.endswith("Warning"):
             assert issubclass(getattr(exceptions, name), UserWarning)
             assert issubclass(getattr(exceptions, name), exceptions.A1gmWarning)
+
+
+def test_the_page_lists_every_class():
+    page = Path(__file__).parent.parent / "docs" / "exceptions.md"
+    listed = set(re.findall(r"`(?:a1gm\.exceptions\.)?(\w+)`", page.read_text("utf-8")))
+    assert set(exceptions.__all__) <= listed
 
 
 def test_the_tree_in_the_docstring_is_complete():

@@ -419,7 +419,12 @@ def test_public_names_are_there():
 
 def test_nothing_else_of_a_fit_is_public():
     public = {name for name in dir(a1gm.fit(np.ones((2, 2)))) if name[0] != "_"}
-    assert public - FIT_NAMES <= {"n_rows", "n_empty_rows", "has_exposure"}
+    assert public - FIT_NAMES <= {
+        "n_rows",
+        "n_empty_rows",
+        "has_exposure",
+        "has_weights",
+    }
 
 
 def test_the_version_is_that_of_the_package():

@@ -26,6 +26,22 @@ def test_every_command_has_help_with_an_example_and_a_page(name):
     assert f"a1gm {name}" in section[1]
 
 
+def test_the_help_fits_a_terminal_and_tells_the_kinds_of_tables(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("--help").output
+    assert "..." not in text.partition("Commands:")[2]  # no summary is cut
+    for words in ("spreadsheets", "folder", "--long"):
+        assert words in text
+    for name in COMMANDS:
+        assert max(map(len, run(name, "--help").output.splitlines())) <= 80
+
+
+def test_the_help_lists_what_a_command_uses():
+    assert "--columns" not in run("demo", "--help").output
+    assert "--overwrite" in run("demo", "--help").output
+    assert "--long" not in run("nmmf", "--help").output
+
+
 def test_every_option_is_documented():
     page = (ROOT / "docs" / "cli.md").read_text()
     for name in COMMANDS:
@@ -62,7 +78,7 @@ def test_version():
     ("package", "arguments"),
     [("typer", ["--help"]), ("rich", ["--help"]), ("pyarrow", ["inspect"])],
 )
-def test_an_absent_package_names_the_extra(package, arguments):
+def test_an_absent_package_is_told_with_what_installs_it(package, arguments):
     code = (
         "import sys\n"
         f"sys.modules[{package!r}] = None\n"
@@ -74,5 +90,5 @@ def test_an_absent_package_names_the_extra(package, arguments):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "a1gm[cli]" in done.stderr
+    assert "pip install typer rich pyarrow" in done.stderr
     assert "Traceback" not in done.stderr

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.utils import estimator_checks as checks
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from a1gm import RankOneImputer, RankOneNMF
@@ -35,6 +36,10 @@ EXTRA = [
 
 @parametrize_with_checks(ESTIMATORS)
 def test_battery(estimator, check):
+    name = check.func.__name__
+    is_for_sparse = name == "check_sample_weight_equivalence_on_sparse_data"
+    if is_for_sparse and not get_tags(estimator).input_tags.sparse:
+        pytest.skip("scikit-learn 1.6 tries this whatever the tag says")
     check(estimator)
 
 

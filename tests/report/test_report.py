@@ -1,27 +1,27 @@
 """The report: what it says, and how it behaves in a real browser."""
 
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.browser import leaving, listen
 
 import a1gm
 from a1gm.cli.demo import demo_table
 from a1gm.exceptions import DimensionError, OutputError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
+from a1gm.report.heatmap import _shades
 from a1gm.report.order import are_ordered
 from a1gm.report.tables import number, table
 
 nan = np.nan
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = "<script>alert(1)</script>"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def demo():
     lines = [line.split(",") for line in demo_table().splitlines()]
     X = np.array([[float(c) if c else nan for c in line[2:]] for line in lines[1:]])
@@ -30,13 +30,14 @@ def demo():
     return X, fit, [line[0] for line in lines[1:]], lines[0][2:]
 
 
-def demo_page(demo, **options):
+@pytest.fixture(scope="module")
+def page(demo):
     X, fit, rows, columns = demo
-    return report_html(X, fit, row_names=rows, col_names=columns, **options)
+    names = {"row_names": rows, "col_names": columns}
+    return report_html(X, fit, title="Sales", source="sales.csv", **names)
 
 
-def test_it_says_what_it_should(demo):
-    page = demo_page(demo, title="Sales", source="sales.csv")
+def test_it_says_what_it_should(page):
     for words in (
         "<h1>Sales</h1>",
         "Rank 1 suits this table: its fills are closer than the column means.",
@@ -187,8 +188,7 @@ def test_it_never_says_nan(X, negatives, browser):
     assert not re.search(r"\b(nan|inf|None)\b", words, re.IGNORECASE), words
 
 
-def test_it_needs_no_network(demo):
-    page = demo_page(demo)
+def test_it_needs_no_network(page):
     links = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', page)
     assert all(link.startswith(("#", "data:")) for link in links), links
 
@@ -207,8 +207,7 @@ def test_names_are_escaped():
     assert "a&amp;b" in page
 
 
-def test_numbers_of_one_block_are_totals(demo):
-    page = demo_page(demo)
+def test_numbers_of_one_block_are_totals(page):
     assert "the number of a row is its estimated total, in the units" in page
     assert "estimated total of a row" in page
     assert "within a block" not in page
@@ -229,6 +228,42 @@ def test_numbers_of_several_blocks_are_not_called_totals():
         assert share == pytest.approx(sum(total) / 20)
         rows = fit.row_factor[fit.row_block == block]
         np.testing.assert_allclose(rows * share, total)
+
+
+def test_a_fit_with_exposure_is_told_as_one():
+    rng = np.random.default_rng(0)
+    E = rng.uniform(0.2, 3, (9, 5))
+    X = rng.poisson(E * np.outer(rng.gamma(3, 20, 9), np.arange(1, 6))).astype(float)
+    X[[1, 4], [2, 3]] = nan
+    page = report_html(X, a1gm.fit(X, exposure=E))
+    # Without the exposures other fills would be judged than those of the page.
+    assert "was not tried. The fit has weights or exposures" in page
+    assert "Median error of a guess" not in page
+    assert "the product of its two and its exposure" in page
+    assert "estimated total at exposure 1, in the units" in page
+
+
+def test_one_filled_row_has_no_list_of_totals():
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    X[1, 2] = nan
+    page = report_html(X, a1gm.fit(X))
+    assert "the sum of 1 filled cell" in page
+    assert "Filled totals by row" not in page
+
+
+def test_equal_cells_have_one_shade_and_the_ends_those_of_the_legend():
+    filled = np.array([[0.0, 0, 0, 0, 0], [0, 0, 1, 2, 3], [4, 9, 9, 9, nan]])
+    shades = _shades(filled)
+    for value in np.unique(filled[~np.isnan(filled)]):
+        assert len(np.unique(shades[filled == value])) == 1
+    assert (shades[filled == 0.0] == 0).all()
+    assert (shades[filled == 9.0] == 9).all()
+
+
+def test_a_name_that_is_empty_is_told():
+    X = np.array([[1.0, 2], [3, nan]])
+    page = report_html(X, a1gm.fit(X), col_names=["a", ""])
+    assert "<td>(no name)</td>" in page
 
 
 def test_a_line_without_data_is_in_no_block():
@@ -260,7 +295,8 @@ def test_small_tables(X):
     assert "Every observed cell is explained exactly" in report_html(X, a1gm.fit(X))
 
 
-def test_a_large_table_stays_small():
+def test_a_large_table_stays_small(monkeypatch):
+    monkeypatch.setattr("a1gm.report.findings.MOST_ASSESSED", 30_000)
     rng = np.random.default_rng(0)
     X = rng.poisson(np.outer(rng.gamma(2, 2, 20_000), rng.gamma(2, 2, 30))).astype(
         float
@@ -270,7 +306,7 @@ def test_a_large_table_stays_small():
     assert len(page.encode()) < 2_000_000
     assert "The map shows the first 60 of 20,000 rows." in page
     assert re.search(r"Filled cells: the first 500 of \d\d,\d{3}", page)
-    assert "in 6,666 of the 20,000 rows" in page
+    assert "in 1,000 of the 20,000 rows" in page
 
 
 def test_frames_keep_their_names():
@@ -324,22 +360,9 @@ def test_numbers_for_people():
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
-        yield running
-        running.close()
-
-
-@pytest.fixture
-def page_file(demo, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text(demo_page(demo, title="Sales"), encoding="utf-8")
+def page_file(page, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(page, encoding="utf-8")
     return path
 
 
@@ -350,13 +373,10 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
         viewport={"width": width, "height": 844}, color_scheme=scheme
     )
     page = context.new_page()
-    words, requests = [], []
-    page.on("console", lambda message: words.append(message.text))
-    page.on("pageerror", lambda error: words.append(str(error)))
-    page.on("request", lambda request: requests.append(request.url))
+    words, requests = listen(page)
     page.goto(page_file.as_uri())
     assert words == []
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert leaving(requests) == []
     # Nothing sticks out sideways, not even on a phone.
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     # No column of a table is cut off, either.

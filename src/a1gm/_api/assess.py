@@ -132,7 +132,8 @@ def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Boo
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     n, m = cells.shape
-    i, j = np.nonzero(cells > 0.0)
+    # Older versions of SciPy take no longer numbers here.
+    i, j = (k.astype(np.int32) for k in np.nonzero(cells > 0.0))
     order = 1.0 + random.permutation(len(i))
     graph = csr_array((order, (i, n + j)), shape=(n + m, n + m))
     tree = minimum_spanning_tree(graph).tocoo()

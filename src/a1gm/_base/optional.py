@@ -7,9 +7,22 @@ from types import ModuleType
 
 from a1gm.exceptions import MissingExtraError
 
+#: The packages of each extra: their names work wherever a1gm itself was installed from.
+PACKAGES = {
+    "cli": "typer rich pyarrow",
+    "plot": "matplotlib",
+    "excel": "python-calamine pyarrow",
+    "dask": '"dask[array,dataframe]" distributed pyarrow',
+}
+
+
+def how_to_install(extra: str) -> str:
+    """Say how to install the packages of an extra, or a package that is in none."""
+    return f"Install it with: pip install {PACKAGES.get(extra, extra)}"
+
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package or say which extra brings it.
+    """Import an optional package of an extra, or say how to install it.
 
     Raises
     ------
@@ -22,7 +35,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
         package = module.partition(".")[0]
         raise MissingExtraError(
             f"{purpose} needs {package}, which is not installed. "
-            f"Install it with: pip install 'a1gm[{extra}]'",
+            + how_to_install(extra),
             name=package,
         ) from error
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from a1gm._base.optional import how_to_install
 from a1gm._base.types import AnyArray, Floats
 from a1gm._sources.labels import plain_text
 from a1gm.exceptions import MissingExtraError, ParameterError
@@ -69,7 +70,7 @@ def _library_frame(columns: dict[str, Any], backend: str, gaps: Any = ()) -> Any
         frame = nw.from_dict(columns, backend=library)
     except (ImportError, ModuleNotFoundError) as error:
         raise _absent(backend) from error
-    except ValueError as error:
+    except (ValueError, AssertionError) as error:  # by version of narwhals
         raise ParameterError(
             f"backend must be one of {BACKENDS}, got {backend!r}."
         ) from error
@@ -88,7 +89,8 @@ def _pandas() -> Any:
 
 def _absent(backend: str) -> MissingExtraError:
     return MissingExtraError(
-        f"A frame of {backend} needs {backend}: it is not installed."
+        f"A frame of {backend} needs {backend}, which is not installed. "
+        + how_to_install(backend)
     )
 
 

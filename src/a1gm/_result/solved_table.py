@@ -174,6 +174,11 @@ class SolvedTable:
         return self._table.is_exposed
 
     @property
+    def has_weights(self) -> bool:
+        """Whether the fit was made with ``weights=`` or ``exposure=``."""
+        return self._table.is_weighted
+
+    @property
     def n_blocks(self) -> int:
         """Blocks with data of their own; scales between blocks are not determined."""
         return self._solved.factors.n_blocks

@@ -29,9 +29,11 @@ def main() -> None:
         except ImportError as error:
             if (error.name or "").partition(".")[0] not in ("typer", "rich"):
                 raise
+            from a1gm._base.optional import how_to_install
+
             sys.stderr.write(
                 f"a1gm: the command line needs {error.name}, which is not installed.\n"
-                "Install it with: pip install 'a1gm[cli]'\n"
+                f"{how_to_install('cli')}\n"
             )
             raise SystemExit(1) from None
         speak_plainly()

@@ -48,13 +48,15 @@ def a1gm(
     r"""Explain a table with holes by one factor per row and one per column.
 
     The best rank-1 table under the Kullback-Leibler divergence on the observed cells:
-    exact for every pattern of holes. Numbers must not be negative. Files may be CSV,
-    TSV, Parquet, Feather, gzipped text, or - for standard input.
+    exact for every pattern of holes. A table is a file, several files or a folder of
+    them: CSV, TSV, gzipped text, spreadsheets, Parquet, Feather, or - for standard
+    input. It has a row of cells per line, or with --long one cell per line.
 
     \b
     Example:
       a1gm inspect sales.csv
       a1gm impute sales.csv -o filled.csv
+      a1gm impute sales.xlsx --long shop,month,sales -o filled.csv
       a1gm report sales.csv -o report.html
     """
 

@@ -20,13 +20,21 @@ def assess_command(
     file: TableArgument,
     hide: Annotated[
         str,
-        typer.Option("--hide", help="The share of known cells to hide, or last."),
+        typer.Option(
+            "--hide", metavar="SHARE", help="The share of known cells to hide, or last."
+        ),
     ] = "0.1",
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="How often, with other cells.")
+        int,
+        typer.Option(
+            "--repeats", metavar="N", min=1, help="How often, with other cells."
+        ),
     ] = 5,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of the random choice of cells.")
+        int,
+        typer.Option(
+            "--seed", metavar="N", min=0, help="Of the random choice of cells."
+        ),
     ] = 0,
     *,
     common: Common,

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -109,9 +109,13 @@ class Common:
         metavar="raise|allow",
         callback=one_of("raise", "allow"),
     )
-    tol: float | None = _option("The certificate to reach, such as 1e-8.")
-    max_iter: int | None = _option("The most iterations.", min=1)
-    threads: int | None = _option("Threads to use. Default: all cores.", min=1)
+    tol: float | None = _option(
+        "The certificate to reach, such as 1e-8.", metavar="NUMBER"
+    )
+    max_iter: int | None = _option("The most iterations.", min=1, metavar="N")
+    threads: int | None = _option(
+        "Threads to use. Default: all cores.", min=1, metavar="N"
+    )
     sheet: str | None = _option(
         "The sheet of a spreadsheet. Default: the only one with cells.", metavar="NAME"
     )
@@ -135,10 +139,21 @@ class Common:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def command(body: Callable[..., None]) -> Callable[..., None]:
+#: What a command without a table of the user has no use for.
+TABLE_OPTIONS = tuple(
+    option.name
+    for option in fields(Common)
+    if option.name not in ("quiet", "overwrite", "debug")
+)
+
+
+def command(
+    body: Callable[..., None], hidden: Collection[str] = ()
+) -> Callable[..., None]:
     """Make a typer command of a function whose last parameter is a `Common`.
 
-    The shared options become parameters of their own; errors of the library become one
+    The shared options become parameters of their own, and the help does not list the
+    ``hidden`` ones; errors of the library become one
     line on standard error and an exit code.
     """
     hints = get_type_hints(body, include_extras=True)
@@ -150,7 +165,9 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
         if parameter.name != "common"
     ]
     kinds = get_type_hints(Common)
-    parameters = own + [_parameter(f, kinds[f.name]) for f in fields(Common)]
+    parameters = own + [
+        _parameter(f, kinds[f.name], hidden=f.name in hidden) for f in fields(Common)
+    ]
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
@@ -162,9 +179,11 @@ def command(body: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameter(option: Field[Any], kind: Any) -> inspect.Parameter:
+def _parameter(
+    option: Field[Any], kind: Any, *, hidden: bool = False
+) -> inspect.Parameter:
     """Describe a shared option to typer."""
-    how = dict(option.metadata)
+    how = {**option.metadata, "hidden": hidden}
     names = [f"--{option.name.replace('_', '-')}", how.pop("short")]
     return inspect.Parameter(
         option.name,

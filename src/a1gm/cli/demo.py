@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a1gm.cli.common import Common, check_folder, command
+from a1gm.cli.common import TABLE_OPTIONS, Common, check_folder, command
 from a1gm.cli.console import say
 
 if TYPE_CHECKING:
@@ -23,15 +24,18 @@ _SHOPS = [f"S{i + 1:02d}" for i in range(40)]
 _SHOWN = (("S04", "2023-02"), ("S20", "2023-08"), ("S37", "2024-06"))
 
 
-@command
+@partial(command, hidden=TABLE_OPTIONS)
 def demo_command(
     out: Annotated[
-        str, typer.Option("--out", "-o", help="The folder the demo writes to.")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="The folder the demo writes to."
+        ),
     ] = "demo-output",
     *,
     common: Common,
 ) -> None:
-    r"""Fill a small table and say what the fills are worth, in one screen.
+    r"""Fill a small table and say what the fills are worth.
 
     Forty shops, two years of monthly sales. Shops that opened late have no sales
     before, some tills were broken, and one shop has not opened yet: its cells cannot be

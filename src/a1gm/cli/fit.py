@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def fit_command(
     file: TableArgument,
     out: Annotated[
-        str, typer.Option("--out", "-o", help="The folder the results go to.")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="The folder the results go to."
+        ),
     ],
     format: Annotated[
         str,

@@ -34,6 +34,7 @@ def impute_command(
         typer.Option(
             "--out",
             "-o",
+            metavar="PATH",
             help="Where the filled table goes: a file, a folder for several, or - for "
             "standard output.",
         ),
@@ -48,13 +49,16 @@ def impute_command(
         Optional[float],  # noqa: UP045 - typer reads it
         typer.Option(
             "--interval",
+            metavar="LEVEL",
             help="Add NAME_low and NAME_high per filled column: bounds that hold this "
             "share of the cells, such as 0.95.",
         ),
     ] = None,
     digits: Annotated[
         Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option("--digits", help="Digits after the point of filled cells."),
+        typer.Option(
+            "--digits", metavar="N", help="Digits after the point of filled cells."
+        ),
     ] = None,
     round: Annotated[
         str,
@@ -67,7 +71,11 @@ def impute_command(
     ] = "none",
     model: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option("--model", help="Fill with a saved model instead of a new fit."),
+        typer.Option(
+            "--model",
+            metavar="FILE",
+            help="Fill with a saved model instead of a new fit.",
+        ),
     ] = None,
     only_filled: Annotated[
         bool,

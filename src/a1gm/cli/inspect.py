@@ -36,7 +36,7 @@ _RATE = "(the paper's; 1 keeps every cell)"
 
 @command
 def inspect_command(file: TableArgument, common: Common) -> None:
-    r"""Say how large a table is, where its holes are, and what can be known.
+    r"""Say where the holes of a table are, and what can be known.
 
     Holes are a complete table, a grid (some rows × some columns), a staircase (each
     row's holes contain the next one's), another pattern with a closed form, or a core

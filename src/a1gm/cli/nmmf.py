@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -19,37 +20,45 @@ if TYPE_CHECKING:
     from a1gm.nmmf import NMMFFit
 
 
-@command
+@partial(command, hidden=("long", "by", "duplicates", "skip_bad"))
 def nmmf_command(
     file: Annotated[
         str,
         typer.Argument(
+            metavar="FILE",
             help="The table X: one file, a folder or a quoted glob; - for standard "
             "input. So are --y and --z."
         ),
     ],
     out: Annotated[
-        str, typer.Option("--out", "-o", help="The folder the results go to.")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="The folder the results go to."
+        ),
     ],
     y: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option("--y", help="A table with the columns of X."),
+        typer.Option("--y", metavar="FILE", help="A table with the columns of X."),
     ] = None,
     z: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--z", help="A table with the rows of X."),
+        typer.Option("--z", metavar="FILE", help="A table with the rows of X."),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="The weight of Y.")] = 1.0,
-    beta: Annotated[float, typer.Option("--beta", help="The weight of Z.")] = 1.0,
+    alpha: Annotated[
+        float, typer.Option("--alpha", metavar="NUMBER", help="The weight of Y.")
+    ] = 1.0,
+    beta: Annotated[
+        float, typer.Option("--beta", metavar="NUMBER", help="The weight of Z.")
+    ] = 1.0,
     *,
     common: Common,
 ) -> None:
-    r"""Fit up to three tables that share factors: X ≈ w⊗h, Y ≈ a⊗h, Z ≈ w⊗b.
+    r"""Fit up to three tables that share rows or columns.
 
-    Columns of Y are matched with those of X by name, rows of Z by the column that --id
-    names or that both tables begin with, or else by their order. The folder gets w, h,
-    a and b as CSV with the names of rows and columns, and fit.json. All tables may have
-    holes.
+    X ≈ w⊗h, Y ≈ a⊗h and Z ≈ w⊗b have factors in common. Columns of Y are matched with
+    those of X by name, rows of Z by the column that --id names or that both tables
+    begin with, or else by their order. The folder gets w, h, a and b as CSV with the
+    names of rows and columns, and fit.json. All tables may have holes.
 
     \b
     Example:

@@ -16,15 +16,21 @@ from a1gm.cli.console import say, text_of_json
 def report_command(
     file: TableArgument,
     out: Annotated[
-        str, typer.Option("--out", "-o", help="Where the page goes, an .html file.")
+        str,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Where the page goes, an .html file."
+        ),
     ],
     title: Annotated[
-        str, typer.Option("--title", help="The heading. Default: the file name.")
+        str,
+        typer.Option(
+            "--title", metavar="TEXT", help="The heading. Default: the file name."
+        ),
     ] = "",
     *,
     common: Common,
 ) -> None:
-    r"""Write a page about a table: is rank 1 right, what fills it, how sure that is.
+    r"""Write a page about a table: what fills it, and how sure that is.
 
     One self-contained HTML file of less than 2 MB that needs no network, readable on a
     phone, in dark mode and on paper. Large tables are cut, and the page says so: the

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from a1gm._result.residuals import Kind
     from a1gm._result.uncertainty import Uncertainty
 
-__all__ = ["interval", "observed_vs_fitted", "residuals"]
+__all__ = ["interval", "observed_vs_fitted", "residual_map", "residuals"]
 
-_MOST_POINTS = 4000
+_MOST_POINTS, _MOST_SHAPES = 4000, 1000  # drawn at all; drawn as shapes, not as pixels
 
 
 def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
@@ -67,9 +67,9 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
         chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
     observed, fitted = observed[chosen], fitted[chosen]
     with drawing(ax) as (axes,):
-        axes.scatter(
-            fitted, observed, s=9, alpha=0.5, color=KNOWN, lw=0, rasterized=True
-        )
+        style: dict[str, Any] = {"s": 9, "alpha": 0.5, "color": KNOWN, "lw": 0}
+        is_many = len(chosen) > _MOST_SHAPES
+        axes.scatter(fitted, observed, rasterized=is_many, **style)
         lowest = min(observed.min(initial=0), fitted.min(initial=0))
         highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
         axes.plot([lowest, highest], [lowest, highest], color=HOLE, lw=1)
@@ -120,27 +120,34 @@ def residuals(
     >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
     """
     found = values_of(fit.residuals(X, kind))
-    picture = averaged(found)
-    known = ~np.isnan(picture)
-    largest = np.quantile(np.abs(picture[known]), 0.99) if known.any() else 0.0
     with drawing(ax) as (axes,):
-        from matplotlib import colormaps
-
-        image = axes.imshow(
-            picture,
-            # Told apart by the colour-blind, too; white is a number, grey is none.
-            cmap=colormaps["RdBu_r"].with_extremes(bad="#b0b0b0"),
-            vmin=-largest or -1.0,
-            vmax=largest or 1.0,
-            aspect="auto",
-            interpolation="nearest",
-            extent=(0, found.shape[1], found.shape[0], 0),
-        )
         unit = f", {UNITS}" if kind == "response" else ""
-        axes.figure.colorbar(image, ax=axes, label=f"{kind} residual{unit}")
+        word = "Pearson" if kind == "pearson" else kind
+        residual_map(axes, found, f"{word} residual{unit}")
         name_table(axes, X, found.shape)
         axes.set_title("Residuals: red above the fit, blue below, grey unknown")
     return axes
+
+
+def residual_map(axes: Axes, found: Floats, label: str) -> None:
+    """Draw residuals as a map with a scale of colours; ``label`` is its title."""
+    from matplotlib import colormaps
+
+    picture = averaged(found)
+    known = ~np.isnan(picture)
+    largest = np.quantile(np.abs(picture[known]), 0.99) if known.any() else 0.0
+    image = axes.imshow(
+        picture,
+        # Told apart by the colour-blind, too; white is a number, grey is none.
+        cmap=colormaps["RdBu_r"].with_extremes(bad="#b0b0b0"),
+        vmin=-largest or -1.0,
+        vmax=largest or 1.0,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, found.shape[1], found.shape[0], 0),
+    )
+    mean = ", averaged" * (picture.shape != found.shape)
+    axes.figure.colorbar(image, ax=axes, label=label + mean, extend="both")
 
 
 def interval(

@@ -16,7 +16,8 @@ import numpy as np
 from a1gm import plot
 from a1gm._base.optional import require
 from a1gm._base.words import counted
-from a1gm.plot.axes import HOLE, KNOWN
+from a1gm.plot.axes import HOLE, KNOWN, name_places
+from a1gm.plot.cells import residual_map
 from a1gm.plot.margins import bars, units_of_factors
 from a1gm.report.findings import Findings
 
@@ -92,11 +93,14 @@ def fit_figure(findings: Findings) -> str:
 
 def residual_figure(findings: Findings) -> str:
     """Draw how far each observed cell is off, as a map."""
-    return _drawn(
-        lambda axes: plot.residuals(findings.X, findings.fit, ax=axes),
-        "Map of the residuals: blue cells are below the fit, red ones above it.",
-        name="residuals",
-    )
+
+    def draw(axes: Axes) -> None:
+        residual_map(axes, findings.deviations, "deviations off")
+        name_places(axes, findings.row_names, axis="y", middle=0.5)
+        name_places(axes, findings.col_names, axis="x", middle=0.5)
+
+    words = "Map of the deviations: blue cells are below the fit, red ones above it."
+    return _drawn(draw, words, name="residuals")
 
 
 def _drawn(

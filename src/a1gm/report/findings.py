@@ -131,6 +131,11 @@ class Findings:
     @cached_property
     def assessment(self) -> Assessment | str:
         """What rank 1 is worth on hidden cells, or why that cannot be tried."""
+        if self.fit.has_weights:
+            return (
+                "The fit has weights or exposures, and cells are hidden and filled "
+                "without them only."
+            )
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
         try:
             X = self.X[self.assessed_rows]
@@ -157,6 +162,11 @@ class Findings:
         with np.errstate(invalid="ignore"):
             is_rounding = np.abs(off) <= _ROUNDING * np.abs(self.X)
         return np.where(is_rounding, 0.0, pearson / math.sqrt(spread or 1.0)), off
+
+    @property
+    def deviations(self) -> Floats:
+        """How far cells are off, in standard deviations of such a cell."""
+        return self._off[0]
 
     def misfits(self, most: int) -> list[Misfit]:
         """The cells that the fit explains worst."""
@@ -218,5 +228,5 @@ def _names(
 ) -> Sequence[str]:
     names = labels if given is None else given
     if names is not None:
-        return [shown(name) for name in names]
+        return [shown(name) or "(no name)" for name in names]
     return [f"{kind} {k}" for k in range(n)]

@@ -15,6 +15,7 @@ __all__ = ["cut_in_words", "heatmap"]
 
 MOST_ROWS, MOST_COLUMNS = 60, 60
 _MOST_WRITTEN = 12  # columns whose values have room in the cells
+_LONGEST_FLAT = 5  # letters of column names that are not turned
 _SHADES = 10
 
 
@@ -44,10 +45,16 @@ def heatmap(findings: Findings) -> str:
             cells.append(f'<td class="{kind}" data-v="{value}"{bounds}>{written}')
         row = f'<th scope="row"><span>{html.escape(name)}</span></th>'
         lines.append(f"<tr>{row}{''.join(cells)}")
+    # Columns of one width, whatever is written in them.
+    flat = max(map(len, findings.col_names[:m]), default=0) <= _LONGEST_FLAT
+    known = filled[~np.isnan(filled)].tolist()
+    width = max((len(number(x)) for x in known), default=1)
+    look = f' class="written{" flat" * flat}" style="--W:{width}ch"'
+    look = look if m <= _MOST_WRITTEN else ""
     label = "Heat map of the table; arrow keys walk through its cells"
     return (
         f'<div class="scroll heat" tabindex="0" role="region" aria-label="{label}">'
-        f"<table><caption>{label}</caption><thead><tr><td></td>{head}</tr></thead>"
+        f"<table{look}><caption>{label}</caption><thead><tr><td></td>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div>"
         f'<p class="legend">{_legend(findings, filled)}</p>'
     )
@@ -59,7 +66,9 @@ def _shades(filled: Floats) -> Ints:
     if not known.size or known.min() == known.max():
         return np.full(filled.shape, _SHADES // 2)
     steps = np.quantile(known, np.arange(1, _SHADES) / _SHADES)
-    return np.searchsorted(steps, np.nan_to_num(filled), side="right")
+    # Equal values have one shade; the least and the most have those of the legend.
+    shades = np.searchsorted(steps, np.nan_to_num(filled), side="left")
+    return np.where(filled == known.max(), _SHADES - 1, shades)
 
 
 def _legend(findings: Findings, filled: Floats) -> str:
@@ -70,7 +79,7 @@ def _legend(findings: Findings, filled: Floats) -> str:
         ramp = "".join(f'<i class="q{k}"></i>' for k in range(_SHADES))
         parts.append(
             f'{low} <span class="ramp" aria-hidden="true">{ramp}</span> {high}, '
-            "a tenth of the cells to each shade"
+            "about a tenth of the cells to each shade"
         )
     holes = findings.missing[: filled.shape[0], : filled.shape[1]]
     if np.any(holes & ~np.isnan(filled)):

@@ -36,7 +36,7 @@ def verdict(findings: Findings) -> str:
     """Say whether rank 1 is right for this table, and how far off a fill is."""
     found = findings.assessment
     if isinstance(found, str):
-        words = f"Whether rank 1 suits this table cannot be tried. {found}"
+        words = f"Whether rank 1 suits this table was not tried. {found}"
         return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
     own, means = (found.scores[k] for k in (_RANK_1, _MEANS))
     is_exact = own.median_relative_error <= _EXACT
@@ -116,7 +116,7 @@ def cards(findings: Findings) -> str:
 # ------------------------------------------------------------------------ the sections
 def sections(findings: Findings) -> Iterator[Section]:
     """Yield the sections that have something to say."""
-    if findings.n_filled:
+    if int(findings.is_filled.any(axis=1).sum()) > 1:  # of one, the card has said it
         yield Section("totals", "What the missing cells add up to", _totals(findings))
     yield Section("table", "The table", _table(findings))
     yield Section("factors", "The factors", _factors(findings))
@@ -157,13 +157,15 @@ def _table(findings: Findings) -> str:
 def _factors(findings: Findings) -> str:
     words = (
         "Each row and each column has one number; a cell is explained by the product "
-        "of its two."
+        "of its two"
     )
+    words += " and its exposure." if findings.fit.has_exposure else "."
     n_blocks = findings.fit.n_blocks
     if n_blocks <= 1:
+        by = " at exposure 1" if findings.fit.has_exposure else ""
         words += (
             " The column numbers sum to 1, so the number of a row is its estimated "
-            "total, in the units of the table."
+            f"total{by}, in the units of the table."
         )
     else:
         words += (
@@ -195,16 +197,23 @@ def _misfits(findings: Findings) -> str:
         cells = counted(findings.n_without_residual, "cell has", "cells have")
         words += f" {cells} a fitted value below 0 and no deviation."
     caption = "Observed against fitted; on the line, a cell is explained exactly"
-    pair = _pair(figures.fit_figure(findings), caption, listing)
-    map_ = figures.residual_figure(findings) if listing else ""
-    return f"<p>{words}</p>{pair}" + (f"<figure>{map_}</figure>" if map_ else "")
+    beside = ""
+    if listing:
+        where = "Where cells are off: red above the fit, blue below, grey unknown"
+        beside = _figure(figures.residual_figure(findings), where)
+    pair = _pair(figures.fit_figure(findings), caption, beside)
+    return f"<p>{words}</p>{pair}{listing}"
 
 
 def _pair(figure: str, caption: str, listing: str) -> str:
     if not figure:
         return listing
+    return f'<div class="pair">{_figure(figure, caption)}{listing}</div>'
+
+
+def _figure(figure: str, caption: str) -> str:
     words = f"<figcaption>{caption}</figcaption>" if caption else ""
-    return f'<div class="pair"><figure>{figure}{words}</figure>{listing}</div>'
+    return f"<figure>{figure}{words}</figure>"
 
 
 # -------------------------------------------------------------------------- the method
@@ -235,12 +244,13 @@ def method(findings: Findings, source: str, date: str) -> Section:
         facts.append(("Zeros given up", f"{given_up}, fitted by 0 in the limit only"))
     if math.isfinite(fit.divergence):
         explained = fit.deviance_explained
-        share = f"; {100 * explained:.1f} % of the deviance from a constant explained"
-        words = f"{fit.divergence:.6g}{share if math.isfinite(explained) else ''}"
+        part = "over 99.9" if 0.9995 <= explained < 1.0 else f"{100 * explained:.3g}"
+        share = f"; {part} % of the deviance from a constant explained"
+        words = f"{number(fit.divergence)}{share if math.isfinite(explained) else ''}"
         facts.append(("Divergence", words))
     if findings.sure is not None:
         of = counted(findings.sure.dof, "degree")
-        words = f"{findings.sure.dispersion:.3g} times its mean ({of} of freedom)"
+        words = f"{number(findings.sure.dispersion)} times its mean ({of} of freedom)"
         facts.append(("Variance of a cell", words))
     facts += [("File", source), ("Made", f"{date}, by a1gm {__version__}")]
     rows = "".join(
