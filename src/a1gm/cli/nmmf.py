@@ -27,7 +27,7 @@ def nmmf_command(
         typer.Argument(
             metavar="FILE",
             help="The table X: one file, a folder or a quoted glob; - for standard "
-            "input. So are --y and --z."
+            "input. So are --y and --z.",
         ),
     ],
     out: Annotated[
