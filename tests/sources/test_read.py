@@ -139,9 +139,9 @@ def test_a_column_without_values_and_type_is_empty(empty):
     ("odd", "named"),
     [
         (np.array([1j, 2j]), "complex128"),
-        (pd.array([None, None], dtype="string"), "string"),
+        (pd.array([None, None], dtype="string"), "String"),
         (pd.interval_range(0, 2), "interval"),
-        (pd.Categorical([1, 2]), "category"),
+        (pd.Categorical([1, 2]), "Categorical"),
     ],
 )
 def test_columns_that_are_no_numbers_are_named_with_their_type(odd, named):

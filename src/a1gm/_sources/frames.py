@@ -143,7 +143,7 @@ def check_names(names: list[Any] | None, name: str) -> None:
 def check_columns(frame: Any, name: str) -> None:
     """Raise for columns that do not hold numbers, and name them."""
     odd = _no_numbers(frame)
-    bad = [f"{column!r} ({_type_of(frame.get_column(column))})" for column in odd]
+    bad = [f"{column!r} ({_word_of_type(frame, column)})" for column in odd]
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
         raise NotNumericError(
@@ -173,8 +173,14 @@ def _is_number(series: Any) -> bool:
     return _is_plain(kind) or str(kind).startswith("decimal256")
 
 
+def _word_of_type(frame: Any, column: Any) -> str:
+    """The word of narwhals for a type, or that of its library where it has none."""
+    word = str(frame.schema[column])
+    return str(_type_of(frame.get_column(column))) if word == "Unknown" else word
+
+
 def _type_of(series: Any) -> Any:
-    """Type of a column in its own library, where narwhals has no word for it."""
+    """Type of a column in its own library."""
     native = series.to_native()
     kind = getattr(native, "dtype", None) or getattr(native, "type", None)
     return series.dtype if kind is None else kind
