@@ -42,7 +42,6 @@ __all__ = [
     "fit",
     "fit_gathered",
     "fit_observation",
-    "fit_solved",
     "fit_statistics",
 ]
 
@@ -192,42 +191,29 @@ def fit_observation(
     source: AnySource | None = None,
     V: Any = None,
     *,
-    tol: float = DEFAULT_TOL,
-    max_iter: int = DEFAULT_MAX_ITER,
-    n_threads: int | None = None,
-    **options: Any,
-) -> RankOneFit:
-    """Solve what a pass has found; the row sums of ``seen`` are overwritten.
-
-    The other options are those of ``fit_solved``.
-    """
-    solved = solve_observation(
-        seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
-    )
-    factor = _row_factor(seen, solved, n_threads)
-    return fit_solved(seen, solved, factor, source, V, tol=tol, **options)
-
-
-def fit_solved(
-    seen: Observation,
-    solved: Solved,
-    factor: Numbers,
-    source: AnySource | None = None,
-    V: Any = None,
-    *,
+    solved: Solved | None = None,
     col_labels: Any = None,
     takes_negatives: bool = False,
     on_undetermined: OnUndetermined = "warn",
     tol: float = DEFAULT_TOL,
+    max_iter: int = DEFAULT_MAX_ITER,
+    n_threads: int | None = None,
     voice: Voice | None = VOICE,
     chosen: Chosen | None = None,
     **more: Any,
 ) -> RankOneFit:
-    """Make the fit of a table in memory from its factors.
+    """Solve what a pass has found; the row sums of ``seen`` are overwritten.
 
-    ``voice`` says what is warned of, and how; None warns of nothing. ``more`` is what
-    else the fit remembers of its table.
+    What was ``solved`` before has row factors in their place. ``voice`` says what is
+    warned of, and how; None warns of nothing. ``more`` is what else the fit remembers
+    of its table.
     """
+    factor: Numbers = seen.row_sums
+    if solved is None:
+        solved = solve_observation(
+            seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
+        )
+        factor = _row_factor(seen, solved, n_threads)
     rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
     table = Table(
         source=source,
@@ -245,6 +231,8 @@ def fit_solved(
     )
     if more:
         table = replace(table, **more)
+    if V is not None:
+        table.mark_exposures()
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import VOICE, fit_observation, fit_solved
+from a1gm._api.fit import VOICE, fit_observation
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
@@ -232,7 +232,8 @@ def _fit_each(
             return error
 
     def fit_settled(k: int) -> RankOneFit:
-        return fit_solved(*small.solved(k), sources[k], **options)
+        seen, solved = small.solved(k)
+        return fit_observation(seen, sources[k], solved=solved, **options)
 
     left = np.flatnonzero(~small.settled).tolist()
     n_cells = sum(

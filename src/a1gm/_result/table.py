@@ -65,12 +65,12 @@ class Table:
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     chosen: Chosen | None = None
-    unchanged: Any = None
+    unchanged: Any = field(default=None, init=False)
     _exposure_marks: Floats | None = field(default=None, init=False)
     _is_checked: bool | None = field(default=None, init=False)  # None: always check
 
-    def __post_init__(self) -> None:
-        """Mark the exposures, which the sums of a fit say nothing of."""
+    def mark_exposures(self) -> None:
+        """Keep marks of the exposures, which the sums of a fit say nothing of."""
         if self.exposure_exponent is not None and isinstance(self.weights, Source):
             self._exposure_marks = _marks_of(self.weights)
 

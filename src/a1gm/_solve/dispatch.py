@@ -376,20 +376,11 @@ def plain_factors(found: Any, step: float) -> Factors:
     """Factors that the kernel has found for a table of one block."""
     line_factor, line_scale, col_factor, n_iter, is_newton, gap, _ = found
     n, m = len(line_scale), len(col_factor)
-    solver: Solver = "newton" if is_newton else "scaling"
-    return Factors(
-        line_factor=line_factor,
-        line_scale=line_scale,
-        col_factor=col_factor,
-        line_block=np.zeros(n, np.int32),
-        col_block=np.zeros(m, np.int32),
-        n_blocks=1,
-        solver=solver if n_iter else "closed form",
-        n_iter=n_iter,
-        gap=gap,
-        all_inside=True,
-        step=step + rounding_of(n, m),
-    )
+    solver: Solver = "newton" if is_newton else "scaling" if n_iter else "closed form"
+    blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
+    step += rounding_of(n, m)
+    given = line_factor, line_scale, col_factor, *blocks, 1, solver, n_iter, gap
+    return Factors(*given, True, step)  # by place, which a small fit feels
 
 
 def _solve_nested(

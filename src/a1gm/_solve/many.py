@@ -57,15 +57,15 @@ class SmallTables:
         w, h = self._found.factors(int(self._place[k]))
         return w, h
 
-    def solved(self, k: int) -> tuple[Observation, Solved, Floats]:
-        """What was observed of a table that is settled, and its row factors."""
+    def solved(self, k: int) -> tuple[Observation, Solved]:
+        """A table that is settled; its row factors stand for the sums of its rows."""
         place = int(self._place[k])
         ids, keys, counts, sums = self._found.statistics(place)
         found = self._found.solution(place)
         factor, _ = self._found.factors(place)
         statistics = PatternStatistics(keys, counts, sums)
         seen = Observation(factor, ids, statistics, 0, 0)
-        return seen, Solved(plain_factors(found, found[-1]), statistics), factor
+        return seen, Solved(plain_factors(found, found[-1]), statistics)
 
 
 def _is_small(source: Any) -> bool:
