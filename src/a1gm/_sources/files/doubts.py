@@ -17,6 +17,7 @@ __all__ = ["say_doubts"]
 _ROUNDING = 1e-3  # totals are often rounded
 
 
+@np.errstate(over="ignore")
 def say_doubts(files: TableFiles, sums: Floats) -> None:
     """Warn of totals that were fitted like data, and of keys.
 
@@ -45,7 +46,7 @@ def _say_totals(files: TableFiles, sums: Floats) -> None:
     if last is None or n_rows < 3:
         return
     known = ~np.isnan(last)
-    if not last[known].any() or not _are_same(2.0 * last[known], sums[known]):
+    if not last[known].any() or not _are_same(last[known], 0.5 * sums[known]):
         return
     noun, (name,) = files.name_rows([n_rows - 1])
     if any(map(is_total, (name, *files.last_texts))):
