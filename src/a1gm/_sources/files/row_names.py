@@ -38,6 +38,7 @@ Role: TypeAlias = Literal["data", "names", "unclear"]
 #: are compared with their neighbours only, and are not counted here.
 MOST_COMPARED = 1 << 23
 _FEWEST_THAT_COUNT = 3  # 1, 2 is as likely to be data
+_FEWEST_AGAIN = 6  # counts of something may well be 0, 1, 2, 0
 _YEARS = range(1700, 2201)
 _CALENDAR = {"month": range(1, 13), "quarter": range(1, 5), "week": range(1, 54)}
 
@@ -104,6 +105,8 @@ class ColumnFacts:
         """Look at the next cells."""
         if self.is_text or not len(cells):
             return
+        if str(cells.type) in ("float", "double"):  # a typed file: ids are whole there
+            self.counts_up = self.counts_again = False
         numbers, self.is_text = read_cells(cells, options)
         known = ~np.isnan(numbers)
         self.n_missing += len(cells) - int(known.sum())
@@ -115,7 +118,8 @@ class ColumnFacts:
     def _add_numbers(self, values: AnyArray) -> None:
         if np.isnan(self._first):
             self._first, self._last = values[0], values[0] - 1
-            self.counts_up = self.counts_again = values[0] in (0, 1)
+            self.counts_again &= bool(values[0] in (0, 1))
+            self.counts_up &= self.counts_again
         before = np.concatenate(([self._last], values[:-1]))
         goes_on = values == before + 1
         starts = (values == self._first) & (before >= self._first + 2)
@@ -199,6 +203,8 @@ def _role_by_counting(column: ColumnFacts, names: Sequence[str]) -> Verdict:
         return Verdict("data")
     counts = f"counts up from {int(column.least)}"
     if not column.counts_up:
+        if column.n_rows < _FEWEST_AGAIN:
+            return Verdict("data")
         return Verdict("unclear", f"{counts} again and again")
     if _in_series(names):
         return Verdict("unclear", f"{counts}, but is named like the other columns")
