@@ -23,7 +23,7 @@ SOURCES := $(shell find src -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -n
 
 $(VENV)/demo.stamp: $(BIN)/python $(SOURCES)
 	@echo "2. Downloading what a1gm needs and building its kernel (a few minutes) ..."
-	@$(BIN)/python -m pip install --quiet --upgrade '.[cli,plot]'
+	@$(BIN)/python -m pip install --quiet --upgrade '.[cli,plot,excel]'
 	@touch $@
 
 $(VENV)/test.stamp: $(BIN)/python $(SOURCES)

@@ -652,4 +652,4 @@ def test_a_total_below_years_is_told(tmp_path):
     assert "If the row is a total, delete it. If the column names the rows" in words
     assert "pass --id year." in words
     words = run("impute", path, "-o", "-", "--id", "year").stderr
-    assert "row 'Total' is the total of the others" in words
+    assert "row 'Total' looks like the total of the others" in words

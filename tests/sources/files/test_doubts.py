@@ -27,7 +27,7 @@ def test_a_column_that_is_the_sum_of_the_others(tmp_path, name, kind):
     if kind == "parquet":
         pd.read_csv(csv).to_parquet(path)
     (words,) = said(path)
-    assert f"a.{kind}: column {name!r} is the total of the others" in words
+    assert f"a.{kind}: column {name!r} looks like the total of the others" in words
     assert f"exclude=[{name!r}] leaves it out" in words
     assert said(path, exclude=[name]) == []
     assert said(path, columns=["jan", "feb", name]) == []  # it was asked for
@@ -40,7 +40,7 @@ def test_a_last_row_that_is_the_sum_of_the_others(tmp_path, kind):
     if kind == "parquet":
         pd.read_csv(csv).to_parquet(path)
     (words,) = said(path)
-    assert "row 'Grand Total' is the total of the others" in words
+    assert "row 'Grand Total' looks like the total of the others" in words
     assert "delete that row to leave it out" in words
     assert len(said(path, batch_rows=1)) == 1
 
@@ -69,8 +69,8 @@ def test_the_commands_say_it_once(tmp_path, command):
     path.write_text(f"shop,jan,feb,mar,Total\n{ROWS}Total,6,8,18,32\n")
     out = {"fit": "o", "impute": "o.csv", "report": "o.html"}.get(command)
     done = run(command, path, *(["-o", tmp_path / out] if out else []))
-    words = [line for line in done.stderr.split("\n") if "is the total" in line]
+    words = [line for line in done.stderr.split("\n") if "like the total" in line]
     assert len(words) == 2
     assert words[0].startswith("warning: ")
-    assert "them; --exclude Total leaves it out." in words[0]
-    assert "row 'Total' is the total" in words[1]
+    assert "of them; --exclude Total leaves it out." in words[0]
+    assert "row 'Total' looks like the total" in words[1]

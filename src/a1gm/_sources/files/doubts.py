@@ -14,15 +14,15 @@ from a1gm.exceptions import DoubtfulDataWarning
 
 __all__ = ["say_doubts"]
 
-_ROUNDING = 1e-3  # totals are often rounded
+_NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 
 @np.errstate(over="ignore")
 def say_doubts(files: TableFiles, sums: Floats) -> None:
     """Warn of totals that were fitted like data, and of keys.
 
-    A total is called so, and is the sum of the others. ``sums`` are those of the
-    observed cells of each column.
+    A total is called so, and is about the sum of the others. ``sums`` are those of
+    the observed cells of each column.
     """
     _say_totals(files, sums)
     if files.long_columns and files.options.columns is None:
@@ -40,26 +40,27 @@ def _say_totals(files: TableFiles, sums: Floats) -> None:
         named = [is_total(name) for name in files.names]
         others = sums[~np.array(named)].sum()
         for name in np.array(files.names, object)[named]:
-            if others and _are_same(sums[files.names.index(name)], others):
+            if _are_near(sums[files.names.index(name)], others):
                 _warn(files, f"column {name!r}", hint("exclude", name) + " leaves it")
     last, n_rows = files.last_row, files.n_rows or 0
     if last is None or n_rows < 3:
         return
     known = ~np.isnan(last)
-    if not last[known].any() or not _are_same(last[known], 0.5 * sums[known]):
+    total = last[known].sum()
+    if not _are_near(total, sums[known].sum() - total):
         return
     noun, (name,) = files.name_rows([n_rows - 1])
     if any(map(is_total, (name, *files.last_texts))):
         _warn(files, f"{noun} {name}", "delete that row to leave it")
 
 
-def _are_same(one: Floats, other: Floats) -> bool:
-    return bool(np.allclose(one, other, rtol=_ROUNDING, atol=0.0))
+def _are_near(total: float, others: float) -> bool:
+    return bool(others > 0.0 and abs(total - others) <= _NEAR * others < np.inf)
 
 
 def _warn(files: TableFiles, which: str, remedy: str) -> None:
     warn_user(
-        f"{files.name}: {which} is the total of the others and was fitted like one of "
-        f"them; {remedy} out.",
+        f"{files.name}: {which} looks like the total of the others and was fitted like "
+        f"one of them; {remedy} out.",
         DoubtfulDataWarning,
     )
