@@ -74,7 +74,8 @@ class TextColumns:
     ) -> None:
         self.names = tuple(names)
         self._options = options
-        self._place_in_file = [schema.get_field_index(name) for name in names]
+        places = {name: place for place, name in enumerate(schema.names)}
+        self._place_in_file = [places[name] for name in names]
         self._others: dict[int, TextColumn] = {}
         self._n_numbers = np.zeros(len(names), np.int64)
         self._has_plain_marks = options.decimal == "." and options.thousands is None

@@ -27,7 +27,7 @@ from a1gm._sources.files.numbers import (
 )
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.origin import find_origin
-from a1gm._sources.files.piece import Piece, part_of_column
+from a1gm._sources.files.piece import Piece, columns_of, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
@@ -215,7 +215,8 @@ class TableFile:
         if self.is_text:
             parts = [(self._numbers(batch, first_row), None, None, 0, 0)]
         else:
-            parts = [part_of_column(batch.column(n), self.options) for n in self.names]
+            columns = columns_of(batch, self.names)
+            parts = [part_of_column(column, self.options) for column in columns]
         how = self.is_text, self.options, self.place_of
         return Piece(first_row, batch, self.names, parts, *how)
 
@@ -340,10 +341,12 @@ class TableFile:
         """Columns that belong to the table unless their cells prove otherwise."""
         index = self._stored_index if self.options.id is None else self.options.id
         left_out = {*self.options.exclude, *index}
-        for column in self.source.schema:
-            may_be = self.is_text or is_numeric_type(column.type)
-            if may_be and column.name not in left_out:
-                yield column.name
+        schema = self.source.schema
+        kinds = set(schema.types)
+        is_data = {kind: self.is_text or is_numeric_type(kind) for kind in kinds}
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if is_data[kind] and name not in left_out:
+                yield name
 
     @cached_property
     def _stored_index(self) -> tuple[str, ...]:
