@@ -30,7 +30,7 @@ def test_nmmf_matches_rows_and_columns_by_name(shared):
     for name, names in (
         ("w", ["ann", "bob", "cid"]),
         ("h", ["p", "q"]),
-        ("a", ["0"]),
+        ("a", ["S"]),
         ("b", ["age"]),
     ):
         lines = (out / f"{name}.csv").read_text().splitlines()[1:]

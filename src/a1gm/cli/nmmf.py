@@ -77,7 +77,9 @@ def nmmf_command(
         raise UsageError("Only one table can come from standard input.")
     check_folder(out, ["w.csv", "h.csv", "a.csv", "b.csv", "fit.json"], common)
     x_table = _read(file, common, columns=common.columns)
-    y_table = None if y is None else _read(y, common, columns=x_table.columns, of=file)
+    y_table = (
+        None if y is None else _read(y, common, columns=x_table.columns, of=x_table)
+    )
     z_table = None if z is None else _rows_as(_read(z, common, columns=None), x_table)
     fit = fit_nmmf(
         *(t if t is None else t.source for t in (x_table, y_table, z_table)),
@@ -132,20 +134,34 @@ def _row_names(table: WholeTable) -> list[str]:
 
 
 def _read(
-    path: str, common: Common, *, columns: Sequence[str] | None, of: str | None = None
+    path: str,
+    common: Common,
+    *,
+    columns: Sequence[str] | None,
+    of: WholeTable | None = None,
 ) -> WholeTable:
-    """Read a table whole; ``of`` is the table that must have the same columns."""
+    """Read a table whole; ``of`` is the table that must have the same columns.
+
+    If that one has names of rows, a first column that it does not have names the rows
+    here.
+    """
     from a1gm._sources.files import TableFiles
     from a1gm.cli.files import read_with_words, reading_options, split_names
 
     files = TableFiles.find(path, reading_options(common))
     known = files.all_names
     # --id and --exclude may name columns that only some of the tables have.
+    ids, exclude = (
+        [name for name in split_names(names, known) if name in known]
+        for names in (common.id, common.exclude)
+    )
+    if of is not None and of.id and not ids:
+        ids = [name for name in known[:1] if name not in (*of.columns, *exclude)]
     files = files.choosing(
-        whose=None if of is None else f"{shown(of)} has",
+        whose=None if of is None else f"{of.name} has",
         columns=split_names(columns, known) or None,
-        id=[n for n in split_names(common.id, known) if n in known] or None,
-        exclude=[name for name in split_names(common.exclude, known) if name in known],
+        id=ids or None,
+        exclude=exclude,
     )
     return read_with_words(files, common)
 
