@@ -160,3 +160,26 @@ def test_any_number_reads_back(tmp_path_factory, numbers):
     write(path, pa.table({"a": pa.array(numbers, pa.float64())}))
     back = np.loadtxt(path, skiprows=1, ndmin=1)
     np.testing.assert_array_equal(back, numbers)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (["2020-01-01", None, "2020-02-01"], ["2020-01-01", "", "2020-02-01"]),
+        (["2020-01-01T00:00", "2020-01-01T12:30"], ["2020-01-01 00:00:00", ...]),
+        (["2020-01-01T00:00:00.5", "2020-01-02"], ["2020-01-01 00:00:00.500000", ...]),
+    ],
+)
+def test_times_have_no_more_digits_than_they_need(tmp_path, times, expected):
+    values = [
+        None if time is None else dt.datetime.fromisoformat(time) for time in times
+    ]
+    cells = pa.array(values, pa.timestamp("us"))
+    table = pa.table({"when": cells, "x": [1.0] * len(times)}).combine_chunks()
+    with open_writer(tmp_path / "a.csv", table.schema) as writer:
+        writer.write(table.to_batches()[0])
+    lines = (tmp_path / "a.csv").read_text().splitlines()[1:]
+    found = [line.split(",")[0] for line in lines]
+    assert found[0] == expected[0]
+    again = [pd.NaT if text == "" else pd.Timestamp(text) for text in found]
+    assert [None if when is pd.NaT else when for when in again] == values

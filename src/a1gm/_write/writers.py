@@ -220,7 +220,7 @@ class CsvWriter:
         is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         if is_number and self._dialect.decimal != ".":
             text = pc.replace_substring(text, ".", self._dialect.decimal)
-        return text
+        return _without_zeros(text) if pa.types.is_timestamp(kind) else text
 
     def _encoded(self, lines: pa.Array) -> Any:
         data = _bytes_of(lines)
@@ -244,6 +244,19 @@ class CsvWriter:
                     f"Column {column.name!r} holds {column.type}, which text cannot "
                     "hold. Write to .parquet, or leave the column out."
                 )
+
+
+def _without_zeros(times: pa.Array) -> pa.Array:
+    """Dates where all times are midnight, and no fraction where all seconds are whole.
+
+    Times with a zone stay as they are.
+    """
+    import pyarrow.compute as pc
+
+    for zeros in (r" 00:00:00(\.0+)?$", r"\.0+$"):
+        if pc.all(pc.match_substring_regex(times, zeros)).as_py():
+            return pc.replace_substring_regex(times, zeros, "")
+    return times
 
 
 def _bytes_of(text: pa.Array) -> bytes:
