@@ -92,3 +92,8 @@ def test_it_shows_itself_and_is_a_frame():
     assert found.verdict in found._repr_html_()
     assert str(found).startswith("Rank 1 is better than the column means")
     assert found.skill == 1.0 - frame.iloc[0, 1] / frame.iloc[1, 1]
+
+
+def test_cells_of_an_exact_table_are_in_their_intervals():
+    X = np.outer(np.arange(1.0, 7.0), [2.0, 3.0, 5.0, 7.0, 1.0])
+    assert a1gm.assess(X, random_state=0).coverage == 1.0

@@ -250,10 +250,15 @@ def test_what_pairs_cannot_have_is_refused_with_what_to_do(many_pairs, groups):
     [
         ("shop,month,sales\n1,1,5\n1,2,6\n2,1,10\n3,2,9\n", "--long shop,month,sales."),
         (
-            "site,year,n\n1,2020,5\n1,2021,6\n2,2020,9\n3,2021,9\n",
+            "site,year,n\n"
+            + "".join(f"{k % 5},{2020 + k // 5},{k}\n" for k in range(14)),
             "--long site,year,n.",
         ),
-        ("user,item,rating\n7,1,5\n7,2,6\n8,1,1\n9,2,9\n", "--long user,item,rating."),
+        (
+            "user,item,rating\n"
+            + "".join(f"{k},{k % 7},5\n{k},9,4\n" for k in range(30)),
+            "--long user,item,rating.",
+        ),
         (
             'my shop,"the, month",n\na,x,5\na,y,6\nb,x,9\n',
             "--long 'my shop,\"the, month\",n';",

@@ -437,3 +437,13 @@ def test_42_markers():
         RankOneImputer(missing_values="?").fit(X)
     with pytest.raises(ValueError, match="contains NaN"):
         RankOneImputer(missing_values=-1).fit(X)
+
+
+def test_a_stored_index_is_not_fitted_as_data():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, np.nan]}, [30, 50, 80])
+    table = pa.Table.from_pandas(frame)
+    with pytest.raises(LabelError, match="index of a pandas frame"):
+        a1gm.fit(table)
+    fit = a1gm.fit(table, id=["__index_level_0__"])
+    np.testing.assert_array_equal(fit.row_factor, a1gm.fit(frame).row_factor)
+    assert fit.impute(table)["b"][2].as_py() == pytest.approx(6.0)

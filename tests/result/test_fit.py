@@ -499,6 +499,25 @@ def test_exposures_that_were_changed_after_the_fit_are_told(change):
     assert np.isfinite(fit.reconstruct(exposure=np.ones(X.shape))).all()
 
 
+@pytest.mark.parametrize("kind", ["a column", "rows", "sparse", "weights", "masks"])
+def test_changes_that_keep_the_column_sums_are_told(kind):
+    rng = np.random.default_rng(6)
+    X = rng.gamma(2.0, size=(12, 4))
+    V = rng.uniform(0.5, 2.0, X.shape) if kind == "weights" else None
+    if kind == "masks":
+        X = rng.gamma(2.0, size=(200, 150))
+        X[rng.random(X.shape) < 0.2] = np.nan
+    given = sp.csr_array(X) if kind == "sparse" else X
+    fit = a1gm.fit(given, weights=V, absent="missing" if kind == "sparse" else None)
+    changed = {"sparse": getattr(given, "data", X), "weights": V}.get(kind, X)
+    if kind == "a column":
+        changed = X[:, :1]
+    changed[:] = changed[::-1].copy()
+    asked = (lambda: fit.impute(X)) if kind == "weights" else (lambda: fit.divergence)
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        asked()
+
+
 @pytest.mark.parametrize("way", ["pickle", "save", "uncertainty"])
 def test_a_table_is_checked_once_for_all_that_is_read(way, tmp_path, monkeypatch):
     X = np.random.default_rng(5).poisson(20.0, (10, 4)).astype(float)

@@ -28,6 +28,8 @@ RANK_1, COLUMNS, ROWS, OVERALL, LAST = (
     "last value",
 )
 
+ROUNDING = 1e-9
+
 
 def assess(
     X: Any,
@@ -215,7 +217,9 @@ class _Judge:
         except DataError:  # too few degrees of freedom
             return
         x = self.cells[i, j]
-        self.covered.append((lower[i, j] <= x) & (x <= upper[i, j]))
+        rounding = ROUNDING * np.abs(x)  # an exact fit has intervals of no width
+        is_above = lower[i, j] <= x + rounding
+        self.covered.append(is_above & (x - rounding <= upper[i, j]))
 
     def verdict(self) -> Assessment:
         """Compare what was guessed with what was hidden."""

@@ -55,7 +55,7 @@ class Evidence:
             raise AssertionError
         statistics = lines.statistics
         if isinstance(statistics, WeightedStatistics):  # not copied
-            self.table.check_unchanged(self.solved.statistics)
+            self.table.check_unchanged(self.solved, self.rows)
         component = lines.component(slice(0, statistics.n_lines))
         h = np.nan_to_num(self.solved.factors.col_factor)
         unit = math.ldexp(1.0, self.table.exponent)
@@ -136,7 +136,7 @@ class Evidence:
             times = np.ones(1) if self.table.is_exposed else V.values
             cells = (source.values * times)[used]
             return weighted_counts(source.lines[used], cells, source.n_rows)
-        self.table.check_unchanged(self.solved.statistics)
+        self.table.check_unchanged(self.solved, self.rows)
         sums = [
             np.nansum(np.where(v > 0.0, times * piece, 0.0), axis=1)
             for rows, piece in source.blocks()
@@ -194,7 +194,7 @@ class Evidence:
         elif self.table.source is None:
             return self.table.pearson_chi2
         else:
-            self.table.check_unchanged(self.solved.statistics)
+            self.table.check_unchanged(self.solved, self.rows)
             chi2 = pearson_chi2(self.rule, self.table.source, self.table.weights)
         return 0.0 if chi2 <= self._rounding else chi2
 
@@ -241,7 +241,7 @@ class Evidence:
 
     def _cells(self) -> Iterator[Cells]:
         """Read the observed cells of the fitted table, some rows at a time."""
-        self.table.check_unchanged(self.solved.statistics)
+        self.table.check_unchanged(self.solved, self.rows)
         return fitted_cells(self.rule, self.table.source, self.table.weights)
 
     def _sum_of_row_logs(self) -> float:

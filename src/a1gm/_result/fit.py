@@ -79,7 +79,7 @@ class RankOneFit(SolvedTable):
             return self._evidence.divergence_of_sums()
         if table.is_signed or table.source is None:
             return math.nan
-        table.check_unchanged(statistics)
+        table.check_unchanged(self._solved, self._rows)
         return divergence_of_rows(self._new_rows, table.source, table.weights)
 
     @property
@@ -118,7 +118,8 @@ class RankOneFit(SolvedTable):
         self, X: Any, weights: Any, exposure: Any
     ) -> tuple[AnySource, Any, NewRows]:
         """Rows, their weights, and the rule for columns in their order."""
-        source, V, order = self._table.read(X, self.shape[1], weights, exposure)
+        fitted = self._solved, self._rows
+        source, V, order = self._table.read(X, fitted, weights, exposure)
         return source, V, self._new_rows.in_order(order)
 
     def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, NewRows]:

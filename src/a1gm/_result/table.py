@@ -10,19 +10,29 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.float_range import Wide
 from a1gm._base.types import Absent, Floats, Ints, Negatives
 from a1gm._base.words import counted, named
+from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.statistics import (
+    MaskStatistics,
+    PairStatistics,
+    Statistics,
+)
 from a1gm._observe.weights import (
     observe_weighted,
     one_of_both,
     read_cell_weights,
 )
+from a1gm._result.rows import HeldRows, RowStore
+from a1gm._solve.dispatch import Solved
+from a1gm._solve.factors import Factors
 from a1gm._sources.choose import Chosen
 from a1gm._sources.dense import Source
 from a1gm._sources.labels import first_difference, plain_text, text_of_label
 from a1gm._sources.read import AnySource, is_sparse, read_input, same_cells
+from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import DataError, DimensionError, LabelError, ParameterError
 
 __all__ = ["Table"]
@@ -84,12 +94,17 @@ class Table:
         return X if self.chosen is None else self.chosen.of(X)
 
     def read(
-        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
+        self,
+        X: Any,
+        fitted: tuple[Solved, RowStore],
+        weights: Any = None,
+        exposure: Any = None,
     ) -> tuple[AnySource, Any, Ints | None]:
         """Read rows the way the fitted ones were read, their weights and their order.
 
-        The order is the place of each column among those of the fit; None when they
-        are in the order of the fit.
+        Weights that the fit remembers are still those that were ``fitted``, or it
+        raises. The order is the place of each column among those of the fit; None when
+        they are in the order of the fit.
         """
         if self.long is not None:
             self._refuse_long(X)
@@ -97,8 +112,12 @@ class Table:
         if X is None or X is not self.unchanged:
             absent = self.absent if is_sparse(X) else None
             source = read_input(self.part_of(X), absent=absent)
+        n_cols = fitted[0].statistics.n_cols
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
-        return source, self._weights_of(source, weights, exposure), order
+        V = self._weights_of(source, weights, exposure)
+        if V is not None and V is self.weights:
+            self.check_unchanged(*fitted)
+        return source, V, order
 
     def engine_for(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
@@ -131,10 +150,13 @@ class Table:
             "as an array."
         )
 
-    def check_unchanged(self, statistics: Statistics) -> None:
-        """Raise where the table in memory is no longer the one that was fitted."""
-        if self._is_checked or not isinstance(self.source, Source):
-            return  # sparse tables and files are read or stamped otherwise
+    def check_unchanged(self, solved: Solved, rows: RowStore) -> None:
+        """Raise where the table in memory is no longer the one that was fitted.
+
+        Its holes and the sums of its rows and columns are compared.
+        """
+        if self._is_checked or not isinstance(self.source, Source | SparseSource):
+            return  # files are stamped
         try:
             if self.weights is None:
                 how: Negatives = "allow" if self.takes_negatives else "raise"
@@ -147,7 +169,8 @@ class Table:
             is_same = False
         else:
             shift = self.exponent - seen.exponent
-            is_same = _are_alike(seen.statistics, statistics, shift)
+            is_same = _are_alike(seen.statistics, solved.statistics, shift)
+            is_same = is_same and _have_rows(seen, solved.factors, rows)
         if not (is_same and self._are_exposures_same()):
             raise ParameterError(CHANGED)
         self._is_checked = None if self._is_checked is None else True
@@ -253,9 +276,42 @@ def _are_alike(new: Statistics, old: Statistics, shift: int) -> bool:
         return False
     if type(new) is not type(old):  # read again in another way: cell by cell, say
         return True
-    return new.n_lines == old.n_lines and np.array_equal(
-        new.mask_words()[0], old.mask_words()[0]
-    )
+    if new.n_lines != old.n_lines or isinstance(new, PairStatistics):
+        return new.n_lines == old.n_lines
+    if isinstance(new, MaskStatistics) and not _are_close(
+        new.sums, np.ldexp(old.line_sums(slice(0, old.n_lines)), shift)
+    ):
+        return False
+    return np.array_equal(new.mask_words()[0], old.mask_words()[0])
+
+
+def _have_rows(seen: Observation, factors: Factors, rows: RowStore) -> bool:
+    """Whether rows have the sums that made their factors, as far as that is known."""
+    if not isinstance(rows, HeldRows) or isinstance(rows.numbers, Wide):
+        return True
+    scale, own = factors.line_scale, rows.numbers
+    if seen.exponent or factors.scale_exponent is not None:
+        return True
+    if isinstance(seen.statistics, PairStatistics):
+        own, line = factors.line_factor, np.arange(len(scale))
+        if len(own) != seen.statistics.n_lines or seen.statistics.weights is not None:
+            return True
+        sums = seen.statistics.line_sums(slice(0, len(own)))
+    elif seen.line_of_row is not None and rows.line_of_row is not None:
+        line, sums = seen.line_of_row, seen.row_sums
+        if not np.array_equal(line, rows.line_of_row):
+            return False
+    else:
+        return True
+    with np.errstate(all="ignore"):
+        return _are_close(sums * scale[line], own)
+
+
+def _are_close(one: Floats, other: Floats) -> bool:
+    """Whether numbers are the same but for rounding, where the others are known."""
+    known = np.isfinite(other)
+    atol = 1e-9 * float(np.abs(other).max(initial=0.0, where=known))
+    return bool(np.allclose(one[known], other[known], rtol=1e-9, atol=atol))
 
 
 def _joined(lost: str, extra: str) -> str:

@@ -388,7 +388,8 @@ class Uncertainty:
         check_level(level)
         self._check_size()
         known = self._known
-        source, V, order = known.table.read(X, known.shape[1], weights, exposure)
+        fitted = known.solved, known.rows
+        source, V, order = known.table.read(X, fitted, weights, exposure)
         holes = Holes(known, self.covariance, self.dispersion, source, V, order)
         lower, upper = (
             fill_table(known.table.part_of(X), source, partial(holes.quantiles, tail))

@@ -27,6 +27,7 @@ from a1gm.exceptions import LabelError, NotNumericError
 __all__ = ["check_columns", "check_names", "names_of", "open_frame", "read_frame"]
 
 PIECE_ROWS = 1 << 17
+STORED_INDEX = "__index_level_0__"  # as pandas names it in an Arrow table
 
 
 def read_frame(X: Any, name: str) -> Source:
@@ -102,6 +103,12 @@ def _checked_names(X: Any, name: str) -> tuple[Any, ...] | None:
     if names is None:
         return None
     check_names(names, name)
+    if STORED_INDEX in names:
+        raise LabelError(
+            f"{name} has the index of a pandas frame as its column {STORED_INDEX!r}. "
+            f"a1gm.fit(X, id=[{STORED_INDEX!r}]) takes it for the names of the rows; "
+            "else drop the column, or give it a name of its own."
+        )
     labels = tuple(names)
     if columns is not None:
         _last_index.remember(columns, labels)

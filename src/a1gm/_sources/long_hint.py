@@ -13,6 +13,7 @@ __all__ = ["check_no_long_series", "hint_if_long", "long_call", "looks_long"]
 
 MOST_KEYS = 3
 REPEATS = 1.3  # how often a key comes, at least, on average
+FEWEST_ROWS, MANY_ROWS = 12, 50
 
 
 def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
@@ -43,12 +44,16 @@ def long_call(frame: str, keys: list[Any], value: Any) -> str:
 def looks_long(values: Floats) -> bool:
     """Whether the first two of a few columns are likely to be keys.
 
-    They hold whole numbers that repeat, and no pair of them is there twice.
+    They hold whole numbers that repeat, and no pair of them is there twice. Counts of
+    a few rows may do so by chance; keys of a few rows have most of all pairs.
     """
     n_rows, keys = len(values), values[:, :2]
-    if n_rows < 4 or (keys != np.floor(keys)).any():
+    if n_rows < FEWEST_ROWS or (keys != np.floor(keys)).any():
         return False
-    most = max(len(np.unique(key)) for key in keys.T)
+    n_rows_of, n_cols_of = (len(np.unique(key)) for key in keys.T)
+    if n_rows < MANY_ROWS and 2 * n_rows < n_rows_of * n_cols_of:
+        return False
+    most = max(n_rows_of, n_cols_of)
     return bool(REPEATS * most <= n_rows == len(np.unique(keys, axis=0)))
 
 
