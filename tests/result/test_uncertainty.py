@@ -392,3 +392,21 @@ def test_no_draws_are_refused_in_words():
     for n in (0, -1, 2.5):
         with pytest.raises(ParameterError, match="whole number of draws"):
             u.simulate(n)
+
+
+@pytest.mark.parametrize("cells", ["missing", "fitted"])
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[5.0, 6.0, nan], [7.0, 8.0, 9.0], [nan] * 3],
+        [[5.0, 6.0, nan, 4.0], [7.0, 8.0, nan, 3.0], [nan] * 4, [0.0, 0.0, nan, 0.0]],
+    ],
+    ids=["a row", "a row and a column"],
+)
+def test_draws_have_no_value_where_totals_have_none(X, by, cells):
+    with pytest.warns(EmptyLineWarning):
+        u = a1gm.fit(X, on_undetermined="ignore").uncertainty("poisson")
+    draws = u.simulate(2, by, cells, random_state=0)
+    unknown = np.isnan(u.totals(by, cells).value)
+    np.testing.assert_array_equal(np.isnan(draws), [unknown, unknown])

@@ -13,7 +13,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
 from a1gm._observe.statistics import WeightedStatistics, weighted_counts
-from a1gm._result.choices import By
+from a1gm._result.choices import By, Which
 from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
 from a1gm._result.new_rows import NewRows
@@ -77,8 +77,13 @@ class Evidence:
         rows, cols = np.nonzero(is_none & (E != 0.0))
         return rows, cols
 
-    def is_unknown(self, by: By) -> Bools:
-        """Which totals are of missing cells of which none has a value."""
+    def has_no_total(self, by: By, cells: Which) -> Bools:
+        """Which totals are of cells of which none has a value."""
+        if cells == "missing":
+            return self._is_unknown(by)
+        return np.zeros(1, bool) if by == "all" else self.is_empty(by)
+
+    def _is_unknown(self, by: By) -> Bools:
         rows, cols = self._without_value()
         places = {"row": rows, "column": cols}.get(by, np.zeros_like(rows))
         n = {"row": self.shape[0], "column": self.shape[1]}.get(by, 1)

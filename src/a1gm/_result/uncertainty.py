@@ -222,10 +222,7 @@ class Uncertainty:
         else:
             value, variance = self._column_totals(by, cells)
             labels = self._known.col_labels
-        if cells == "missing":
-            value[self._known.is_unknown(by)] = np.nan
-        elif by != "all":  # rows and columns of which nothing is known
-            value[self._known.is_empty(by)] = np.nan
+        value[self._known.has_no_total(by, cells)] = np.nan
         backend = self._known.table.backend
         return totals_with_errors(by, labels, value, variance, self.dispersion, backend)
 
@@ -419,7 +416,8 @@ class Uncertainty:
         Returns
         -------
         ndarray of shape (n, number of totals)
-            Their deviation is the prediction error of ``totals``, beyond first order.
+            Their deviation is the prediction error of ``totals``, beyond first order;
+            NaN where these are.
         """
         check_choices(by, cells, n)
         known = self._known
@@ -430,7 +428,9 @@ class Uncertainty:
         if known.exposures is not None:
             chosen = chosen * np.nan_to_num(known.exposures.rows(slice(0, n_rows)))
         random = np.random.default_rng(random_state)
-        return simulate(known, self.dispersion, n, by, chosen, random)
+        draws = simulate(known, self.dispersion, n, by, chosen, random)
+        draws[:, known.has_no_total(by, cells)] = np.nan
+        return draws
 
     # -------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:
