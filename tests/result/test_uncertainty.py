@@ -410,3 +410,13 @@ def test_draws_have_no_value_where_totals_have_none(X, by, cells):
     draws = u.simulate(2, by, cells, random_state=0)
     unknown = np.isnan(u.totals(by, cells).value)
     np.testing.assert_array_equal(np.isnan(draws), [unknown, unknown])
+
+
+def test_lines_without_cells_have_no_error_of_a_factor():
+    X = np.array([[5.0, 6.0, nan, 0.0], [7.0, 9.0, nan, 0.0], [nan] * 4])
+    with pytest.warns(EmptyLineWarning):
+        fit = a1gm.fit(X, on_undetermined="ignore")
+    rows, columns = fit.uncertainty("poisson").factor_errors()
+    assert np.isnan(rows[:]).tolist() == np.isnan(fit.row_factor[:]).tolist()
+    assert np.isnan(columns).tolist() == np.isnan(fit.col_factor).tolist()
+    assert columns[3] == 0.0
