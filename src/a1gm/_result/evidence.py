@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._observe.statistics import WeightedStatistics, weighted_counts
 from a1gm._result.choices import By, Which
 from a1gm._result.fates import Fates, UndeterminedCells
@@ -269,6 +269,14 @@ class Evidence:
         if side == "column":
             return np.isnan(self.solved.factors.col_factor)
         return np.isnan(self.some_rows(np.arange(self.shape[0]))[0])
+
+    def blocks(self, side: str) -> SmallInts:
+        """Block of each row or column; below 0 without a factor, or with one of 0."""
+        info = self.information
+        if side == "column":
+            return np.where(info.h == 0.0, np.int32(-1), info.label)
+        w, _, line = self.some_rows(np.arange(self.shape[0]))
+        return np.where(w > 0.0, info.component[line], np.int32(-1))
 
     def scatter_to_keep(self, *, is_held: bool) -> dict[str, Any]:
         """What is kept of the scatter of cells that are left behind; one check."""
