@@ -97,3 +97,14 @@ def test_fit_says_why_nothing_is_sure(tmp_path):
     summary = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert "0 degrees of freedom" in summary["uncertainty"]["why_not"]
     assert (tmp_path / "out" / "row_factor.csv").read_text().endswith("1,6,,0\n")
+
+
+@pytest.mark.parametrize("cell", ["", "0"])
+def test_the_index_is_relative_to_the_first_column_that_has_a_factor(cell, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a,b,c\n{cell},3,5\n{cell},2,4\n{cell},7,9\n")
+    run("fit", path, "-o", tmp_path / "out", "-q", "--format", "parquet")
+    columns = pq.read_table(tmp_path / "out" / "col_factor.parquet").to_pydict()
+    assert columns["index"][1] == 1.0
+    unknown = 0.0 if cell else np.nan
+    np.testing.assert_equal(np.array(columns["se"][:1], float), [unknown])

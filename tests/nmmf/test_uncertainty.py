@@ -76,3 +76,11 @@ def test_what_cannot_be_said_is_refused_in_words(monkeypatch):
     monkeypatch.setattr(uncertainty, "MOST_CELLS", 10)
     with pytest.raises(TableTooLargeError, match="5 x 3 cells"):
         a1gm.fit_nmmf(X, Y).uncertainty()
+
+
+def test_a_base_without_a_factor_is_refused_by_its_name_in_the_table():
+    more = pd.DataFrame(np.vstack([Y, np.zeros(3)]), index=list("uvw"))
+    u = a1gm.fit_nmmf(X, more).uncertainty("poisson")["Y"]
+    with pytest.raises(ParameterError, match=r"row 'w', has no factor.*Choose another"):
+        u.index("w", axis="row")
+    assert np.isnan(u.index(None, axis="row").value).tolist() == [False, False, True]

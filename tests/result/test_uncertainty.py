@@ -358,7 +358,12 @@ def test_odd_tables_get_an_answer_or_a_word(way, name, dispersion):
             errors.append(u.totals(by, cells).se)
             draws = u.simulate(2, by, cells, random_state=0)
             assert not (draws < 0.0).any()
-    errors += [u.index(axis="column").se, u.index(axis="row").se]
+    errors.append(u.index(None).se)
+    if name.startswith("zeros"):
+        with pytest.raises(ParameterError, match="so there is no index"):
+            u.index(None, axis="row")
+    else:
+        errors.append(u.index(None, axis="row").se)
     assert not any((found < 0.0).any() for found in errors)
     lower, upper = u.interval(X)
     assert not (lower > upper).any()
@@ -384,7 +389,25 @@ def test_rows_of_zeros_are_in_no_index():
     X = np.array([[1.0, 3.0, 5.0], [2.0, 4.0, nan], [0.0, 0.0, 0.0]])
     u = a1gm.fit(X).uncertainty("poisson")
     assert np.isnan(u.index(0, axis="row").value).tolist() == [False, False, True]
-    assert np.isnan(u.index(2, axis="row").value).all()
+
+
+@pytest.mark.parametrize("axis", ["column", "row"])
+@pytest.mark.parametrize("cell", [0.0, nan])
+def test_a_base_without_a_factor_is_refused_by_name(axis, cell):
+    X = pd.DataFrame([[cell, cell, cell], [cell, 3.0, 5.0], [cell, 2.0, 4.0]])
+    X.columns, X.index = ["a", "b", "c"], ["r", "s", "t"]
+    if np.isnan(cell):
+        with pytest.warns(EmptyLineWarning):
+            fit = a1gm.fit(X, on_undetermined="ignore")
+    else:
+        fit = a1gm.fit(X)
+    u, name = fit.uncertainty("poisson"), {"column": "a", "row": "r"}[axis]
+    for base in (0, name):
+        with pytest.raises(ParameterError, match=f"{axis} '{name}'.*Choose another"):
+            u.index(base, axis)
+    found = u.index(None, axis).value
+    np.testing.assert_array_equal(found, u.index(1, axis).value)
+    assert np.isnan(found).tolist() == [True, False, False]
 
 
 def test_no_draws_are_refused_in_words():
@@ -392,3 +415,31 @@ def test_no_draws_are_refused_in_words():
     for n in (0, -1, 2.5):
         with pytest.raises(ParameterError, match="whole number of draws"):
             u.simulate(n)
+
+
+@pytest.mark.parametrize("cells", ["missing", "fitted"])
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[5.0, 6.0, nan], [7.0, 8.0, 9.0], [nan] * 3],
+        [[5.0, 6.0, nan, 4.0], [7.0, 8.0, nan, 3.0], [nan] * 4, [0.0, 0.0, nan, 0.0]],
+    ],
+    ids=["a row", "a row and a column"],
+)
+def test_draws_have_no_value_where_totals_have_none(X, by, cells):
+    with pytest.warns(EmptyLineWarning):
+        u = a1gm.fit(X, on_undetermined="ignore").uncertainty("poisson")
+    draws = u.simulate(2, by, cells, random_state=0)
+    unknown = np.isnan(u.totals(by, cells).value)
+    np.testing.assert_array_equal(np.isnan(draws), [unknown, unknown])
+
+
+def test_lines_without_cells_have_no_error_of_a_factor():
+    X = np.array([[5.0, 6.0, nan, 0.0], [7.0, 9.0, nan, 0.0], [nan] * 4])
+    with pytest.warns(EmptyLineWarning):
+        fit = a1gm.fit(X, on_undetermined="ignore")
+    rows, columns = fit.uncertainty("poisson").factor_errors()
+    assert np.isnan(rows[:]).tolist() == np.isnan(fit.row_factor[:]).tolist()
+    assert np.isnan(columns).tolist() == np.isnan(fit.col_factor).tolist()
+    assert columns[3] == 0.0

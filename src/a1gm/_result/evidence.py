@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._observe.statistics import WeightedStatistics, weighted_counts
-from a1gm._result.choices import By
+from a1gm._result.choices import By, Which
 from a1gm._result.fates import Fates, UndeterminedCells
 from a1gm._result.information import ColumnInformation
 from a1gm._result.new_rows import NewRows
@@ -77,8 +77,13 @@ class Evidence:
         rows, cols = np.nonzero(is_none & (E != 0.0))
         return rows, cols
 
-    def is_unknown(self, by: By) -> Bools:
-        """Which totals are of missing cells of which none has a value."""
+    def has_no_total(self, by: By, cells: Which) -> Bools:
+        """Which totals are of cells of which none has a value."""
+        if cells == "missing":
+            return self._is_unknown(by)
+        return np.zeros(1, bool) if by == "all" else self.is_empty(by)
+
+    def _is_unknown(self, by: By) -> Bools:
         rows, cols = self._without_value()
         places = {"row": rows, "column": cols}.get(by, np.zeros_like(rows))
         n = {"row": self.shape[0], "column": self.shape[1]}.get(by, 1)
@@ -264,6 +269,14 @@ class Evidence:
         if side == "column":
             return np.isnan(self.solved.factors.col_factor)
         return np.isnan(self.some_rows(np.arange(self.shape[0]))[0])
+
+    def blocks(self, side: str) -> SmallInts:
+        """Block of each row or column; below 0 without a factor, or with one of 0."""
+        info = self.information
+        if side == "column":
+            return np.where(info.h == 0.0, np.int32(-1), info.label)
+        w, _, line = self.some_rows(np.arange(self.shape[0]))
+        return np.where(w > 0.0, info.component[line], np.int32(-1))
 
     def scatter_to_keep(self, *, is_held: bool) -> dict[str, Any]:
         """What is kept of the scatter of cells that are left behind; one check."""

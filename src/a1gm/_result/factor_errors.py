@@ -40,5 +40,6 @@ def factor_errors(
             found: Floats = np.where(w == 0.0, 0.0, w * np.sqrt(dispersion / r + away))
         return found
 
-    known_columns = np.where(inside, columns, np.where(info.h == 0.0, 0.0, np.nan))
+    is_zero = known.solved.factors.col_factor == 0.0  # that of an empty column is NaN
+    known_columns = np.where(inside, columns, np.where(is_zero, 0.0, np.nan))
     return LazyRows(known.shape[0], of_rows), known_columns

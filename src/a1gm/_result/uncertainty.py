@@ -222,10 +222,7 @@ class Uncertainty:
         else:
             value, variance = self._column_totals(by, cells)
             labels = self._known.col_labels
-        if cells == "missing":
-            value[self._known.is_unknown(by)] = np.nan
-        elif by != "all":  # rows and columns of which nothing is known
-            value[self._known.is_empty(by)] = np.nan
+        value[self._known.has_no_total(by, cells)] = np.nan
         backend = self._known.table.backend
         return totals_with_errors(by, labels, value, variance, self.dispersion, backend)
 
@@ -295,9 +292,9 @@ class Uncertainty:
 
         Parameters
         ----------
-        base : label or int, default=0
+        base : label, int, or None, default=0
             The column or row that is 1, as in ``fit.fate``; 0 is the first, unless it
-            is a label.
+            is a label, and None the first whose factor is known and not 0.
         axis : {"column", "row"}, default="column"
             Whose factors.
 
@@ -309,19 +306,16 @@ class Uncertainty:
         known, info = self._known, self._known.information
         if axis not in ("column", "row"):
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        if axis == "column":
-            labels, n = known.col_labels, known.shape[1]
-            at = Lookup("column", labels, n).base(base)
+        block, is_row = self._known.blocks(axis), axis == "row"
+        labels, n = known.row_labels if is_row else known.col_labels, len(block)
+        at = Lookup(axis, labels, n).base(base, block >= 0)
+        if is_row:
+            value, variance = self._row_index(at)
+        else:
             C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
-            with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0
-                value, block = info.h / info.h[at], info.label
-        else:
-            labels, n = known.row_labels, known.shape[0]
-            at = Lookup("row", labels, n).base(base)
-            value, variance, block = self._row_index(at)
-        apart = (block != block[at]) | (block[at] < 0)
-        value = np.where(apart, np.nan, value)
+            value = info.h / info.h[at]
+        value = np.where(block == block[at], value, np.nan)
         variance = np.where(np.arange(n) == at, 0.0, np.maximum(variance, 0.0))
         names = np.arange(n) if labels is None else labels
         return Index(
@@ -332,7 +326,7 @@ class Uncertainty:
             _backend=known.table.backend,
         )
 
-    def _row_index(self, at: int) -> tuple[Floats, Floats, Any]:
+    def _row_index(self, at: int) -> tuple[Floats, Floats]:
         info = self._known.information
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
         base, _ = info.shares(slice(int(line[at]), int(line[at]) + 1))
@@ -344,9 +338,7 @@ class Uncertainty:
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
-            # A row of zeros is in no block.
-            block = np.where(w > 0.0, info.component[line], -1)
-            return w / w[at], own + of_line[line], block
+            return w / w[at], own + of_line[line]
 
     def factor_errors(self) -> tuple[LazyRows, Floats]:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
@@ -420,7 +412,8 @@ class Uncertainty:
         Returns
         -------
         ndarray of shape (n, number of totals)
-            Their deviation is the prediction error of ``totals``, beyond first order.
+            Their deviation is the prediction error of ``totals``, beyond first order;
+            NaN where these are.
         """
         check_choices(by, cells, n)
         known = self._known
@@ -431,7 +424,9 @@ class Uncertainty:
         if known.exposures is not None:
             chosen = chosen * np.nan_to_num(known.exposures.rows(slice(0, n_rows)))
         random = np.random.default_rng(random_state)
-        return simulate(known, self.dispersion, n, by, chosen, random)
+        draws = simulate(known, self.dispersion, n, by, chosen, random)
+        draws[:, known.has_no_total(by, cells)] = np.nan
+        return draws
 
     # -------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:

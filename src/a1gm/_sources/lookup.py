@@ -55,11 +55,28 @@ class Lookup:
         # The text "7" is a number, too: names from text files are never anything else.
         return not any(text.lstrip("-").isdecimal() for text in self._places)
 
-    def base(self, given: Any) -> int:
-        """Place of what others are compared with; 0, if no label, is the first."""
-        if isinstance(given, Integral) and given == 0 and "0" not in self._places:
-            return 0
-        return int(self.find(given))
+    def base(self, given: Any, has_factor: Bools) -> int:
+        """Place of what others are compared with; 0, if no label, is the first.
+
+        None is the first that has a factor; one that has none is refused.
+        """
+        if given is None and has_factor.any():
+            return int(has_factor.argmax())
+        is_first = isinstance(given, Integral) and given == 0
+        if given is None or (is_first and "0" not in self._places):
+            at = 0
+        else:
+            at = int(self.find(given))
+        if has_factor[at]:
+            return at
+        name = text_of_label(at if self.labels is None else self.labels[at])
+        advice = f"Choose another; base=None takes the first {self.side} that has one."
+        if not has_factor.any():
+            advice = f"No other {self.side} has one, so there is no index."
+        raise ParameterError(
+            f"The base, {self.side} {name}, has no factor above 0: what was observed "
+            f"of it is nothing or 0, and nothing is a multiple of that. {advice}"
+        )
 
     def find(self, given: Any) -> Ints:
         """Places of what is given: a label or a place, or an array of these.

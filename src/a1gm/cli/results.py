@@ -36,7 +36,7 @@ def write_fit(
     summary = text_of_json(about | {"uncertainty": errors})
     with atomic_folder(out, overwrite=common.overwrite) as place:
         of_rows, of_columns = (None, None) if sure is None else sure.factor_errors()
-        index = None if sure is None else sure.index()
+        index = None if sure is None else sure.index(base=None)
         by_row = {"row_factor": fit.row_factor, "se": of_rows}
         by_column = {"col_factor": fit.col_factor, "se": of_columns} | {
             "index": None if index is None else index.value,

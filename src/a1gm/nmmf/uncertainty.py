@@ -119,8 +119,8 @@ class TableUncertainty:
 
         Parameters
         ----------
-        base : int or label, default=0
-            The column or row that is 1.
+        base : int, label, or None, default=0
+            The column or row that is 1; None is the first whose factor is not 0.
         axis : {"column", "row"}, default="column"
             Whose factors.
 
@@ -134,7 +134,8 @@ class TableUncertainty:
         finder = self._finder(axis)
         side = self._side(axis)
         own = self._rows if side == "row" else self._cols
-        found = self._joint.index(own.start + finder.base(base), side)
+        at = finder.base(base, self._known.blocks(side)[own] >= 0)
+        found = self._joint.index(own.start + at, side)
         return Index(
             labels=np.arange(finder.n) if finder.labels is None else finder.labels,
             value=found.value[own],
