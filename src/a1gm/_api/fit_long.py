@@ -53,7 +53,7 @@ def fit_long(
         in ``a1gm.fit``.
     duplicates : {"raise", "sum"}, default="raise"
         What to do with pairs that are there more than once: refuse them, or add their
-        values.
+        values. Rows without a value add nothing; a pair of only such rows is missing.
     negatives, on_undetermined, tol, max_iter, n_threads
         As in ``a1gm.fit``.
 

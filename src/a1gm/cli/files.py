@@ -60,7 +60,12 @@ def split_names(values: Sequence[str] | None, known: Sequence[str]) -> list[str]
     names: list[str] = []
     for value in values or ():
         names += [value] if value in known else value.split(",")
-    return names
+    return without_blanks(names, known)
+
+
+def without_blanks(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names without the blanks around them, unless a column is called so."""
+    return [name if name in known else name.strip() for name in names]
 
 
 def fit_options(common: Common, progress: Progress) -> FitOptions:
