@@ -120,6 +120,45 @@ def test_text_comes_in_order_of_first_appearance_and_dates_ascend():
     assert list(fit.col_labels) == MONTHS
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["2024-01", "2024-02", "2024-11"],
+        ["2023-12-31", "2024-01-01", "2024-02-01"],
+        ["2024-01-01 09:30", "2024-01-01 10:00", "2024-01-02 00:00"],
+        ["2024-01-01T09:30:00Z", "2024-01-01T10:00:00Z", "2024-01-02T00:00:00Z"],
+        ["2023-Q4", "2024-Q1", "2024-Q3"],
+        ["2023Q4", "2024Q1", "2024Q3"],
+        ["1999", "2000", "2024"],
+    ],
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_dates_and_months_that_are_text_ascend(labels, make):
+    first, second, third = labels
+    table = {
+        "shop": ["b", "b", "a", "a", "a"],
+        "month": [third, second, first, second, third],
+        "sales": [6.0, 4.0, 1.0, 2.0, 3.0],
+        "group": ["g", "g", "g", "g", "g"],
+    }
+    fit = a1gm.fit_long(make(table), KEYS, "sales")
+    assert list(fit.col_labels) == labels
+    assert list(fit.row_labels) == ["b", "a"]
+    np.testing.assert_allclose(fit.col_factor / fit.col_factor[0], [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(fit.predict(make(table)), table["sales"])
+    many = a1gm.fit_groups(make(table), "group", KEYS, "sales")
+    assert list(many["g"].col_labels) == labels
+
+
+@pytest.mark.parametrize(
+    "labels", [["2024-02", "2024-01", "late"], ["2024-02 b", "2024-01 a"], ["v2", "v1"]]
+)
+def test_text_of_which_some_is_no_date_stays_in_order_of_first_appearance(labels):
+    table = {"shop": "a", "month": labels, "sales": [1.0] * len(labels)}
+    fit = a1gm.fit_long(pd.DataFrame(table), KEYS, "sales")
+    assert list(fit.col_labels) == labels
+
+
 @pytest.mark.parametrize("keeps_missing", [False, True])
 def test_missing_values_are_missing_cells(keeps_missing):
     given = long_frame(keeps_missing=keeps_missing)

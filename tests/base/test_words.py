@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from a1gm._base.words import counted, first_place, listed
+from a1gm._base.words import counted, did_you_mean, first_place, listed
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,10 @@ def test_names_are_listed_up_to_a_number():
 def test_one_place_is_not_the_first_of_several():
     assert first_place(1, "X[0, 2]") == "at X[0, 2]"
     assert first_place(2, "X[0, 2]") == "the first at X[0, 2]"
+
+
+def test_names_that_are_merely_somewhat_alike_are_not_proposed():
+    known = ["shop", "month", "sales"]
+    assert did_you_mean("amount", known) == ""
+    assert did_you_mean("mnth", known) == " Did you mean 'month'?"
+    assert did_you_mean("sahop", known) == " Did you mean 'shop'?"

@@ -274,6 +274,29 @@ def test_a_long_file_is_told_an_option_that_can_be_pasted(tmp_path, text, words)
     assert run("impute", path, "-o", "-", *option).stdout.count("\n") > text.count("\n")
 
 
+def test_a_pair_with_a_sum_is_not_said_to_stay_missing(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("r,c,v\na,x,\na,x,5\na,y,10\nb,x,4\nb,y,\nb,y,\n")
+    long = "--long", "r,c,v", "--duplicates", "sum"
+    done = run("impute", path, "-o", "-", *long)
+    assert "missing" not in done.stderr
+    assert "Filled 1 pair." in done.stderr
+    assert done.stdout.splitlines()[1:3] == ["a,x,", "a,x,5"]
+
+
+def test_blanks_around_the_names_are_no_part_of_them(long, tmp_path):
+    given = run("impute", long, "-o", "-", *LONG).stdout
+    spaced = run("impute", long, "-o", "-", "--long", "shop, month , sales").stdout
+    assert given == spaced
+    done = run("inspect", long, "--columns", "sales", "--id", "shop, month")
+    assert "named by shop, month" in done.stderr
+    path = tmp_path / "blank.csv"
+    path.write_text(TEXT.replace("month", " month", 1))
+    assert run("impute", path, "-o", "-", "--long", "shop, month,sales").stdout
+    done = run("impute", path, "-o", "-", "--long", "shop, note ,noted", code=2)
+    assert "no column 'noted'" in done.stderr
+
+
 def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
     done = run("fit", long, "-o", tmp_path / "o", "--long", "shop,month,sale", code=2)
     assert "long.csv has no column 'sale'; it has shop, month, sales, note." in (

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from support.commands import run
 
 import a1gm
-from a1gm.exceptions import DimensionError, LabelError, NotNumericError
+from a1gm.exceptions import (
+    DimensionError,
+    EmptyLineWarning,
+    LabelError,
+    NotNumericError,
+)
 
 LONG = pd.DataFrame(
     {
@@ -39,6 +47,70 @@ def test_75_a_long_frame_is_told_the_call_that_works(make, frame):
     assert words in str(refused.value)
     fit = a1gm.fit_long(make(frame), keys=["shop", "month"], value="sales")
     assert fit.shape == (2, 2)
+
+
+def three_keys(*, same_shops: bool) -> pd.DataFrame:
+    """Regions with shops, whose names are the same in each or not."""
+    rows = [
+        (region, shop if same_shops else region + shop, month, float(i + j + 1))
+        for i, region in enumerate(["north", "south"])
+        for shop in "abc"
+        for j, month in enumerate(["2024-01", "2024-02", "2024-03", "2024-04"])
+    ]
+    return pd.DataFrame(rows, columns=["region", "shop", "month", "sales"])
+
+
+GROUPS = "a1gm.fit_groups({}, by='region', keys=['shop', 'month'], value='sales')"
+PAIRS = "a1gm.fit_long({}, keys=['shop', 'month'], value='sales')"
+
+
+@pytest.mark.parametrize("make", MAKE)
+@pytest.mark.parametrize(("same_shops", "call"), [(True, GROUPS), (False, PAIRS)])
+def test_75_of_three_keys_those_are_named_whose_pairs_differ(make, same_shops, call):
+    frame = make(three_keys(same_shops=same_shops))
+    for function in (a1gm.fit, a1gm.assess):
+        with pytest.raises(NotNumericError) as refused:
+            function(frame)
+        assert call.format("X") in str(refused.value)
+    assert eval(call.format("frame")) is not None
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("same_shops", "call"), [(True, GROUPS), (False, PAIRS)])
+def test_75_a_long_file_is_refused_by_the_library_as_well(
+    tmp_path, kind, same_shops, call
+):
+    frame = three_keys(same_shops=same_shops)
+    frame.loc[0, "sales"] = None
+    path, out = tmp_path / f"long.{kind}", tmp_path / "out.csv"
+    getattr(frame, f"to_{kind}")(path, index=False)
+    words = re.escape(f"read it into a frame and fit that with {call.format('frame')};")
+    with pytest.raises(LabelError, match=words):
+        a1gm.fit_file(path)
+    with pytest.raises(LabelError, match=words):
+        a1gm.impute_file(path, out)
+    assert not out.exists()
+    with pytest.warns(EmptyLineWarning):
+        assert a1gm.fit_file(path, columns=["sales"]).shape == (24, 1)
+
+
+@pytest.mark.parametrize(
+    ("same_shops", "options"),
+    [(True, "--long shop,month,sales --by region"), (False, "--long shop,month,sales")],
+)
+def test_75_the_commands_name_the_options_and_nothing_else(
+    tmp_path, same_shops, options
+):
+    frame = three_keys(same_shops=same_shops)
+    frame.loc[0, "sales"] = None
+    path = tmp_path / "long.csv"
+    frame.to_csv(path, index=False)
+    for command in ("inspect", "assess"):
+        done = run(command, path, code=2)
+        assert f"If it has one row per cell, pass {options}" in done.stderr
+        assert "Nothing is observed" not in done.stderr
+    done = run("impute", path, "-o", "-", *options.split())
+    assert "Filled 1 pair" in done.stderr
 
 
 def test_75_a_series_with_two_levels_is_told_the_call_that_works():

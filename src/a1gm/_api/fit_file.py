@@ -20,7 +20,7 @@ from a1gm._base.words import MOST_NAMED, named
 from a1gm._observe.gather import Gatherer
 from a1gm._result.fit import RankOneFit, Voice, source_of
 from a1gm._sources.files import PathOrPaths, TableFiles
-from a1gm._sources.files.doubts import say_doubts
+from a1gm._sources.files.doubts import refuse_long, say_doubts
 from a1gm._sources.files.options import hint
 from a1gm._sources.labels import Names
 from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
@@ -69,7 +69,8 @@ def fit_file(
     MissingFileError
         There is no such file; it is a ``FileNotFoundError`` as well.
     LabelError
-        A file lacks a column that the first one has.
+        A file lacks a column that the first one has, or the table looks as if it had
+        one row per cell: one column of numbers beside two or more of text.
     NegativeValuesError, InfiniteValuesError
         With the file, the line or row group, and the column.
 
@@ -116,6 +117,7 @@ def fit_files(
                 piece.placing_faults(options.negatives),
             ):
                 gatherer.add(piece.source, files.n_rows_expected)
+    refuse_long(files)
     say_doubts(files, gatherer.col_sums())
     with _naming_faults(files):
         return fit_gathered(

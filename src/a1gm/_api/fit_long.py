@@ -33,9 +33,10 @@ def fit_long(
     """Fit a long table: one row per cell, with two keys and a value.
 
     Rows and columns of the fit are the distinct keys: numbers, dates and periods in
-    their own order, others in order of first appearance. The
-    table is never spread out: a million rows by a hundred thousand columns cost what
-    their ten million cells cost.
+    their own order, and so is text if all of it is like ``2024``, ``2024-Q1``,
+    ``2024-01``, ``2024-01-31`` or ``2024-01-31 09:30``; others in order of first
+    appearance. The table is never spread out: a million rows by a hundred thousand
+    columns cost what their ten million cells cost.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def fit_long(
         in ``a1gm.fit``.
     duplicates : {"raise", "sum"}, default="raise"
         What to do with pairs that are there more than once: refuse them, or add their
-        values.
+        values. Rows without a value add nothing; a pair of only such rows is missing.
     negatives, on_undetermined, tol, max_iter, n_threads
         As in ``a1gm.fit``.
 

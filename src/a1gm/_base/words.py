@@ -18,6 +18,7 @@ __all__ = [
 
 MOST_NAMED = 5  # empty rows or columns that are named one by one
 MOST_COMPARED = 10_000  # names that are compared with one that does not exist
+ALIKE = 0.75  # share of letters two names have in common to be taken for one
 
 
 def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:
@@ -73,7 +74,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     from difflib import get_close_matches
 
     names = map(str, islice(known, MOST_COMPARED))
-    close = get_close_matches(str(name), names, n=1)
+    close = get_close_matches(str(name), names, n=1, cutoff=ALIKE)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,11 @@ from a1gm._base.types import AnyArray, Bools, SmallInts
 from a1gm.exceptions import LabelError
 
 __all__ = ["Key", "code_key", "labels_of", "taken"]
+
+#: Text that sorts as the time it means: years, quarters, months, days, clock times.
+_ISO = re.compile(
+    r"\d{4}(-?Q[1-4]|-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?)?)?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +28,8 @@ class Key:
     codes : ndarray of int32
         Place of each row's key among the distinct ones.
     values : pandas Index, polars Series or pyarrow Array
-        The distinct keys in their own type: numbers, dates and periods ascend, others
-        are in order of first appearance.
+        The distinct keys in their own type: numbers, dates and periods ascend, also
+        text such as ``2024-01``; others are in order of first appearance.
     """
 
     codes: SmallInts
@@ -70,9 +76,11 @@ def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
     has_order = dtype.is_numeric() or dtype.is_temporal()
     if not has_order and hasattr(values, "inferred_type"):  # pandas: objects, periods
         has_order = values.inferred_type in ("date", "period", "integer")
-    if not has_order:
+    if not has_order and not _are_iso(values):
         return Key(codes, values)
-    if hasattr(values, "to_pylist"):  # Arrow
+    if not has_order:
+        order = np.argsort(np.array(labels_of(values), str))
+    elif hasattr(values, "to_pylist"):  # Arrow
         import pyarrow.compute as pc
 
         order = pc.array_sort_indices(values).to_numpy()
@@ -85,6 +93,15 @@ def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
     if (order[1:] > order[:-1]).all():
         return Key(codes, values)
     return Key(place[codes], taken(values, order))
+
+
+def _are_iso(values: Any) -> bool:
+    """Whether all keys are text with a date or a month; the first one tells mostly."""
+    return all(
+        isinstance(label, str) and _ISO.fullmatch(label)
+        for part in (values[:1], values)
+        for label in labels_of(part)
+    )
 
 
 def _check_keys(column: Any, is_missing: Bools) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,18 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm.exceptions import DimensionError
 
-__all__ = ["check_no_long_series", "hint_if_long", "long_call", "looks_long"]
+__all__ = [
+    "FIT_FRAME",
+    "call_for_keys",
+    "check_no_long_series",
+    "hint_if_long",
+    "long_call",
+    "looks_long",
+]
 
+FIT_FRAME = "read it into a frame and fit that with"  # a file, before the call
 MOST_KEYS = 3
+MOST_TRIED = 6  # columns that are tried as keys
 REPEATS = 1.3  # how often a key comes, at least, on average
 FEWEST_ROWS, MANY_ROWS = 12, 50
 
@@ -25,7 +35,7 @@ def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
     numbers = [name for name in frame.columns if name not in not_numbers]
     if not (1 <= len(not_numbers) <= MOST_KEYS and 1 <= len(numbers) <= 2):
         return ""
-    keys = not_numbers[:2]
+    keys = not_numbers
     if len(keys) == 1:
         keys = [*keys, *numbers[:-1]]
     if len(keys) < 2 or len(frame) < 3:
@@ -33,11 +43,30 @@ def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
     if not any(frame.get_column(key).n_unique() < len(frame) for key in keys):
         return ""
     value = next(name for name in reversed(numbers) if name not in keys)
-    return f" If it has one row per cell, fit it with {long_call('X', keys, value)}."
+    call = call_for_keys("X", frame, keys, value)
+    return f" If it has one row per cell, fit it with {call}."
 
 
-def long_call(frame: str, keys: list[Any], value: Any) -> str:
+def call_for_keys(name: str, frame: Any, keys: list[Any], value: Any) -> str:
+    """The call for columns that may be keys: by two, or by groups, none of them twice.
+
+    ``frame``, which narwhals has opened, may be the first rows of the table.
+    """
+    counts = {key: len(frame.unique(subset=[key])) for key in keys}
+    repeated = [key for key in keys if counts[key] < len(frame)]
+    few = (repeated if len(repeated) >= 2 else keys)[:MOST_TRIED]
+    for n in (2, 3):
+        for some in combinations(few, n):
+            if len(few) > 2 and len(frame.unique(subset=list(some))) == len(frame):
+                by = min(some, key=counts.__getitem__) if n == 3 else None
+                return long_call(name, [key for key in some if key != by], value, by)
+    return long_call(name, few[:2], value)
+
+
+def long_call(frame: str, keys: list[Any], value: Any, by: Any = None) -> str:
     """The call that fits a long table; the command line writes it as its option."""
+    if by is not None:
+        return f"a1gm.fit_groups({frame}, by={by!r}, keys={keys!r}, value={value!r})"
     return f"a1gm.fit_long({frame}, keys={keys!r}, value={value!r})"
 
 

@@ -37,7 +37,7 @@ class FillLong:
     filled: pa.Table
     only_filled: bool = False
     mark: bool = False  # add a column that tells which values were filled
-    n_filled: int = 0
+    n_filled: int = 0  # pairs, which may be in several rows
     n_left: int = 0
 
     def write(self, target: str | os.PathLike[str], *, overwrite: bool) -> None:
@@ -54,8 +54,8 @@ class FillLong:
         known = ~np.isnan(numbers)
         new = _floats(absent[self.long.value])
         has_value = ~np.isnan(new)
-        self.n_filled = int(known.sum() + has_value.sum())
-        self.n_left = int((~known).sum() + (~has_value).sum())
+        is_left = np.isnan(_floats(self.filled[self.long.value]))
+        self.n_filled, self.n_left = int((~is_left).sum()), int(is_left.sum())
         table = self._with_values(inside[known], numbers[known], to_text=to_text)
         more = self._rows_of(absent, new, table.schema, to_text=to_text)
         for name, beside, below in self._added(inside, found, absent):

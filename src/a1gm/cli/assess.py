@@ -50,8 +50,9 @@ def assess_command(
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
     from a1gm._api.assess import assess
+    from a1gm._sources.files.doubts import refuse_long
     from a1gm._sources.files.whole import read_whole
-    from a1gm.cli.files import open_files, refuse_long, say_table
+    from a1gm.cli.files import open_files, say_table
 
     negatives: Negatives = "allow" if common.negatives == "allow" else "raise"
     if common.long is not None:
@@ -62,7 +63,7 @@ def assess_command(
     else:
         files = open_files(file, common)
         values = read_whole(files, negatives=negatives).values
-        refuse_long(files, common)
+        refuse_long(files)
         say_table(files, common)
     found = assess(values, _share(hide), repeats, seed, negatives=negatives)
     if common.json:

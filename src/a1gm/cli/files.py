@@ -60,7 +60,12 @@ def split_names(values: Sequence[str] | None, known: Sequence[str]) -> list[str]
     names: list[str] = []
     for value in values or ():
         names += [value] if value in known else value.split(",")
-    return names
+    return without_blanks(names, known)
+
+
+def without_blanks(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names without the blanks around them, unless a column is called so."""
+    return [name if name in known else name.strip() for name in names]
 
 
 def fit_options(common: Common, progress: Progress) -> FitOptions:
@@ -94,7 +99,6 @@ def fit_with_words(
         fit = fit_files(
             files, options, on_undetermined=how, see=see, uncertainty=uncertainty
         )
-    refuse_long(files, common)
     say_table(files, common)
     return fit
 
@@ -127,23 +131,6 @@ def say_table(files: TableFiles, common: Common) -> None:
     if passed:
         names = [_passed_name(files, name) for name in passed]
         say(f"Passed through untouched: {listed(names)}.")
-
-
-def refuse_long(files: TableFiles, common: Common) -> None:
-    """Raise for a file that looks as if it had one row per cell."""
-    from a1gm._sources.files.options import hint
-    from a1gm._sources.long_hint import long_call
-
-    is_told = common.columns or common.exclude or common.id
-    keys = [name for name in files.first.passed_through if name]
-    if files.n_cols == 1 and len(keys) >= 2 and not is_told:
-        value = files.names[0]
-        raise UsageError(
-            f"{files.name} has one numeric column, {shown(value)}, beside "
-            f"{listed(keys)}. If it has one row per cell pass "
-            f"{long_call('frame', keys[:2], value)}; if it is a table of one column "
-            f"pass {hint('columns', value)}."
-        )
 
 
 def _title(name: str) -> str:

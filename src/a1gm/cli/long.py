@@ -126,8 +126,10 @@ class LongInput:
 
 def _three(text: str, files: TableFiles) -> tuple[str, str, str]:
     from a1gm._sources.long import check_there
+    from a1gm.cli.files import without_blanks
 
-    names = next(csv.reader([text]), [])  # a name with a comma stands in quotes
+    # A name with a comma stands in quotes.
+    names = without_blanks(next(csv.reader([text]), []), files.all_names)
     if len(names) != 3 or len(set(names)) < 3:
         raise UsageError(
             "--long takes three columns, row key, column key and value, such as "

@@ -25,7 +25,8 @@ _NAMES = {
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ONE = rf"(?:{_TEXT}|\.\.\.)"
 _LONG = re.compile(
-    rf"a1gm\.fit_long\(\w+, keys=(\[{_ONE}, {_ONE}\]), value=({_TEXT})\)"
+    rf"a1gm\.fit_(?:long|groups)\(\w+, (?:by=({_TEXT}), )?"
+    rf"keys=(\[{_ONE}, {_ONE}\]), value=({_TEXT})\)"
 )
 _OPTION = re.compile(rf"\b({'|'.join(_NAMES)})=(\[{_ONE}(?:, {_ONE})*\]|{_ONE}|True)")
 
@@ -43,19 +44,26 @@ def in_command_words(text: str) -> str:
     "Pass --columns 'x,y z'."
     >>> in_command_words("fit it with a1gm.fit_long(X, keys=['a', 'b'], value='c d').")
     "fit it with --long 'a,b,c d'."
+    >>> in_command_words("a1gm.fit_groups(X, by='g', keys=['a', 'b'], value='c')")
+    '--long a,b,c --by g (fit and impute take it)'
     """
-    text = _LONG.sub(lambda found: _long(found[1], found[2]), text)
+    text = text.replace("read it into a frame and fit that with", "pass")
+    text = _LONG.sub(lambda found: _long(*found.groups()), text)
     text = _OPTION.sub(lambda found: _option(found[1], found[2]), text)
     return re.sub(r"(?<=Raise )max_iter \(or tol\)", "--max-iter (or --tol)", text)
 
 
-def _long(keys: str, value: str) -> str:
+def _long(by: str | None, keys: str, value: str) -> str:
     """Three names as --long takes them: in quotes where they hold a comma."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(
         [*ast.literal_eval(keys), ast.literal_eval(value)]
     )
-    return f"--long {_shell_quoted(line.getvalue())}"
+    long = f"--long {_shell_quoted(line.getvalue())}"
+    if by is None:
+        return long
+    # The commands that take one table have no --by.
+    return f"{long} --by {_shell_quoted(ast.literal_eval(by))} (fit and impute take it)"
 
 
 def _option(name: str, value: str) -> str:

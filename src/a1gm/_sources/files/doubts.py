@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
+from a1gm._base.words import listed, shown
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.row_names import is_total
 from a1gm._sources.files.table_files import TableFiles
-from a1gm._sources.long_hint import long_call
-from a1gm.exceptions import DoubtfulDataWarning
+from a1gm._sources.frames import open_frame
+from a1gm._sources.long_hint import FIT_FRAME, call_for_keys, long_call
+from a1gm.exceptions import DoubtfulDataWarning, LabelError
 
-__all__ = ["say_doubts"]
+__all__ = ["refuse_long", "say_doubts"]
 
 _NEAR = 0.25  # totals may be rounded, or count cells that are missing here
+
+
+def refuse_long(files: TableFiles) -> None:
+    """Raise for a file that looks as if it had one row per cell."""
+    options, keys = files.options, [key for key in files.first.passed_through if key]
+    is_told = options.columns or options.exclude or options.id
+    if files.n_cols != 1 or len(keys) < 2 or is_told:
+        return
+    import pyarrow as pa
+
+    value = files.names[0]
+    with closing(files.pieces_of(0, all_columns=True)) as pieces:
+        first = next(pieces).batch
+    frame = open_frame(pa.table(first).select(keys), "frame")
+    raise LabelError(
+        f"{files.name} has one numeric column, {shown(value)}, beside {listed(keys)}. "
+        f"If it has one row per cell, {FIT_FRAME} "
+        f"{call_for_keys('frame', frame, keys, value)}; if it is a table of one column "
+        f"pass {hint('columns', value)}."
+    )
 
 
 @np.errstate(over="ignore")
@@ -29,7 +53,7 @@ def say_doubts(files: TableFiles, sums: Floats) -> None:
         row, column, value = files.long_columns
         warn_user(
             f"{files.name}: every row has another pair of {row!r} and {column!r}, and "
-            "no cell is missing. If it has one row per cell, fit it with "
+            f"no cell is missing. If it has one row per cell, {FIT_FRAME} "
             f"{long_call('frame', [row, column], value)}.",
             DoubtfulDataWarning,
         )

@@ -31,7 +31,7 @@ from a1gm._sources.files.piece import Piece, columns_of, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
-from a1gm._sources.long_hint import long_call
+from a1gm._sources.long_hint import FIT_FRAME, long_call
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class TableFile:
         long = ""
         if len(names) in (3, 4) and names[-1] in data:
             call = long_call("frame", names[-3:-1], names[-1])
-            long = f" If the file has one row per cell, fit it with {call}."
+            long = f" If the file has one row per cell, {FIT_FRAME} {call}."
         return LabelError(
             f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
             f"Pass {hint('id', name)} if it names the rows, {hint('exclude', name)} if "
