@@ -25,6 +25,7 @@ from a1gm.exceptions import (
     DoubtfulDataWarning,
     FileFormatError,
     LabelError,
+    NotNumericError,
     RowNamesWarning,
     SkippedFilesWarning,
 )
@@ -653,3 +654,35 @@ def test_a_total_below_years_is_told(tmp_path):
     assert "pass --id year." in words
     words = run("impute", path, "-o", "-", "--id", "year").stderr
     assert "row 'Total' looks like the total of the others" in words
+
+
+@pytest.mark.parametrize("columns", [None, ["p", "q", "s"]])
+@pytest.mark.parametrize("more", ["", "y,1,2,4\n"])
+def test_text_in_a_column_of_a_later_file_is_a_bad_cell(tmp_path, columns, more):
+    first, later = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("shop,p,q,s\na,1,2,3\nb,2,4,7\n")
+    later.write_text(f"shop,p,q,s\nz,1,2,x\n{more}")
+    with pytest.raises(FileFormatError) as caught:
+        a1gm.fit_file([first, later], columns=columns)
+    words = str(caught.value)
+    assert "b.csv, line 2, column 's': 'x' is not a number (1 such cell" in words
+    assert "pass missing=['x']" in words
+    leave_out = "pass exclude=['s']" if columns is None else "leave it out of columns="
+    assert leave_out in words
+    assert "skip_bad=True goes on without the file." in words
+    assert a1gm.fit_file([first, later], columns=columns, missing=["x"]).shape[1] == 3
+    with pytest.warns(BrokenFilesWarning, match="line 2, column 's'"):
+        fit = a1gm.fit_file([first, later], columns=columns, skip_bad=True)
+    np.testing.assert_array_equal(fit.row_factor, a1gm.fit_file(first).row_factor)
+    done = run("inspect", first, later, "--json", code=1)
+    assert "line 2, column 's': 'x'" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_typed_later_file_may_be_told_which_column_to_leave_out(tmp_path):
+    first, later = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pd.DataFrame({"p": [1.0, 2.0], "q": [2.0, 4.5], "s": [3.0, 7.5]}).to_parquet(first)
+    pd.DataFrame({"p": [1.0], "q": [2.5], "s": ["x"]}).to_parquet(later)
+    with pytest.raises(NotNumericError, match=r"b.parquet.*pass exclude=\['s'\]"):
+        a1gm.fit_file([first, later])
+    assert a1gm.fit_file([first, later], exclude=["s"]).shape == (3, 2)

@@ -168,3 +168,10 @@ def hint(option: str, value: object) -> str:
 
 
 _LISTS = ("columns", "exclude", "id", "missing")
+
+
+def leaving_out(column: str, options: TableOptions) -> str:
+    """What to do so that a column is no part of the table."""
+    if options.columns is None:
+        return f"pass {hint('exclude', column)}"
+    return f"leave it out of {hint('columns', ...)}"

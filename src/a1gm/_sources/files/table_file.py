@@ -25,7 +25,7 @@ from a1gm._sources.files.numbers import (
     is_numeric_type,
     is_text_type,
 )
-from a1gm._sources.files.options import TableOptions, hint
+from a1gm._sources.files.options import TableOptions, hint, leaving_out
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, columns_of, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
@@ -60,7 +60,8 @@ class TableFile:
     ``text_columns`` is what was seen of those that proved to be text, and ``taken``
     tells which numbers were taken for names of rows, and why. ``whose`` tells what has
     the columns that are asked for, such as ``"the fit has"``. With ``is_read_twice``
-    the first pass keeps numbers for the second.
+    the first pass keeps numbers for the second. ``asked`` is what the caller asked of
+    the table, where another file has settled its columns: advice is about that.
 
     Examples
     --------
@@ -79,8 +80,11 @@ class TableFile:
         whose: str | None = None,
         *,
         is_read_twice: bool = False,
+        asked: TableOptions | None = None,
     ) -> None:
         self.source = source
+        self._asked = asked or options
+        self._is_later = asked is not None
         if isinstance(source, SpreadsheetSource):  # numbers have no marks there
             options = replace(options, decimal=".", thousands=None)
         self.options = options
@@ -229,8 +233,9 @@ class TableFile:
             return kept
         values = self._cells.cast(batch, first_row)
         if first_row == 0 and not self._is_settled:
-            self.names = self._cells.numeric
             self._kept = {}
+            if self.options.columns is None:  # text in those chosen is refused
+                self.names = self._cells.numeric
         # Those dropped are cast all the same: they may still be refused.
         if len(self.names) < len(self._cells.names):
             own = set(self.names)
@@ -294,7 +299,8 @@ class TableFile:
                     name,
                     seen.others,
                     (seen.n_numbers, seen.n_others),
-                    self.options,
+                    self._asked,
+                    is_later=self._is_later,
                 )
         # Pieces that had a text column in them were one column too wide.
         self._is_settled = not self._has_text
@@ -386,17 +392,16 @@ class TableFile:
                         f"{listed([repr(one) for one in schema.names], 10)}."
                     )
         for name in () if self.is_text else self.options.columns or ():
-            _check_type(self.name, name, schema.field(name).type)
+            self._check_type(name, schema.field(name).type)
 
+    def _check_type(self, name: str, kind: Any) -> None:
+        import pyarrow as pa
 
-def _check_type(file: str, name: str, kind: Any) -> None:
-    import pyarrow as pa
-
-    if not is_numeric_type(kind) and not pa.types.is_boolean(kind):
-        raise NotNumericError(
-            f"{file}: column {name!r} holds {kind}, not numbers. Leave it out of "
-            f"{hint('columns', ...)}."
-        )
+        if not is_numeric_type(kind) and not pa.types.is_boolean(kind):
+            raise NotNumericError(
+                f"{self.name}: column {name!r} holds {kind}, not numbers. To go on "
+                f"without it, {leaving_out(name, self._asked)}."
+            )
 
 
 def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches:

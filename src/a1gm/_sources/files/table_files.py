@@ -307,7 +307,7 @@ class TableFiles:
             self._check_columns(source)
             # The order is that of the first file.
             options = replace(self.options, columns=self.names, exclude=(), id=self.id)
-            self._later.append(TableFile(source, options))
+            self._later.append(TableFile(source, options, asked=self.options))
         return self.files[at]
 
     def _open_batches(self, at: int) -> Batches | None:
