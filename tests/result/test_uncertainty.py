@@ -443,3 +443,11 @@ def test_lines_without_cells_have_no_error_of_a_factor():
     assert np.isnan(rows[:]).tolist() == np.isnan(fit.row_factor[:]).tolist()
     assert np.isnan(columns).tolist() == np.isnan(fit.col_factor).tolist()
     assert columns[3] == 0.0
+
+
+def test_negative_cells_have_no_deviance():
+    X = np.array([[5.0, 6.0, 7.0], [7.0, -1.0, 9.0], [3.0, 4.0, np.nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.uncertainty().dispersion > 0.0
+    with pytest.raises(ParameterError, match="Negative cells have no deviance"):
+        fit.uncertainty("deviance")

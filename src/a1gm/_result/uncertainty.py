@@ -54,6 +54,10 @@ NO_DATA = (
     "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
     'memory; or pass dispersion= a number or "poisson".'
 )
+NO_DEVIANCE = (
+    "Negative cells have no deviance, so it cannot measure their scatter. Leave "
+    'dispersion= out (then it is "pearson"), or pass a number or "poisson".'
+)
 
 
 class Uncertainty:
@@ -88,7 +92,7 @@ class Uncertainty:
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
             if math.isnan(chi2):
-                raise ParameterError(NO_DATA)
+                raise ParameterError(NO_DEVIANCE if known.table.is_signed else NO_DATA)
         M = known.information.inverse
         self.covariance = self.dispersion * M
         if robust:
