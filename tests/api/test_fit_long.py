@@ -338,6 +338,19 @@ def test_fill_long_of_other_fits_says_what_to_do():
         fit.impute(long_frame())
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_long_frame_is_told_where_its_errors_are(library):
+    frame = FRAMES[library](long_frame())
+    fit = a1gm.fit_long(frame, KEYS, "sales")
+    u = fit.uncertainty("poisson")
+    with pytest.raises(ParameterError, match="long frame") as caught:
+        u.interval(frame)
+    call = re.search(r"u(\.standard_error\(.*=True\))", str(caught.value))
+    found = eval(call[0], {"u": u, "frame": frame})
+    assert len(found) == len(fit.predict(frame))
+    assert (found > 0.0).all()
+
+
 # ---------------------------------------------------------------------- predicting
 def test_values_of_labelled_pairs(frame, tmp_path):
     fit = a1gm.fit_long(frame, KEYS, "sales")

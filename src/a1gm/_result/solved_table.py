@@ -259,7 +259,10 @@ class SolvedTable:
 
     @property
     def row_block(self) -> SmallInts:
-        """Component of each row, 0-based by first row; -1 if nothing is observed."""
+        """Component of each row, 0-based by first row; -1 if nothing is observed.
+
+        A row of zeros is a component of its own, which ``n_blocks`` does not count.
+        """
         return self._blocks[0]
 
     @property

@@ -226,12 +226,15 @@ class Table:
         )
 
     def _refuse_long(self, X: Any) -> None:
-        names = getattr(X, "columns", getattr(X, "column_names", ()))
+        names = getattr(X, "column_names", getattr(X, "columns", ()))  # pyarrow first
         keys = (self.long or ())[:2]
         if not callable(names) and all(key in list(names) for key in keys):
+            labels = ", ".join(f"frame[{key!r}]" for key in keys)
             raise ParameterError(
                 "This is a long frame. fit.predict(frame) gives the fitted values of "
-                "its pairs, and fit.fill_long() the missing pairs with their values."
+                "its pairs, and fit.fill_long() the missing pairs with their values. "
+                f"With u = fit.uncertainty(), u.standard_error({labels}, "
+                "prediction=True) gives the errors of these as guesses at the pairs."
             )
 
     def _weights_of(self, source: AnySource, weights: Any, exposure: Any) -> Any:
