@@ -92,7 +92,8 @@ class Uncertainty:
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
             if math.isnan(chi2):
-                raise ParameterError(NO_DEVIANCE if known.table.is_signed else NO_DATA)
+                is_signed = known.table.is_signed and dispersion == "deviance"
+                raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
         M = known.information.inverse
         self.covariance = self.dispersion * M
         if robust:
