@@ -22,7 +22,7 @@ from support.containers import Arrays, Header, pack, unpack
 
 import a1gm
 from a1gm import PatternTable
-from a1gm.exceptions import FileFormatError, ModelFileError
+from a1gm.exceptions import FileFormatError, ModelFileError, ParameterError
 
 nan = np.nan
 X = np.array([[1.0, 2, nan], [2, nan, 1], [nan, 1, 3], [0, 0, 0]])
@@ -235,7 +235,23 @@ def test_69_a_name_with_nul(tmp_path):
         a1gm.load(f"{tmp_path}/a\0b")
 
 
-@pytest.mark.parametrize("data", [None, "text", 12, b"", [1], {}])
+@pytest.mark.parametrize("data", [None, "text", 12, [1], {}])
 def test_69_things_that_are_no_bytes(data):
-    with pytest.raises((FileFormatError, TypeError)):
+    with pytest.raises(ParameterError, match="takes bytes, as to_bytes gives them"):
         PatternTable.from_bytes(data)
+    with pytest.raises(FileFormatError, match="not those of a pattern table"):
+        PatternTable.from_bytes(b"")
+
+
+@pytest.mark.parametrize("kind", ["PatternTable", "RankOneFit"])
+def test_bytes_before_or_behind_an_archive_are_refused(kind, tmp_path):
+    good = made(kind, tmp_path)
+    for data in (good + b"z", b"z" + good, good + good):
+        with pytest.raises((FileFormatError, ModelFileError), match="other bytes"):
+            opened(kind, data, tmp_path)
+
+
+def test_bytes_come_in_any_buffer():
+    good = PatternTable().update(NAMED).to_bytes()
+    for data in (bytearray(good), memoryview(good)):
+        assert PatternTable.from_bytes(data).to_bytes() == good

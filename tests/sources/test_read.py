@@ -452,3 +452,12 @@ def test_arrow_columns_at_any_offset(n_cols, offset):
     found, expected = a1gm.fit(frame), a1gm.fit(rows)
     np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=1e-12)
     np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["decimal32", "decimal64", "decimal128", "decimal256"])
+def test_decimals_of_every_width_are_numbers(kind):
+    if not hasattr(pa, kind):
+        pytest.skip("not in this pyarrow")
+    table = pa.table({"a": pa.array([1, 2, None], getattr(pa, kind)(5, 1))})
+    table = table.append_column("b", pa.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(a1gm.fit(table).col_factor, 0.5)

@@ -407,6 +407,8 @@ class PatternTable:
         ------
         FileFormatError
             The bytes are damaged, of something else, or of another release.
+        ParameterError
+            ``data`` is not bytes.
         """
         content, pieces, sums, rows = read_table(data)
         table = cls(

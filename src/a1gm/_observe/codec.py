@@ -40,6 +40,7 @@ HEADER = "header.json"
 MAX_HEADER_BYTES = 1 << 28
 MAX_ARRAYS = 64
 ALLOWED_KINDS = "fiub"
+_END_MARK, _END_BYTES = b"PK\x05\x06", 22  # how a zip archive without comment ends
 SPARE_ROWS = 1 << 20  # a side of an array without cells may be this long
 
 Made = TypeVar("Made")
@@ -107,6 +108,7 @@ def read_archive(
     """
     try:
         with zipfile.ZipFile(file) as archive:
+            _check_ends(archive)
             header = _read_header(archive, size, kind)
             arrays = {
                 str(name): _read_array(archive, str(name), entry, size)
@@ -122,6 +124,16 @@ def read_archive(
     except Exception as error:  # there is no list of what foreign bytes can cause
         why = f"{type(error).__name__}: {error}"
         raise FileFormatError(f"its parts do not make a {kind} ({why})") from error
+
+
+def _check_ends(archive: zipfile.ZipFile) -> None:
+    """Raise for bytes before or behind the archive, which zip readers pass over."""
+    starts = [entry.header_offset for entry in archive.infolist()]
+    assert archive.fp is not None
+    archive.fp.seek(-_END_BYTES, io.SEEK_END)
+    is_end = archive.fp.read(len(_END_MARK)) == _END_MARK
+    if min(starts, default=0) > 0 or not is_end:
+        raise FileFormatError("there are other bytes before or behind it")
 
 
 def _read_header(archive: zipfile.ZipFile, size: int, kind: str) -> dict[str, Any]:

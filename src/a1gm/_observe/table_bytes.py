@@ -86,6 +86,11 @@ def read_table(
     data: bytes,
 ) -> tuple[dict[str, Any], set[Hashable], PatternSums | None, RowPieces]:
     """Read content, keys of the pieces, sums and rows; raises FileFormatError."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ParameterError(
+            "from_bytes takes bytes, as to_bytes gives them; this is a "
+            f"{type(data).__name__}."
+        )
     try:
         return read_archive(io.BytesIO(data), len(data), KIND, _parts_of)
     except FileFormatError as error:

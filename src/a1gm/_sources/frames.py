@@ -177,7 +177,7 @@ def _is_number(series: Any) -> bool:
     kind = _type_of(series)
     if str(kind).lower().startswith(("object", "null")):  # no type: the fit warns of it
         return bool(series.null_count() == len(series))
-    return _is_plain(kind) or str(kind).startswith("decimal256")
+    return _is_plain(kind) or str(kind).startswith("decimal")
 
 
 def _word_of_type(frame: Any, column: Any) -> str:
