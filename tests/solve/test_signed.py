@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import a1gm
+from a1gm import PatternTable
 from a1gm._observe.observe import observe
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.dispatch import solve_observation
@@ -75,6 +77,27 @@ def test_rows_that_cancel_in_their_pattern_keep_their_factors(X, rows, cols):
 def test_rows_that_cancel_and_have_no_factor_are_refused(X):
     with pytest.raises(DataError, match="The cells from which column 1 is projected"):
         a1gm.fit(X, negatives="allow")
+
+
+def test_rows_that_cancel_in_files_and_pieces(tmp_path):
+    X = np.array([[1.0, nan], [-2.0, 0.0], [2.0, 0.0]])
+    path = tmp_path / "x.csv"
+    for rows in (slice(0, 3), slice(1, 3)):
+        np.savetxt(path, X[rows], delimiter=",", header="a,b", comments="")
+        table = PatternTable(negatives="allow", keep_rows=False).update(X[rows])
+        if rows.start:
+            for call in (partial(a1gm.fit_file, path, negatives="allow"), table.solve):
+                with pytest.raises(DataError, match="is projected sum to 0"):
+                    call()
+            continue
+        assert a1gm.fit_file(path, negatives="allow").row_factor[:].tolist() == [
+            1,
+            -2,
+            2,
+        ]
+        fit = table.solve()
+        assert fit.transform(X).tolist() == [1.0, -2.0, 2.0]
+        assert fit.n_undetermined == 0
 
 
 def test_rows_that_cancel_beside_a_cycle_of_holes():

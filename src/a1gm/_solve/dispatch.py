@@ -108,11 +108,8 @@ def solve_observation(
             if nested is not None:
                 return Solved(nested, statistics)
     if seen.n_negative:
-        cancels = _lines_that_cancel(seen)
-        options = tol, max_iter, n_threads
-        return _solve_signed(
-            statistics, exponent, cancels, *options, read_cells=read_cells
-        )
+        options = seen.cancelling_lines(), tol, max_iter, n_threads
+        return _solve_signed(statistics, exponent, *options, read_cells=read_cells)
     return solve(statistics, tol, max_iter, n_threads, read_cells=read_cells)
 
 
@@ -217,8 +214,7 @@ def _solve_signed(
             rest = statistics.inside(components.line, components.col)
             factors = expand_signed(rest.reduce(force=False), rest, observed)
             if factors is not None and _has_same_sums(rest, statistics):
-                lines = np.flatnonzero(cancels)
-                if not place_cancelling(factors, statistics, components, lines):
+                if not place_cancelling(factors, statistics, components, cancels):
                     _refuse_zero_denominator(statistics)
                 return Solved(factors, statistics, components)
         if min(statistics.row_sums.min(), statistics.col_sums.min()) < 0.0:
@@ -242,20 +238,9 @@ def _solve_signed(
     bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
     if bad or max(factors.gap, margin_mismatch(factors, statistics)) > POOR:
         raise DataError(NO_MARGIN_FIT)
-    lines = np.flatnonzero(cancels)
-    if components and not place_cancelling(factors, statistics, components, lines):
+    if components and not place_cancelling(factors, statistics, components, cancels):
         raise DataError(NO_MARGIN_FIT)
     return Solved(factors, statistics, components)
-
-
-def _lines_that_cancel(seen: Observation) -> Bools:
-    """Which lines sum to 0 though a row of theirs does not."""
-    sums = seen.statistics.row_sums
-    if seen.line_of_row is None:
-        return np.zeros(len(sums), bool)
-    n_rows = np.bincount(seen.line_of_row, seen.row_sums != 0.0, minlength=len(sums))
-    found: Bools = (sums == 0.0) & (n_rows > 0)
-    return found
 
 
 def _refuse_zero_denominator(statistics: Statistics) -> NoReturn:

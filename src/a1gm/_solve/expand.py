@@ -120,15 +120,15 @@ def expand_signed(
 
 
 def place_cancelling(
-    factors: Factors, statistics: Statistics, components: Components, lines: Ints
+    factors: Factors, statistics: Statistics, components: Components, cancels: Bools
 ) -> bool:
     """Give rows that cancel within their line the factors that their columns leave.
 
-    Such ``lines`` sum to 0 and add nothing to the columns, so these are solved without
-    them. False where one of them observes no block with a factor, or several.
+    Lines that have such rows sum to 0 and add nothing to the columns, which are solved
+    without them. False where one observes no block with a factor, or several.
     """
     h = np.nan_to_num(factors.col_factor)
-    for k in lines:
+    for k in np.flatnonzero(cancels):
         cols = np.flatnonzero(statistics.observed_lines(slice(k, k + 1))[0] & (h != 0))
         blocks, reach = np.unique(factors.col_block[cols]), h[cols].sum()
         if len(blocks) != 1 or abs(reach) <= 1e-12 * np.abs(h[cols]).sum():
