@@ -22,7 +22,7 @@ from a1gm._base.float_range import (
     narrow_if_exact,
     wide_product,
 )
-from a1gm._base.types import Absent, Negatives, OnUndetermined
+from a1gm._base.types import Absent, Ints, Negatives, OnUndetermined
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
@@ -243,6 +243,7 @@ def fit_statistics(
     table: Table,
     make_rows: Callable[[Solved], RowStore],
     *,
+    zero_counts: Ints | None = None,
     on_undetermined: OnUndetermined = "warn",
     tol: float = DEFAULT_TOL,
     max_iter: int = DEFAULT_MAX_ITER,
@@ -252,6 +253,7 @@ def fit_statistics(
     """Solve a table whose rows are not in memory; ``make_rows`` says where they are."""
     n_negative = int(table.is_signed)
     seen = Observation(np.zeros(0), None, statistics, table.exponent, n_negative)
+    seen.zero_counts = zero_counts
     solved = solve_observation(
         seen, table.source, tol=tol, max_iter=max_iter, n_threads=n_threads
     )
@@ -300,6 +302,7 @@ def fit_gathered(
         counts = statistics.counts
         return LoggedRows(log, counts, zero_counts, scale, gathered.exponent)
 
+    options["zero_counts"] = zero_counts
     return fit_statistics(statistics, table, logged, **options)
 
 

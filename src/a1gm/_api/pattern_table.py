@@ -358,6 +358,7 @@ class PatternTable:
         def rows(solved: Solved) -> RowStore:
             return gone if make_rows is None else make_rows(gone, solved)
 
+        options["zero_counts"] = zero_counts
         return fit_statistics(statistics, table, rows, **options)
 
     # ------------------------------------------------------------------------ bytes

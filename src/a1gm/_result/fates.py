@@ -418,7 +418,7 @@ def graph_of(solved: Solved) -> ColumnGraph:
     statistics, factors = solved.statistics, solved.factors
     if solved.components is None:
         return ColumnGraph.of_blocks(factors.col_block, factors.n_blocks)
-    has_data = statistics.row_sums != 0.0
+    has_data = solved.components.lines_with_data()
     return ColumnGraph.of_components(statistics, solved.components, has_data)
 
 
@@ -437,7 +437,7 @@ def fates_of(solved: Solved, rows: RowStore, *, is_signed: bool = False) -> Fate
     component = solved.factors.line_block
     if solved.components is not None:
         nothing = np.where(statistics.has_observed_lines(), ZEROS, NOTHING)
-        has_data = statistics.row_sums != 0.0
+        has_data = solved.components.lines_with_data()
         component = np.where(has_data, solved.components.line, nothing).astype(np.int32)
     lines = Lines(statistics, lambda some: component[some], graph.label)
     return Fates(graph, lines, rows, positive_cols)

@@ -341,25 +341,37 @@ def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
     key, positive = np.concatenate(keys), np.concatenate(positives)
     sums, reach = concatenated(all_sums), concatenated(reaches)
     if rule.has_negatives:
-        sums = _with_zero_columns(sums, positive, key // rule.graph.n)
+        margins = _by_margins(sums, reach, positive, key // rule.graph.n)
+        sums, positive = margins
     groups = _Groups(key, sums, reach, positive, np.ones(len(key), bool))
     if isinstance(source, SparseSource) and source.absent == "zero":
         return _with_absent_zeros(rule, source, groups)
     return groups
 
 
-def _with_zero_columns(sums: Numbers, positive: Bools, rows: Ints) -> Wide:
+def _by_margins(
+    sums: Numbers, reach: Numbers, positive: Bools, rows: Ints
+) -> tuple[Wide, Bools]:
     """Count all cells of a row for its one component, as margins of signed cells do.
 
-    Cells of columns that sum to zero have factor 0, but belong to the row's sum.
+    Cells of columns that sum to zero have factor 0, but belong to the row's sum. Where
+    they are all of it, observed zeros say which component it is.
     """
-    n_positive = np.bincount(rows, positive)
-    own = positive & (n_positive[rows] == 1)
+    known = mantissas(reach) != 0.0
+    n_positive, n_known = np.bincount(rows, positive), np.bincount(rows, known)
     own_sums, total = wide(sums), sum_groups(sums, rows, len(n_positive))[rows]
-    return Wide(
-        np.where(own, total.mantissa, own_sums.mantissa),
-        np.where(own, total.exponent, own_sums.exponent),
+    positive = positive | (known & (n_positive[rows] == 0) & (n_known[rows] == 1))
+    positive &= total.mantissa != 0.0  # a row of sum 0 has factor 0
+    is_total = positive & (np.bincount(rows, positive)[rows] == 1)
+    is_total |= total.mantissa == 0.0
+    chosen = (
+        np.where(is_total, one, other)
+        for one, other in (
+            (total.mantissa, own_sums.mantissa),
+            (total.exponent, own_sums.exponent),
+        )
     )
+    return Wide(*chosen), positive
 
 
 def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:

@@ -45,9 +45,31 @@ def margin_mismatch(
             rows, cols = statistics.margins(w, h, *blocks)
     except FloatingPointError:  # a number on the way has left the range
         return _wide_mismatch(factors, statistics)
-    return max(
-        relative_gap(rows, statistics.row_sums), relative_gap(cols, statistics.col_sums)
+    sums = statistics.row_sums, statistics.col_sums
+    if min(sums[0].min(initial=0.0), sums[1].min(initial=0.0), h.min()) < 0.0:
+        return _signed_mismatch(factors, statistics, cols)
+    return max(relative_gap(rows, sums[0]), relative_gap(cols, sums[1]))
+
+
+def _signed_mismatch(factors: Factors, statistics: Statistics, cols: Floats) -> float:
+    """Compare margins of either sign: ``cols`` are those of the fitted columns.
+
+    What a row of sum 1 would have shows all rows of its line. Columns are compared in
+    units of their cells where these cancel.
+    """
+    w, h, scale = (
+        np.nan_to_num(x)
+        for x in (factors.line_factor, factors.col_factor, factors.line_scale)
     )
+    blocks = factors.line_block, factors.col_block
+    with np.errstate(all="ignore"):
+        ones = statistics.margins(scale, h, *blocks)[0]
+        size = statistics.margins(np.abs(w), np.abs(h), *blocks)[1]
+        unit = np.maximum(size, np.abs(statistics.col_sums))
+        off = np.abs(cols - statistics.col_sums)[unit > 0.0] / unit[unit > 0.0]
+    has_data = (statistics.row_sums != 0.0) | (scale != 0.0)
+    found = np.append(np.abs(ones - 1.0)[has_data], off).max(initial=0.0)
+    return float(found) if np.isfinite(found) else np.inf
 
 
 def _wide_disk_mismatch(mask: DiskMask, h: Floats, col_sums: Floats) -> float:

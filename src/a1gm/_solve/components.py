@@ -30,6 +30,14 @@ class Components:
         """Number of components."""
         return int(max(self.line.max(initial=-1), self.col.max(initial=-1))) + 1
 
+    def lines_with_data(self) -> Bools:
+        """Which lines share a component with a column; lines of zeros are alone."""
+        has_col = np.zeros(self.n + 1, bool)
+        has_col[self.col] = True
+        has_col[-1] = False
+        found: Bools = has_col[self.line]
+        return found
+
     def hold_together(self, row_sums: Floats, col_sums: Floats) -> bool:
         """Whether all lines and columns with data are in one component."""
         found = np.append(self.line[row_sums > 0.0], self.col[col_sums > 0.0])
@@ -52,16 +60,16 @@ def find_components(statistics: Statistics) -> Components | None:
 
 
 def separate_zero_lines(
-    statistics: Statistics, h: Floats | None = None
+    statistics: Statistics, h: Floats | None = None, kept: Bools | bool = False
 ) -> Components | None:
     """Make every line and column of zero sum a component of its own.
 
     For ``negatives="allow"``, where cells of either sign make the sums. With factors of
     either sign, too, a column that sums to zero may have one: with ``h`` only those of
-    factor 0 are set apart. None if there is nothing to set apart.
+    factor 0 are set apart. Lines ``kept`` are not. None if nothing is set apart.
     """
     observed_line, observed_col = statistics.has_observed()
-    has_line = (statistics.row_sums != 0.0) & observed_line
+    has_line = ((statistics.row_sums != 0.0) | kept) & observed_line
     has_col = ((statistics.col_sums if h is None else h) != 0.0) & observed_col
     if (has_line == observed_line).all() and (has_col == observed_col).all():
         return None

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from a1gm._base.float_range import product
-from a1gm._base.types import Floats, Solver
+from a1gm._base.types import Bools, Floats, Solver
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.disk import DiskStatistics
 from a1gm._observe.observation import Observation
@@ -29,6 +29,7 @@ from a1gm._observe.statistics import (
     as_mask,
 )
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
+from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 from a1gm._solve.expand import (
@@ -37,6 +38,7 @@ from a1gm._solve.expand import (
     expand_signed,
     expand_wide,
     in_range,
+    place_cancelling,
 )
 from a1gm._solve.extreme import needs_room, solve_extreme_core
 from a1gm._solve.factors import CoreSolution, Factors
@@ -53,6 +55,7 @@ NO_MARGIN_FIT = (
     "negative cells outweigh the others in some part of the pattern, and its holes "
     "have no closed form. Fit the parts of the table by themselves."
 )
+POOR = 1e-3  # margins that are further off are those of no fit
 CELLS_AGAIN = 1 << 24  # so many cells of a table in files may be held at once
 PLAIN_SWEEPS = 60  # a table that needs more is worth choosing a method for
 WEIGHTED_SWEEPS = 400  # listing the cells of a table with weights costs as much
@@ -105,9 +108,8 @@ def solve_observation(
             if nested is not None:
                 return Solved(nested, statistics)
     if seen.n_negative:
-        return _solve_signed(
-            statistics, exponent, tol, max_iter, n_threads, read_cells=read_cells
-        )
+        options = seen.cancelling_lines(), tol, max_iter, n_threads
+        return _solve_signed(statistics, exponent, *options, read_cells=read_cells)
     return solve(statistics, tol, max_iter, n_threads, read_cells=read_cells)
 
 
@@ -180,6 +182,7 @@ def _check_something_observed(statistics: Statistics) -> None:
 def _solve_signed(
     statistics: Statistics,
     exponent: int,
+    cancels: Bools,
     tol: float,
     max_iter: int,
     n_threads: int | None,
@@ -190,7 +193,8 @@ def _solve_signed(
 
     In closed form sums of any sign will do, as in chain-ladder. Elsewhere lines and
     columns of zero sum have factor 0, but their cells still count in the margins they
-    cross, so beside them no sums of cells are used.
+    cross, so beside them no sums of cells are used. Lines in which rows of either sign
+    cancel are set apart, too, and placed by the columns that are known then.
     """
     reduced = statistics.reduce(force=read_cells is None)
     if reduced is None and read_cells is not None:
@@ -200,15 +204,18 @@ def _solve_signed(
     if reduced.core_shape[0] == 0:
         observed = statistics.has_observed()[1]
         factors = expand_signed(reduced, statistics, observed)
-        if factors is not None:
+        if factors is not None and margin_mismatch(factors, statistics) <= POOR:
             if components is not None:  # signed factors: a sum of 0, not always a 0
-                components = separate_zero_lines(statistics, factors.col_factor)
+                h = factors.col_factor
+                components = separate_zero_lines(statistics, h, cancels)
             return Solved(factors, statistics, components)
         if components is not None:
             # It divides by a sum of zero; lines of nothing but zeros can go first.
             rest = statistics.inside(components.line, components.col)
             factors = expand_signed(rest.reduce(force=False), rest, observed)
             if factors is not None and _has_same_sums(rest, statistics):
+                if not place_cancelling(factors, statistics, components, cancels):
+                    _refuse_zero_denominator(statistics)
                 return Solved(factors, statistics, components)
         if min(statistics.row_sums.min(), statistics.col_sums.min()) < 0.0:
             _refuse_zero_denominator(statistics)
@@ -229,7 +236,9 @@ def _solve_signed(
     if factors is None:  # cells of either sign that cancel
         raise DataError(NO_MARGIN_FIT)
     bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
-    if bad or factors.gap > 1e-3:
+    if bad or max(factors.gap, margin_mismatch(factors, statistics)) > POOR:
+        raise DataError(NO_MARGIN_FIT)
+    if components and not place_cancelling(factors, statistics, components, cancels):
         raise DataError(NO_MARGIN_FIT)
     return Solved(factors, statistics, components)
 

@@ -18,7 +18,7 @@ from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.column_graph import ColumnGraph
-from a1gm._solve.components import number_by_rows
+from a1gm._solve.components import Components, number_by_rows
 from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
@@ -28,6 +28,7 @@ __all__ = [
     "expand_signed",
     "expand_wide",
     "in_range",
+    "place_cancelling",
 ]
 
 OUT_OF_RANGE = (
@@ -116,6 +117,26 @@ def expand_signed(
         all_inside=n_blocks == 1 and bool(line_block.min() == 0 == col_block.min()),
         **_how_solved(NO_CORE, len(reach), len(h)),
     )
+
+
+def place_cancelling(
+    factors: Factors, statistics: Statistics, components: Components, cancels: Bools
+) -> bool:
+    """Give rows that cancel within their line the factors that their columns leave.
+
+    Lines that have such rows sum to 0 and add nothing to the columns, which are solved
+    without them. False where one observes no block with a factor, or several.
+    """
+    h = np.nan_to_num(factors.col_factor)
+    for k in np.flatnonzero(cancels):
+        cols = np.flatnonzero(statistics.observed_lines(slice(k, k + 1))[0] & (h != 0))
+        blocks, reach = np.unique(factors.col_block[cols]), h[cols].sum()
+        if len(blocks) != 1 or abs(reach) <= 1e-12 * np.abs(h[cols]).sum():
+            return False
+        factors.line_scale[k] = 1.0 / reach
+        factors.line_block[k] = blocks[0]
+        components.line[k] = components.col[cols[0]]
+    return True
 
 
 def _how_solved(core: CoreSolution, n_lines: int, n_cols: int) -> dict[str, Any]:
