@@ -189,7 +189,7 @@ def test_what_is_no_table_is_refused() -> None:
         a1gm.distributed.fit(dask.delayed(np.ones)((2, 2)))
     frame = pd.DataFrame({"x": [1.0], "when": pd.to_datetime(["2020-01-01"])})
     with pytest.raises(
-        NotNumericError, match=r"'when' \(datetime64.*\. Convert or drop"
+        NotNumericError, match=r"'when' \(Datetime.*\. Convert or drop"
     ):
         a1gm.distributed.fit(dd.from_pandas(frame, npartitions=1))
     twice = pd.DataFrame(np.ones((2, 2)), columns=["x", "x"])
