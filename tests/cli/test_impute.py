@@ -217,3 +217,15 @@ def test_the_name_of_the_target_decides_the_delimiter(tmp_path):
     options = "--delimiter", "\\t", "--overwrite"  # said: written as it was read
     run("impute", tmp_path / "a.tsv", "-o", tmp_path / "a.csv", *options)
     assert (tmp_path / "a.csv").read_text() == "x\ty\n1\t2\n2\t4\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--long", "shop,month,n"]])
+def test_digits_are_those_of_the_bounds_too(tmp_path, options):
+    path = tmp_path / "a.csv"
+    wide = "shop,jan,feb,mar\na,3,6,9\nb,5,8,\nc,2,,7\n"
+    long = "shop,month,n\na,1,3\na,2,6\na,3,9\nb,1,5\nb,2,8\nc,1,2\nc,3,7\n"
+    path.write_text(long if options else wide)
+    done = run("impute", path, "-o", "-", "--interval", 0.9, "--digits", 1, *options)
+    numbers = re.findall(r"\d+\.(\d+)", done.stdout)
+    assert len(numbers) >= 5
+    assert {len(number) for number in numbers} == {1}

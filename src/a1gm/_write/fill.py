@@ -150,7 +150,9 @@ class Filler:
 
         tables: list[AnyArray] = [filled] * self.mark
         if self.bounds is not None:
-            tables += [np.where(filled, b, np.nan) for b in self.bounds(values)]
+            for bound in self.bounds(values):
+                whole = rounded(bound, self._is_whole, self.round)
+                tables.append(np.where(filled, whole, np.nan))
         found = []
         for j in self._marked:
             for table in tables:

@@ -218,9 +218,10 @@ def impute_long_command(
     if given.by and how.interval is not None:
         raise UsageError("--interval is for one table; drop it, or --by.")
     found: Any = given.fit_groups() if given.by else given.fit()
-    filled = _rounded(found.fill_long(), given, how)
+    filled = found.fill_long()
     if how.interval is not None:
         filled = _with_bounds(filled, given, found, how.interval)
+    filled = _rounded(filled, given, how)
     done = FillLong(given.files, given.long, filled, how.only_filled, how.mark)
     done.write(out, overwrite=common.overwrite)
     if common.json:
@@ -236,18 +237,23 @@ def impute_long_command(
 
 
 def _rounded(filled: pa.Table, given: LongInput, how: LongFill) -> pa.Table:
-    """Round the values of filled pairs as asked for."""
+    """Round the values of filled pairs, and their bounds, as asked for."""
     import numpy as np
     import pyarrow as pa
 
     from a1gm._result.rounding import check_rounding, rounded
+    from a1gm._write.fill import BOUNDS
 
     check_rounding(how.round)
     numbers = given.long.numbers
     is_whole = not (numbers != np.floor(numbers))[~np.isnan(numbers)].any()
-    values = rounded(filled[given.value].to_numpy(), is_whole, how.round)
-    at = filled.schema.get_field_index(given.value)
-    return filled.set_column(at, given.value, pa.array(values, from_pandas=True))
+    for name in (given.value + suffix for suffix in ("", *BOUNDS)):
+        at = filled.schema.get_field_index(name)
+        if at >= 0:
+            values = rounded(filled[name].to_numpy(), is_whole, how.round)
+            column = pa.array(values, from_pandas=True)
+            filled = filled.set_column(at, name, column)
+    return filled
 
 
 def _with_bounds(
