@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import re
 import sqlite3
 import warnings
 import zipfile
@@ -610,17 +611,14 @@ def test_a_computed_formula_has_its_value(tmp_path):
     for row in (["shop", "jan", "feb"], ["a", 1, "=B2*2"], ["b", 2, "=B3*2"]):
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
-    old = "<f>B2*2</f><v></v>", 'r="C3"><f>'
-    new = "<f>B2*2</f><v>2</v>", 'r="C3" t="str"><f>'
+    empty = rb"<f>B2\*2</f><v ?(/>|></v>)"  # either, with lxml or without
     with (
         zipfile.ZipFile(tmp_path / "a.xlsx") as before,
         zipfile.ZipFile(tmp_path / "b.xlsx", "w") as after,
     ):
         for name in before.namelist():
-            text = before.read(name)
-            for was, now in zip(old, new, strict=True):
-                text = text.replace(was.encode(), now.encode())
-            after.writestr(name, text)
+            text = re.sub(empty, b"<f>B2*2</f><v>2</v>", before.read(name))
+            after.writestr(name, text.replace(b'r="C3"><f>', b'r="C3" t="str"><f>'))
     fit = a1gm.fit_file(tmp_path / "b.xlsx")
     assert fit.row_factor[0] == pytest.approx(3.0)
 
