@@ -1,0 +1,60 @@
+"""The site that ``make docs`` built, opened from its folder in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.browser import leaving, listen
+
+SITE = Path(__file__).parents[2] / "site"
+PAGES = [
+    "index.html",
+    "quickstart.html",
+    "guide-claims.html",
+    "reference/a1gm.fit.html",
+    "reference/a1gm.plot.residuals.html",
+    "gallery/index.html",
+    "exceptions.html",
+    "performance.html",
+]
+
+pytestmark = pytest.mark.skipif(
+    not (SITE / "index.html").exists(), reason="no site: `make docs` builds it"
+)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_open_cleanly(browser, width, scheme):
+    context = browser.new_context(
+        viewport={"width": width, "height": 844}, color_scheme=scheme
+    )
+    page = context.new_page()
+    words, requests = listen(page)
+    for name in PAGES:
+        page.goto((SITE / name).as_uri())
+        assert page.locator("h1").count() == 1, name
+        broken = page.locator("img").evaluate_all(
+            "all => all.filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
+        )
+        assert broken == [], name
+        # Nothing sticks out sideways, not even on a phone.
+        fits = "document.documentElement.scrollWidth <= innerWidth"
+        assert page.evaluate(fits), name
+    assert words == []
+    assert leaving(requests) == []
+    context.close()
+
+
+def test_the_search_finds_a_word(browser):
+    page = browser.new_page()
+    words, requests = listen(page)
+    page.goto((SITE / "index.html").as_uri())
+    field = page.locator("input[name=q]").first
+    field.fill("certificate")
+    field.press("Enter")
+    page.wait_for_selector("#search-results li a:has-text('How it works')")
+    assert words == []
+    assert leaving(requests) == []
+    page.close()
