@@ -1,0 +1,143 @@
+"""Spreadsheets: sheets, places of cells, titles, formulas without a value."""
+
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.commands import run
+
+import a1gm
+from a1gm.exceptions import (
+    DoubtfulDataWarning,
+    FileFormatError,
+    RowNamesWarning,
+)
+
+nan = np.nan
+
+
+@pytest.fixture
+def book(tmp_path):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "sales.xlsx"
+    frame = pd.DataFrame(
+        {
+            "shop": ["A", "B", "C"],
+            "opened": pd.to_datetime(["2020-01-01", None, "2022-02-02"]),
+            "year": [2020, 2021, 2022],
+            "jan": [10, 20, 30.5],
+            "feb": [20, None, 61],
+        }
+    )
+    with pd.ExcelWriter(path) as writer:
+        frame.to_excel(writer, sheet_name="Sales", index=False, startrow=2, startcol=1)
+    return path
+
+
+def test_75_spreadsheets_are_read(book, tmp_path):
+    out = tmp_path / "filled.csv"
+    done = run("impute", book, "-o", out)
+    assert "column 'year' holds years: taken for names of the rows" in done.stderr
+    assert out.read_text().split() == [
+        "shop,opened,year,jan,feb",
+        "A,2020-01-01,2020,10,20",
+        "B,,2021,20,40",
+        "C,2022-02-02,2022,30.5,61",
+    ]
+    assert run("impute", book, "-o", "-", "-q").stdout == out.read_text()
+    run("impute", book, "-o", tmp_path / "filled.parquet")
+    assert "extension" in run("impute", book, "-o", tmp_path / "o.xlsx", code=2).stderr
+    with pytest.warns(RowNamesWarning, match="id="):
+        fit = a1gm.fit_file(book)
+    assert fit.shape == (3, 2)
+    book.rename(tmp_path / "sales.csv")  # the bytes decide
+    assert "3 rows, 2 numeric columns" in run("inspect", tmp_path / "sales.csv").stderr
+
+
+def test_75_cells_of_a_spreadsheet_are_named(tmp_path):
+    path = tmp_path / "a.xlsx"
+    frame = pd.DataFrame({"x": [4, 2, -3.5], "y": [1, 2, 3.5]})
+    frame.to_excel(path, sheet_name="S", index=False)
+    words = run("inspect", path, code=1).stderr
+    assert "a.xlsx, sheet 'S', row 4, column 'x': -3.5 is negative" in words
+    pd.DataFrame({"x": [4, 2, "?"], "y": [1, 2, 3.5]}).to_excel(path, index=False)
+    assert "--missing '?'" in run("inspect", path, code=1).stderr
+    assert "3 rows" in run("inspect", path, "--missing", "?").stderr
+    run("inspect", path, "--missing", "?", "--decimal", ",")  # cells have no marks
+    frame.loc[2] = [nan, nan]
+    frame.to_excel(path, index=False)
+    assert "has no rows" not in run("inspect", path).stderr
+    pd.DataFrame({"x": []}).to_excel(path, index=False)
+    assert "has a header but no rows" in run("inspect", path, code=1).stderr
+
+
+def test_75_one_sheet_is_chosen(tmp_path):
+    path = tmp_path / "a.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        for name in ("Jan", "Feb"):
+            frame = pd.DataFrame({"x": [4, 2], "y": [1, nan]})
+            frame.to_excel(writer, sheet_name=name, index=False)
+    words = run("inspect", path, code=1).stderr
+    assert "2 sheets with cells in them: 'Jan', 'Feb'. Pass --sheet Jan" in words
+    assert "2 rows" in run("inspect", path, "--sheet", "Feb").stderr
+    assert "has no sheet 'Mar'" in run("inspect", path, "--sheet", "Mar", code=1).stderr
+
+
+def test_75_a_damaged_spreadsheet_is_told(book):
+    book.write_bytes(book.read_bytes()[:-100])
+    assert "spreadsheet" in run("inspect", book, code=1).stderr
+
+
+def test_a_title_in_a_spreadsheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Sales"], [], ["shop", "jan", "feb"], ["a", 1, 2]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(FileFormatError, match="'Sales' looks like a title"):
+        a1gm.fit_file(tmp_path / "a.xlsx")
+
+
+def test_formulas_without_a_value_and_errors_are_counted(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book, path = openpyxl.Workbook(), tmp_path / "a.xlsx"
+    book.create_sheet("Notes & more").append(["=1+1"])  # another sheet
+    book.active.title = "Sales <1>"
+    for row in (
+        ["shop", "jan", "feb", "mar"],
+        ["a", 1, 2, 3],
+        ["b", 2, "=B3*3", 6],
+        ["c", "#N/A", "=B2", 9],
+    ):
+        book.active.append(row)
+    book.save(path)
+    words = (
+        r"a.xlsx, sheet 'Sales <1>': 2 formulas have no computed value \(first: C3; .*"
+        r"1 cell shows an error such as #N/A \(first: B4\)\. They count as missing\."
+    )
+    with pytest.warns(DoubtfulDataWarning, match=words):
+        a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")
+    book.active["C3"], book.active["B4"], book.active["C4"] = 6, None, None
+    book.save(path)
+    a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")  # no warning
+
+
+def test_a_computed_formula_has_its_value(tmp_path):
+    """As Excel saves it: the value beside the formula, and empty text as a value."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["shop", "jan", "feb"], ["a", 1, "=B2*2"], ["b", 2, "=B3*2"]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    empty = rb"<f>B2\*2</f><v ?(/>|></v>)"  # either, with lxml or without
+    with (
+        zipfile.ZipFile(tmp_path / "a.xlsx") as before,
+        zipfile.ZipFile(tmp_path / "b.xlsx", "w") as after,
+    ):
+        for name in before.namelist():
+            text = re.sub(empty, b"<f>B2*2</f><v>2</v>", before.read(name))
+            after.writestr(name, text.replace(b'r="C3"><f>', b'r="C3" t="str"><f>'))
+    fit = a1gm.fit_file(tmp_path / "b.xlsx")
+    assert fit.row_factor[0] == pytest.approx(3.0)
