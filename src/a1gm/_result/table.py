@@ -10,24 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import Wide
 from a1gm._base.types import Absent, Floats, Ints, Negatives
 from a1gm._base.words import counted, named
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import (
-    MaskStatistics,
-    PairStatistics,
-    Statistics,
-)
-from a1gm._observe.weights import (
-    observe_weighted,
-    one_of_both,
-    read_cell_weights,
-)
-from a1gm._result.rows import HeldRows, RowStore
+from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
+from a1gm._result.rows import RowStore
+from a1gm._result.unchanged import are_as_marked, is_as_fitted, marks_of
 from a1gm._solve.dispatch import Solved
-from a1gm._solve.factors import Factors
 from a1gm._sources.choose import Chosen
 from a1gm._sources.dense import Source
 from a1gm._sources.labels import first_difference, plain_text, text_of_label
@@ -82,7 +72,7 @@ class Table:
     def mark_exposures(self) -> None:
         """Keep marks of the exposures, which the sums of a fit say nothing of."""
         if self.exposure_exponent is not None and isinstance(self.weights, Source):
-            self._exposure_marks = _marks_of(self.weights)
+            self._exposure_marks = marks_of(self.weights)
 
     @property
     def is_exposed(self) -> bool:
@@ -157,20 +147,8 @@ class Table:
         """
         if self._is_checked or not isinstance(self.source, Source | SparseSource):
             return  # files are stamped
-        try:
-            if self.weights is None:
-                how: Negatives = "allow" if self.takes_negatives else "raise"
-                seen = observe(self.source, negatives=how)
-            else:
-                seen = observe_weighted(
-                    self.source, self.weights, is_exposure=self.is_exposed
-                )
-        except DataError:  # it could not be fitted any more
-            is_same = False
-        else:
-            shift = self.exponent - seen.exponent
-            is_same = _are_alike(seen.statistics, solved.statistics, shift)
-            is_same = is_same and _have_rows(seen, solved.factors, rows)
+        seen = self._seen_again()
+        is_same = seen is not None and is_as_fitted(seen, solved, rows, self.exponent)
         if not (is_same and self._are_exposures_same()):
             raise ParameterError(CHANGED)
         self._is_checked = None if self._is_checked is None else True
@@ -184,11 +162,21 @@ class Table:
         finally:
             self._is_checked = None
 
+    def _seen_again(self) -> Observation | None:
+        """What a pass over the table sees now; None where it can be fitted no more."""
+        try:
+            if self.weights is None:
+                how: Negatives = "allow" if self.takes_negatives else "raise"
+                return observe(self.source, negatives=how)
+            return observe_weighted(
+                self.source, self.weights, is_exposure=self.is_exposed
+            )
+        except DataError:
+            return None
+
     def _are_exposures_same(self) -> bool:
         marks = self._exposure_marks
-        return marks is None or np.allclose(
-            marks, _marks_of(self.weights), rtol=1e-9, atol=0.0
-        )
+        return marks is None or are_as_marked(self.weights, marks)
 
     def is_same(self, source: AnySource) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
@@ -262,59 +250,6 @@ class Table:
             f"This fit had {name}, and these rows are not known to be the table that "
             f"was fitted. Pass {name}= with {one} for every cell of these rows."
         )
-
-
-def _marks_of(E: Source) -> Floats:
-    """A number for each row that changes with any of its exposures."""
-    each = 1.0 + np.sqrt(np.arange(2.0, E.n_cols + 2.0)) % 1.0
-    with np.errstate(all="ignore"):  # beyond float64 infinite, which is a mark, too
-        rows = [np.nan_to_num(piece, nan=-1.0) @ each for _, piece in E.blocks()]
-    return np.concatenate(rows)
-
-
-def _are_alike(new: Statistics, old: Statistics, shift: int) -> bool:
-    """Whether two tables have the same sums but for rounding, and the same holes."""
-    sums = new.col_sums, np.ldexp(old.col_sums, shift)
-    if not np.allclose(*sums, rtol=1e-9, atol=0.0, equal_nan=True):
-        return False
-    if type(new) is not type(old):  # read again in another way: cell by cell, say
-        return True
-    if new.n_lines != old.n_lines or isinstance(new, PairStatistics):
-        return new.n_lines == old.n_lines
-    if isinstance(new, MaskStatistics) and not _are_close(
-        new.sums, np.ldexp(old.line_sums(slice(0, old.n_lines)), shift)
-    ):
-        return False
-    return np.array_equal(new.mask_words()[0], old.mask_words()[0])
-
-
-def _have_rows(seen: Observation, factors: Factors, rows: RowStore) -> bool:
-    """Whether rows have the sums that made their factors, as far as that is known."""
-    if not isinstance(rows, HeldRows) or isinstance(rows.numbers, Wide):
-        return True
-    scale, own = factors.line_scale, rows.numbers
-    if seen.exponent or factors.scale_exponent is not None:
-        return True
-    if isinstance(seen.statistics, PairStatistics):
-        own, line = factors.line_factor, np.arange(len(scale))
-        if len(own) != seen.statistics.n_lines or seen.statistics.weights is not None:
-            return True
-        sums = seen.statistics.line_sums(slice(0, len(own)))
-    elif seen.line_of_row is not None and rows.line_of_row is not None:
-        line, sums = seen.line_of_row, seen.row_sums
-        if not np.array_equal(line, rows.line_of_row):
-            return False
-    else:
-        return True
-    with np.errstate(all="ignore"):
-        return _are_close(sums * scale[line], own)
-
-
-def _are_close(one: Floats, other: Floats) -> bool:
-    """Whether numbers are the same but for rounding, where the others are known."""
-    known = np.isfinite(other)
-    atol = 1e-9 * float(np.abs(other).max(initial=0.0, where=known))
-    return bool(np.allclose(one[known], other[known], rtol=1e-9, atol=atol))
 
 
 def _joined(lost: str, extra: str) -> str:

@@ -12,14 +12,6 @@ namespace {
 
 constexpr size_t kAtOnce = 8;  // tables that a thread takes at a time
 
-void expand(SmallFit& fit) {
-  with_id_type(fit.id_width, [&fit](auto id) {
-    const auto* const ids = reinterpret_cast<const decltype(id)*>(fit.ids.data());
-    for (size_t i = 0; i < fit.row_factor.size(); ++i)
-      fit.row_factor[i] *= fit.plain.line_scale[static_cast<size_t>(ids[i])];
-  });
-}
-
 void solve_one(const Cells& table, const ManyOptions& options, SmallFit& fit) {
   const auto n = static_cast<size_t>(table.n_rows);
   std::vector<double> row_sums(n);
@@ -45,7 +37,13 @@ void solve_one(const Cells& table, const ManyOptions& options, SmallFit& fit) {
   fit.counts = std::move(seen.counts);
   fit.sums = std::move(seen.sums);
   fit.row_factor = std::move(row_sums);
-  expand(fit);
+  with_id_type(fit.id_width, [&fit](auto id) {
+    expand_rows(fit.row_factor.data(),
+                reinterpret_cast<const decltype(id)*>(fit.ids.data()),
+                fit.plain.line_scale.data(),
+                static_cast<int64_t>(fit.row_factor.size()),
+                static_cast<int64_t>(fit.plain.line_scale.size()), 1);
+  });
 }
 
 }  // namespace
