@@ -316,6 +316,47 @@ def test_frames_keep_their_names():
         assert name in page
 
 
+def test_a_fit_of_a_file_brings_its_warnings(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,city,a,b\nA,Ulm,1,2\nB,Ulm,2,\nC,Ulm,5,9\ntotal,,8,11\n")
+    with pytest.warns(a1gm.exceptions.DoubtfulDataWarning):
+        fit = a1gm.fit_file(path)
+    page = report_html(np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit)
+    assert page.count("looks like the total of the others") == 1
+    assert "Columns that are not part of the table: city." in page
+    assert "looks like the total" not in report_html(
+        np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit, notes=[]
+    )
+
+
+def test_columns_of_a_frame_that_were_left_out_are_told():
+    frame = pd.DataFrame({"shop": list("uvw"), "city": list("xyz"), "size": [9, 8, 7]})
+    frame[["a", "b"]] = [[1.0, 2.0], [2.0, nan], [5.0, 9.0]]
+    fit = a1gm.fit(frame, id="shop", exclude=["city", "size"])
+    page = report_html(frame, fit)
+    assert "Columns that are not part of the table: city, size." in page
+    assert ">u</" in page
+    fit = a1gm.fit(frame[["a", "b"]])
+    assert 'class="notes"' not in report_html(frame[["a", "b"]], fit)
+
+
+def test_a_fit_that_is_not_the_best_is_told():
+    rng = np.random.default_rng(3)
+    X = rng.poisson(20.0, (12, 9)).astype(float)
+    X[rng.random(X.shape) < 0.5] = nan
+    with pytest.warns(a1gm.exceptions.ConvergenceWarning) as told:
+        fit = a1gm.fit(X, max_iter=1, tol=1e-15)
+    words = str(told[0].message)
+    assert words.startswith("The fit stopped after")
+    assert f"<li>{words}</li>" in report_html(X, fit)
+
+
+def test_notes_are_escaped():
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    page = report_html(X, a1gm.fit(X), notes=[f"{HOSTILE}\x1b[31m"])
+    assert "<li>&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m</li>" in page
+
+
 def test_another_table_is_refused():
     X = np.ones((2, 2))
     with pytest.raises(DimensionError, match="2 × 3"):

@@ -11,9 +11,11 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
+from a1gm._result.solved_table import memory_of
 from a1gm._sources import read_input
 from a1gm.exceptions import DimensionError
 from a1gm.report.findings import Findings
+from a1gm.report.notes import notes_of
 from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ def report_html(
     row_names: Sequence[str] | None = None,
     col_names: Sequence[str] | None = None,
     source: str = "",
+    notes: Sequence[str] | None = None,
 ) -> str:
     """Describe a table and its fit in one self-contained HTML page.
 
@@ -43,6 +46,10 @@ def report_html(
         Names to show. Default: the labels of the fit, or numbers.
     source : str
         Where the table is from, such as the name of its file.
+    notes : sequence of str, optional
+        What a reader must know before the numbers, a line each, below the verdict.
+        Default: what was warned of when the table was read and fitted, and the columns
+        that were left out; cells that cannot be known have a section of their own.
 
     Returns
     -------
@@ -63,7 +70,9 @@ def report_html(
     >>> "<h1>Three shops</h1>" in page
     True
     """
-    table = read_input(X)
+    if notes is None:
+        notes = list(notes_of(fit, X))
+    table = read_input(memory_of(fit).part_of(X))
     values = table.rows(slice(0, table.n_rows))
     if values.shape != fit.shape:
         raise DimensionError(
@@ -76,11 +85,17 @@ def report_html(
         title=html.escape(shown(title)),
         style=_resource("report.css"),
         script=_resource("report.js"),
-        verdict=verdict(findings),
+        verdict=verdict(findings) + _notes(notes),
         cards=cards(findings),
         nav=" ".join(f'<a href="#{part.name}">{part.name}</a>' for part in parts),
         sections="\n".join(_section(part) for part in parts),
     )
+
+
+def _notes(notes: Sequence[str]) -> str:
+    lines = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
+    lead = "<p>Before you use these numbers</p>"
+    return f'\n<div class="notes">{lead}<ul>{lines}</ul></div>' if notes else ""
 
 
 def _section(part: Section) -> str:
@@ -108,6 +123,7 @@ def write_report(
     row_names: Sequence[str] | None = None,
     col_names: Sequence[str] | None = None,
     source: str = "",
+    notes: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the page of :func:`report_html` to a file, whole or not at all.
@@ -116,15 +132,22 @@ def write_report(
     ----------
     path : path-like
         The target.
-    X, fit, title, row_names, col_names, source
+    X, fit, title, row_names, col_names, source, notes
         As for :func:`report_html`.
     overwrite : bool
         Whether a file that is already there may be replaced.
     """
     from a1gm._base.atomic import atomic_write
 
-    names = {"row_names": row_names, "col_names": col_names}
-    page = report_html(X, fit, title=title, source=source, **names)
+    page = report_html(
+        X,
+        fit,
+        title=title,
+        row_names=row_names,
+        col_names=col_names,
+        source=source,
+        notes=notes,
+    )
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(page.encode("utf-8", "replace"))
 
