@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from support.browser import leaving, listen
 
 import a1gm
 from a1gm.cli.demo import demo_table
-from a1gm.exceptions import DimensionError, OutputError
+from a1gm.exceptions import DimensionError, OutputError, ParameterError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
 from a1gm.report.heatmap import _shades
@@ -236,11 +237,38 @@ def test_a_fit_with_exposure_is_told_as_one():
     X = rng.poisson(E * np.outer(rng.gamma(3, 20, 9), np.arange(1, 6))).astype(float)
     X[[1, 4], [2, 3]] = nan
     page = report_html(X, a1gm.fit(X, exposure=E))
-    # Without the exposures other fills would be judged than those of the page.
-    assert "was not tried. The fit has weights or exposures" in page
-    assert "Median error of a guess" not in page
+    found = a1gm.assess(X, random_state=0, exposure=E)
+    assert f"{found.n_hidden} known cells were hidden" in page
+    error = 100 * found.scores["column means"].median_relative_error
+    assert f"<b>{error:.2g} %</b>" in page
+    assert "Means are rates, times the exposure of the hidden cell." in page
     assert "the product of its two and its exposure" in page
     assert "estimated total at exposure 1, in the units" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("weights", "weight 0"), ("exposure", "no known exposure")]
+)
+def test_known_cells_that_do_not_count_are_told(name, words):
+    rng = np.random.default_rng(0)
+    V = rng.integers(1, 4, (9, 5)).astype(float)
+    X = rng.poisson(V * np.outer(rng.gamma(3, 20, 9), np.arange(1, 6))).astype(float)
+    X[[1, 4], [2, 3]] = nan
+    V[[1, 2], [2, 2]] = nan if name == "exposure" else 0.0
+    page = report_html(X, a1gm.fit(X, **{name: V}))
+    assert f"1 known cell has {words} and was not fitted." in page
+    assert "fitted value below 0" not in page
+
+
+def test_sparse_tables_and_weights_that_were_not_kept(tmp_path):
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    X[1, 2] = 0.0
+    sparse = csr_array(X)
+    fit = a1gm.fit(sparse, absent="missing")
+    assert "the sum of 1 filled cell" in report_html(sparse, fit)
+    a1gm.fit(X, weights=np.ones((4, 3))).save(tmp_path / "a.npz")
+    with pytest.raises(ParameterError, match="has not kept those of every cell"):
+        report_html(X, a1gm.load(tmp_path / "a.npz"))
 
 
 def test_one_filled_row_has_no_list_of_totals():

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from a1gm._api.fit_file import files_of
-from a1gm._base.words import listed
+from a1gm._base.words import counted, listed
 from a1gm._result.solved_table import memory_of, text_of_doubt
 from a1gm._sources.files.doubts import left_out
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import TableFiles
+    from a1gm.report.findings import Findings
 
-__all__ = ["notes_of"]
+__all__ = ["ignored_in_words", "notes_of"]
 
 
 def notes_of(
@@ -38,3 +39,11 @@ def notes_of(
         names = left_out(own)
     if names:
         yield f"Columns that are not part of the table: {listed(names)}."
+
+
+def ignored_in_words(findings: Findings) -> Iterator[str]:
+    """Tell of known cells that were not fitted."""
+    if n := int(findings.is_ignored.sum()):
+        kind = "no known exposure" if findings.fit.has_exposure else "weight 0"
+        cells = counted(n, f"known cell has {kind}", f"known cells have {kind}")
+        yield f"{cells} and {'was' if n == 1 else 'were'} not fitted."

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
 from a1gm._result.solved_table import memory_of
-from a1gm._sources import read_input
-from a1gm.exceptions import DimensionError
+from a1gm._sources.dense import Source
+from a1gm._sources.read import is_sparse, read_input
+from a1gm.exceptions import DimensionError, ParameterError
 from a1gm.report.findings import Findings
-from a1gm.report.notes import notes_of
+from a1gm.report.notes import ignored_in_words, notes_of
 from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
+    from a1gm._base.types import Floats
     from a1gm._result.fit import RankOneFit
+    from a1gm._result.table import Table
 
 
 def report_html(
@@ -60,6 +63,11 @@ def report_html(
     ------
     MissingExtraError
         matplotlib is not installed.
+    DimensionError
+        The table has another shape than the fit.
+    ParameterError
+        The fit had weights or exposures and has not kept those of every cell: it was
+        loaded from a file, or made from a sparse table.
 
     Examples
     --------
@@ -72,8 +80,7 @@ def report_html(
     """
     if notes is None:
         notes = list(notes_of(fit, X))
-    table = read_input(memory_of(fit).part_of(X))
-    values = table.rows(slice(0, table.n_rows))
+    values = _cells(X, memory_of(fit))
     if values.shape != fit.shape:
         raise DimensionError(
             f"The table is {values.shape[0]} × {values.shape[1]}, the fit "
@@ -85,11 +92,24 @@ def report_html(
         title=html.escape(shown(title)),
         style=_resource("report.css"),
         script=_resource("report.js"),
-        verdict=verdict(findings) + _notes(notes),
+        verdict=verdict(findings) + _notes([*notes, *ignored_in_words(findings)]),
         cards=cards(findings),
         nav=" ".join(f'<a href="#{part.name}">{part.name}</a>' for part in parts),
         sections="\n".join(_section(part) for part in parts),
     )
+
+
+def _cells(X: Any, memory: Table) -> Floats:
+    """The cells that were fitted, NaN where they are missing."""
+    if memory.is_weighted and not isinstance(memory.weights, Source):
+        raise ParameterError(
+            "This fit had weights or exposures and has not kept those of every cell, "
+            "which a report needs. Fit the table again, as an array."
+        )
+    absent = memory.absent if is_sparse(X) else None
+    table = read_input(memory.part_of(X), absent=absent)
+    cells: Floats = table.rows(slice(0, table.n_rows))
+    return cells
 
 
 def _notes(notes: Sequence[str]) -> str:

@@ -66,6 +66,10 @@ def _how_tried(findings: Findings, found: Assessment) -> str:
     where = "" if n == n_rows else f", in {n:,} of the {n_rows:,} rows"
     hidden = counted(found.n_hidden, "known cell was", "known cells were")
     words = f"Tried: {hidden} hidden{where}, and filled again from the others."
+    if findings.fit.has_exposure:
+        words += " Means are rates, times the exposure of the hidden cell."
+    elif findings.fit.has_weights:
+        words += " Means are weighted as the cells are."
     if not math.isnan(found.coverage):
         share = f"{100 * found.coverage:.0f} % of the {100 * found.level:.0f} %"
         words += f" {share} intervals held the hidden value."
