@@ -306,8 +306,8 @@ def test_what_cannot_be_known_is_explained():
     with pytest.warns(a1gm.exceptions.UndeterminedWarning):
         fit = a1gm.fit(X)
     page = report_html(X, fit)
-    assert "unbounded: the larger they are" in page
-    assert "undetermined: no chain of observed cells ties" in page
+    assert "unbounded: because of an observed zero, the larger the better" in page
+    assert "undetermined: no chain of known cells leads from" in page
 
 
 @pytest.mark.parametrize(
@@ -412,6 +412,44 @@ def test_misfits_are_the_largest_residuals():
     for m in found:
         assert m.observed == X[m.row, m.column]
         assert np.sign(m.off) == np.sign(m.observed - m.fitted)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([699.61, 95.0, 0.0, nan], ["699.6", "95.0", "0", "–"]),
+        ([54.474, 11.2], ["54.47", "11.20"]),
+        ([1540.4, 12.3], ["1,540", "12"]),
+        ([3.0, 12.0, 1234567.0], ["3", "12", "1,234,567"]),
+        # Too far apart for the same decimals: each has its four digits.
+        ([1540.4, 1.234], ["1,540", "1.234"]),
+        ([2e9, 1.5], ["2.000e+09", "1.5"]),
+        ([1.25e-7, 2e-7], ["1.250e-07", "2.000e-07"]),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(values, words):
+    page = table("t", ("row", "x"), [("a", x) for x in values], len(values))
+    assert re.findall(r'class="n" data-value="[^"]*">([^<]*)<', page) == words
+
+
+def test_a_table_too_small_to_be_tried_is_told_in_words():
+    X = np.array([[3.0, nan, 5.0]])
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        page = report_html(X, a1gm.fit(X))
+    assert "could not be tried: it has too few known cells to hide" in page
+    assert "<strong>1</strong> <span>cell cannot be known</span>" in page
+
+
+def test_the_method_tells_of_cells_that_count_otherwise():
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    ones = np.ones((4, 3))
+    cells = "<dt>Cells</dt><dd>"
+    assert cells not in report_html(X, a1gm.fit(X))
+    assert f"{cells}weighted" in report_html(X, a1gm.fit(X, weights=ones))
+    assert f"{cells}counts, each with its" in report_html(X, a1gm.fit(X, exposure=ones))
+    X[1, 1] = -0.5
+    page = report_html(X, a1gm.fit(X, negatives="allow"))
+    assert f"{cells}1 is below 0: row and column sums are fitted" in page
 
 
 def test_numbers_for_people():

@@ -15,7 +15,7 @@ from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._result.fates import FATES
 from a1gm._result.solved_table import memory_of
-from a1gm.exceptions import A1gmError
+from a1gm.exceptions import A1gmError, DimensionError
 from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ _ROUNDING = 1e-9  # of a cell: a smaller difference is no residual
 
 #: Why a missing cell has no value, by its fate.
 _WHY = {
-    "unbounded": "the larger they are, the better the fit: an observed zero stands in "
-    "the way",
-    "undetermined": "no chain of observed cells ties these rows to these columns",
+    "unbounded": "because of an observed zero, the larger the better for the fit",
+    "undetermined": "no chain of known cells leads from the rows to the columns",
 }
 
 
@@ -159,6 +158,11 @@ class Findings:
                 ordered=are_ordered(self.col_names),
                 negatives=negatives,
                 **given,
+            )
+        except DimensionError:
+            return (
+                "it has too few known cells to hide some of them and to fill these "
+                "from the others."
             )
         except A1gmError as error:
             return str(error)

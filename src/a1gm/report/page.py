@@ -114,8 +114,7 @@ def _cells(X: Any, memory: Table) -> Floats:
 
 def _notes(notes: Sequence[str]) -> str:
     lines = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
-    lead = "<p>Before you use these numbers</p>"
-    return f'\n<div class="notes">{lead}<ul>{lines}</ul></div>' if notes else ""
+    return f'\n<ul class="notes" aria-label="Notes">{lines}</ul>' if notes else ""
 
 
 def _section(part: Section) -> str:
