@@ -640,6 +640,49 @@ def test_it_is_accessible(browser, page_file):
     page.close()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_values_in_the_map_can_be_read(browser, scheme):
+    X = np.arange(1.0, 41.0).reshape(10, 4)
+    X[0, 0] = nan
+    page = browser.new_page(color_scheme=scheme)
+    page.set_content(report_html(X, a1gm.fit(X)))
+    found = page.locator("body, .heat td[data-v]")
+    styles = "all => all.map(e => getComputedStyle(e))"
+    (paper, _), *cells = found.evaluate_all(
+        f"{styles}.map(s => [s.backgroundColor, s.color])"
+    )
+    assert len({ground for ground, _ in cells}) == 10
+    for ground, ink in cells:
+        *colour, share = _channels(ground)
+        below = zip(colour, _channels(paper)[:3], strict=True)
+        seen = [share * over + (1 - share) * under for over, under in below]
+        light, dark = sorted(map(_luminance, (seen, _channels(ink)[:3])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2, level AA
+    page.close()
+
+
+def _channels(colour):
+    """Red, green, blue and opacity of a colour as a browser writes it."""
+    numbers = [float(x) for x in re.findall(r"[\d.]+", colour)]
+    return [*numbers, 1.0][:4]
+
+
+def _luminance(colour):
+    parts = [x / 255 for x in colour]
+    parts = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def test_paper_breaks_no_listing(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.emulate_media(media="print")
+    how = "all => all.map(e => getComputedStyle(e).breakInside)"
+    found = page.locator(".listing, .notes, .verdict").evaluate_all(how)
+    assert set(found) == {"avoid"}
+    page.close()
+
+
 def _brightness(colour):
     red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
     return 0.3 * red + 0.6 * green + 0.1 * blue
