@@ -77,6 +77,7 @@ def test_the_page_tells_of_files_left_out(tmp_path, long):
     folder = tmp_path / "parts"
     folder.mkdir()
     (folder / "notes.txt").write_text("not a table")
+    (folder / ".old.csv").write_text("x,y\n1,2\n")
     if long:
         (folder / "a.csv").write_text("r,c,x\nA,u,1\nA,v,2\nB,u,3\n")
         options = "--long", "r,c,x"
@@ -85,7 +86,8 @@ def test_the_page_tells_of_files_left_out(tmp_path, long):
         options = ()
     (folder / "b.csv").write_text((folder / "a.csv").read_text().partition("\n")[0])
     run("report", folder, "-o", tmp_path / "a.html", *options)
-    (note,) = notes_in(tmp_path / "a.html")
+    note, hidden = notes_in(tmp_path / "a.html")
+    assert hidden == "Hidden files left out: .old.csv."
     assert note.startswith("Left out of ")
     assert "a.csv: 1 file has no rows (" in note
     assert "1 is no table (notes.txt)" in note

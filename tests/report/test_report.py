@@ -247,7 +247,7 @@ def test_a_fit_with_exposure_is_told_as_one():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("weights", "weight 0"), ("exposure", "no known exposure")]
+    ("name", "words"), [("weights", "weight 0"), ("exposure", "no exposure")]
 )
 def test_known_cells_that_do_not_count_are_told(name, words):
     rng = np.random.default_rng(0)

@@ -108,16 +108,14 @@ def read_with_words(files: TableFiles, common: Common) -> WholeTable:
 
 def say_table(files: TableFiles, common: Common) -> None:
     """Say which columns form the table and which are passed through."""
-    from a1gm._sources.files.doubts import left_out, title_of
-    from a1gm._sources.files.find import is_hidden
+    from a1gm._sources.files.doubts import hidden_files, left_out, title_of
 
     if common.quiet:
         return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
-    hidden = [name for name in files.found.not_tables if is_hidden(name)]
-    if hidden:
+    if hidden := hidden_files(files):
         say(f"Hidden files left out: {listed(hidden, 5)}.")
     if files.id:
         say(f"Rows are named by {listed([title_of(name) for name in files.id])}.")

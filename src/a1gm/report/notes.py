@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from a1gm._api.fit_file import files_of
 from a1gm._base.words import counted, listed
 from a1gm._result.solved_table import memory_of, text_of_doubt
-from a1gm._sources.files.doubts import left_out
+from a1gm._sources.files.doubts import hidden_files, left_out
 
 if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
@@ -34,6 +34,8 @@ def notes_of(
         for text in files.told:
             words = text.removeprefix(f"{files.name}: ")
             yield words[0].upper() + words[1:]
+        if hidden := hidden_files(files):
+            yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if chosen is None else [str(name) for name in chosen.left_out(X)]
     if own is not None:
         names = left_out(own)
@@ -44,6 +46,6 @@ def notes_of(
 def ignored_in_words(findings: Findings) -> Iterator[str]:
     """Tell of known cells that were not fitted."""
     if n := int(findings.is_ignored.sum()):
-        kind = "no known exposure" if findings.fit.has_exposure else "weight 0"
+        kind = "no exposure" if findings.fit.has_exposure else "weight 0"
         cells = counted(n, f"known cell has {kind}", f"known cells have {kind}")
         yield f"{cells} and {'was' if n == 1 else 'were'} not fitted."

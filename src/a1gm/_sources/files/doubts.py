@@ -9,6 +9,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._base.words import counted, listed, shown
+from a1gm._sources.files.find import is_hidden
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.row_names import is_total
 from a1gm._sources.files.table_files import TableFiles
@@ -16,7 +17,7 @@ from a1gm._sources.frames import open_frame
 from a1gm._sources.long_hint import FIT_FRAME, call_for_keys, long_call
 from a1gm.exceptions import DoubtfulDataWarning, LabelError
 
-__all__ = ["left_out", "refuse_long", "say_doubts", "title_of"]
+__all__ = ["hidden_files", "left_out", "refuse_long", "say_doubts", "title_of"]
 
 #: An amount with a currency, a percentage: numbers to a person.
 _WITH_SIGN = re.compile(
@@ -94,7 +95,12 @@ def _warn(files: TableFiles, which: str, remedy: str) -> None:
     )
 
 
-# ------------------------------------------------------------------ columns left out
+# -------------------------------------------------------------------- what is left out
+def hidden_files(files: TableFiles) -> list[str]:
+    """Files of folders that were not read because they are hidden."""
+    return [name for name in files.found.not_tables if is_hidden(name)]
+
+
 def left_out(files: TableFiles) -> list[str]:
     """Columns that are not fitted and name no rows, with what may be meant as data."""
     passed = files.first.passed_through
