@@ -155,7 +155,7 @@ def assess_cells(
     judge = _Judge(
         cells, level, is_ordered=is_ordered, negatives=negatives, given=given
     )
-    for _ in range(repeats):
+    for _ in range(repeats if cells.size else 0):
         if share is None:
             judge.hear(_last_cells(cells, random))
         else:
@@ -256,7 +256,8 @@ class _Judge:
         self.size = given.get("exposure", ones)  # a cell is this times its rate
         self.weights = given.get("weights", ones)
         both = next(iter(given.values()), ones)
-        self.shares = both / np.nanmax(both)  # of a cell in a mean
+        least = np.finfo(np.float64).tiny  # where no cell is known
+        self.shares = both / np.nanmax(both, initial=least)  # of a cell in a mean
         self.methods = [RANK_1, COLUMNS, ROWS, OVERALL] + [LAST] * is_ordered
         self.truth: list[Floats] = []
         self.weight: list[Floats] = []
