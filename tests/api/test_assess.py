@@ -103,6 +103,15 @@ def test_cells_of_an_exact_table_are_in_their_intervals():
     assert a1gm.assess(X, random_state=0).coverage == 1.0
 
 
+@pytest.mark.parametrize("exponent", [-900, 980])
+def test_the_units_of_the_data_do_not_matter(exponent):
+    found, expected = (
+        a1gm.assess(np.ldexp(sales(), k), random_state=0) for k in (exponent, 0)
+    )
+    for name, score in expected.scores.items():
+        np.testing.assert_allclose(found.scores[name][1:], score[1:], rtol=1e-9)
+
+
 # ----------------------------------------------------------- weights and exposures
 def judged_by_hand(X, V, E, holes):
     """Scores of all methods by plain loops: X ~ E w h, cells of weight V."""

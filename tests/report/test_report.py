@@ -257,7 +257,7 @@ def test_known_cells_that_do_not_count_are_told(name, words):
     V[[1, 2], [2, 2]] = nan if name == "exposure" else 0.0
     page = report_html(X, a1gm.fit(X, **{name: V}))
     assert f"1 known cell has {words} and was not fitted." in page
-    assert "fitted value below 0" not in page
+    assert "fitted value of 0 or less" not in page
 
 
 def test_sparse_tables_and_weights_that_were_not_kept(tmp_path):
@@ -377,6 +377,21 @@ def test_a_fit_that_is_not_the_best_is_told():
     words = str(told[0].message)
     assert words.startswith("The fit stopped after")
     assert f"<li>{words}</li>" in report_html(X, fit)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_data_at_the_ends_of_the_range_have_a_page(scale):
+    X = np.random.default_rng(0).poisson(50.0, (8, 5)) * scale
+    X[1, 1] = nan
+    page = report_html(X, a1gm.fit(X))
+    assert "Median error of a guess" in page
+    assert "sum of 1 filled cell" in page
+
+
+def test_cells_off_a_fit_of_0_have_no_deviation():
+    X = np.array([[2.0, 1.0, 3.0, 7.0], [4.0, -1.0, 6.0, 9.0]])
+    page = report_html(X, a1gm.fit(X, negatives="allow"))
+    assert "2 cells have a fitted value of 0 or less and no deviation." in page
 
 
 def test_notes_are_escaped():

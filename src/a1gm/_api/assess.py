@@ -305,7 +305,10 @@ class _Judge:
         v = np.concatenate(self.weight)
         guesses = np.concatenate(self.guesses, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.nanstd(self.cells, axis=0)
+            # Squares of cells near 1e300 or 1e-300 would leave float64.
+            most = np.nanmax(np.abs(self.cells), axis=0)
+            spread = np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
+            spread *= most
             unit = np.where(spread > 0.0, spread, 1.0)[j]
             scores = {
                 name: Score(

@@ -124,9 +124,11 @@ class Findings:
     def sure(self) -> Uncertainty | None:
         """How sure the fit is; None where too little is known to say."""
         try:
-            return self.fit.uncertainty()
+            found = self.fit.uncertainty()
+            found.totals("all")  # of data near 1e300 there are none
         except (A1gmError, MemoryError):
             return None
+        return found
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -184,6 +186,7 @@ class Findings:
         off = np.asarray(self.fit.residuals(self.X, "response"))
         with np.errstate(invalid="ignore"):
             is_rounding = np.abs(off) <= _ROUNDING * np.abs(self.X)
+        pearson[np.isinf(pearson)] = np.nan  # among negative cells the fit may be 0
         return np.where(is_rounding, 0.0, pearson / math.sqrt(spread or 1.0)), off
 
     @property
@@ -208,7 +211,7 @@ class Findings:
 
     @property
     def n_without_residual(self) -> int:
-        """Observed cells whose fitted value is below 0, where no deviation is known."""
+        """Observed cells whose fitted value is 0 or less: no deviation is known."""
         is_there = ~self.missing & ~self.is_ignored
         return int(np.count_nonzero(np.isnan(self._off[0]) & is_there))
 

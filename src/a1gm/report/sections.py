@@ -136,8 +136,8 @@ def sections(findings: Findings) -> Iterator[Section]:
 
 def _totals(findings: Findings) -> str:
     words = (
-        "Too few cells are known to estimate their scatter, so these totals come "
-        "without errors."
+        "These totals come without errors: the scatter of the cells cannot be "
+        "estimated."
         if findings.sure is None
         else "The standard error (s.e.) holds both: that the factors are estimated, "
         "and that cells scatter around what is fitted."
@@ -203,7 +203,7 @@ def _misfits(findings: Findings) -> str:
     words = "How far a cell is off is counted in standard deviations of such a cell."
     if findings.n_without_residual:
         cells = counted(findings.n_without_residual, "cell has", "cells have")
-        words += f" {cells} a fitted value below 0 and no deviation."
+        words += f" {cells} a fitted value of 0 or less and no deviation."
     caption = "Observed against fitted; on the line, a cell is explained exactly"
     beside = ""
     if listing:
