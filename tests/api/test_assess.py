@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, load_wine
 
 import a1gm
@@ -73,6 +74,9 @@ def test_no_hidden_cell_is_unknowable(monkeypatch):
 def test_a_table_too_small_to_hide_anything():
     with pytest.raises(DimensionError, match="No cell can be hidden"):
         a1gm.assess([[1.0, 2.0]])
+    for hide in (0.1, "last"):
+        with pytest.raises(DimensionError, match="No cell can be hidden"):
+            a1gm.assess(np.full((2, 3), np.nan), hide)
     with pytest.raises(ParameterError, match="hide must be a share"):
         a1gm.assess(sales(), hide=1.5)
     with pytest.raises(ParameterError, match="repeats must be"):
@@ -97,3 +101,159 @@ def test_it_shows_itself_and_is_a_frame():
 def test_cells_of_an_exact_table_are_in_their_intervals():
     X = np.outer(np.arange(1.0, 7.0), [2.0, 3.0, 5.0, 7.0, 1.0])
     assert a1gm.assess(X, random_state=0).coverage == 1.0
+
+
+@pytest.mark.parametrize("exponent", [-900, 980])
+def test_the_units_of_the_data_do_not_matter(exponent):
+    found, expected = (
+        a1gm.assess(np.ldexp(sales(), k), random_state=0) for k in (exponent, 0)
+    )
+    for name, score in expected.scores.items():
+        np.testing.assert_allclose(found.scores[name][1:], score[1:], rtol=1e-9)
+
+
+# ----------------------------------------------------------- weights and exposures
+def judged_by_hand(X, V, E, holes):
+    """Scores of all methods by plain loops: X ~ E w h, cells of weight V."""
+    n, m = X.shape
+    rows = []
+    for left in holes:
+        known = [(i, j) for i in range(n) for j in range(m) if left[i, j] == left[i, j]]
+        w, h = np.ones(n), np.ones(m)
+        for _ in range(2000):
+            for factor, other, axis in ((w, h, 0), (h, w, 1)):
+                up, down = np.zeros(len(factor)), np.zeros(len(factor))
+                for cell in known:
+                    k, v = cell[axis], V[cell]
+                    up[k] += v * left[cell]
+                    down[k] += v * E[cell] * other[cell[1 - axis]]
+                change = np.abs(np.divide(up, down) / factor - 1.0).max()
+                factor[:] = up / down
+            if change < 1e-13:
+                break
+
+        def rate(cells, left=left):
+            cells = list(cells)
+            sums = [(V[c] * left[c], V[c] * E[c]) for c in cells]
+            return sum(a for a, _ in sums) / sum(b for _, b in sums)
+
+        for i, j in np.argwhere(np.isnan(left) & ~np.isnan(X)).tolist():
+            before = [c for c in known if c[0] == i and c[1] < j]
+            column = rate(c for c in known if c[1] == j)
+            guesses = {
+                "rank 1": w[i] * h[j],
+                "column means": column,
+                "row means": rate(c for c in known if c[0] == i),
+                "overall mean": rate(known),
+                "last value": rate(before[-1:]) if before else column,
+            }
+            unit = np.std([X[k, j] for k in range(n) if X[k, j] == X[k, j]])
+            rows += [
+                (name, V[i, j], X[i, j], E[i, j] * guess, unit)
+                for name, guess in guesses.items()
+            ]
+    found = pd.DataFrame(rows, columns=["method", "v", "x", "guess", "unit"])
+    found["off"] = (found.x - found.guess).abs()
+    found["cost"] = found.v * (
+        found.x * np.log(found.x / found.guess) - found.x + found.guess
+    )
+    scores = {}
+    for name, own in found.groupby("method"):
+        scores[name] = (
+            2 * own.cost.sum(),
+            (own.v * own.off / own.unit).sum() / own.v.sum(),
+            (own.off / own.x).median(),
+        )
+    return scores
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+@pytest.mark.parametrize("hide", [0.2, "last"])
+def test_weighted_and_exposed_tables_are_judged_as_they_are_fitted(
+    monkeypatch, name, hide
+):
+    from a1gm._api import assess
+
+    rng = np.random.default_rng(8)
+    V = rng.uniform(0.5, 9.0, (9, 6))
+    mean = np.outer(rng.gamma(3, 20, 9), rng.gamma(3, 1, 6))
+    X = 1.0 + rng.poisson(mean * V if name == "exposure" else mean)
+    X[rng.random(X.shape) < 0.15] = np.nan
+    V[2, 3], V[4, 0] = 0.0, 0.0
+    X[2, 3] = np.nan if name == "exposure" else 1e6  # of weight 0
+    holes = []
+
+    def spy(table, **options):
+        assert name in options
+        holes.append(table)
+        return a1gm.fit(table, **options)
+
+    monkeypatch.setattr(assess, "fit", spy)
+    found = a1gm.assess(X, hide, 2, 3, ordered=True, **{name: V})
+    known = np.where(V > 0, X, np.nan)
+    ones = np.ones_like(V)
+    both = (V, ones) if name == "weights" else (ones, V)
+    expected = judged_by_hand(known, *both, holes)
+    assert found.n_hidden > 4
+    for method, score in found.scores.items():
+        np.testing.assert_allclose(score, expected[method], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_equal_weights_change_nothing(name):
+    X, V = sales(), np.full((30, 8), 4.0)
+    plain = a1gm.assess(X, random_state=0)
+    found, four = (a1gm.assess(X, random_state=0, **{name: U}) for U in (V / V, V))
+    assert (found.n_hidden, found.coverage) == (plain.n_hidden, plain.coverage)
+    for method, score in plain.scores.items():
+        np.testing.assert_allclose(found.scores[method], score, rtol=1e-9)
+        np.testing.assert_allclose(four.scores[method][1:], score[1:], rtol=1e-9)
+
+
+def test_exposures_that_explain_the_counts_are_used():
+    rng = np.random.default_rng(1)
+    E = rng.gamma(1.0, 1.0, (40, 8)) + 0.05
+    X = rng.poisson(E * np.outer(rng.gamma(9, 9, 40), rng.gamma(9, 0.2, 8)))
+    without = a1gm.assess(X.astype(float), random_state=0)
+    found = a1gm.assess(X.astype(float), random_state=0, exposure=E)
+    assert found.scores["rank 1"].deviance < 0.2 * without.scores["rank 1"].deviance
+    assert found.coverage > 0.85
+    # An exposure that is not known leaves its cell out.
+    E[0, 0] = np.nan
+    assert a1gm.assess(X.astype(float), random_state=0, exposure=E).skill > 0.0
+
+
+def test_the_columns_of_a_frame_are_chosen():
+    X = sales()
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    frame.insert(0, "shop", [f"S{k}" for k in range(len(X))])
+    frame["size"] = 1.0
+    expected = a1gm.assess(X, random_state=0)
+    assert (
+        a1gm.assess(frame, random_state=0, id="shop", exclude=["size"]),
+        a1gm.assess(frame, random_state=0, columns=list("abcdefgh")),
+    ) == (expected, expected)
+    ones = pd.DataFrame(np.ones_like(X), columns=list("abcdefgh"))
+    own = {"columns": list("abcdefgh"), "weights": ones}
+    again = a1gm.assess(frame, random_state=0, **own)
+    np.testing.assert_allclose(again.skill, expected.skill, rtol=1e-9)
+
+
+def test_bad_cells_are_named_by_their_place_in_the_table():
+    X = sales()
+    X[2] = np.nan
+    X[5, 3] = -4.0
+    with pytest.raises(a1gm.exceptions.NegativeValuesError, match=r"X\[5, 3\] = -4"):
+        a1gm.assess(X)
+    ones = np.ones_like(X)
+    with pytest.raises(a1gm.exceptions.NegativeValuesError, match=r"X\[5, 3\] = -4"):
+        a1gm.assess(X, weights=ones)
+    with pytest.raises(ParameterError, match="cannot be combined; leave one out"):
+        a1gm.assess(X, weights=ones, negatives="allow")
+    with pytest.raises(ParameterError, match="weights and exposure cannot"):
+        a1gm.assess(X, weights=ones, exposure=ones)
+    ones[1, 1] = -1.0
+    with pytest.raises(a1gm.exceptions.WeightsError, match=r"weights\[1, 1\] = -1"):
+        a1gm.assess(np.abs(X), weights=ones)
+    with pytest.raises(ParameterError, match="Pass an array with NaN"):
+        a1gm.assess(csr_array(np.nan_to_num(X)))

@@ -1,5 +1,9 @@
 """``a1gm report``."""
 
+import html
+import re
+
+import pytest
 from support.commands import run
 
 
@@ -18,3 +22,72 @@ def test_the_report_locates_bad_cells(tmp_path):
     path.write_text("x,y\n1,2\n\n3,-4\n")
     words = run("report", path, "-o", tmp_path / "a.html", code=1).stderr
     assert "a.csv, line 4, column 'y': -4 is negative" in words
+
+
+def notes_in(path):
+    """The lines of a page that stand before its numbers."""
+    found = re.search(r'<ul class="notes".*?>(.*?)</ul>', path.read_text())
+    return re.findall("<li>(.*?)</li>", html.unescape(found[1])) if found else []
+
+
+TOTALS = (
+    "shop,city,jan,feb,mar,total\n"
+    "A,Ulm,10,20,30,60\nB,Bonn,20,,60,80\nC,Kiel,30,60,,90\ntotal,,60,80,90,230\n"
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_the_page_repeats_what_the_terminal_warns_of(tmp_path, options):
+    path, out = tmp_path / "a.csv", tmp_path / "a.html"
+    path.write_text(TOTALS)
+    words = run("report", path, "-o", out, *options).stderr
+    *totals, columns = notes_in(out)
+    assert [text.partition(" looks like")[0] for text in totals] == [
+        "Column 'total'",
+        "Row 'total'",
+    ]
+    assert columns == "Columns that are not part of the table: city."
+    if not options:
+        assert all(f"a.csv: {text[0].lower()}{text[1:]}\n" in words for text in totals)
+    run("report", path, "-o", out, "--exclude", "total", "--overwrite")
+    row, columns = notes_in(out)
+    assert row == totals[1]
+    assert columns == "Columns that are not part of the table: city, total."
+
+
+def test_a_plain_table_needs_no_notes(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,jan,feb\nA,10,20\nB,20,\nC,31,60\n")
+    run("report", path, "-o", tmp_path / "a.html")
+    assert notes_in(tmp_path / "a.html") == []
+
+
+def test_the_page_tells_of_numbers_taken_for_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,jan,feb\n101,10,20\n205,20,\n303,31,60\n")
+    run("report", path, "-o", tmp_path / "a.html")
+    (note,) = notes_in(tmp_path / "a.html")
+    assert note.startswith("Column 'id' ")
+    assert "taken for names of the rows and not fitted" in note
+    assert "--id id" in note
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_the_page_tells_of_files_left_out(tmp_path, long):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("not a table")
+    (folder / ".old.csv").write_text("x,y\n1,2\n")
+    if long:
+        (folder / "a.csv").write_text("r,c,x\nA,u,1\nA,v,2\nB,u,3\n")
+        options = "--long", "r,c,x"
+    else:
+        (folder / "a.csv").write_text("x,y\n1,2\n3,\n")
+        options = ()
+    (folder / "b.csv").write_text((folder / "a.csv").read_text().partition("\n")[0])
+    run("report", folder, "-o", tmp_path / "a.html", *options)
+    note, hidden = notes_in(tmp_path / "a.html")
+    assert hidden == "Hidden files left out: .old.csv."
+    assert note.startswith("Left out of ")
+    assert "a.csv: 1 file has no rows (" in note
+    assert "1 is no table (notes.txt)" in note

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from support.browser import leaving, listen
 
 import a1gm
 from a1gm.cli.demo import demo_table
-from a1gm.exceptions import DimensionError, OutputError
+from a1gm.exceptions import DimensionError, OutputError, ParameterError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
 from a1gm.report.heatmap import _shades
@@ -236,11 +237,38 @@ def test_a_fit_with_exposure_is_told_as_one():
     X = rng.poisson(E * np.outer(rng.gamma(3, 20, 9), np.arange(1, 6))).astype(float)
     X[[1, 4], [2, 3]] = nan
     page = report_html(X, a1gm.fit(X, exposure=E))
-    # Without the exposures other fills would be judged than those of the page.
-    assert "was not tried. The fit has weights or exposures" in page
-    assert "Median error of a guess" not in page
+    found = a1gm.assess(X, random_state=0, exposure=E)
+    assert f"{found.n_hidden} known cells were hidden" in page
+    error = 100 * found.scores["column means"].median_relative_error
+    assert f"<b>{error:.2g} %</b>" in page
+    assert "Means are rates, times the exposure of the hidden cell." in page
     assert "the product of its two and its exposure" in page
     assert "estimated total at exposure 1, in the units" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("weights", "weight 0"), ("exposure", "no exposure")]
+)
+def test_known_cells_that_do_not_count_are_told(name, words):
+    rng = np.random.default_rng(0)
+    V = rng.integers(1, 4, (9, 5)).astype(float)
+    X = rng.poisson(V * np.outer(rng.gamma(3, 20, 9), np.arange(1, 6))).astype(float)
+    X[[1, 4], [2, 3]] = nan
+    V[[1, 2], [2, 2]] = nan if name == "exposure" else 0.0
+    page = report_html(X, a1gm.fit(X, **{name: V}))
+    assert f"1 known cell has {words} and was not fitted." in page
+    assert "fitted value of 0 or less" not in page
+
+
+def test_sparse_tables_and_weights_that_were_not_kept(tmp_path):
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    X[1, 2] = 0.0
+    sparse = csr_array(X)
+    fit = a1gm.fit(sparse, absent="missing")
+    assert "the sum of 1 filled cell" in report_html(sparse, fit)
+    a1gm.fit(X, weights=np.ones((4, 3))).save(tmp_path / "a.npz")
+    with pytest.raises(ParameterError, match="has not kept those of every cell"):
+        report_html(X, a1gm.load(tmp_path / "a.npz"))
 
 
 def test_one_filled_row_has_no_list_of_totals():
@@ -278,8 +306,8 @@ def test_what_cannot_be_known_is_explained():
     with pytest.warns(a1gm.exceptions.UndeterminedWarning):
         fit = a1gm.fit(X)
     page = report_html(X, fit)
-    assert "unbounded: the larger they are" in page
-    assert "undetermined: no chain of observed cells ties" in page
+    assert "unbounded: because of an observed zero, the larger the better" in page
+    assert "undetermined: no chain of known cells leads from" in page
 
 
 @pytest.mark.parametrize(
@@ -316,6 +344,62 @@ def test_frames_keep_their_names():
         assert name in page
 
 
+def test_a_fit_of_a_file_brings_its_warnings(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,city,a,b\nA,Ulm,1,2\nB,Ulm,2,\nC,Ulm,5,9\ntotal,,8,11\n")
+    with pytest.warns(a1gm.exceptions.DoubtfulDataWarning):
+        fit = a1gm.fit_file(path)
+    page = report_html(np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit)
+    assert page.count("looks like the total of the others") == 1
+    assert "Columns that are not part of the table: city." in page
+    assert "looks like the total" not in report_html(
+        np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit, notes=[]
+    )
+
+
+def test_columns_of_a_frame_that_were_left_out_are_told():
+    frame = pd.DataFrame({"shop": list("uvw"), "city": list("xyz"), "size": [9, 8, 7]})
+    frame[["a", "b"]] = [[1.0, 2.0], [2.0, nan], [5.0, 9.0]]
+    fit = a1gm.fit(frame, id="shop", exclude=["city", "size"])
+    page = report_html(frame, fit)
+    assert "Columns that are not part of the table: city, size." in page
+    assert ">u</" in page
+    fit = a1gm.fit(frame[["a", "b"]])
+    assert 'class="notes"' not in report_html(frame[["a", "b"]], fit)
+
+
+def test_a_fit_that_is_not_the_best_is_told():
+    rng = np.random.default_rng(3)
+    X = rng.poisson(20.0, (12, 9)).astype(float)
+    X[rng.random(X.shape) < 0.5] = nan
+    with pytest.warns(a1gm.exceptions.ConvergenceWarning) as told:
+        fit = a1gm.fit(X, max_iter=1, tol=1e-15)
+    words = str(told[0].message)
+    assert words.startswith("The fit stopped after")
+    assert f"<li>{words}</li>" in report_html(X, fit)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_data_at_the_ends_of_the_range_have_a_page(scale):
+    X = np.random.default_rng(0).poisson(50.0, (8, 5)) * scale
+    X[1, 1] = nan
+    page = report_html(X, a1gm.fit(X))
+    assert "Median error of a guess" in page
+    assert "sum of 1 filled cell" in page
+
+
+def test_cells_off_a_fit_of_0_have_no_deviation():
+    X = np.array([[2.0, 1.0, 3.0, 7.0], [4.0, -1.0, 6.0, 9.0]])
+    page = report_html(X, a1gm.fit(X, negatives="allow"))
+    assert "2 cells have a fitted value of 0 or less and no deviation." in page
+
+
+def test_notes_are_escaped():
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    page = report_html(X, a1gm.fit(X), notes=[f"{HOSTILE}\x1b[31m"])
+    assert "<li>&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m</li>" in page
+
+
 def test_another_table_is_refused():
     X = np.ones((2, 2))
     with pytest.raises(DimensionError, match="2 × 3"):
@@ -343,6 +427,44 @@ def test_misfits_are_the_largest_residuals():
     for m in found:
         assert m.observed == X[m.row, m.column]
         assert np.sign(m.off) == np.sign(m.observed - m.fitted)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([699.61, 95.0, 0.0, nan], ["699.6", "95.0", "0", "–"]),
+        ([54.474, 11.2], ["54.47", "11.20"]),
+        ([1540.4, 12.3], ["1,540", "12"]),
+        ([3.0, 12.0, 1234567.0], ["3", "12", "1,234,567"]),
+        # Too far apart for the same decimals: each has its four digits.
+        ([1540.4, 1.234], ["1,540", "1.234"]),
+        ([2e9, 1.5], ["2.000e+09", "1.5"]),
+        ([1.25e-7, 2e-7], ["1.250e-07", "2.000e-07"]),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(values, words):
+    page = table("t", ("row", "x"), [("a", x) for x in values], len(values))
+    assert re.findall(r'class="n" data-value="[^"]*">([^<]*)<', page) == words
+
+
+def test_a_table_too_small_to_be_tried_is_told_in_words():
+    X = np.array([[3.0, nan, 5.0]])
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        page = report_html(X, a1gm.fit(X))
+    assert "could not be tried: it has too few known cells to hide" in page
+    assert "<strong>1</strong> <span>cell cannot be known</span>" in page
+
+
+def test_the_method_tells_of_cells_that_count_otherwise():
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
+    ones = np.ones((4, 3))
+    cells = "<dt>Cells</dt><dd>"
+    assert cells not in report_html(X, a1gm.fit(X))
+    assert f"{cells}weighted" in report_html(X, a1gm.fit(X, weights=ones))
+    assert f"{cells}counts, each with its" in report_html(X, a1gm.fit(X, exposure=ones))
+    X[1, 1] = -0.5
+    page = report_html(X, a1gm.fit(X, negatives="allow"))
+    assert f"{cells}1 is below 0: row and column sums are fitted" in page
 
 
 def test_numbers_for_people():
@@ -530,6 +652,49 @@ def test_it_is_accessible(browser, page_file):
     assert page.locator("html[lang]").count() == 1
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_values_in_the_map_can_be_read(browser, scheme):
+    X = np.arange(1.0, 41.0).reshape(10, 4)
+    X[0, 0] = nan
+    page = browser.new_page(color_scheme=scheme)
+    page.set_content(report_html(X, a1gm.fit(X)))
+    found = page.locator("body, .heat td[data-v]")
+    styles = "all => all.map(e => getComputedStyle(e))"
+    (paper, _), *cells = found.evaluate_all(
+        f"{styles}.map(s => [s.backgroundColor, s.color])"
+    )
+    assert len({ground for ground, _ in cells}) == 10
+    for ground, ink in cells:
+        *colour, share = _channels(ground)
+        below = zip(colour, _channels(paper)[:3], strict=True)
+        seen = [share * over + (1 - share) * under for over, under in below]
+        light, dark = sorted(map(_luminance, (seen, _channels(ink)[:3])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2, level AA
+    page.close()
+
+
+def _channels(colour):
+    """Red, green, blue and opacity of a colour as a browser writes it."""
+    numbers = [float(x) for x in re.findall(r"[\d.]+", colour)]
+    return [*numbers, 1.0][:4]
+
+
+def _luminance(colour):
+    parts = [x / 255 for x in colour]
+    parts = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def test_paper_breaks_no_listing(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.emulate_media(media="print")
+    how = "all => all.map(e => getComputedStyle(e).breakInside)"
+    found = page.locator(".listing, .notes, .verdict").evaluate_all(how)
+    assert set(found) == {"avoid"}
     page.close()
 
 

@@ -8,13 +8,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from a1gm._api.fit import fit
+from a1gm._api.fit import check_signs, fit
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
+from a1gm._observe.observe import observe
+from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._result.choices import check_level
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.frames import labelled_frame
-from a1gm._sources.read import read_input
+from a1gm._sources.choose import choose
+from a1gm._sources.dense import Source
+from a1gm._sources.read import is_sparse, read_input
 from a1gm.exceptions import DataError, DimensionError, ParameterError
 
 __all__ = ["Assessment", "Hide", "Score", "assess", "assess_cells"]
@@ -37,6 +41,11 @@ def assess(
     repeats: int = 5,
     random_state: Any = None,
     *,
+    weights: Any = None,
+    exposure: Any = None,
+    id: Any = None,
+    columns: Any = None,
+    exclude: Any = None,
     ordered: bool = False,
     negatives: Negatives = "raise",
     level: float = 0.95,
@@ -54,6 +63,13 @@ def assess(
         How often, each time with other cells.
     random_state : int, numpy Generator, or None
         Where the random numbers come from.
+    weights, exposure : table of shape (n_rows, n_cols), optional
+        As for ``a1gm.fit``. The rest is fitted with those of its cells. Means are
+        weighted by ``weights``, and so are deviance and mean absolute error; with
+        ``exposure`` means are rates, and a guess is a rate times the exposure of the
+        hidden cell. Cells of weight or exposure 0 are not hidden.
+    id, columns, exclude : name or list of names, optional
+        As for ``a1gm.fit``: which columns of a frame are the table.
     ordered : bool, default=False
         Whether columns follow one another, as months do: the last known value of the
         row is a guess, then. ``hide="last"`` implies it.
@@ -67,6 +83,15 @@ def assess(
     Assessment
         ``skill``, ``coverage``, ``scores``, and one sentence that says it.
 
+    Raises
+    ------
+    DimensionError
+        No cell can be hidden so that all of them stay knowable.
+    ParameterError
+        An option is out of range, or X is sparse.
+    NegativeValuesError, InfiniteValuesError, NotNumericError, WeightsError
+        As for ``a1gm.fit``.
+
     Examples
     --------
     >>> import numpy as np, a1gm
@@ -76,16 +101,34 @@ def assess(
     >>> found.skill > 0.5
     True
     """
-    source = read_input(X)
-    cells = source.rows(slice(0, source.n_rows))
+    if is_sparse(X):
+        raise ParameterError(
+            "X is sparse, and assess hides cells of a whole table. Pass an array with "
+            "NaN for missing cells, of some of the rows if it is large."
+        )
+    if id is not None or columns is not None or exclude is not None:
+        X = choose(X, id, columns, exclude)[0].of(X)
+    source: Source = read_input(X)
+    every = slice(0, source.n_rows)
+    name, given = one_of_both(weights, exposure)
+    more: dict[str, Floats] = {}
+    # A pass refuses what cannot be fitted, by its place in the whole table.
+    if given is None:
+        observe(source, negatives=negatives)
+    else:
+        check_signs(negatives, name)
+        V = read_cell_weights(given, source, check=False, name=name)
+        observe_weighted(source, V, is_exposure=name == "exposure")
+        more = {name: V.rows(every)}
     return assess_cells(
-        cells,
+        source.rows(every),
         hide,
         repeats,
         random_state,
         ordered=ordered,
         negatives=negatives,
         level=level,
+        **more,
     )
 
 
@@ -95,26 +138,39 @@ def assess_cells(
     repeats: int = 5,
     random_state: Any = None,
     *,
+    weights: Floats | None = None,
+    exposure: Floats | None = None,
     ordered: bool = False,
     negatives: Negatives = "raise",
     level: float = 0.95,
 ) -> Assessment:
-    """Assess a table that has been read; NaN for missing cells."""
+    """Assess a table that has been read and checked; NaN for missing cells."""
     share = _share(hide)
     check_level(level)
     if repeats < 1:
         raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
-    cells = cells[~np.isnan(cells).all(axis=1)]  # the others tell nothing
-    cells = cells[:, ~np.isnan(cells).all(axis=0)]
+    cells, given = _known(cells, weights=weights, exposure=exposure)
     random = np.random.default_rng(random_state)
     is_ordered = ordered or hide == "last"
-    judge = _Judge(cells, level, is_ordered=is_ordered, negatives=negatives)
-    for _ in range(repeats):
+    judge = _Judge(
+        cells, level, is_ordered=is_ordered, negatives=negatives, given=given
+    )
+    for _ in range(repeats if cells.size else 0):
         if share is None:
             judge.hear(_last_cells(cells, random))
         else:
             judge.hear(_some_cells(cells, share, random))
     return judge.verdict()
+
+
+def _known(cells: Floats, **given: Floats | None) -> tuple[Floats, dict[str, Floats]]:
+    """The cells that count, without rows and columns that have none, and weights."""
+    used = {name: V for name, V in given.items() if V is not None}
+    for V in used.values():
+        cells = np.where(V > 0.0, cells, np.nan)
+    observed = ~np.isnan(cells)
+    some = np.ix_(observed.any(axis=1), observed.any(axis=0))
+    return cells[some], {name: V[some] for name, V in used.items()}
 
 
 def _share(hide: Any) -> float | None:
@@ -186,11 +242,25 @@ class _Judge:
     """Gathers the guesses of every method at the hidden cells."""
 
     def __init__(
-        self, cells: Floats, level: float, *, is_ordered: bool, negatives: Negatives
+        self,
+        cells: Floats,
+        level: float,
+        *,
+        is_ordered: bool,
+        negatives: Negatives,
+        given: dict[str, Floats],
     ) -> None:
-        self.cells, self.level, self.negatives = cells, level, negatives
+        self.cells, self.level = cells, level
+        self.options: dict[str, Any] = {"negatives": negatives, **given}
+        ones = np.broadcast_to(1.0, cells.shape)
+        self.size = given.get("exposure", ones)  # a cell is this times its rate
+        self.weights = given.get("weights", ones)
+        both = next(iter(given.values()), ones)
+        least = np.finfo(np.float64).tiny  # where no cell is known
+        self.shares = both / np.nanmax(both, initial=least)  # of a cell in a mean
         self.methods = [RANK_1, COLUMNS, ROWS, OVERALL] + [LAST] * is_ordered
         self.truth: list[Floats] = []
+        self.weight: list[Floats] = []
         self.columns: list[Ints] = []
         self.guesses: list[Floats] = []
         self.covered: list[Bools] = []
@@ -201,15 +271,18 @@ class _Judge:
             return
         i, j = np.nonzero(hidden)
         left = np.where(hidden, np.nan, self.cells)
-        found = fit(left, negatives=self.negatives, on_undetermined="ignore")
+        found = fit(left, **self.options, on_undetermined="ignore")
+        rates, size = left / self.size, self.size[i, j]
+        by_column = _mean(rates, self.shares, axis=0)[j]
         guesses = {
             RANK_1: found.reconstruct()[i, j],
-            COLUMNS: np.nanmean(left, axis=0)[j],
-            ROWS: np.nanmean(left, axis=1)[i],
-            OVERALL: np.full(len(i), np.nanmean(left)),
-            LAST: _last_values(left, i, j),
+            COLUMNS: by_column * size,
+            ROWS: _mean(rates, self.shares, axis=1)[i] * size,
+            OVERALL: _mean(rates, self.shares) * size,
+            LAST: _last_values(rates, i, j, by_column) * size,
         }
         self.truth.append(self.cells[i, j])
+        self.weight.append(self.weights[i, j])
         self.columns.append(j)
         self.guesses.append(np.array([guesses[name] for name in self.methods]))
         try:
@@ -229,14 +302,18 @@ class _Judge:
                 "known. Assess a table with more observed cells."
             )
         x, j = np.concatenate(self.truth), np.concatenate(self.columns)
+        v = np.concatenate(self.weight)
         guesses = np.concatenate(self.guesses, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.nanstd(self.cells, axis=0)
+            # Squares of cells near 1e300 or 1e-300 would leave float64.
+            most = np.nanmax(np.abs(self.cells), axis=0)
+            spread = np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
+            spread *= most
             unit = np.where(spread > 0.0, spread, 1.0)[j]
             scores = {
                 name: Score(
-                    2.0 * float(divergence_of_cells(np.maximum(x, 0.0), guess).sum()),
-                    float(np.mean(np.abs(x - guess) / unit)),
+                    2.0 * float(v @ divergence_of_cells(np.maximum(x, 0.0), guess)),
+                    float(np.average(np.abs(x - guess) / unit, weights=v / v.max())),
                     _median(np.abs(x - guess)[x != 0.0] / np.abs(x[x != 0.0])),
                 )
                 for name, guess in zip(self.methods, guesses, strict=True)
@@ -256,12 +333,18 @@ def _median(errors: Floats) -> float:
     return float(np.median(errors)) if len(errors) else float("nan")
 
 
-def _last_values(left: Floats, i: Ints, j: Ints) -> Floats:
+def _mean(rates: Floats, shares: Floats, axis: int | None = None) -> Any:
+    """Means of the rates that are known, by their shares."""
+    known = ~np.isnan(rates)
+    total = np.where(known, rates * shares, 0.0).sum(axis)
+    return total / np.where(known, shares, 0.0).sum(axis)
+
+
+def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
     """The value of the row in the last column before; the column's mean for none."""
-    observed = ~np.isnan(left)
-    at = np.where(observed, np.arange(left.shape[1]), -1)
+    at = np.where(np.isnan(rates), -1, np.arange(rates.shape[1]))
     last = np.maximum.accumulate(at, axis=1)[i, j]
-    values: Floats = np.where(last >= 0, left[i, last], np.nanmean(left, axis=0)[j])
+    values: Floats = np.where(last >= 0, rates[i, last], by_column)
     return values
 
 

@@ -39,6 +39,7 @@ from a1gm.exceptions import ParameterError
 
 __all__ = [
     "VOICE",
+    "check_signs",
     "fit",
     "fit_gathered",
     "fit_observation",
@@ -167,9 +168,7 @@ def fit(
         seen = observe(source, n_threads=n_threads, negatives=negatives)
     else:
         name, given = one_of_both(weights, exposure)
-        if negatives == "allow":
-            msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
-            raise ParameterError(msg)
+        check_signs(negatives, name)
         V = read_cell_weights(given, source, check=False, name=name)
         is_exposure = name == "exposure"
         seen = observe_weighted(source, V, is_exposure=is_exposure, n_threads=n_threads)
@@ -184,6 +183,13 @@ def fit(
         n_threads=n_threads,
         chosen=chosen,
     )
+
+
+def check_signs(negatives: Negatives, name: str) -> None:
+    """Raise for negative cells among weighted ones."""
+    if negatives == "allow":
+        msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
+        raise ParameterError(msg)
 
 
 def fit_observation(

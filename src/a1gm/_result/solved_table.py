@@ -55,10 +55,12 @@ __all__ = [
     "SolvedTable",
     "doubts_of",
     "filled_cells",
+    "memory_of",
     "name_lines",
     "read_once",
     "rule_of",
     "source_of",
+    "text_of_doubt",
     "what_was_told",
 ]
 
@@ -93,13 +95,7 @@ class SolvedTable:
 
     def _announce(self, voice: Voice) -> None:
         """Warn of a poor certificate, empty rows and columns, and unknown cells."""
-        factors = self._solved.factors
-        is_sure = factors.gap <= self.tol and factors.step < SURELY_RIGHT
-        if not is_sure and not self.converged:
-            names = voice.names or Names(col_labels=self.col_labels)
-            ends = names.columns(factors.cut, 2) if factors.cut else ""
-            errors = self.certificate, self.tol, self.cell_error
-            text = text_of_errors(self.n_iter, *errors, ends)
+        if text := text_of_doubt(self, voice.names):
             warn_user(text, voice.convergence)
         if self._is_plain or not voice.tells_of_cells:
             return
@@ -427,6 +423,18 @@ def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:
     return cells, missing
 
 
+def text_of_doubt(fit: SolvedTable, names: Names | None = None) -> str:
+    """Say how far the fit may be off the best one; empty where it has converged."""
+    factors = fit._solved.factors
+    is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
+    if is_sure or fit.converged:
+        return ""
+    names = names or Names(col_labels=fit.col_labels)
+    ends = names.columns(factors.cut, 2) if factors.cut else ""
+    errors = fit.certificate, fit.tol, fit.cell_error
+    return text_of_errors(fit.n_iter, *errors, ends)
+
+
 class Doubts(NamedTuple):
     """What a fit would warn of."""
 
@@ -437,13 +445,11 @@ class Doubts(NamedTuple):
 
 def doubts_of(fit: SolvedTable) -> Doubts:
     """What a fit that said nothing would have warned of."""
-    factors = fit._solved.factors
-    is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
-    doubt = not is_sure and not fit.converged
+    doubt = bool(text_of_doubt(fit))
     if fit._is_plain:
         return Doubts(doubt, empty=False, unknown=False)
     names = Names()
-    empty = bool(text_of_empty(fit._fates, factors.col_factor, names))
+    empty = bool(text_of_empty(fit._fates, fit._solved.factors.col_factor, names))
     unknown = bool(text_of_unknown(fit._fates, fit.n_blocks, names))
     return Doubts(doubt, empty, unknown)
 
@@ -456,6 +462,11 @@ def rule_of(fit: SolvedTable) -> NewRows:
 def source_of(fit: SolvedTable) -> Any:
     """What reads the fitted table again; None when it cannot be read."""
     return fit._table.source
+
+
+def memory_of(fit: SolvedTable) -> Table:
+    """What a fit remembers of its table."""
+    return fit._table
 
 
 def what_was_told(fit: SolvedTable) -> OnUndetermined:

@@ -20,6 +20,12 @@ class Chosen:
     """The columns that were fitted, of frames that have others as well."""
 
     columns: tuple[Any, ...]
+    id: tuple[Any, ...] = ()
+
+    def left_out(self, X: Any) -> list[Any]:
+        """Columns of a frame that were not fitted and name no rows."""
+        own = {*self.columns, *self.id}
+        return [name for name in names_of(X) or () if name not in own]
 
     def has_others(self, X: Any) -> bool:
         """Whether X is a frame with columns that were not fitted."""
@@ -76,7 +82,7 @@ def choose(
         values = [frame.get_column(name).to_list() for name in ids]
         labels = np.empty(len(frame), object)
         labels[:] = values[0] if len(ids) == 1 else list(zip(*values, strict=True))
-    return Chosen(tuple(chosen)), labels
+    return Chosen(tuple(chosen), tuple(ids)), labels
 
 
 def _names(given: Any) -> Sequence[Any]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say
 
@@ -16,11 +14,6 @@ if TYPE_CHECKING:
     from a1gm._result.fit import RankOneFit
     from a1gm._sources.files import Progress, TableFiles, TableOptions
     from a1gm._sources.files.whole import WholeTable
-
-#: An amount with a currency, a percentage: numbers to a person.
-_WITH_SIGN = re.compile(
-    r"([^\w\s.,+-]|[A-Z]{2,3}) ?-?[\d.,]+|-?[\d.,]+ ?([^\w\s.,+-]|[A-Z]{2,3})"
-)
 
 
 def reading_options(common: Common) -> TableOptions:
@@ -115,36 +108,16 @@ def read_with_words(files: TableFiles, common: Common) -> WholeTable:
 
 def say_table(files: TableFiles, common: Common) -> None:
     """Say which columns form the table and which are passed through."""
-    from a1gm._sources.files.find import is_hidden
+    from a1gm._sources.files.doubts import hidden_files, left_out, title_of
 
     if common.quiet:
         return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
-    hidden = [name for name in files.found.not_tables if is_hidden(name)]
-    if hidden:
+    if hidden := hidden_files(files):
         say(f"Hidden files left out: {listed(hidden, 5)}.")
     if files.id:
-        say(f"Rows are named by {listed([_title(name) for name in files.id])}.")
-    passed = [name for name in files.first.passed_through if name not in files.id]
-    if passed:
-        names = [_passed_name(files, name) for name in passed]
-        say(f"Passed through untouched: {listed(names)}.")
-
-
-def _title(name: str) -> str:
-    return shown(name) or "a column without a name"
-
-
-def _passed_name(files: TableFiles, name: str) -> str:
-    title = _title(name)
-    seen = files.first.text_columns.get(name)
-    if seen is not None and seen.n_numbers:
-        return f"{title} (text, {counted(seen.n_numbers, 'number')} in it)"
-    if seen is not None and _WITH_SIGN.fullmatch(seen.others[0]):
-        return (
-            f"{title} (text such as {seen.others[0]!r}: take the sign off to have "
-            "numbers)"
-        )
-    return title
+        say(f"Rows are named by {listed([title_of(name) for name in files.id])}.")
+    if passed := left_out(files):
+        say(f"Passed through untouched: {listed(passed)}.")

@@ -46,7 +46,9 @@ def report_command(
     from a1gm._sources.labels import plain_text
     from a1gm.cli.files import fit_with_words, open_files
     from a1gm.cli.long import LongInput
+    from a1gm.cli.options_in_words import in_command_words
     from a1gm.report import write_report
+    from a1gm.report.notes import notes_of
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
@@ -56,7 +58,7 @@ def report_command(
             check_target(out, overwrite=common.overwrite, source=path)
     if common.long is not None:
         given = LongInput(file, common)
-        fit, name = given.fit(), given.files.name
+        fit, files, name = given.fit(), given.long.files, given.files.name
         values = given.spread_out(fit)
         names = [
             [plain_text(x) for x in labels]
@@ -76,6 +78,7 @@ def report_command(
         row_names=names[0],
         col_names=names[1],
         source=name,
+        notes=[in_command_words(note) for note in notes_of(fit, files=files)],
         overwrite=common.overwrite,
     )
     if common.json:

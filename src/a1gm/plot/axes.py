@@ -111,6 +111,6 @@ def name_places(
 
 
 def short(name: Any, limit: int = 18) -> str:
-    """Write a name, cut where it is long."""
+    """Write a name; a long one loses its middle, for many differ at the end only."""
     text = shown(name)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"

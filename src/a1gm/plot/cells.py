@@ -134,7 +134,7 @@ def residual_map(axes: Axes, found: Floats, label: str) -> None:
     from matplotlib import colormaps
 
     picture = averaged(found)
-    known = ~np.isnan(picture)
+    known = np.isfinite(picture)
     largest = np.quantile(np.abs(picture[known]), 0.99) if known.any() else 0.0
     image = axes.imshow(
         picture,

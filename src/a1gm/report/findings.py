@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from a1gm._api.assess import Assessment, assess
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._result.fates import FATES
-from a1gm.exceptions import A1gmError
+from a1gm._result.solved_table import memory_of
+from a1gm.exceptions import A1gmError, DimensionError
 from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
@@ -28,9 +29,8 @@ _ROUNDING = 1e-9  # of a cell: a smaller difference is no residual
 
 #: Why a missing cell has no value, by its fate.
 _WHY = {
-    "unbounded": "the larger they are, the better the fit: an observed zero stands in "
-    "the way",
-    "undetermined": "no chain of observed cells ties these rows to these columns",
+    "unbounded": "because of an observed zero, the larger the better for the fit",
+    "undetermined": "no chain of known cells leads from the rows to the columns",
 }
 
 
@@ -105,14 +105,30 @@ class Findings:
         """Missing cells that stay missing."""
         return int(np.count_nonzero(self.missing)) - self.n_filled
 
+    # ----------------------------------------------------------- weights or exposures
+    @cached_property
+    def weights(self) -> Floats | None:
+        """Weights or exposures of all cells; None where there are none."""
+        V = memory_of(self.fit).weights
+        return None if V is None else np.asarray(V.rows(slice(0, len(self.X))))
+
+    @cached_property
+    def is_ignored(self) -> Bools:
+        """True where a cell is known and does not count: weight or exposure 0."""
+        if self.weights is None:
+            return np.zeros(self.X.shape, bool)
+        return ~self.missing & ~(self.weights > 0.0)
+
     # ---------------------------------------------------------------------- its worth
     @cached_property
     def sure(self) -> Uncertainty | None:
         """How sure the fit is; None where too little is known to say."""
         try:
-            return self.fit.uncertainty()
+            found = self.fit.uncertainty()
+            found.totals("all")  # of data near 1e300 there are none
         except (A1gmError, MemoryError):
             return None
+        return found
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -131,16 +147,25 @@ class Findings:
     @cached_property
     def assessment(self) -> Assessment | str:
         """What rank 1 is worth on hidden cells, or why that cannot be tried."""
-        if self.fit.has_weights:
-            return (
-                "The fit has weights or exposures, and cells are hidden and filled "
-                "without them only."
-            )
+        rows = self.assessed_rows
+        given: dict[str, Any] = {}
+        if self.weights is not None:
+            name = "exposure" if self.fit.has_exposure else "weights"
+            given[name] = self.weights[rows]
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
         try:
-            X = self.X[self.assessed_rows]
-            ordered = are_ordered(self.col_names)
-            return assess(X, random_state=0, ordered=ordered, negatives=negatives)
+            return assess(
+                self.X[rows],
+                random_state=0,
+                ordered=are_ordered(self.col_names),
+                negatives=negatives,
+                **given,
+            )
+        except DimensionError:
+            return (
+                "it has too few known cells to hide some of them and to fill these "
+                "from the others."
+            )
         except A1gmError as error:
             return str(error)
 
@@ -161,6 +186,7 @@ class Findings:
         off = np.asarray(self.fit.residuals(self.X, "response"))
         with np.errstate(invalid="ignore"):
             is_rounding = np.abs(off) <= _ROUNDING * np.abs(self.X)
+        pearson[np.isinf(pearson)] = np.nan  # among negative cells the fit may be 0
         return np.where(is_rounding, 0.0, pearson / math.sqrt(spread or 1.0)), off
 
     @property
@@ -185,8 +211,9 @@ class Findings:
 
     @property
     def n_without_residual(self) -> int:
-        """Observed cells whose fitted value is below 0, where no deviation is known."""
-        return int(np.count_nonzero(np.isnan(self._off[0]) & ~self.missing))
+        """Observed cells whose fitted value is 0 or less: no deviation is known."""
+        is_there = ~self.missing & ~self.is_ignored
+        return int(np.count_nonzero(np.isnan(self._off[0]) & is_there))
 
     # ------------------------------------------------------------------------ unknown
     def unknown(self) -> Iterator[Unknown]:

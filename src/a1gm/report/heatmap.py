@@ -49,8 +49,10 @@ def heatmap(findings: Findings) -> str:
     flat = max(map(len, findings.col_names[:m]), default=0) <= _LONGEST_FLAT
     known = filled[~np.isnan(filled)].tolist()
     width = max((len(number(x)) for x in known), default=1)
-    look = f' class="written{" flat" * flat}" style="--W:{width}ch"'
-    look = look if m <= _MOST_WRITTEN else ""
+    longest = max(map(len, findings.row_names[:n]), default=0)
+    look = f' style="--N:{longest}ch;--W:{width}ch"'
+    if m <= _MOST_WRITTEN:
+        look += f' class="written{" flat" * flat}"'
     label = "Heat map of the table; arrow keys walk through its cells"
     return (
         f'<div class="scroll heat" tabindex="0" role="region" aria-label="{label}">'

@@ -11,13 +11,18 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
-from a1gm._sources import read_input
-from a1gm.exceptions import DimensionError
+from a1gm._result.solved_table import memory_of
+from a1gm._sources.dense import Source
+from a1gm._sources.read import is_sparse, read_input
+from a1gm.exceptions import DimensionError, ParameterError
 from a1gm.report.findings import Findings
+from a1gm.report.notes import ignored_in_words, notes_of
 from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
+    from a1gm._base.types import Floats
     from a1gm._result.fit import RankOneFit
+    from a1gm._result.table import Table
 
 
 def report_html(
@@ -28,6 +33,7 @@ def report_html(
     row_names: Sequence[str] | None = None,
     col_names: Sequence[str] | None = None,
     source: str = "",
+    notes: Sequence[str] | None = None,
 ) -> str:
     """Describe a table and its fit in one self-contained HTML page.
 
@@ -43,6 +49,10 @@ def report_html(
         Names to show. Default: the labels of the fit, or numbers.
     source : str
         Where the table is from, such as the name of its file.
+    notes : sequence of str, optional
+        What a reader must know before the numbers, a line each, below the verdict.
+        Default: what was warned of when the table was read and fitted, and the columns
+        that were left out; cells that cannot be known have a section of their own.
 
     Returns
     -------
@@ -53,6 +63,11 @@ def report_html(
     ------
     MissingExtraError
         matplotlib is not installed.
+    DimensionError
+        The table has another shape than the fit.
+    ParameterError
+        The fit had weights or exposures and has not kept those of every cell: it was
+        loaded from a file, or made from a sparse table.
 
     Examples
     --------
@@ -63,8 +78,9 @@ def report_html(
     >>> "<h1>Three shops</h1>" in page
     True
     """
-    table = read_input(X)
-    values = table.rows(slice(0, table.n_rows))
+    if notes is None:
+        notes = list(notes_of(fit, X))
+    values = _cells(X, memory_of(fit))
     if values.shape != fit.shape:
         raise DimensionError(
             f"The table is {values.shape[0]} × {values.shape[1]}, the fit "
@@ -76,11 +92,29 @@ def report_html(
         title=html.escape(shown(title)),
         style=_resource("report.css"),
         script=_resource("report.js"),
-        verdict=verdict(findings),
+        verdict=verdict(findings) + _notes([*notes, *ignored_in_words(findings)]),
         cards=cards(findings),
         nav=" ".join(f'<a href="#{part.name}">{part.name}</a>' for part in parts),
         sections="\n".join(_section(part) for part in parts),
     )
+
+
+def _cells(X: Any, memory: Table) -> Floats:
+    """The cells that were fitted, NaN where they are missing."""
+    if memory.is_weighted and not isinstance(memory.weights, Source):
+        raise ParameterError(
+            "This fit had weights or exposures and has not kept those of every cell, "
+            "which a report needs. Fit the table again, as an array."
+        )
+    absent = memory.absent if is_sparse(X) else None
+    table = read_input(memory.part_of(X), absent=absent)
+    cells: Floats = table.rows(slice(0, table.n_rows))
+    return cells
+
+
+def _notes(notes: Sequence[str]) -> str:
+    lines = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
+    return f'\n<ul class="notes" aria-label="Notes">{lines}</ul>' if notes else ""
 
 
 def _section(part: Section) -> str:
@@ -108,6 +142,7 @@ def write_report(
     row_names: Sequence[str] | None = None,
     col_names: Sequence[str] | None = None,
     source: str = "",
+    notes: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write the page of :func:`report_html` to a file, whole or not at all.
@@ -116,15 +151,22 @@ def write_report(
     ----------
     path : path-like
         The target.
-    X, fit, title, row_names, col_names, source
+    X, fit, title, row_names, col_names, source, notes
         As for :func:`report_html`.
     overwrite : bool
         Whether a file that is already there may be replaced.
     """
     from a1gm._base.atomic import atomic_write
 
-    names = {"row_names": row_names, "col_names": col_names}
-    page = report_html(X, fit, title=title, source=source, **names)
+    page = report_html(
+        X,
+        fit,
+        title=title,
+        row_names=row_names,
+        col_names=col_names,
+        source=source,
+        notes=notes,
+    )
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(page.encode("utf-8", "replace"))
 

@@ -36,7 +36,7 @@ def verdict(findings: Findings) -> str:
     """Say whether rank 1 is right for this table, and how far off a fill is."""
     found = findings.assessment
     if isinstance(found, str):
-        words = f"Whether rank 1 suits this table was not tried. {found}"
+        words = f"Whether rank 1 suits this table could not be tried: {found}"
         return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
     own, means = (found.scores[k] for k in (_RANK_1, _MEANS))
     is_exact = own.median_relative_error <= _EXACT
@@ -66,9 +66,15 @@ def _how_tried(findings: Findings, found: Assessment) -> str:
     where = "" if n == n_rows else f", in {n:,} of the {n_rows:,} rows"
     hidden = counted(found.n_hidden, "known cell was", "known cells were")
     words = f"Tried: {hidden} hidden{where}, and filled again from the others."
+    if findings.fit.has_exposure:
+        words += " Means are rates, times the exposure of the hidden cell."
+    elif findings.fit.has_weights:
+        words += " Means are weighted as the cells are."
     if not math.isnan(found.coverage):
-        share = f"{100 * found.coverage:.0f} % of the {100 * found.level:.0f} %"
-        words += f" {share} intervals held the hidden value."
+        held, level = 100 * found.coverage, 100 * found.level
+        # Spaces that do not break: no line shall begin with a percent sign.
+        words += f" {held:.0f}\u00a0% of the {level:.0f}\u00a0% intervals held the "
+        words += "hidden value."
     return words
 
 
@@ -102,10 +108,12 @@ def cards(findings: Findings) -> str:
         _, _, total, error = findings.totals()
         what = f"sum of {counted(findings.n_filled, 'filled cell')}"
         if not math.isnan(error):
-            what = f"± {number(error)}, the {what}"
+            what = f"± {number(error)} standard error; the {what}"
         facts.append(("filled", number(total), what))
     if findings.n_unknown:
-        facts.append(("unknown", f"{findings.n_unknown:,}", "cells cannot be known"))
+        cells = "cell" if findings.n_unknown == 1 else "cells"
+        words = f"{cells} cannot be known"
+        facts.append(("unknown", f"{findings.n_unknown:,}", words))
     return "".join(
         f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
         f"</strong> <span>{html.escape(words)}</span></dd></div>"
@@ -128,8 +136,8 @@ def sections(findings: Findings) -> Iterator[Section]:
 
 def _totals(findings: Findings) -> str:
     words = (
-        "Too few cells are known to estimate their scatter, so these totals come "
-        "without errors."
+        "These totals come without errors: the scatter of the cells cannot be "
+        "estimated."
         if findings.sure is None
         else "The standard error (s.e.) holds both: that the factors are estimated, "
         "and that cells scatter around what is fitted."
@@ -195,11 +203,13 @@ def _misfits(findings: Findings) -> str:
     words = "How far a cell is off is counted in standard deviations of such a cell."
     if findings.n_without_residual:
         cells = counted(findings.n_without_residual, "cell has", "cells have")
-        words += f" {cells} a fitted value below 0 and no deviation."
+        words += f" {cells} a fitted value of 0 or less and no deviation."
     caption = "Observed against fitted; on the line, a cell is explained exactly"
     beside = ""
     if listing:
-        where = "Where cells are off: red above the fit, blue below, grey unknown"
+        where = "Where cells are off: red above the fit, blue below"
+        if (findings.missing | findings.is_ignored).any():
+            where += ", grey not compared"
         beside = _figure(figures.residual_figure(findings), where)
     pair = _pair(figures.fit_figure(findings), caption, beside)
     return f"<p>{words}</p>{pair}{listing}"
@@ -234,6 +244,7 @@ def method(findings: Findings, source: str, date: str) -> Section:
         "sums do not fix their scales."
     )
     facts = [
+        ("Cells", _kinds(findings)),
         ("Holes", _shape(findings)),
         ("Solved by", solver_in_words(fit.solver, int(fit.n_iter))),
         ("Certificate", margins),
@@ -259,6 +270,17 @@ def method(findings: Findings, source: str, date: str) -> Section:
         if words
     )
     return Section("method", "Method", f'<dl class="facts">{rows}</dl>')
+
+
+def _kinds(findings: Findings) -> str:
+    """How cells count where they do not all count alike."""
+    if findings.fit.has_exposure:
+        return "counts, each with its exposure"
+    if findings.fit.has_weights:
+        return "weighted, each by its own weight"
+    n = int((findings.X < 0.0).sum())
+    below = counted(n, "is below 0", "are below 0")
+    return f"{below}: row and column sums are fitted, without a divergence" * bool(n)
 
 
 def _tiny(error: float) -> str:

@@ -27,15 +27,30 @@ __all__ = [
 MOST_LINES = 500
 
 
-def number(value: float) -> str:
-    """Write a number for people: four digits, thousands apart."""
+def number(value: float, decimals: int | None = None) -> str:
+    """Write a number for people: four digits, thousands apart, or with decimals."""
     if not math.isfinite(value):
         return "–"
+    if decimals is not None:
+        return f"{value:,.{decimals}f}" if value else "0"
     if value != 0 and (abs(value) >= 1e9 or abs(value) < 1e-3):
         return f"{value:.3e}"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def _decimals(cells: Iterable[str | float]) -> int | None:
+    """Decimals for all numbers of a column; None where each needs its own digits."""
+    numbers = [cell for cell in cells if not isinstance(cell, str)]
+    sizes = [abs(x) for x in numbers if x and math.isfinite(x)]
+    if not sizes or max(sizes) >= 1e9:
+        return None
+    if all(float(size).is_integer() for size in sizes):
+        return 0
+    decimals = max(0, 3 - math.floor(math.log10(max(sizes))))
+    # The least shall keep two digits.
+    return decimals if min(sizes) * 10.0**decimals >= 10.0 and decimals <= 6 else None
 
 
 def table(
@@ -54,7 +69,10 @@ def table(
         f"{html.escape(heads[k])}</button></th>"
         for k in used
     )
-    body = "".join(f"<tr>{_cells([line[k] for k in used])}</tr>" for line in kept)
+    decimals = [_decimals(line[k] for line in kept) for k in used]
+    body = "".join(
+        f"<tr>{_cells([line[k] for k in used], decimals)}</tr>" for line in kept
+    )
     cut = f": the first {len(kept):,} of {n:,}" if n > len(kept) else ""
     title = html.escape(caption + cut)
     return (
@@ -68,15 +86,17 @@ def _is_something(cell: str | float) -> bool:
     return isinstance(cell, str) or math.isfinite(cell)
 
 
-def _cells(line: Sequence[str | float]) -> str:
+def _cells(line: Sequence[str | float], decimals: Sequence[int | None]) -> str:
     out = []
-    for position, cell in enumerate(line):
+    for position, (cell, places) in enumerate(zip(line, decimals, strict=True)):
         if isinstance(cell, str):
             tag = 'th scope="row"' if position == 0 else "td"
             out.append(f"<{tag}>{html.escape(cell)}</{tag[:2]}>")
         else:
             value = repr(float(cell)) if math.isfinite(cell) else ""
-            out.append(f'<td class="n" data-value="{value}">{number(cell)}</td>')
+            out.append(
+                f'<td class="n" data-value="{value}">{number(cell, places)}</td>'
+            )
     return "".join(out)
 
 

@@ -1,14 +1,15 @@
-"""Files that may not mean what was fitted: totals among the data, or long tables."""
+"""What of files may not be meant: totals fitted, columns left out, long tables."""
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._base.warn import warn_user
-from a1gm._base.words import listed, shown
+from a1gm._base.words import counted, listed, shown
+from a1gm._sources.files.find import is_hidden
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.row_names import is_total
 from a1gm._sources.files.table_files import TableFiles
@@ -16,8 +17,12 @@ from a1gm._sources.frames import open_frame
 from a1gm._sources.long_hint import FIT_FRAME, call_for_keys, long_call
 from a1gm.exceptions import DoubtfulDataWarning, LabelError
 
-__all__ = ["refuse_long", "say_doubts"]
+__all__ = ["hidden_files", "left_out", "refuse_long", "say_doubts", "title_of"]
 
+#: An amount with a currency, a percentage: numbers to a person.
+_WITH_SIGN = re.compile(
+    r"([^\w\s.,+-]|[A-Z]{2,3}) ?-?[\d.,]+|-?[\d.,]+ ?([^\w\s.,+-]|[A-Z]{2,3})"
+)
 _NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 
@@ -51,7 +56,7 @@ def say_doubts(files: TableFiles, sums: Floats) -> None:
     _say_totals(files, sums)
     if files.long_columns and files.options.columns is None:
         row, column, value = files.long_columns
-        warn_user(
+        files.warn(
             f"{files.name}: every row has another pair of {row!r} and {column!r}, and "
             f"no cell is missing. If it has one row per cell, {FIT_FRAME} "
             f"{long_call('frame', [row, column], value)}.",
@@ -83,8 +88,35 @@ def _are_near(total: float, others: float) -> bool:
 
 
 def _warn(files: TableFiles, which: str, remedy: str) -> None:
-    warn_user(
+    files.warn(
         f"{files.name}: {which} looks like the total of the others and was fitted like "
         f"one of them; {remedy} out.",
         DoubtfulDataWarning,
     )
+
+
+# -------------------------------------------------------------------- what is left out
+def hidden_files(files: TableFiles) -> list[str]:
+    """Files of folders that were not read because they are hidden."""
+    return [name for name in files.found.not_tables if is_hidden(name)]
+
+
+def left_out(files: TableFiles) -> list[str]:
+    """Columns that are not fitted and name no rows, with what may be meant as data."""
+    passed = files.first.passed_through
+    return [_with_numbers(files, name) for name in passed if name not in files.id]
+
+
+def title_of(name: str) -> str:
+    """What messages call a column."""
+    return shown(name) or "a column without a name"
+
+
+def _with_numbers(files: TableFiles, name: str) -> str:
+    seen = files.first.text_columns.get(name)
+    if seen is not None and seen.n_numbers:
+        return f"{title_of(name)} (text, {counted(seen.n_numbers, 'number')} in it)"
+    if seen is not None and _WITH_SIGN.fullmatch(seen.others[0]):
+        remedy = "take the sign off to have numbers"
+        return f"{title_of(name)} (text such as {seen.others[0]!r}: {remedy})"
+    return title_of(name)

@@ -60,6 +60,7 @@ class TableFiles:
     last_row: Floats | None = field(default=None, init=False)  # after a pass
     last_texts: list[str] = field(default_factory=list, init=False)  # beside it
     long_columns: tuple[str, ...] = field(default=(), init=False)  # if it looks long
+    told: list[str] = field(default_factory=list, init=False)  # what was warned of
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -191,6 +192,11 @@ class TableFiles:
             self._say_without_value()
             self._say_left_out()
 
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Warn of the table, and keep the words for a report."""
+        self.told.append(text)
+        warn_user(text, category)
+
     def _look_at_last(self, piece: Piece) -> None:
         """Keep what tells a total, or a long table, from other rows."""
         self.last_row, self.last_texts = piece.last_row(), piece.last_texts()
@@ -217,7 +223,7 @@ class TableFiles:
         columns = [f"column {name!r} {why}" for name, why in taken.items()]
         is_said = self.options.id is not None
         option = hint("exclude", list(taken)) if is_said else hint("id", list(self.id))
-        warn_user(
+        self.warn(
             f"{self.name}: {' and '.join(columns)}: taken for names of the rows and "
             f"not fitted. If that is right, {option} says so; to fit "
             f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
@@ -229,7 +235,7 @@ class TableFiles:
         for file in self.files:
             words = getattr(file.source, "about_cells_without_value", "")
             if words:
-                warn_user(words, DoubtfulDataWarning)
+                self.warn(words, DoubtfulDataWarning)
 
     def pieces_of(
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
@@ -350,7 +356,7 @@ class TableFiles:
         if self.broken:
             files = counted(len(self.broken), "file was", "files were")
             why = " ".join(self.broken.values())
-            warn_user(f"{files} left out: {why}", BrokenFilesWarning)
+            self.warn(f"{files} left out: {why}", BrokenFilesWarning)
         words = []
         if self.empty:
             files = counted(len(self.empty), "file has no rows", "files have no rows")
@@ -361,7 +367,7 @@ class TableFiles:
             words.append(f"{files} ({listed(others, 3)})")
         if words:
             text = f"Left out of {self.name}: {'; '.join(words)}."
-            warn_user(text, SkippedFilesWarning)
+            self.warn(text, SkippedFilesWarning)
 
     def _check_columns(self, source: Batches) -> None:
         name, own = source.origin.name, set(source.schema.names)

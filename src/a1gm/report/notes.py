@@ -1,0 +1,51 @@
+"""What a reader must know before the numbers, in the words of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from a1gm._api.fit_file import files_of
+from a1gm._base.words import counted, listed
+from a1gm._result.solved_table import memory_of, text_of_doubt
+from a1gm._sources.files.doubts import hidden_files, left_out
+
+if TYPE_CHECKING:
+    from a1gm._result.fit import RankOneFit
+    from a1gm._sources.files import TableFiles
+    from a1gm.report.findings import Findings
+
+__all__ = ["ignored_in_words", "notes_of"]
+
+
+def notes_of(
+    fit: RankOneFit, X: Any = None, files: TableFiles | None = None
+) -> Iterator[str]:
+    """Tell what the numbers are not: the best fit, of data only, of every column.
+
+    ``X`` is the table of the fit where it lies in memory; ``files`` are those it was
+    read from where the fit does not know them.
+    """
+    if doubt := text_of_doubt(fit):
+        yield doubt
+    chosen, own = memory_of(fit).chosen, files_of(fit)
+    files = files or own
+    if files is not None:
+        for text in files.told:
+            words = text.removeprefix(f"{files.name}: ")
+            yield words[0].upper() + words[1:]
+        if hidden := hidden_files(files):
+            yield f"Hidden files left out: {listed(hidden, 5)}."
+    names = [] if chosen is None else [str(name) for name in chosen.left_out(X)]
+    if own is not None:
+        names = left_out(own)
+    if names:
+        yield f"Columns that are not part of the table: {listed(names)}."
+
+
+def ignored_in_words(findings: Findings) -> Iterator[str]:
+    """Tell of known cells that were not fitted."""
+    if n := int(findings.is_ignored.sum()):
+        kind = "no exposure" if findings.fit.has_exposure else "weight 0"
+        cells = counted(n, f"known cell has {kind}", f"known cells have {kind}")
+        yield f"{cells} and {'was' if n == 1 else 'were'} not fitted."
