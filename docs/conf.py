@@ -8,8 +8,6 @@ outside; the search works from a folder on disk.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import a1gm
 
 project = "a1gm"
@@ -58,8 +56,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),
     "show_signature": False,
-    # For examples that print and draw nothing; sphinx-gallery's own would be its logo.
-    "default_thumb_file": str(Path(__file__).parent / "images" / "readme.png"),
     "min_reported_time": 1e9,
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,

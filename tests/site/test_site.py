@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 from support.browser import leaving, listen
 
-SITE = Path(__file__).parents[2] / "site"
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "site"
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [
     "index.html",
     "quickstart.html",
@@ -45,6 +48,18 @@ def test_pages_open_cleanly(browser, width, scheme):
     assert words == []
     assert leaving(requests) == []
     context.close()
+
+
+def test_every_example_has_a_picture_of_its_own(browser):
+    page = browser.new_page()
+    page.goto((SITE / "gallery" / "index.html").as_uri())
+    shown = page.locator(".sphx-glr-thumbcontainer img").evaluate_all(
+        "all => all.map(image => image.src)"
+    )
+    assert len(shown) == len(EXAMPLES)
+    pictures = {Path(unquote(urlparse(url).path)).read_bytes() for url in shown}
+    assert len(pictures) == len(EXAMPLES)
+    page.close()
 
 
 def test_the_search_finds_a_word(browser):
