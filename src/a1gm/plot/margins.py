@@ -57,8 +57,9 @@ def factors(
     ...     a1gm.fit(X), row_names=["ann", "bob", "cid"], axes=axes
     ... )
     """
+    given = (None, None) if axes is None else axes
     height = _height(min(most, max(fit.shape)))
-    with drawing(*axes or (None, None), height=height) as (left, right):
+    with drawing(*given, height=height) as (left, right):
         rows = fit.row_labels if row_names is None else row_names
         columns = fit.col_labels if col_names is None else col_names
         of_rows, of_columns = units_of_factors(fit)
