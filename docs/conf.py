@@ -8,6 +8,10 @@ outside; the search works from a folder on disk.
 
 from __future__ import annotations
 
+import re
+
+from docutils import nodes
+
 import a1gm
 
 project = "a1gm"
@@ -56,6 +60,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),
     "show_signature": False,
+    "thumbnail_size": (440, 300),
     "min_reported_time": 1e9,
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
@@ -82,3 +87,33 @@ html_theme_options = {
         "color-brand-content": "#5eead4",
     },
 }
+
+
+def setup(app):
+    """Mend what Markdown, which a code host shows too, cannot say."""
+    app.connect("doctree-read", trim_examples)
+    app.connect("doctree-resolved", link_names)
+
+
+def trim_examples(app, doctree):
+    """Take away the blank line with which an example ends for doctest."""
+    for block in doctree.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip()
+        block.children = [nodes.Text(block.rawsource)]
+
+
+def link_names(app, doctree, docname):
+    """Link public names that are written as code, `a1gm.fit(X)`, to their pages."""
+    pages = app.env.get_domain("py").objects
+    for code in list(doctree.findall(nodes.literal)):
+        if isinstance(code.parent, nodes.reference | nodes.title):
+            continue
+        name = re.match(r"[\w.]*", code.astext())[0].removeprefix("a1gm.")
+        if not (name[:1].isupper() or code.astext().startswith("a1gm.")):
+            continue
+        found = pages.get(f"a1gm.{name}") or pages.get(f"a1gm.exceptions.{name}")
+        if found and found.docname != docname:
+            uri = app.builder.get_relative_uri(docname, found.docname)
+            link = nodes.reference(refuri=f"{uri}#{found.node_id}", internal=True)
+            code.replace_self(link)
+            link += code

@@ -7,6 +7,7 @@ Four small tables with a hole each. ``fit.fate`` says what becomes of it, and a 
 counts the cells that stay missing.
 """
 
+import textwrap
 import warnings
 
 import matplotlib.pyplot as plt
@@ -30,7 +31,7 @@ for title, (rows, cell) in TABLES.items():
     print(f"{title}: {fates[title]}")
     print(X)
     for warning in caught:
-        print(f"{warning.category.__name__}: {warning.message}")
+        print(textwrap.fill(f"{warning.category.__name__}: {warning.message}", 76))
     print()
 
 # %%

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -48,6 +49,24 @@ def test_pages_open_cleanly(browser, width, scheme):
     assert words == []
     assert leaving(requests) == []
     context.close()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "",
+        ".plot",
+        ".paper",
+        ".paper.geometry",
+        ".distributed",
+        ".report",
+        ".exceptions",
+    ],
+)
+def test_every_public_name_has_a_page(module):
+    public = importlib.import_module(f"a1gm{module}").__all__
+    pages = {path.stem for path in (SITE / "reference").glob("*.html")}
+    assert {f"a1gm{module}.{name}" for name in public} <= pages
 
 
 def test_every_example_has_a_picture_of_its_own(browser):
