@@ -73,6 +73,7 @@ html_title = "a1gm"
 html_copy_source = False
 html_show_search_summary = False  # fetched page by page, which a folder does not allow
 html_show_sphinx = False
+highlight_language = "none"  # of blocks that name none: commands and messages
 copybutton_prompt_text = ">>> "
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -108,9 +109,10 @@ def link_names(app, doctree, docname):
     for code in list(doctree.findall(nodes.literal)):
         if isinstance(code.parent, nodes.reference | nodes.title):
             continue
-        name = re.match(r"[\w.]*", code.astext())[0].removeprefix("a1gm.")
-        if not (name[:1].isupper() or code.astext().startswith("a1gm.")):
+        name = re.match(r"[\w.]*", code.astext())[0]
+        if not (name[:1].isupper() or name.startswith(("a1gm.", "paper.", "plot."))):
             continue
+        name = name.removeprefix("a1gm.")
         found = pages.get(f"a1gm.{name}") or pages.get(f"a1gm.exceptions.{name}")
         if found and found.docname != docname:
             uri = app.builder.get_relative_uri(docname, found.docname)
