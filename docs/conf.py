@@ -61,7 +61,7 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "show_signature": False,
     "thumbnail_size": (440, 300),
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
     "remove_config_comments": True,
