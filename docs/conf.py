@@ -9,6 +9,7 @@ outside; the search works from a folder on disk.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from docutils import nodes
 
@@ -94,6 +95,7 @@ def setup(app):
     """Mend what Markdown, which a code host shows too, cannot say."""
     app.connect("doctree-read", trim_examples)
     app.connect("doctree-resolved", link_names)
+    app.connect("autodoc-process-signature", hide_arguments)
 
 
 def trim_examples(app, doctree):
@@ -104,18 +106,30 @@ def trim_examples(app, doctree):
 
 
 def link_names(app, doctree, docname):
-    """Link public names that are written as code, `a1gm.fit(X)`, to their pages."""
+    """Link names that are written as code, `a1gm.fit(X)`, `examples/…`, to their pages."""
     pages = app.env.get_domain("py").objects
     for code in list(doctree.findall(nodes.literal)):
         if isinstance(code.parent, nodes.reference | nodes.title):
             continue
-        name = re.match(r"[\w.]*", code.astext())[0]
-        if not (name[:1].isupper() or name.startswith(("a1gm.", "paper.", "plot."))):
+        text = code.astext()
+        name = re.match(r"[\w.]*", text)[0]
+        if text.startswith("examples/"):
+            page, place = f"gallery/{Path(text).stem}", ""
+        elif name[:1].isupper() or name.startswith(("a1gm.", "paper.", "plot.")):
+            name = name.removeprefix("a1gm.")
+            found = pages.get(f"a1gm.{name}") or pages.get(f"a1gm.exceptions.{name}")
+            page, place = (found.docname, f"#{found.node_id}") if found else ("", "")
+        else:
             continue
-        name = name.removeprefix("a1gm.")
-        found = pages.get(f"a1gm.{name}") or pages.get(f"a1gm.exceptions.{name}")
-        if found and found.docname != docname:
-            uri = app.builder.get_relative_uri(docname, found.docname)
-            link = nodes.reference(refuri=f"{uri}#{found.node_id}", internal=True)
+        if page not in ("", docname):
+            uri = app.builder.get_relative_uri(docname, page)
+            link = nodes.reference(refuri=uri + place, internal=True)
             code.replace_self(link)
             link += code
+
+
+def hide_arguments(app, what, name, obj, options, signature, annotation):
+    """Leave out the arguments of classes that are not made by hand."""
+    if what == "class" and "Made by" in (obj.__doc__ or ""):
+        return "", None
+    return None
