@@ -106,7 +106,7 @@ def trim_examples(app, doctree):
 
 
 def link_names(app, doctree, docname):
-    """Link names that are written as code, `a1gm.fit(X)`, `examples/…`, to their pages."""
+    """Link names that are written as code, `a1gm.fit(X)`, to their pages."""
     pages = app.env.get_domain("py").objects
     for code in list(doctree.findall(nodes.literal)):
         if isinstance(code.parent, nodes.reference | nodes.title):
