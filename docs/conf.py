@@ -63,6 +63,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "thumbnail_size": (440, 300),
     "write_computation_times": False,
+    "min_reported_time": 1e9,
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
     "remove_config_comments": True,
