@@ -83,9 +83,9 @@ for title, load in TABLES.items():
     print()
 
 # %%
-# Where rows and columns multiply, rank 1 fills best. Where they do not, the mean is about
-# as good or better, and ``RankOneImputer(check=True)`` says so. Neighbours (KNN) use more
-# of the structure, and take longer.
+# Where rows and columns multiply, rank 1 fills best. Where they do not, the mean is
+# about as good or better, and ``RankOneImputer(check=True)`` says so. Neighbours (KNN)
+# use more of the structure, and take longer.
 fig, panels = plt.subplots(1, 2, figsize=(9.6, 3.4), layout="constrained", sharey=True)
 places = np.arange(len(TABLES))
 for k, (name, colour, marker) in enumerate(
