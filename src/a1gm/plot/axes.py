@@ -114,13 +114,10 @@ def name_places(
             tick.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
-def short(name: Any, limit: int = 20) -> str:
-    """Write a name; a long one without its middle: names often end in a number."""
+def short(name: Any, limit: int = 18) -> str:
+    """Write a name; a long one loses its middle, for many differ at the end only."""
     text = shown(name)
-    if len(text) <= limit:
-        return text
-    tail = limit // 2 - 1
-    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
+    return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"
 
 
 def percent(share: float) -> str:
