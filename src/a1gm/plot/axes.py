@@ -61,6 +61,11 @@ def values_of(X: Any) -> Floats:
     return values
 
 
+def percent(share: float) -> str:
+    """Write a share: 95 %, 99.5 %."""
+    return f"{100.0 * share:.6g} %"
+
+
 def averaged(table: AnyArray) -> Floats:
     """Average a picture down to what a screen shows; NaN cells do not count."""
     known = ~np.isnan(table)
@@ -118,8 +123,3 @@ def short(name: Any, limit: int = 18) -> str:
     """Write a name; a long one loses its middle, for many differ at the end only."""
     text = shown(name)
     return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"
-
-
-def percent(share: float) -> str:
-    """Write a share: 95 %, 99.5 %."""
-    return f"{100.0 * share:.6g} %"
