@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import platform
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -88,11 +89,15 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Write rows as a Markdown table, the first column to the left."""
+    """Write rows as a Markdown table, the first column to the left.
+
+    A number is not parted from its unit where a line ends.
+    """
     names = list(rows[0])
     lines = [names, ["---"] + ["--:"] * (len(names) - 1)]
     lines += [[str(row[name]) for name in names] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return re.sub(r"(?<=\d) (?=(?:s|ms|µs)\b)", "\N{NO-BREAK SPACE}", text)
 
 
 def duration(seconds: float) -> str:

@@ -8,7 +8,10 @@ outside; the search works from a folder on disk.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+from docutils import nodes
 
 import a1gm
 
@@ -58,8 +61,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),
     "show_signature": False,
-    # For examples that print and draw nothing; sphinx-gallery's own would be its logo.
-    "default_thumb_file": str(Path(__file__).parent / "images" / "readme.png"),
+    "thumbnail_size": (440, 300),
+    "write_computation_times": False,
     "min_reported_time": 1e9,
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
@@ -72,6 +75,7 @@ html_title = "a1gm"
 html_copy_source = False
 html_show_search_summary = False  # fetched page by page, which a folder does not allow
 html_show_sphinx = False
+highlight_language = "none"  # of blocks that name none: commands and messages
 copybutton_prompt_text = ">>> "
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -86,3 +90,47 @@ html_theme_options = {
         "color-brand-content": "#5eead4",
     },
 }
+
+
+def setup(app):
+    """Mend what Markdown, which a code host shows too, cannot say."""
+    app.connect("doctree-read", trim_examples)
+    app.connect("doctree-resolved", link_names)
+    app.connect("autodoc-process-signature", hide_arguments)
+
+
+def trim_examples(app, doctree):
+    """Take away the blank line with which an example ends for doctest."""
+    for block in doctree.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip()
+        block.children = [nodes.Text(block.rawsource)]
+
+
+def link_names(app, doctree, docname):
+    """Link names that are written as code, `a1gm.fit(X)`, to their pages."""
+    pages = app.env.get_domain("py").objects
+    for code in list(doctree.findall(nodes.literal)):
+        if isinstance(code.parent, nodes.reference | nodes.title):
+            continue
+        text = code.astext()
+        name = re.match(r"[\w.]*", text)[0]
+        if text.startswith("examples/"):
+            page, place = f"gallery/{Path(text).stem}", ""
+        elif name[:1].isupper() or name.startswith(("a1gm.", "paper.", "plot.")):
+            name = name.removeprefix("a1gm.")
+            found = pages.get(f"a1gm.{name}") or pages.get(f"a1gm.exceptions.{name}")
+            page, place = (found.docname, f"#{found.node_id}") if found else ("", "")
+        else:
+            continue
+        if page not in ("", docname):
+            uri = app.builder.get_relative_uri(docname, page)
+            link = nodes.reference(refuri=uri + place, internal=True)
+            code.replace_self(link)
+            link += code
+
+
+def hide_arguments(app, what, name, obj, options, signature, annotation):
+    """Leave out the arguments of classes that are not made by hand."""
+    if what == "class" and "Made by" in (obj.__doc__ or ""):
+        return "", None
+    return None

@@ -6,54 +6,56 @@ The main job on a small table: find the factors, fill the holes, see the proof.
 Monthly sales of six products; some were never recorded.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 import a1gm
 
 nan = np.nan
-PRODUCTS = ["tea", "coffee", "cocoa", "juice", "soda", "water"]
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May"]
-SALES = np.array(
+sales = pd.DataFrame(
     [
-        [120.0, 132.0, 99.0, 141.0, 125.0],
-        [310.0, 340.0, nan, 362.0, 331.0],
-        [48.0, 51.0, 40.0, nan, 47.0],
-        [nan, 74.0, 57.0, 80.0, 70.0],
-        [205.0, 224.0, 170.0, 238.0, nan],
-        [151.0, nan, 124.0, 177.0, 160.0],
-    ]
+        [120, 132, 99, 141, 125],
+        [310, 340, nan, 362, 331],
+        [48, 51, 40, nan, 47],
+        [nan, 74, 57, 80, 70],
+        [205, 224, 170, 238, nan],
+        [151, nan, 124, 177, 160],
+    ],
+    index=["tea", "coffee", "cocoa", "juice", "soda", "water"],
+    columns=["Jan", "Feb", "Mar", "Apr", "May"],
 )
+fit = a1gm.fit(sales)
+filled = fit.impute(sales)
+print(filled.round(1))
 
+# %%
+# The row factors are the estimated totals of the products, the column factors the
+# shares of the months. The certificate proves that no others fit better: 0 is perfect.
+print(fit.to_frames().rows["row_factor"].round(1), "\n")
+print(fit.to_frames().columns["col_factor"].round(4), "\n")
+print(f"{fit.pattern}\nsolver: {fit.solver}; certificate: {fit.certificate:.0e}")
 
-def show(table: np.ndarray, filled: np.ndarray) -> None:
-    """Print a table; filled cells stand in brackets."""
-    print(" " * 8 + "".join(f"{month:>9}" for month in MONTHS))
-    for product, row, was_filled in zip(PRODUCTS, table, filled, strict=True):
-        cells = [
-            f"[{value:.1f}]" if hole else "·" if np.isnan(value) else f"{value:.1f} "
-            for value, hole in zip(row, was_filled, strict=True)
-        ]
-        print(f"{product:8}" + "".join(f"{cell:>9}" for cell in cells))
-
-
-def main() -> None:
-    holes = np.isnan(SALES)
-    print("The table, with its holes:\n")
-    show(SALES, np.zeros_like(holes))
-
-    fit = a1gm.fit(SALES)
-    print("\nThe same table, filled:\n")
-    show(fit.impute(SALES), holes)
-
-    print("\nrow factors, the estimated total of each product:")
-    for product, total in zip(PRODUCTS, fit.row_factor, strict=True):
-        print(f"  {product:8}{total:9.1f}")
-    print("column factors, the share of each month:")
-    for month, share in zip(MONTHS, fit.col_factor, strict=True):
-        print(f"  {month:8}{share:9.4f}")
-    print(f"\n{fit.pattern}")
-    print(f"solver: {fit.solver}; certificate: {fit.certificate:.0e} (0 is perfect)")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# The same table, before and after. Each fill is given with the bounds in which the
+# missing number lies in 95 of 100 cases.
+low, high = fit.uncertainty().interval(sales)
+fig, panels = plt.subplots(1, 2, figsize=(9.6, 4), layout="constrained", sharey=True)
+for ax, table, title in zip(
+    panels, (sales, filled), ("as found", "filled"), strict=True
+):
+    ax.imshow(np.log(table), cmap="BuGn", vmin=3, vmax=7.5, aspect="auto")
+    ax.set_title(f"Sales, {title}")
+    ax.set_xticks(range(5), sales.columns)
+    ax.set_yticks(range(6), sales.index)
+    for i, j in np.ndindex(sales.shape):
+        if not np.isnan(sales.iloc[i, j]):
+            ax.text(j, i, f"{sales.iloc[i, j]:.0f}", ha="center", va="center")
+for i, j in np.argwhere(sales.isna()):
+    panels[0].text(j, i, "?", ha="center", va="center", color="#d55e00", weight="bold")
+    bounds = f"{low.iloc[i, j]:.0f} to {high.iloc[i, j]:.0f}"
+    words = f"{filled.iloc[i, j]:.0f}\n{bounds}"
+    panels[1].text(j, i, words, ha="center", va="center", weight="bold", size=9)
+    frame = plt.Rectangle((j - 0.47, i - 0.47), 0.94, 0.94, ec="#d55e00", fc="none")
+    panels[1].add_patch(frame).set_linewidth(2)
+plt.show()

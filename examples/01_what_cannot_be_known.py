@@ -1,39 +1,58 @@
 """What cannot be known
 =======================
 
-Zeros can make the best fit run away. The package tells, instead of guessing."""
+Some holes have no best value. The package tells, instead of guessing.
 
+Four small tables with a hole each. ``fit.fate`` says what becomes of it, and a warning
+counts the cells that stay missing.
+"""
+
+import textwrap
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import a1gm
 
 nan = np.nan
-
-
-def describe(X: np.ndarray) -> None:
+TABLES = {
+    "a hole with a value": ([[2, 5], [4, nan]], (1, 1)),
+    "a row of zeros": ([[0, 0, nan], [1, 2, 3]], (0, 2)),
+    "a zero drives the hole up": ([[0, 5], [5, nan]], (1, 1)),
+    "two parts that nothing joins": ([[1, nan], [nan, 3]], (0, 1)),
+}
+fates = {}
+for title, (rows, cell) in TABLES.items():
+    X = np.array(rows, dtype=float)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit = a1gm.fit(X)
+        fates[title] = a1gm.fit(X).fate(*cell)
+    print(f"{title}: {fates[title]}")
     print(X)
-    for i, j in np.argwhere(np.isnan(X)):
-        print(f"  cell ({i}, {j}) is {fit.fate(int(i), int(j))}")
     for warning in caught:
-        print(f"  {warning.category.__name__}: {warning.message}")
+        print(textwrap.fill(f"{warning.category.__name__}: {warning.message}", 76))
     print()
 
-
-def main() -> None:
-    print("A hole with a value:\n")
-    describe(np.array([[2.0, 5.0], [4.0, nan]]))
-    print("An observed zero drives the hole to infinity:\n")
-    describe(np.array([[0.0, 5.0], [5.0, nan]]))
-    print("Two parts that share no row and no column:\n")
-    describe(np.array([[1.0, nan], [nan, 3.0]]))
-    print("A row of zeros is a row of zeros:\n")
-    describe(np.array([[0.0, 0.0, nan], [1.0, 2.0, 3.0]]))
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# Why is that so? Put a value into the hole, hold it there with a large weight, and see
+# how well the other cells can still be fitted. Only the first curve has its lowest
+# point at a positive number. The second is lowest at 0; the third falls for ever; the
+# last is flat: every value is as good as any other.
+values = np.geomspace(0.1, 1000, 60)
+fig, panels = plt.subplots(1, 4, figsize=(10, 2.8), layout="constrained", sharex=True)
+for ax, (title, (rows, cell)) in zip(panels, TABLES.items(), strict=True):
+    X = np.array(rows, dtype=float)
+    costs = []
+    for value in values:
+        held, weights = X.copy(), np.ones_like(X)
+        held[cell], weights[cell] = value, 1e6
+        fit = a1gm.fit(held, weights=weights)
+        costs.append(a1gm.paper.kl_divergence(X, fit.reconstruct()))
+    ax.plot(values, costs, color="#0f766e", lw=2)
+    ax.set(title=f"{title}:\n{fates[title]}", xscale="log", xlabel="value in the hole")
+    ax.set_ylim(-0.5, 12)
+    ax.title.set_size("medium")
+panels[0].plot(10, 0, "o", color="#d55e00")
+panels[0].set_ylabel("misfit of the known cells")
+plt.show()

@@ -1,12 +1,13 @@
 """Claims reserving
 ===================
 
-Claims reserving: the run-off triangle of an insurer is a staircase of holes.
+The run-off triangle of an insurer is a staircase of holes.
 
 The rank-1 fit of the incremental claims *is* the chain-ladder method; the holes are
 the reserves. The triangle is made up.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import a1gm
@@ -33,15 +34,31 @@ def chain_ladder_reserve(cumulative: np.ndarray) -> float:
     return float(table[:, -1].sum() - sum(latest))
 
 
-def main() -> None:
-    increments = np.diff(CUMULATIVE, axis=1, prepend=0.0)
-    fit = a1gm.fit(increments)
-    filled = fit.impute(increments)
-    reserve = filled[np.isnan(increments)].sum()
-    print(f"pattern: {fit.pattern.shape_name}; solver: {fit.solver}")
-    print(f"reserve by a1gm:         {reserve:12.6f}")
-    print(f"reserve by chain-ladder: {chain_ladder_reserve(CUMULATIVE):12.6f}")
+increments = np.diff(CUMULATIVE, axis=1, prepend=0.0)
+fit = a1gm.fit(increments)
+filled = fit.impute(increments)
+reserve = filled[np.isnan(increments)].sum()
+print(f"pattern: {fit.pattern.shape_name}; solver: {fit.solver}")
+print(f"reserve by a1gm:         {reserve:12.6f}")
+print(f"reserve by chain-ladder: {chain_ladder_reserve(CUMULATIVE):12.6f}")
 
+# %%
+# What chain-ladder alone does not give: how sure the reserves are.
+reserves = fit.uncertainty().totals("row")
+print(reserves)
 
-if __name__ == "__main__":
-    main()
+# %%
+# Each line is an accident year: paid so far, then projected (dashed) to its end, with
+# two standard errors. The younger the year, the more of it is a guess.
+fig, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+ages = np.arange(1, 6)
+for year in range(5):
+    colour = plt.colormaps["viridis"](0.9 - 0.2 * year)
+    paid = ~np.isnan(CUMULATIVE[year])
+    ax.plot(ages, np.cumsum(filled[year]), "--", color=colour)
+    ax.plot(ages[paid], CUMULATIVE[year, paid], "o-", color=colour, label=2021 + year)
+    ax.errorbar(5, filled[year].sum(), 2 * reserves.se[year], color=colour, capsize=4)
+ax.set(xlabel="age in years", ylabel="claims paid", xticks=ages)
+ax.set_title("Paid claims, and what is still to be paid")
+ax.legend(title="accident year", frameon=False)
+plt.show()

@@ -1,13 +1,15 @@
 """Frames in, frames out
 ========================
 
-A frame goes in, the same kind of frame comes out: pandas, polars and pyarrow."""
+A frame goes in, the same kind of frame comes out: pandas, polars and pyarrow. Names
+come along: into the fills, into the factors, and into the pictures.
+"""
 
-from __future__ import annotations
-
-import importlib.util
-
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 
 import a1gm
 
@@ -17,43 +19,23 @@ SALES = {
     "autumn": [18.0, 45.0, 10.5, np.nan],
 }
 
+frame = pd.DataFrame(SALES, index=["north", "east", "south", "west"])
+fit = a1gm.fit(frame)
+print(fit.impute(frame).round(1))
 
-def with_pandas() -> None:
-    """Keep the index and the types of untouched columns."""
-    import pandas as pd
+# %%
+# In polars null and NaN are both missing. Columns without a hole keep their type.
+polars_frame = pl.DataFrame(SALES)
+print(a1gm.fit(polars_frame).impute(polars_frame))
 
-    frame = pd.DataFrame(SALES, index=["north", "east", "south", "west"])
-    fit = a1gm.fit(frame)
-    print(fit.impute(frame).round(1), "\n")
-    print(fit.to_frames().rows.round(1), "\n")
+# %%
+# Of an Arrow table the buffers are read where they lie, and an Arrow table comes back.
+table = pa.table(SALES)
+print(a1gm.fit(table).impute(table).schema)
 
-
-def with_polars() -> None:
-    """Take null and NaN alike as missing."""
-    import polars as pl
-
-    frame = pl.DataFrame(SALES).fill_nan(None)
-    print(a1gm.fit(frame).impute(frame), "\n")
-
-
-def with_pyarrow() -> None:
-    """Read the buffers of a table where they lie."""
-    import pyarrow as pa
-
-    table = pa.table(SALES)
-    print(a1gm.fit(table).impute(table).to_pydict(), "\n")
-
-
-def main() -> None:
-    """Use the libraries that are installed."""
-    steps = {"pandas": with_pandas, "polars": with_polars, "pyarrow": with_pyarrow}
-    for library, step in steps.items():
-        if importlib.util.find_spec(library) is None:
-            print(f"{library} is not installed\n")
-            continue
-        print(f"--- {library}")
-        step()
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# The factors as frames, and as a picture: what a region sells in all three seasons, and
+# how that is shared among them.
+print(fit.to_frames().rows.round(1))
+a1gm.plot.factors(fit)
+plt.show()

@@ -1,7 +1,8 @@
-"""Every script in examples/ runs to its end, quickly, and prints something."""
+"""Every script in examples/ runs to its end without a display, and prints something."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +10,15 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+NOT_SHOWN = "ignore:FigureCanvasAgg is non-interactive"
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(script, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
+        [sys.executable, "-W", "error", "-W", NOT_SHOWN, str(script)],
         cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -23,3 +26,8 @@ def test_example_runs(script, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+def test_example_shows_its_picture(script):
+    assert script.read_text(encoding="utf-8").endswith("plt.show()\n")

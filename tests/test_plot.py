@@ -218,3 +218,48 @@ def test_residuals_average_known_cells_only():
     ends = [k * 1300 // 600 for k in range(3)]
     expected = [np.nanmean(found[a:b], axis=0) for a, b in itertools.pairwise(ends)]
     np.testing.assert_allclose(picture[:2], expected)
+
+
+@pytest.mark.parametrize("word", ["weights", "exposure"])
+def test_interval_of_a_fit_with_weights(word):
+    X = np.random.default_rng(0).poisson(20, (6, 4)) + 1.0
+    X[1, 2] = nan
+    V = np.arange(1.0, 25.0).reshape(6, 4)
+    sure = a1gm.fit(X, **{word: V}).uncertainty()
+    segments = plot.interval(X, sure, 1).collections[0].get_segments()
+    low, high = sure.interval(X)
+    np.testing.assert_allclose(segments, [[[2, low[1, 2]], [2, high[1, 2]]]])
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_what_has_no_value_is_said(table):
+    table[0] = nan
+    fit = a1gm.fit(table)
+    sure = fit.uncertainty("poisson")
+    (legend,) = plot.interval(table, sure, 0).get_legend().get_texts()
+    assert legend.get_text() == "missing: no value"
+    rows, _ = plot.factors(fit)
+    assert rows.get_xlabel().endswith("1 without a value")
+    assert "largest" not in rows.get_xlabel()
+    nothing = plot.totals(a1gm.fit([[1.0, nan]]).uncertainty("poisson").totals())
+    assert list(nothing.get_xticks()) == []
+
+
+def test_long_names_are_told_apart():
+    X = np.random.default_rng(0).poisson(20, (4, 3)) + 1.0
+    names = [f"a shop with a very long name, number {i}" for i in range(4)]
+    rows, _ = plot.factors(a1gm.fit(X), row_names=names)
+    assert len({label.get_text() for label in rows.get_yticklabels()}) == 4
+
+
+def test_short_names_are_not_turned(table):
+    for names, angle in ((list("abc"), 0), ([f"a long name {i}" for i in "abc"], 45)):
+        _, ax = plt.subplots(figsize=(3, 3))
+        axes = plot.pattern(pd.DataFrame(table, columns=names), ax=ax)
+        assert {tick.get_rotation() for tick in axes.get_xticklabels()} == {angle}
+
+
+def test_shares_are_written_exactly():
+    X = np.random.default_rng(0).poisson(20, (6, 4)) + 1.0
+    found = a1gm.fit(X).uncertainty().index()
+    assert plot.index(found, level=0.995).get_title() == "Index with its 99.5 % band"

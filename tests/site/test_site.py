@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 from support.browser import leaving, listen
 
-SITE = Path(__file__).parents[2] / "site"
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "site"
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [
     "index.html",
     "quickstart.html",
@@ -45,6 +49,36 @@ def test_pages_open_cleanly(browser, width, scheme):
     assert words == []
     assert leaving(requests) == []
     context.close()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "",
+        ".plot",
+        ".paper",
+        ".paper.geometry",
+        ".distributed",
+        ".report",
+        ".exceptions",
+    ],
+)
+def test_every_public_name_has_a_page(module):
+    public = importlib.import_module(f"a1gm{module}").__all__
+    pages = {path.stem for path in (SITE / "reference").glob("*.html")}
+    assert {f"a1gm{module}.{name}" for name in public} <= pages
+
+
+def test_every_example_has_a_picture_of_its_own(browser):
+    page = browser.new_page()
+    page.goto((SITE / "gallery" / "index.html").as_uri())
+    shown = page.locator(".sphx-glr-thumbcontainer img").evaluate_all(
+        "all => all.map(image => image.src)"
+    )
+    assert len(shown) == len(EXAMPLES)
+    pictures = {Path(unquote(urlparse(url).path)).read_bytes() for url in shown}
+    assert len(pictures) == len(EXAMPLES)
+    page.close()
 
 
 def test_the_search_finds_a_word(browser):

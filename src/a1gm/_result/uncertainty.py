@@ -99,6 +99,11 @@ class Uncertainty:
         if robust:
             self.covariance = M @ known.scatter_of_rows() @ M
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether the fit was made with ``weights=`` or ``exposure=``."""
+        return self._known.table.is_weighted
+
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
     def pearson_chi2(self) -> float:

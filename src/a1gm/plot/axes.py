@@ -24,6 +24,7 @@ __all__ = [
     "drawing",
     "name_places",
     "name_table",
+    "percent",
     "short",
     "values_of",
 ]
@@ -33,6 +34,7 @@ KNOWN, HOLE = "#0f766e", "#d55e00"
 UNITS = "in the units of the table"
 MOST_PIXELS = 600
 MOST_NAMES = 12
+_LETTERS_PER_INCH = 10
 
 
 @contextmanager
@@ -57,6 +59,11 @@ def values_of(X: Any) -> Floats:
     source = read_input(X)
     values: Floats = source.rows(slice(0, source.n_rows))
     return values
+
+
+def percent(share: float) -> str:
+    """Write a share: 95 %, 99.5 %."""
+    return f"{100.0 * share:.6g} %"
 
 
 def averaged(table: AnyArray) -> Floats:
@@ -100,14 +107,16 @@ def name_places(
     if labels is None:
         return
     places = np.arange(0, len(labels), -(-len(labels) // MOST_NAMES))
-    names = [short(labels[k], 12) for k in places]
+    names = [short(labels[k], 14) for k in places]
     # Names are data: a dollar sign must not start a formula.
     if axis == "y":
         axes.set_yticks(places + middle, labels=names, parse_math=False)
         return
     axes.set_xticks(places + middle, labels=names, parse_math=False)
-    for tick in axes.get_xticklabels():
-        tick.set(rotation=45, ha="right", rotation_mode="anchor")
+    width = axes.get_window_extent().width / axes.figure.dpi  # in inches
+    if _LETTERS_PER_INCH * width < sum(len(name) + 2 for name in names):
+        for tick in axes.get_xticklabels():
+            tick.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
 def short(name: Any, limit: int = 18) -> str:

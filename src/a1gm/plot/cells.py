@@ -17,6 +17,7 @@ from a1gm.plot.axes import (
     drawing,
     name_places,
     name_table,
+    percent,
     short,
     values_of,
 )
@@ -67,9 +68,10 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
         chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
     observed, fitted = observed[chosen], fitted[chosen]
     with drawing(ax) as (axes,):
-        style: dict[str, Any] = {"s": 9, "alpha": 0.5, "color": KNOWN, "lw": 0}
         is_many = len(chosen) > _MOST_SHAPES
-        axes.scatter(fitted, observed, rasterized=is_many, **style)
+        size = 9 if is_many else 20
+        style: dict[str, Any] = {"s": size, "alpha": 0.5, "color": KNOWN, "lw": 0}
+        axes.scatter(fitted, observed, rasterized=is_many, zorder=3, **style)
         lowest = min(observed.min(initial=0), fitted.min(initial=0))
         highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
         axes.plot([lowest, highest], [lowest, highest], color=HOLE, lw=1)
@@ -90,7 +92,7 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
 def residuals(
     X: Any, fit: RankOneFit, *, kind: Kind = "pearson", ax: Axes | None = None
 ) -> Axes:
-    """Draw the residuals of a table as a map: blue below the fit, red above.
+    """Draw the residuals of a table as a map: red above the fit, blue below it.
 
     Parameters
     ----------
@@ -121,11 +123,11 @@ def residuals(
     """
     found = values_of(fit.residuals(X, kind))
     with drawing(ax) as (axes,):
-        unit = f", {UNITS}" if kind == "response" else ""
+        unit = f",\n{UNITS}" if kind == "response" else ""
         word = "Pearson" if kind == "pearson" else kind
         residual_map(axes, found, f"{word} residual{unit}")
         name_table(axes, X, found.shape)
-        axes.set_title("Residuals: red above the fit, blue below, grey unknown")
+        axes.set_title("Residuals: red above, blue below the fit")
     return axes
 
 
@@ -188,31 +190,58 @@ def interval(
     >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
     """
     source = read_input(X)
-    x = source.rows(slice(row, row + 1))
-    low, high = (np.asarray(bound)[0] for bound in errors.interval(x, level))
-    holes, places = np.isnan(x[0]), np.arange(x.shape[1])
+    x = source.rows(slice(row, row + 1))[0]
+    low, high = _bounds(X, x, errors, row, level)
+    places, holes = np.arange(len(x)), np.isnan(x)
+    filled, lost = holes & ~np.isnan(low), holes & np.isnan(low)
     with drawing(ax, height=3.4) as (axes,):
         size = max(1.0, min(6.0, 400.0 / len(places)))
-        axes.plot(
-            places[~holes], x[0, ~holes], "o", ms=size, color=KNOWN, label="known"
-        )
-        axes.vlines(
-            places[holes],
-            low[holes],
-            high[holes],
-            color=HOLE,
-            lw=size / 2.0,
-            label=f"missing: {level:.0%} bounds",
-        )
+        if not holes.all():
+            axes.plot(
+                places[~holes], x[~holes], "o", ms=size, color=KNOWN, label="known"
+            )
+        if filled.any():
+            axes.vlines(
+                places[filled],
+                low[filled],
+                high[filled],
+                color=HOLE,
+                lw=size / 2.0,
+                label=f"missing: {percent(level)} bounds",
+            )
+        if lost.any():
+            axes.plot(
+                places[lost],
+                np.full(lost.sum(), 0.03),
+                "x",
+                ms=size,
+                color=HOLE,
+                label="missing: no value",
+                transform=axes.get_xaxis_transform(),
+            )
         name_places(axes, source.col_labels)
         axes.margins(y=0.3)  # room for the legend
         if not np.any(x < 0.0):
             axes.set_ylim(bottom=0.0)
-        name = row if source.row_labels is None else short(source.row_labels[row])
-        axes.set_title(f"Row {name}, its holes with their bounds", parse_math=False)
+        if lost.all():
+            axes.set_yticks([])
+        labels = source.row_labels
+        name = row if labels is None else short(labels[row], 40)
+        axes.set_title(f"Row {name}", parse_math=False)
         axes.set_ylabel(f"cell, {UNITS}")
         axes.legend(frameon=False, loc="upper left", ncols=2)
     return axes
+
+
+def _bounds(
+    X: Any, x: Floats, errors: Uncertainty, row: int, level: float
+) -> tuple[Floats, Floats]:
+    """Bounds of the row ``x`` of X."""
+    if errors.has_weights:  # its weights are those of the whole table
+        low, high = (values_of(bound)[row] for bound in errors.interval(X, level))
+    else:
+        low, high = (bound[0] for bound in errors.interval(x[None], level))
+    return low, high
 
 
 def _decades(lowest: float, highest: float, most: int = 6) -> Floats:

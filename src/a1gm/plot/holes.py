@@ -92,12 +92,17 @@ def structure_order(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from a1gm import plot
-    >>> missing = np.array([[True, False], [False, False], [True, False]])
-    >>> rows, columns = plot.structure_order(missing)
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> X = np.ones((6, 5))
+    >>> for row, n_missing in enumerate([2, 0, 4, 1, 3, 0]):
+    ...     X[row, [1, 3, 0, 4][:n_missing]] = np.nan
+    >>> rows, columns = a1gm.plot.structure_order(np.isnan(X))
     >>> rows.tolist(), columns.tolist()
-    ([1, 0, 2], [1, 0])
+    ([1, 5, 3, 0, 4, 2], [2, 4, 0, 3, 1])
+    >>> _, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    >>> found = a1gm.plot.pattern(X, ax=axes[0])
+    >>> ordered = a1gm.plot.pattern(X[rows][:, columns], ax=axes[1])
     """
     columns = _line_order(missing.T, col_block)
     rows = _line_order(missing[:, columns], row_block)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm.plot.axes import HOLE, KNOWN, UNITS, drawing, name_places, short
+from a1gm.plot.axes import HOLE, KNOWN, UNITS, drawing, name_places, percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bars", "factors", "index", "totals", "units_of_factors"]
 
-_MOST_MARKED = 60  # points of a line that are marked one by one
+_MOST_MARKED, _MOST_JOINED = 60, 600  # points marked on a line; joined by one
 
 
 def factors(
@@ -57,7 +57,9 @@ def factors(
     ...     a1gm.fit(X), row_names=["ann", "bob", "cid"], axes=axes
     ... )
     """
-    with drawing(*((None, None) if axes is None else axes)) as (left, right):
+    given = (None, None) if axes is None else axes
+    height = _height(min(most, max(fit.shape)))
+    with drawing(*given, height=height) as (left, right):
         rows = fit.row_labels if row_names is None else row_names
         columns = fit.col_labels if col_names is None else col_names
         of_rows, of_columns = units_of_factors(fit)
@@ -111,15 +113,18 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         low = np.maximum(found.value - width, 0.0)
         high = found.value + width
         axes.fill_between(places, low, high, color=KNOWN, alpha=0.2, lw=0)
-        is_long = len(found) > _MOST_MARKED
-        style = {"lw": 0.5, "rasterized": True} if is_long else {"marker": "o", "ms": 3}
+        style: dict[str, Any] = {"marker": "o", "ms": 3}
+        if len(found) > _MOST_JOINED:
+            style = {"marker": ".", "ms": 2, "lw": 0, "rasterized": True}
+        elif len(found) > _MOST_MARKED:
+            style = {"lw": 1}
         axes.plot(places, found.value, color=KNOWN, **style)
         axes.axhline(1.0, color="#888888", lw=0.8)
         name_places(axes, found.labels)
         base = np.flatnonzero((found.value == 1.0) & (found.se == 0.0))
-        of = short(found.labels[base[0]]) if len(base) else "the base"
+        of = short(found.labels[base[0]], 16) if len(base) else "the base"
         axes.set_ylabel(f"relative to {of}", parse_math=False)
-        axes.set_title(f"Index with its {level:.0%} band")
+        axes.set_title(f"Index with its {percent(level)} band")
         axes.set_ylim(bottom=0.0)
         axes.margins(x=0.01)
     return axes
@@ -151,7 +156,7 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.totals(a1gm.fit(X).uncertainty().totals(), ax=ax)
     """
-    with drawing(ax) as (axes,):
+    with drawing(ax, height=_height(min(most, len(found)))) as (axes,):
         title = f"total, {UNITS}"
         order = bars(axes, found.value, found.labels, most=most, title=title)
         axes.errorbar(
@@ -164,6 +169,11 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
         )
         axes.set_title("Totals ± one standard error")
     return axes
+
+
+def _height(n_bars: int) -> float:
+    """Give the height of a picture in inches: few bars are not drawn thick."""
+    return 1.5 + 0.2 * n_bars
 
 
 def bars(
@@ -182,10 +192,14 @@ def bars(
     axes.barh(np.arange(len(order)), factor[order], color=KNOWN)
     axes.set_yticks(np.arange(len(order)), labels=labels, parse_math=False)
     axes.invert_yaxis()
-    some = f"\nlargest {len(order)} of {len(factor):,}" * (len(order) < len(factor))
-    axes.set_xlabel(title + some)
+    some = f"\nlargest {len(order)} of {len(factor):,}" * (len(order) < len(known))
+    without = len(factor) - len(known)
+    axes.set_xlabel(title + some + f"\n{without:,} without a value" * (without > 0))
     axes.margins(y=0.01)
-    largest = float(factor[order[0]]) if len(order) else 0.0
+    if not len(order):
+        axes.set_xticks([])
+        return order
+    largest = float(factor[order[0]])
     # Long numbers beside each other would overlap.
     axes.xaxis.set_major_locator(MaxNLocator(5 if largest < 1e5 else 3))
     if 1e3 <= largest < 1e9:
