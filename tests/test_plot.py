@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import a1gm
 from a1gm import plot
+from a1gm.exceptions import NoSuchCellError
 from a1gm.plot.margins import bars
 
 nan = np.nan
@@ -229,6 +230,17 @@ def test_interval_of_a_fit_with_weights(word):
     segments = plot.interval(X, sure, 1).collections[0].get_segments()
     low, high = sure.interval(X)
     np.testing.assert_allclose(segments, [[[2, low[1, 2]], [2, high[1, 2]]]])
+
+
+def test_interval_takes_the_name_of_a_row():
+    X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, nan, 7.0]}, index=[*"xyz"])
+    sure = a1gm.fit(X).uncertainty("poisson")
+    by_name, by_place = (plot.interval(X, sure, row) for row in ("y", 1))
+    assert by_name.get_title() == by_place.get_title() == "Row y"
+    with pytest.raises(NoSuchCellError, match="No row is called 'w'"):
+        plot.interval(X, sure, "w")
+    with pytest.raises(NoSuchCellError, match="There is no row 3"):
+        plot.interval(X, sure, 3)
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")

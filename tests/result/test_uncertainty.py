@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import a1gm
+from a1gm._result.uncertainty import bounds_of_cells
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
@@ -451,3 +452,17 @@ def test_negative_cells_have_no_deviance():
     assert fit.uncertainty().dispersion > 0.0
     with pytest.raises(ParameterError, match="Negative cells have no deviance"):
         fit.uncertainty("deviance")
+
+
+@pytest.mark.parametrize("word", ["weights", "exposure", None])
+def test_bounds_of_some_cells_are_those_of_all(word, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 5, 40), rng.gamma(3, 1, 6))).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    V = rng.uniform(0.5, 2.0, X.shape)
+    sure = a1gm.fit(X, **({word: V} if word else {})).uncertainty()
+    i, j = (places[::3] for places in np.nonzero(np.isnan(X)))
+    monkeypatch.setattr("a1gm._result.holes.CELLS_AT_ONCE", 18)  # three rows
+    found = bounds_of_cells(sure, X, i, j, 0.9)
+    for one, other in zip(found, sure.interval(X, 0.9), strict=True):
+        np.testing.assert_array_equal(one, other[i, j])

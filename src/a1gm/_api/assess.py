@@ -16,6 +16,7 @@ from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weigh
 from a1gm._result.choices import check_level
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.frames import labelled_frame
+from a1gm._result.uncertainty import bounds_of_cells
 from a1gm._sources.choose import choose
 from a1gm._sources.dense import Source
 from a1gm._sources.read import is_sparse, read_input
@@ -32,7 +33,7 @@ RANK_1, COLUMNS, ROWS, OVERALL, LAST = (
     "last value",
 )
 
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of a cell: so near a bound it is inside
 
 
 def assess(
@@ -286,13 +287,13 @@ class _Judge:
         self.columns.append(j)
         self.guesses.append(np.array([guesses[name] for name in self.methods]))
         try:
-            lower, upper = found.uncertainty().interval(left, self.level)
+            sure = found.uncertainty()
+            lower, upper = bounds_of_cells(sure, left, i, j, self.level)
         except DataError:  # too few degrees of freedom
             return
         x = self.cells[i, j]
         rounding = ROUNDING * np.abs(x)  # an exact fit has intervals of no width
-        is_above = lower[i, j] <= x + rounding
-        self.covered.append(is_above & (x - rounding <= upper[i, j]))
+        self.covered.append((lower <= x + rounding) & (x - rounding <= upper))
 
     def verdict(self) -> Assessment:
         """Compare what was guessed with what was hidden."""

@@ -16,6 +16,8 @@ from a1gm._sources.read import AnySource
 
 __all__ = ["Holes"]
 
+CELLS_AT_ONCE = 1 << 20  # of the rows whose cells get quantiles
+
 
 @dataclass(frozen=True)
 class Holes:
@@ -52,6 +54,14 @@ class Holes:
         with np.errstate(all="ignore"):
             variance = f**2 * self._log_variance(i, j) + phi * f
         return _quantiles(f, variance, phi, tail)
+
+    def quantiles_by_rows(self, tail: float, i: Ints, j: Ints) -> Floats:
+        """Quantiles of cells whose rows ascend, some rows at a time."""
+        step = max(1, CELLS_AT_ONCE // self.source.n_cols)
+        cuts = np.searchsorted(i, np.arange(step, self.source.n_rows, step))
+        parts = zip(np.split(i, cuts), np.split(j, cuts), strict=True)
+        found = [self.quantiles(tail, *part) for part in parts if len(part[0])]
+        return np.concatenate([np.empty(0), *found])
 
     def _log_variance(self, i: Ints, j: Ints) -> Floats:
         """Variance of the logarithm of the fitted value of cells."""

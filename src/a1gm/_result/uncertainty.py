@@ -36,7 +36,7 @@ from a1gm.exceptions import (
     ParameterError,
 )
 
-__all__ = ["Uncertainty"]
+__all__ = ["Uncertainty", "bounds_of_cells"]
 
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
@@ -98,11 +98,6 @@ class Uncertainty:
         self.covariance = self.dispersion * M
         if robust:
             self.covariance = M @ known.scatter_of_rows() @ M
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether the fit was made with ``weights=`` or ``exposure=``."""
-        return self._known.table.is_weighted
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
@@ -387,17 +382,20 @@ class Uncertainty:
         lower, upper : tables like X
             X with its holes filled with the bounds, which are never below 0.
         """
-        check_level(level)
+        holes = self._holes(X, weights, exposure)
+        part = self._known.table.part_of(X)
+        lower, upper = (
+            fill_table(part, holes.source, partial(holes.quantiles, tail))
+            for tail in _tails(level)
+        )
+        return lower.table, upper.table
+
+    def _holes(self, X: Any, weights: Any = None, exposure: Any = None) -> Holes:
         self._check_size()
         known = self._known
         fitted = known.solved, known.rows
         source, V, order = known.table.read(X, fitted, weights, exposure)
-        holes = Holes(known, self.covariance, self.dispersion, source, V, order)
-        lower, upper = (
-            fill_table(known.table.part_of(X), source, partial(holes.quantiles, tail))
-            for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
-        )
-        return lower.table, upper.table
+        return Holes(known, self.covariance, self.dispersion, source, V, order)
 
     # ------------------------------------------------------------------------- draws
     def simulate(
@@ -456,6 +454,20 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
+
+
+def bounds_of_cells(
+    sure: Uncertainty, X: Any, i: Ints, j: Ints, level: float
+) -> tuple[Floats, Floats]:
+    """The bounds that ``interval`` gives some missing cells, whose rows ascend."""
+    holes = sure._holes(X)
+    lower, upper = (holes.quantiles_by_rows(tail, i, j) for tail in _tails(level))
+    return lower, upper
+
+
+def _tails(level: float) -> tuple[float, float]:
+    check_level(level)
+    return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
 def _tested(statistic: float, chance: float) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._result.uncertainty import bounds_of_cells
 from a1gm._sources import read_input
+from a1gm._sources.lookup import Lookup
 from a1gm.plot.axes import (
     HOLE,
     KNOWN,
@@ -155,7 +157,7 @@ def residual_map(axes: Axes, found: Floats, label: str) -> None:
 def interval(
     X: Any,
     errors: Uncertainty,
-    row: int,
+    row: Any,
     *,
     level: float = 0.95,
     ax: Axes | None = None,
@@ -168,8 +170,8 @@ def interval(
         The table.
     errors : Uncertainty
         What ``fit.uncertainty()`` gives.
-    row : int
-        Which row, from 0.
+    row : label or int
+        Which row: by its name, or by its place from 0.
     level : float
         The share of cells that the bounds hold.
     ax : matplotlib.axes.Axes, optional
@@ -190,9 +192,12 @@ def interval(
     >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
     """
     source = read_input(X)
-    x = source.rows(slice(row, row + 1))[0]
-    low, high = _bounds(X, x, errors, row, level)
+    at = int(Lookup("row", source.row_labels, source.n_rows).find(row))
+    x = source.rows(slice(at, at + 1))[0]
     places, holes = np.arange(len(x)), np.isnan(x)
+    low, high = x.copy(), x.copy()
+    cells = np.full(holes.sum(), at), places[holes]
+    low[holes], high[holes] = bounds_of_cells(errors, X, *cells, level)
     filled, lost = holes & ~np.isnan(low), holes & np.isnan(low)
     with drawing(ax, height=3.4) as (axes,):
         size = max(1.0, min(6.0, 400.0 / len(places)))
@@ -226,22 +231,11 @@ def interval(
         if lost.all():
             axes.set_yticks([])
         labels = source.row_labels
-        name = row if labels is None else short(labels[row], 40)
+        name = at if labels is None else short(labels[at], 40)
         axes.set_title(f"Row {name}", parse_math=False)
         axes.set_ylabel(f"cell, {UNITS}")
         axes.legend(frameon=False, loc="upper left", ncols=2)
     return axes
-
-
-def _bounds(
-    X: Any, x: Floats, errors: Uncertainty, row: int, level: float
-) -> tuple[Floats, Floats]:
-    """Bounds of the row ``x`` of X."""
-    if errors.has_weights:  # its weights are those of the whole table
-        low, high = (values_of(bound)[row] for bound in errors.interval(X, level))
-    else:
-        low, high = (bound[0] for bound in errors.interval(x[None], level))
-    return low, high
 
 
 def _decades(lowest: float, highest: float, most: int = 6) -> Floats:
