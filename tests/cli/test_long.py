@@ -314,3 +314,31 @@ def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
     done = run("impute", tmp_path / "parts", "-o", "-", *LONG, code=2)
     assert "The key 'shop' is missing in " in done.stderr
     assert "2.csv, line 2 (1 in all)" in done.stderr
+
+
+APART = "shop,month,sales,who\nA,jan,10,p\nA,feb,20,p\nB,mar,5,p\n"
+
+
+@pytest.mark.parametrize("command", ["inspect", "fit", "impute", "report", "assess"])
+def test_warnings_of_long_files_name_what_a_command_has(tmp_path, command):
+    path = tmp_path / "long.csv"
+    path.write_text(APART)
+    names = {"fit": "out", "impute": "out.csv", "report": "out.html"}
+    out = ["-o", tmp_path / names[command]] if command in names else []
+    words = run(command, path, *out, *LONG, code=None).stderr
+    where = "the page" if command == "report" else "a1gm report"
+    assert f"They stay missing; {where} lists them." in words
+    assert "fit.undetermined" not in words
+    assert words.count("missing") == 2 + (command == "impute")  # with the summary
+    assert words.count("warning:") == 1
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "who"]])
+@pytest.mark.parametrize("command", ["fit", "impute"])
+def test_strict_refuses_long_files_with_unknown_cells(tmp_path, command, by):
+    path, out = tmp_path / "long.csv", tmp_path / "out.csv"
+    path.write_text(APART)
+    done = run(command, path, "-o", out, *LONG, *by, "--strict", code=1)
+    assert "3 missing cells are undetermined" in done.stderr
+    assert "on_undetermined" not in done.stderr
+    assert not out.exists()

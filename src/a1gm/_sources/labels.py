@@ -27,14 +27,10 @@ MIDNIGHT = " 00:00:00"
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What messages call rows, columns and cells: by labels, or by places from 0.
-
-    ``see`` tells where the cells are listed that cannot be known.
-    """
+    """What messages call rows, columns and cells: by labels, or by places from 0."""
 
     row_labels: Any = None
     col_labels: Any = None
-    see: str = "see fit.undetermined"
 
     def rows(self, places: Sequence[int], total: int) -> str:
         """Name the first of some rows, with their noun; empty for none."""

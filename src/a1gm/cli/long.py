@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError
-from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json, warn
-from a1gm.exceptions import LabelError
+from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json
+from a1gm.exceptions import LabelError, UndeterminedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +60,7 @@ class LongInput:
             "negatives": self.negatives,
             "n_threads": self.common.threads,
             "duplicates": "sum" if self.common.duplicates == "sum" else "raise",
+            "on_undetermined": "raise" if self.common.strict else "warn",
             **self.common.budget,
         }
 
@@ -86,6 +87,9 @@ class LongInput:
         keys = [self.row, self.column]
         with self._placing_rows():
             many = fit_groups(self.long.frame, by, keys, self.value, **self._options)
+        for why in many.failed.values():
+            if isinstance(why, UndeterminedError):
+                raise why
         self._say(
             f"{counted(len(many) + len(many.failed), 'table')} by {listed(self.by)}"
         )
@@ -233,7 +237,7 @@ def impute_long_command(
     say(f"Filled {counted(done.n_filled, 'pair')}{where}.")
     if done.n_left:
         pairs = counted(done.n_left, "pair stays", "pairs stay")
-        warn(f"{pairs} missing: the data determine no value.")
+        say(f"{pairs} missing: the data determine no value.")
 
 
 def _rounded(filled: pa.Table, given: LongInput, how: LongFill) -> pa.Table:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
+from a1gm._base.words import listed_where
 from a1gm._observe.observe import observe
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fit import RankOneFit, rule_of
@@ -30,6 +31,8 @@ from a1gm.estimators._weighted import collect_rows, weighted_rows
 from a1gm.exceptions import DimensionError
 
 __all__ = ["RankOneNMF"]
+
+UNKNOWN_CELLS = "see a1gm.fit(X).undetermined"  # who calls an estimator holds no fit
 
 
 class RankOneNMF(RowFactors):
@@ -148,6 +151,7 @@ class RankOneNMF(RowFactors):
         features.set_on(self)
         return self
 
+    @listed_where(UNKNOWN_CELLS)
     def _fit_rows(self, source: AnySource, s: Floats | None) -> RankOneFit:
         options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
         if s is not None and not isinstance(source, SparseSource):
@@ -250,9 +254,9 @@ class RankOneNMF(RowFactors):
         check_is_fitted(self)
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
-            self._fit = table.solve_as(
-                tol=self.tol, max_iter=self.max_iter, voice=VOICE
-            )
+            options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
+            with listed_where(UNKNOWN_CELLS):
+                self._fit = table.solve_as(**options)
         return self._fit
 
     @property
