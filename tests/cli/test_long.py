@@ -342,3 +342,13 @@ def test_strict_refuses_long_files_with_unknown_cells(tmp_path, command, by):
     assert "3 missing cells are undetermined" in done.stderr
     assert "on_undetermined" not in done.stderr
     assert not out.exists()
+
+
+def test_pairs_twice_in_a_group_are_named_by_their_lines(groups, tmp_path):
+    groups.write_text(groups.read_text() + "Q,A,jan,3,\n")
+    out = tmp_path / "o"
+    done = run("fit", groups, "-o", out, *LONG, "--by", "who")
+    place = f"twice, in {groups}, line 7 and {groups}, line 13 (1 such row in all)"
+    assert place in done.stderr
+    assert "many" not in done.stderr
+    assert place in json.loads((out / "fit.json").read_text())["failed"]["Q"]

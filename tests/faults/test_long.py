@@ -139,7 +139,7 @@ def test_75_a_stack_is_told_the_call_that_works():
 @pytest.mark.parametrize("make", MAKE)
 def test_76_pairs_twice(make):
     frame = make(pd.concat([LONG, LONG[1:2]], ignore_index=True))
-    with pytest.raises(LabelError, match=r"\('north', 'feb'\).*rows 1 and 4.*sum"):
+    with pytest.raises(LabelError, match=r"\('north', 'feb'\).*row 1 and row 4.*sum"):
         a1gm.fit_long(frame, ["shop", "month"], "sales")
     fit = a1gm.fit_long(frame, ["shop", "month"], "sales", duplicates="sum")
     assert fit.divergence > 0.0

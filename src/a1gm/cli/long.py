@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import re
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json
-from a1gm.exceptions import LabelError, UndeterminedError
+from a1gm.exceptions import UndeterminedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from a1gm._result.rounding import Rounding
     from a1gm._sources.files import TableFiles
     from a1gm._sources.files.long_file import LongFile
+    from a1gm._sources.long import PlacedFrame
 
 MOST_CELLS = 50_000_000  # of a long table that is spread out for a page or a test
 
@@ -64,6 +62,12 @@ class LongInput:
             **self.common.budget,
         }
 
+    @property
+    def _frame(self) -> PlacedFrame:
+        from a1gm._sources.long import PlacedFrame
+
+        return PlacedFrame(self.long.frame, self.long.files.place_of)
+
     def fit(self) -> RankOneFit:
         """Fit the one table, and say what it is."""
         from a1gm._api.fit_long import fit_long
@@ -73,8 +77,7 @@ class LongInput:
                 "--by is for fit and impute: this command takes one table."
             )
         keys = [self.row, self.column]
-        with self._placing_rows():
-            fit = fit_long(self.long.frame, keys, self.value, **self._options)
+        fit = fit_long(self._frame, keys, self.value, **self._options)
         n, m = fit.shape
         self._say(f"{n:,} different {self.row} by {m:,} different {self.column}")
         return fit
@@ -85,8 +88,7 @@ class LongInput:
 
         by = self.by[0] if len(self.by) == 1 else self.by
         keys = [self.row, self.column]
-        with self._placing_rows():
-            many = fit_groups(self.long.frame, by, keys, self.value, **self._options)
+        many = fit_groups(self._frame, by, keys, self.value, **self._options)
         for why in many.failed.values():
             if isinstance(why, UndeterminedError):
                 raise why
@@ -94,20 +96,6 @@ class LongInput:
             f"{counted(len(many) + len(many.failed), 'table')} by {listed(self.by)}"
         )
         return many
-
-    @contextlib.contextmanager
-    def _placing_rows(self) -> Iterator[None]:
-        """Raise errors about rows again with their places in the file."""
-        try:
-            yield
-        except LabelError as error:
-
-            def place(found: re.Match[str]) -> str:
-                rows = [int(row) for row in found.groups() if row is not None]
-                return f"in {' and '.join(map(self.long.files.place_of, rows))} ("
-
-            text = re.sub(r"\bin rows? (\d+)(?: and (\d+))? \(", place, str(error))
-            raise LabelError(text) from error
 
     def _say(self, what: str) -> None:
         if not self.common.quiet:
