@@ -298,7 +298,7 @@ def test_blanks_around_the_names_are_no_part_of_them(long, tmp_path):
 
 def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
     done = run("fit", long, "-o", tmp_path / "o", "--long", "shop,month,sale", code=2)
-    assert "long.csv has no column 'sale'; it has shop, month, sales, note." in (
+    assert "no column 'sale'. Its columns are: 'shop', 'month', 'sales', 'note'." in (
         done.stderr
     )
     assert "Did you mean 'sales'?" in done.stderr
@@ -352,3 +352,38 @@ def test_pairs_twice_in_a_group_are_named_by_their_lines(groups, tmp_path):
     assert place in done.stderr
     assert "many" not in done.stderr
     assert place in json.loads((out / "fit.json").read_text())["failed"]["Q"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [LONG, ("--columns", "sales"), ("--id", "shop"), ("--exclude", "shop")],
+)
+def test_another_delimiter_is_named_before_columns_that_are_absent(tmp_path, options):
+    path = tmp_path / "long.csv"
+    path.write_text("shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n")
+    words = run("inspect", path, *options, code=1).stderr
+    assert "every row is split by ';'. Pass --delimiter ';'." in words
+
+
+def test_a_value_column_of_text_gets_advice_that_can_be_followed(long, tmp_path):
+    name, needed = "--long", "column that --long names as the value."
+    words = run("inspect", long, name, "shop,month,note", code=1).stderr
+    assert f"no other numbers. Numbers are needed in the {needed}" in words
+    long.write_text(TEXT.replace("20.50", "?"))
+    words = run("inspect", long, *LONG, code=1).stderr
+    assert f"pass --missing '?'. Numbers are needed in the {needed}" in words
+    typed = tmp_path / "long.parquet"
+    pl.read_csv(long).write_parquet(typed)
+    words = run("inspect", typed, name, "shop,month,note", code=1).stderr
+    assert f"not numbers. Numbers are needed in the {needed}" in words
+
+
+def test_text_in_a_column_of_a_model_gets_advice_that_can_be_followed(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "o"
+    path.write_text("x,y\n4,2\n2,5\n3,7\n")
+    run("fit", path, "-o", out)
+    path.write_text("x,y\n4,?\n2,5\n3,7\n")
+    model = out / "model.a1gm"
+    words = run("impute", path, "-o", "-", "--model", model, code=1).stderr
+    assert "--columns" not in words
+    assert f"Numbers are needed in the column that the model {model} has." in words

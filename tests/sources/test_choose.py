@@ -53,7 +53,9 @@ def test_columns_say_what_is_fitted_and_several_columns_name_rows():
 
 
 def test_what_cannot_be_chosen_is_told():
-    with pytest.raises(LabelError, match="no column 'month'; it has shop"):
+    with pytest.raises(
+        LabelError, match=r"no column 'month'\. Its columns are: 'shop'"
+    ):
         a1gm.fit(FRAME, id="month")
     with pytest.raises(LabelError, match="No column is left"):
         a1gm.fit(FRAME, columns=["x"], exclude=["x"])
@@ -66,3 +68,9 @@ def test_columns_whose_names_are_numbers():
     fit = a1gm.fit(frame, id=0, columns=[2, 4, 5])
     assert fit.impute(frame)[4].tolist() == [2.0, 4.0, 6.0]
     assert fit.fate("b", 4) == "finite"
+
+
+def test_a_name_that_is_nearly_one_is_asked_for():
+    frame = pd.DataFrame({"month": ["a", "b"], "x": [1.0, 2.0]})
+    with pytest.raises(LabelError, match="Did you mean 'month'"):
+        a1gm.fit(frame, id="mounth")

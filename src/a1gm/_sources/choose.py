@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.words import listed
 from a1gm._sources.frames import names_of, open_frame
+from a1gm._sources.labels import check_there
 from a1gm.exceptions import LabelError, ParameterError
 
 __all__ = ["Chosen", "choose"]
@@ -67,9 +67,7 @@ def choose(
         )
     names = list(frame.columns)
     ids, kept, left = (_names(given) for given in (id, columns, exclude))
-    for name in (*ids, *kept, *left):
-        if name not in names:
-            raise LabelError(f"X has no column {name!r}; it has {listed(names)}.")
+    check_there("X", (*ids, *kept, *left), names, LabelError)
     chosen = [
         name
         for name in names

@@ -12,11 +12,11 @@ from a1gm._base.types import Floats, Ints
 from a1gm._base.words import listed
 from a1gm._sources.dense import Source
 from a1gm._sources.keys import Key, code_key, labels_of, taken
+from a1gm._sources.labels import check_there
 from a1gm._sources.long import (
     Duplicates,
     LongCells,
     LongColumns,
-    check_there,
     numbers_of,
     open_long,
 )

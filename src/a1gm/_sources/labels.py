@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.words import MOST_NAMED, named
-from a1gm.exceptions import LabelError
+from a1gm._base.words import MOST_NAMED, did_you_mean, listed, named
+from a1gm.exceptions import LabelError, ParameterError
 
 __all__ = [
     "Names",
     "check_same_labels",
+    "check_there",
     "first_difference",
     "plain_text",
     "text_of_label",
@@ -70,6 +71,24 @@ def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -
             f"{text_of_label(labels[at])} in {name} and {text_of_label(others[at])} in "
             f"{of}. Put them in the same order, or pass an array without names."
         )
+
+
+def check_there(
+    what: str,
+    names: Iterable[Any],
+    known: Sequence[Any],
+    error: type[ValueError] = ParameterError,
+    asked: str = "",
+) -> None:
+    """Raise for columns that a frame or a file lacks; ``asked`` says who asks."""
+    own = set(known)
+    for name in names:
+        if name not in own:
+            columns = listed([repr(one) for one in known[:10]], 10, len(known))
+            raise error(
+                f"{what} has no column {name!r}{asked}. Its columns are: {columns}."
+                f"{did_you_mean(name, known)}"
+            )
 
 
 def first_difference(labels: Any, others: Any) -> int | None:

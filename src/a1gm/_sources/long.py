@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._base.words import counted, did_you_mean, listed
+from a1gm._base.words import counted, listed
 from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.frames import open_frame, read_frame
 from a1gm._sources.keys import Key, code_key, row_number
-from a1gm._sources.labels import text_of_label
+from a1gm._sources.labels import check_there, text_of_label
 from a1gm._sources.sparse import SparseSource
 from a1gm._sources.triangles import is_triangle
 from a1gm.exceptions import (
@@ -29,7 +29,6 @@ __all__ = [
     "LongCells",
     "LongColumns",
     "PlacedFrame",
-    "check_there",
     "numbers_of",
     "open_long",
     "open_pairs",
@@ -241,16 +240,6 @@ def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
             f"with two levels; this is a {type(given).__name__}.{other}"
         )
     return frame
-
-
-def check_there(what: str, names: Sequence[Any], known: Sequence[Any]) -> None:
-    """Raise for names of columns that a frame or a file does not have."""
-    for name in names:
-        if name not in known:
-            raise ParameterError(
-                f"{what} has no column {name!r}; it has {listed(known)}."
-                f"{did_you_mean(name, known)}"
-            )
 
 
 def _is_series(given: Any) -> bool:

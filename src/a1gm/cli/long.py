@@ -44,8 +44,9 @@ class LongInput:
         self.by = _names(common.by, self.files)
         keys = [*self.by, self.row, self.column]
         with progress_bar(f"Reading {self.files.name}", quiet=common.quiet) as told:
-            args = self.files, keys, self.value
-            self.long: LongFile = read_long_file(*args, self.negatives, told)
+            args = self.files, keys, self.value, self.negatives, told
+            whose = "--long names as the value"
+            self.long: LongFile = read_long_file(*args, whose)
 
     @property
     def negatives(self) -> Negatives:
@@ -117,7 +118,6 @@ class LongInput:
 
 
 def _three(text: str, files: TableFiles) -> tuple[str, str, str]:
-    from a1gm._sources.long import check_there
     from a1gm.cli.files import without_blanks
 
     # A name with a comma stands in quotes.
@@ -128,16 +128,15 @@ def _three(text: str, files: TableFiles) -> tuple[str, str, str]:
             f"--long shop,month,sales; got {text!r}. The columns are: "
             f"{listed(files.all_names)}."
         )
-    check_there(files.name, names, files.all_names)
+    files.check_has(names)
     return names[0], names[1], names[2]
 
 
 def _names(values: list[str] | None, files: TableFiles) -> list[str]:
-    from a1gm._sources.long import check_there
     from a1gm.cli.files import split_names
 
     names = split_names(values, files.all_names)
-    check_there(files.name, names, files.all_names)
+    files.check_has(names)
     return names
 
 

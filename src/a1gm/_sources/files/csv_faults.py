@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from a1gm._base.words import counted
 from a1gm._sources.files.number_marks import marks_remedy
-from a1gm._sources.files.options import TableOptions, hint, leaving_out
+from a1gm._sources.files.options import TableOptions, hint, leaving_out, needed_by
 from a1gm._sources.files.origin import Origin
 from a1gm._sources.files.row_names import is_total, may_name_rows
 from a1gm.exceptions import FileFormatError
@@ -183,10 +183,12 @@ def not_a_number(
     options: TableOptions,
     *,
     is_later: bool = False,
+    whose: str | None = None,
 ) -> FileFormatError:
     """The error for a column that is numeric except for a few cells.
 
-    With ``is_later`` the column has numbers in the files before.
+    With ``is_later`` the column has numbers in the files before; ``whose`` says who
+    needs it.
     """
     token = tokens[0]
     n_numbers, n_others = counts
@@ -194,9 +196,10 @@ def not_a_number(
     leave_out = leaving_out(column, options)
     is_chosen = options.columns is not None
     if remedy is None and n_numbers == 0 and is_chosen and not is_later:
+        or_else = f"{leave_out[0].upper()}{leave_out[1:]}."
         return FileFormatError(
             f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
-            f"the column has no other numbers. {leave_out[0].upper()}{leave_out[1:]}."
+            f"the column has no other numbers. {needed_by(whose) if whose else or_else}"
         )
     if remedy is None and is_total(token):
         remedy = "If the row is a total, delete it."
@@ -205,12 +208,13 @@ def not_a_number(
     if_not = f"is not part of the table, {leave_out}"
     if not is_chosen and may_name_rows(column, place=1):  # by its name
         if_not = f"names the rows, pass {hint('id', column)}"
+    or_else = needed_by(whose) if whose else f"If the column {if_not}."
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
         f"({counted(n_others, 'such cell')} beside "
         f"{counted(n_numbers, 'number')}{more}). "
-        f"{remedy} If the column {if_not}."
+        f"{remedy} {or_else}"
     )
 
 

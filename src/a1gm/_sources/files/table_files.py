@@ -20,7 +20,13 @@ from a1gm._sources.files.numbers import read_cells
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
-from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
+from a1gm._sources.files.table_file import (
+    Batches,
+    Progress,
+    TableFile,
+    check_has,
+    open_batches,
+)
 from a1gm._sources.long_hint import looks_long
 from a1gm.exceptions import (
     A1gmError,
@@ -110,6 +116,10 @@ class TableFiles:
     def all_names(self) -> list[str]:
         """Every column of the first file, part of the table or not."""
         return list(self._source.schema.names)
+
+    def check_has(self, names: Sequence[str]) -> None:
+        """Raise for columns that the first file does not have."""
+        check_has(self._source, names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -313,7 +323,9 @@ class TableFiles:
             self._check_columns(source)
             # The order is that of the first file.
             options = replace(self.options, columns=self.names, exclude=(), id=self.id)
-            self._later.append(TableFile(source, options, asked=self.options))
+            self._later.append(
+                TableFile(source, options, self.whose, asked=self.options)
+            )
         return self.files[at]
 
     def _open_batches(self, at: int) -> Batches | None:
