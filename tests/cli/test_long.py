@@ -387,3 +387,17 @@ def test_text_in_a_column_of_a_model_gets_advice_that_can_be_followed(tmp_path):
     words = run("impute", path, "-o", "-", "--model", model, code=1).stderr
     assert "--columns" not in words
     assert f"Numbers are needed in the column that the model {model} has." in words
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "who"]])
+def test_a_pair_that_is_empty_twice_gets_its_value_once(tmp_path, by):
+    path = tmp_path / "long.csv"
+    path.write_text(
+        "who,shop,month,sales\np,A,jan,10\np,A,feb,20\np,B,jan,5\np,B,feb,\np,B,feb,\n"
+    )
+    options = *LONG, *by, "--duplicates", "sum"
+    lines = run("impute", path, "-o", "-", *options, "--mark").stdout.splitlines()
+    assert lines[-2:] == ["p,B,feb,10,true", "p,B,feb,,false"]  # their sum is 10
+    done = run("impute", path, "-o", "-", *options, "--only-filled")
+    assert done.stdout.splitlines()[1:] == ["p,B,feb,10"]
+    assert "Filled 1 pair" in done.stderr
