@@ -108,7 +108,8 @@ class FillLong:
         at = "".join(keys) + "place"  # a name that no key has
         rows = long.frame.select(keys).take(pa.array(inside))
         rows = rows.append_column(at, pa.array(inside)).group_by(keys)
-        rows = rows.aggregate([(at, "min")]).rename_columns([*keys, at])
+        rows = rows.aggregate([(at, "min")]).select([*keys, f"{at}_min"])
+        rows = rows.rename_columns([*keys, at])
         found = rows.join(self.filled, keys, join_type="left outer").sort_by(at)
         places = pa.array(np.arange(len(self.filled)))
         absent = self.filled.append_column(at, places)
