@@ -104,6 +104,7 @@ def fit_files(
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
+                refuse_long(files, is_read=False)
                 gatherer = Gatherer(
                     len(piece.names),
                     negatives=options.negatives,

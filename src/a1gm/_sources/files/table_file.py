@@ -132,14 +132,19 @@ class TableFile:
         place = self.source.place_of(row)
         return place if column is None else f"{place}, column {column!r}"
 
-    def id_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read only the columns that name the rows."""
-        ids = list(self.id)
+    @property
+    def may_change(self) -> bool:
+        """Whether columns that were left out so far may prove to be numbers."""
+        is_text = all(seen.is_text_so_far for _, seen in self._cells.found)
+        return bool(self._doubtful) or not is_text
+
+    def batches_of(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read only some columns."""
         self.source.origin.check_unchanged()
         if isinstance(self.source, CsvSource | SpreadsheetSource):
-            yield from (batch.select(ids) for batch in self.source.batches())
+            yield from (batch.select(columns) for batch in self.source.batches())
         else:
-            yield from self.source.batches(ids)
+            yield from self.source.batches(columns)
 
     def pieces(
         self, *, all_columns: bool = False, progress: Progress | None = None

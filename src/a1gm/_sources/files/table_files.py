@@ -270,7 +270,7 @@ class TableFiles:
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the columns that name the rows, of all files."""
         for file in self.files:
-            yield from file.id_batches()
+            yield from file.batches_of(list(file.id))
 
     def check_unchanged(self) -> None:
         """Raise FileFormatError if a file has changed since it was fitted."""
