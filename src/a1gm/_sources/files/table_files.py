@@ -12,7 +12,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
-from a1gm._base.words import counted, listed
+from a1gm._base.words import counted, listed, shown
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
@@ -108,9 +108,11 @@ class TableFiles:
 
     @property
     def name(self) -> str:
-        """What messages call the table: its first file, and how many more."""
-        name, more = self._source.origin.name, len(self.paths) - 1
-        return f"{name} and {counted(more, 'more file')}" if more else name
+        """What messages call the table: its folder, or its first file and the rest."""
+        name, n = self._source.origin.name, len(self.paths)
+        if n > 1 and self.found.given:
+            return f"{shown(self.found.given)} ({n} files)"
+        return f"{name} and {counted(n - 1, 'more file')}" if n > 1 else name
 
     @property
     def all_names(self) -> list[str]:
