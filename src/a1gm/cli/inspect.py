@@ -118,8 +118,9 @@ def _shape_in_words(pattern: MissingPattern) -> str:
 
 
 def _blocks_in_words(pattern: MissingPattern) -> str:
-    if pattern.n_blocks == 1:
-        return "1: every row and column is comparable"
+    if pattern.n_blocks <= 1:
+        one = "1: rows and columns with a cell above 0 compare"
+        return one if pattern.n_blocks else "0: no cell is above 0"
     return f"{pattern.n_blocks:,}: their scales cannot be compared"
 
 
