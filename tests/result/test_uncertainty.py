@@ -14,6 +14,7 @@ from a1gm.exceptions import (
     NoSuchCellError,
     NotRepresentableError,
     ParameterError,
+    UndeterminedWarning,
 )
 
 nan = np.nan
@@ -451,3 +452,20 @@ def test_negative_cells_have_no_deviance():
     assert fit.uncertainty().dispersion > 0.0
     with pytest.raises(ParameterError, match="Negative cells have no deviance"):
         fit.uncertainty("deviance")
+
+
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize("cells", ["missing", "fitted"])
+@pytest.mark.parametrize("fit", [a1gm.fit, a1gm.fit_nmmf])
+def test_totals_say_how_many_cells_are_in_none(fit, by, cells):
+    X = np.array([[3.0, 5.0, nan], [4.0, nan, nan], [2.0, 3.0, nan], [nan, nan, 7.0]])
+    with pytest.warns(UndeterminedWarning):
+        u = fit(X).uncertainty("poisson")
+    u = u if fit is a1gm.fit else u["X"]
+    words = "5 cells without a value are in no total"
+    totals = u.totals(by, cells)
+    assert repr(totals).splitlines()[-1] == words
+    assert words in totals._repr_html_()
+    assert list(totals.columns()) == ["value", "se", "se_estimation", "se_process"]
+    whole = a1gm.fit(X[:3, :2]).uncertainty("poisson").totals(by, cells)
+    assert "without" not in repr(whole) + whole._repr_html_()

@@ -114,7 +114,10 @@ class TableUncertainty:
         has_value = (wanted & ~np.isnan(self._fitted)).any(axis=axis)
         value[wanted.any(axis=axis) & ~has_value] = np.nan
         labels = None if by == "all" else self._finder(by).labels
-        return totals_with_errors(by, labels, value, variance, self._process)
+        n_left_out = int((wanted & np.isnan(self._fitted)).sum())
+        return totals_with_errors(
+            by, labels, value, variance, self._process, n_left_out
+        )
 
     def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
         """Factors of the columns (or rows) of the table relative to one of them.
