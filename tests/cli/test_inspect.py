@@ -76,8 +76,8 @@ def test_one_row_and_one_column_are_singular(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x,y\n3,4\n0,0\n2,5\n", "1: rows and columns with a cell above 0 compare"),
-        ("x,y\n3,4\n,\n2,5\n", "1: rows and columns with a cell above 0 compare"),
+        ("x,y\n3,4\n0,0\n2,5\n", "1: all rows and columns with a cell above 0 can be"),
+        ("x,y\n3,4\n,\n2,5\n", "1: all rows and columns with a cell above 0 can be"),
         ("x,y\n0,0\n0,0\n", "0: no cell is above 0"),
         ("x,y\n0,5\n5,\n", "2: their scales cannot be compared"),
     ],

@@ -110,7 +110,9 @@ class Common:
         callback=one_of("raise", "allow"),
     )
     tol: float | None = _option(
-        "The certificate to reach, such as 1e-8.", metavar="NUMBER"
+        "The certificate to reach: the share by which fitted sums of rows and columns "
+        "may be off, such as 1e-8.",
+        metavar="NUMBER",
     )
     max_iter: int | None = _option("The most iterations.", min=1, metavar="N")
     threads: int | None = _option(

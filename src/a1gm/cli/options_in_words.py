@@ -87,6 +87,6 @@ def _option(name: str, value: str) -> str:
 
 
 def _shell_quoted(value: str) -> str:
-    if value.strip("-,") and all(c.isalnum() or c in "_./-," for c in value):
+    if any(map(str.isalnum, value)) and all(c.isalnum() or c in "_./-," for c in value):
         return value
     return "'" + value.replace("'", "'\\''") + "'" if value != "\t" else "'\\t'"
