@@ -9,7 +9,7 @@ import numpy as np
 
 from a1gm._base.optional import how_to_install
 from a1gm._base.types import AnyArray, Floats
-from a1gm._sources.labels import plain_text
+from a1gm._sources.labels import NamedLabels, plain_text
 from a1gm.exceptions import MissingExtraError, ParameterError
 
 __all__ = ["FactorFrames", "factor_frames", "labelled_frame", "table_frame"]
@@ -106,7 +106,10 @@ def _pandas_frame(what: str, labels: Any, values: dict[str, AnyArray]) -> Any:
 def _index(labels: Any) -> Any:
     """Labels as an Index of their own kind: of several levels, periods, days, ..."""
     pd = _pandas()
-    return labels if isinstance(labels, pd.Index) else pd.Index(list(labels))
+    if isinstance(labels, pd.Index):
+        return labels
+    index = pd.Index(list(labels))
+    return index.set_names(labels.names) if isinstance(labels, NamedLabels) else index
 
 
 def _texts(labels: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from a1gm._base.words import MOST_NAMED, did_you_mean, listed, named
 from a1gm.exceptions import LabelError, ParameterError
 
 __all__ = [
+    "NamedLabels",
     "Names",
     "check_same_labels",
     "check_there",
@@ -46,6 +47,12 @@ class Names:
     def cell(self, row: int, col: int) -> str:
         """Name a cell."""
         return f"({_name(self.row_labels, row)}, {_name(self.col_labels, col)})"
+
+
+class NamedLabels(tuple[Any, ...]):
+    """Names of the columns of a pandas frame that have a name themselves."""
+
+    names: tuple[Any, ...] = ()  # one per level
 
 
 def _name(labels: Any, place: int) -> str:
