@@ -144,14 +144,14 @@ class RankOneNMF(RowFactors):
         self._validate_params()
         source, features = read_features(self, X, self.absent)
         s = read_sample_weight(sample_weight, source.n_rows)
-        fit = self._fit_rows(source, s)
+        with listed_where(UNKNOWN_CELLS):  # a decorator would stand before the user
+            fit = self._fit_rows(source, s)
         # State is set only now: a fit that failed has changed nothing.
         self._fit, self._table, self._seen = fit, None, (source, s)
         self._error = None
         features.set_on(self)
         return self
 
-    @listed_where(UNKNOWN_CELLS)
     def _fit_rows(self, source: AnySource, s: Floats | None) -> RankOneFit:
         options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
         if s is not None and not isinstance(source, SparseSource):
