@@ -128,3 +128,38 @@ def test_a_stack_of_tables_is_told_the_call():
 def test_the_list_of_unknown_cells_is_where_it_is_said_to_be():
     with pytest.warns(a1gm.exceptions.UndeterminedWarning, match=r"a1gm.fit\(X\)\.und"):
         RankOneNMF().fit(SPLIT)
+
+
+UNKNOWN = {
+    "a1gm.impute": lambda: a1gm.impute(SPLIT),
+    "RankOneNMF": lambda: RankOneNMF().fit(SPLIT),
+    "RankOneNMMF": lambda: RankOneNMMF().fit(SPLIT),
+    "raise": lambda: a1gm.fit(SPLIT, on_undetermined="raise"),
+    "impute": lambda: a1gm.impute(SPLIT, on_undetermined="raise"),
+    "fit_nmmf, raise": lambda: a1gm.fit_nmmf(SPLIT, on_undetermined="raise"),
+}
+
+
+@pytest.mark.parametrize("who", UNKNOWN)
+def test_who_holds_no_fit_is_told_how_to_get_one(who):
+    texts = []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            UNKNOWN[who]()
+        except ValueError as error:
+            texts.append(str(error))
+    text = " ".join([*texts, *(str(one.message) for one in told)])
+    assert "see fit.undetermined" not in text
+    if "raise" in who:
+        words = 'on_undetermined="warn" gives a fit whose undetermined lists them.'
+        assert words in text
+    else:
+        call = "fit_nmmf(X, Y, Z)" if who == "RankOneNMMF" else "fit(X)"
+        assert f"see a1gm.{call}.undetermined" in text
+
+
+def test_who_holds_a_fit_is_told_to_look_into_it():
+    assert "see fit.undetermined." in _message(lambda: a1gm.fit(SPLIT))
+    _message(lambda: a1gm.impute(SPLIT))
+    assert "see fit.undetermined." in _message(lambda: a1gm.fit(SPLIT))

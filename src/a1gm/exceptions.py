@@ -43,6 +43,8 @@ The tree, with the builtin each one also is::
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "A1gmError",
     "A1gmWarning",
@@ -102,7 +104,9 @@ class NothingObservedError(DataError):
 
 
 class NotNumericError(DataError, TypeError):
-    """The table holds something that is not a real number."""
+    """The table holds something that is not a real number; ``columns`` are of text."""
+
+    columns: tuple[Any, ...] = ()
 
 
 class DimensionError(DataError):

@@ -429,7 +429,9 @@ def test_weights_are_those_of_the_cells():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_pairs_that_are_there_twice(make):
     pairs = {"a": ["x", "x", "y", "x"], "b": [1, 2, 1, 2], "v": [1.0, 2.0, 3.0, 4.0]}
-    with pytest.raises(LabelError, match=r"\('x', 2\) is there twice, in rows 1 and 3"):
+    with pytest.raises(
+        LabelError, match=r"\('x', 2\) is there twice, in row 1 and row 3"
+    ):
         a1gm.fit_long(make(pairs), ["a", "b"], "v")
     fit = a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum")
     assert fit.predict(["x", "y"], 2).tolist() == pytest.approx([6.0, 18.0])

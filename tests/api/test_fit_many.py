@@ -321,7 +321,7 @@ def test_groups_that_fail_are_listed_with_their_labels():
     assert "value['P0-1', 's1'] = -1" in str(many.failed["P0"])
     why = many.failed["P2"]
     assert isinstance(why, LabelError)
-    assert "('P2-3', 's3') is there twice, in rows 29 and 30" in str(why)
+    assert "('P2-3', 's3') is there twice, in row 29 and row 30" in str(why)
     with pytest.warns(FailedTablesWarning, match="1 of 3 tables"):
         summed = a1gm.fit_groups(
             frame, "protein", ["peptide", "sample"], "value", duplicates="sum"

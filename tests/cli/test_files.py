@@ -130,3 +130,37 @@ def test_names_are_split_at_commas_unless_a_column_is_called_so():
     assert split_names(["a,b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
     assert split_names(["a,b"], ["a,b", "c"]) == ["a,b"]
     assert split_names(None, ["a"]) == []
+
+
+GERMAN = (
+    "Umsätze 2024 – Filialen (in €)\n\nFiliale;Ort;Jan;Feb\nNord;Köln;1.234,5;1.100,0\n"
+    "Süd;Fürth;980,1;n/a\nOst;Görlitz;450,0;470,5\n"
+)
+
+
+def test_a_messy_file_is_led_through_one_advice_after_the_other(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(GERMAN.replace("\n", "\r\n").encode("cp1252"))
+    words = run("inspect", path, code=1).stderr
+    assert "('Umsätze 2024 – Filialen (in €)' read as cp1252)" in words
+    options = ["--encoding", "cp1252"]
+    words = run("inspect", path, *options, code=1).stderr  # not: line 4 is the header
+    assert "split by ';': pass --delimiter ';' and --decimal ','." in words
+    options += ["--delimiter", ";", "--decimal", ","]
+    words = run("inspect", path, *options, code=1).stderr
+    assert "looks like a title. Delete what is above line 3, the header." in words
+    _, _, rest = GERMAN.partition("\n\n")
+    path.write_bytes(rest.encode("cp1252"))
+    words = run("inspect", path, *options, code=1).stderr
+    assert "pass --thousands '.'. If the column" in words
+    options += ["--thousands", "."]
+    words = run("inspect", path, *options, code=1).stderr
+    assert "pass --missing n/a." in words
+    run("inspect", path, *options, "--missing", "n/a")
+
+
+def test_spreadsheets_are_read_and_not_written(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(HOLES)
+    words = run("impute", path, "-o", tmp_path / "b.xlsx", code=2).stderr
+    assert "b.xlsx: spreadsheets are read, not written. Use .csv" in words

@@ -229,3 +229,24 @@ def test_digits_are_those_of_the_bounds_too(tmp_path, options):
     numbers = re.findall(r"\d+\.(\d+)", done.stdout)
     assert len(numbers) >= 5
     assert {len(number) for number in numbers} == {1}
+
+
+def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
+    (tmp_path / "parts").mkdir()
+    for name in ("1.csv", "2.csv"):
+        (tmp_path / "parts" / name).write_text("id,x,y\na,1,2\nb,2,\n")
+    parts, out = tmp_path / "parts", tmp_path / "out.parquet"
+    done = run("impute", parts, "-o", out, code=2)
+    assert f"{out} is named like one file. Name a folder" in done.stderr
+    assert not out.exists()
+    done = run("impute", parts, "-o", tmp_path / "out")
+    assert f"{parts} (2 files): 4 rows" in done.stderr
+    assert f"wrote 2 files to {tmp_path / 'out'}." in done.stderr
+    done = run("inspect", parts / "*.csv")
+    assert f"{parts / '*.csv'} (2 files): 4 rows" in done.stderr
+    done = run("inspect", parts / "1.csv", parts / "2.csv")
+    assert f"{parts / '1.csv'} and 1 more file: 4 rows" in done.stderr
+    # A folder that is named like a file, as Spark writes them, goes to another one.
+    parts.rename(tmp_path / "parts.parquet")
+    run("impute", tmp_path / "parts.parquet", "-o", out)
+    assert sorted(path.name for path in out.iterdir()) == ["1.csv", "2.csv"]

@@ -298,7 +298,7 @@ def test_blanks_around_the_names_are_no_part_of_them(long, tmp_path):
 
 def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
     done = run("fit", long, "-o", tmp_path / "o", "--long", "shop,month,sale", code=2)
-    assert "long.csv has no column 'sale'; it has shop, month, sales, note." in (
+    assert "no column 'sale'. Its columns are: 'shop', 'month', 'sales', 'note'." in (
         done.stderr
     )
     assert "Did you mean 'sales'?" in done.stderr
@@ -314,3 +314,90 @@ def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
     done = run("impute", tmp_path / "parts", "-o", "-", *LONG, code=2)
     assert "The key 'shop' is missing in " in done.stderr
     assert "2.csv, line 2 (1 in all)" in done.stderr
+
+
+APART = "shop,month,sales,who\nA,jan,10,p\nA,feb,20,p\nB,mar,5,p\n"
+
+
+@pytest.mark.parametrize("command", ["inspect", "fit", "impute", "report", "assess"])
+def test_warnings_of_long_files_name_what_a_command_has(tmp_path, command):
+    path = tmp_path / "long.csv"
+    path.write_text(APART)
+    names = {"fit": "out", "impute": "out.csv", "report": "out.html"}
+    out = ["-o", tmp_path / names[command]] if command in names else []
+    words = run(command, path, *out, *LONG, code=None).stderr
+    where = "the page" if command == "report" else "a1gm report"
+    assert f"They stay missing; {where} lists them." in words
+    assert "fit.undetermined" not in words
+    assert words.count("missing") == 2 + (command == "impute")  # with the summary
+    assert words.count("warning:") == 1
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "who"]])
+@pytest.mark.parametrize("command", ["fit", "impute"])
+def test_strict_refuses_long_files_with_unknown_cells(tmp_path, command, by):
+    path, out = tmp_path / "long.csv", tmp_path / "out.csv"
+    path.write_text(APART)
+    done = run(command, path, "-o", out, *LONG, *by, "--strict", code=1)
+    assert "3 missing cells are undetermined" in done.stderr
+    assert "on_undetermined" not in done.stderr
+    assert not out.exists()
+
+
+def test_pairs_twice_in_a_group_are_named_by_their_lines(groups, tmp_path):
+    groups.write_text(groups.read_text() + "Q,A,jan,3,\n")
+    out = tmp_path / "o"
+    done = run("fit", groups, "-o", out, *LONG, "--by", "who")
+    place = f"twice, in {groups}, line 7 and {groups}, line 13 (1 such row in all)"
+    assert place in done.stderr
+    assert "many" not in done.stderr
+    assert place in json.loads((out / "fit.json").read_text())["failed"]["Q"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [LONG, ("--columns", "sales"), ("--id", "shop"), ("--exclude", "shop")],
+)
+def test_another_delimiter_is_named_before_columns_that_are_absent(tmp_path, options):
+    path = tmp_path / "long.csv"
+    path.write_text("shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n")
+    words = run("inspect", path, *options, code=1).stderr
+    assert "every row is split by ';'. Pass --delimiter ';'." in words
+
+
+def test_a_value_column_of_text_gets_advice_that_can_be_followed(long, tmp_path):
+    name, needed = "--long", "column that --long names as the value."
+    words = run("inspect", long, name, "shop,month,note", code=1).stderr
+    assert f"no other numbers. Numbers are needed in the {needed}" in words
+    long.write_text(TEXT.replace("20.50", "?"))
+    words = run("inspect", long, *LONG, code=1).stderr
+    assert f"pass --missing '?'. Numbers are needed in the {needed}" in words
+    typed = tmp_path / "long.parquet"
+    pl.read_csv(long).write_parquet(typed)
+    words = run("inspect", typed, name, "shop,month,note", code=1).stderr
+    assert f"not numbers. Numbers are needed in the {needed}" in words
+
+
+def test_text_in_a_column_of_a_model_gets_advice_that_can_be_followed(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "o"
+    path.write_text("x,y\n4,2\n2,5\n3,7\n")
+    run("fit", path, "-o", out)
+    path.write_text("x,y\n4,?\n2,5\n3,7\n")
+    model = out / "model.a1gm"
+    words = run("impute", path, "-o", "-", "--model", model, code=1).stderr
+    assert "--columns" not in words
+    assert f"Numbers are needed in the column that the model {model} has." in words
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "who"]])
+def test_a_pair_that_is_empty_twice_gets_its_value_once(tmp_path, by):
+    path = tmp_path / "long.csv"
+    path.write_text(
+        "who,shop,month,sales\np,A,jan,10\np,A,feb,20\np,B,jan,5\np,B,feb,\np,B,feb,\n"
+    )
+    options = *LONG, *by, "--duplicates", "sum"
+    lines = run("impute", path, "-o", "-", *options, "--mark").stdout.splitlines()
+    assert lines[-2:] == ["p,B,feb,10,true", "p,B,feb,,false"]  # their sum is 10
+    done = run("impute", path, "-o", "-", *options, "--only-filled")
+    assert done.stdout.splitlines()[1:] == ["p,B,feb,10"]
+    assert "Filled 1 pair" in done.stderr

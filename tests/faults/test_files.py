@@ -160,7 +160,7 @@ def test_impossible_outputs(tmp_path):
         (tmp_path, "is the input itself"),  # a folder gets a file of the same name
         (source, "is the input itself"),
         (tmp_path / "nowhere" / "x.csv", "does not exist"),
-        (tmp_path / "x.xlsx", "extension"),
+        (tmp_path / "x.xlsx", "spreadsheets are read, not written"),
     ]:
         done = run("impute", source, "-o", target, "--overwrite")
         assert done.returncode == 2, done.stderr

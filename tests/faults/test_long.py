@@ -15,6 +15,7 @@ import a1gm
 from a1gm.exceptions import (
     DimensionError,
     EmptyLineWarning,
+    FileFormatError,
     LabelError,
     NotNumericError,
 )
@@ -139,7 +140,29 @@ def test_75_a_stack_is_told_the_call_that_works():
 @pytest.mark.parametrize("make", MAKE)
 def test_76_pairs_twice(make):
     frame = make(pd.concat([LONG, LONG[1:2]], ignore_index=True))
-    with pytest.raises(LabelError, match=r"\('north', 'feb'\).*rows 1 and 4.*sum"):
+    with pytest.raises(LabelError, match=r"\('north', 'feb'\).*row 1 and row 4.*sum"):
         a1gm.fit_long(frame, ["shop", "month"], "sales")
     fit = a1gm.fit_long(frame, ["shop", "month"], "sales", duplicates="sum")
     assert fit.divergence > 0.0
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_75_a_long_file_is_refused_by_its_first_rows(tmp_path, kind):
+    frame = pd.concat([three_keys(same_shops=True)] * 50, ignore_index=True)
+    path, done = tmp_path / f"long.{kind}", []
+    getattr(frame, f"to_{kind}")(path, index=False)
+
+    def progress(rows, _):
+        done.append(rows)
+
+    with pytest.raises(LabelError, match="If it has one row per cell"):
+        a1gm.fit_file(path, batch_rows=24, progress=progress)
+    assert not done
+
+
+def test_75_columns_that_only_begin_with_text_are_no_keys(tmp_path):
+    rows = [("a", "x", "?", 1.0)] * 12 + [("b", "y", k, k + 0.5) for k in range(60)]
+    path = tmp_path / "t.csv"
+    pd.DataFrame(rows, columns=["shop", "kind", "jan", "feb"]).to_csv(path, index=False)
+    with pytest.raises(FileFormatError, match=r"'jan': '\?' is not a number"):
+        a1gm.fit_file(path, batch_rows=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import a1gm
 from a1gm.exceptions import (
     DataError,
+    EmptyLineWarning,
     NoSuchCellError,
     ParameterError,
     TableTooLargeError,
@@ -84,3 +86,15 @@ def test_a_base_without_a_factor_is_refused_by_its_name_in_the_table():
     with pytest.raises(ParameterError, match=r"row 'w', has no factor.*Choose another"):
         u.index("w", axis="row")
     assert np.isnan(u.index(None, axis="row").value).tolist() == [False, False, True]
+
+
+def test_what_the_fit_has_warned_of_is_not_said_again():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.poisson(20.0, (5, 4)) + 1.0, index=list("abcde"))
+    frame.loc["d"] = np.nan
+    with pytest.warns(EmptyLineWarning, match="'d'"):
+        fit = a1gm.fit_nmmf(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fit.uncertainty()
+    assert found["X"].dof == 9

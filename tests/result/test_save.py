@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import zipfile
+from datetime import date, datetime, timedelta
 
 import joblib
 import numpy as np
@@ -384,3 +385,23 @@ def test_to_frame_needs_a_library(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="needs pandas"):
         fit.to_frames(backend="pandas")
+
+
+@pytest.mark.parametrize("backend", ["polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [2**70, 1],
+        [-1, 2**64 - 1],
+        [True, 2**64 - 1],
+        [timedelta.max, timedelta(1)],
+        [date(2024, 1, 1), datetime(2024, 1, 1, 3)],
+    ],
+)
+def test_names_that_make_no_column_of_one_type_are_text(backend, labels):
+    index = pd.Index(labels, dtype=object)
+    fit = a1gm.fit(pd.DataFrame([[1.0, 2.0], [2.0, 3.0]], index=index))
+    names = fit.to_frames(backend).rows["row"]
+    names = names.to_pylist() if backend == "pyarrow" else names.to_list()
+    assert len(set(map(type, names))) == 1
+    assert str(names[1])[:4] == str(labels[1])[:4]

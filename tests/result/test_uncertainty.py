@@ -15,6 +15,7 @@ from a1gm.exceptions import (
     NoSuchCellError,
     NotRepresentableError,
     ParameterError,
+    UndeterminedWarning,
 )
 
 nan = np.nan
@@ -466,3 +467,20 @@ def test_bounds_of_some_cells_are_those_of_all(word, monkeypatch):
     found = bounds_of_cells(sure, X, i, j, 0.9)
     for one, other in zip(found, sure.interval(X, 0.9), strict=True):
         np.testing.assert_array_equal(one, other[i, j])
+
+
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize("cells", ["missing", "fitted"])
+@pytest.mark.parametrize("fit", [a1gm.fit, a1gm.fit_nmmf])
+def test_totals_say_how_many_cells_are_in_none(fit, by, cells):
+    X = np.array([[3.0, 5.0, nan], [4.0, nan, nan], [2.0, 3.0, nan], [nan, nan, 7.0]])
+    with pytest.warns(UndeterminedWarning):
+        u = fit(X).uncertainty("poisson")
+    u = u if fit is a1gm.fit else u["X"]
+    words = "5 cells without a value are in no total"
+    totals = u.totals(by, cells)
+    assert repr(totals).splitlines()[-1] == words
+    assert words in totals._repr_html_()
+    assert list(totals.columns()) == ["value", "se", "se_estimation", "se_process"]
+    whole = a1gm.fit(X[:3, :2]).uncertainty("poisson").totals(by, cells)
+    assert "without" not in repr(whole) + whole._repr_html_()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import a1gm
-from a1gm.exceptions import LabelError, ParameterError
+from a1gm.exceptions import LabelError, NotNumericError, ParameterError
 
 FRAME = pd.DataFrame(
     {
@@ -53,7 +53,9 @@ def test_columns_say_what_is_fitted_and_several_columns_name_rows():
 
 
 def test_what_cannot_be_chosen_is_told():
-    with pytest.raises(LabelError, match="no column 'month'; it has shop"):
+    with pytest.raises(
+        LabelError, match=r"no column 'month'\. Its columns are: 'shop'"
+    ):
         a1gm.fit(FRAME, id="month")
     with pytest.raises(LabelError, match="No column is left"):
         a1gm.fit(FRAME, columns=["x"], exclude=["x"])
@@ -66,3 +68,35 @@ def test_columns_whose_names_are_numbers():
     fit = a1gm.fit(frame, id=0, columns=[2, 4, 5])
     assert fit.impute(frame)[4].tolist() == [2.0, 4.0, 6.0]
     assert fit.fate("b", 4) == "finite"
+
+
+def test_a_name_that_is_nearly_one_is_asked_for():
+    frame = pd.DataFrame({"month": ["a", "b"], "x": [1.0, 2.0]})
+    with pytest.raises(LabelError, match="Did you mean 'month'"):
+        a1gm.fit(frame, id="mounth")
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("function", [a1gm.fit, a1gm.impute])
+def test_columns_of_text_are_told_the_options_that_choose(function, make):
+    frame = make(
+        {"Site": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 4.0], "Notes": ["p", "q"]}
+    )
+    with pytest.raises(NotNumericError) as caught:
+        function(frame)
+    words = "Pass id='Site' if it names the rows, and exclude=['Notes'] to leave it"
+    assert words in str(caught.value)
+    with pytest.raises(NotNumericError, match=r"Pass exclude=\['Notes'\] to leave it"):
+        function(frame, id="Site")
+    function(frame, id="Site", exclude=["Notes"])
+
+
+def test_only_fit_and_impute_are_told_their_options():
+    frame = pd.DataFrame({"Site": ["a", "b"], "x": [1.0, 2.0]})
+    for function in (a1gm.fit_nmmf, a1gm.MissingPattern.of, a1gm.RankOneNMF().fit):
+        with pytest.raises(NotNumericError) as caught:
+            function(frame)
+        assert "id=" not in str(caught.value)
+    with pytest.raises(NotNumericError) as caught:
+        a1gm.fit([["a", 1.0]])
+    assert "id=" not in str(caught.value)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import a1gm
 from a1gm._sources import read_input
@@ -243,3 +247,40 @@ def test_a_name_that_several_rows_have_is_refused(named: pd.DataFrame) -> None:
 )
 def test_labels_read_well(label, text):
     assert text_of_label(label) == text
+
+
+@pytest.mark.parametrize("cells", [float, "Int64"])
+def test_the_names_of_both_axes_are_kept(tmp_path, cells):
+    columns = pd.Index(["a", "b", "c"], name="month")
+    index = pd.RangeIndex(5, 11, 2, name="shop")
+    frame = pd.DataFrame(
+        np.array([[1, 2, 3], [2, 4, 6], [3, 6, 9]]), index, columns
+    ).astype(cells)
+    fit = a1gm.fit(frame)
+    for other in (fit, pickle.loads(pickle.dumps(fit))):
+        found = other.reconstruct()
+        assert found.columns.equals(columns)
+        assert (found.index.name, found.columns.name) == ("shop", "month")
+        assert other.to_frames().columns.index.name == "month"
+    assert fit.col_labels == ("a", "b", "c")
+    pairs = pd.MultiIndex.from_product([[2023], ["a", "b", "c"]], names=["year", None])
+    found = a1gm.fit(frame.set_axis(pairs, axis=1)).reconstruct()
+    assert found.columns.equals(pairs)
+    assert list(found.columns.names) == ["year", None]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_a_range_of_names_is_kept_in_typed_files(tmp_path, ending):
+    index = pd.RangeIndex(5, 11, 2, name="shop")
+    cells = [[11.0, 20.0, 31.0], [24.0, np.nan, 60.0], [33.0, 60.0, 88.0]]
+    frame = pd.DataFrame(cells, index, ["a", "b", "c"])
+    path, out = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        feather.write_feather(pa.Table.from_pandas(frame), path)
+    for options in ({}, {"mark": True, "interval": 0.9, "overwrite": True}):
+        a1gm.impute_file(path, out, **options)
+        table = pq.read_table(out) if ending == "parquet" else feather.read_table(out)
+        assert table.to_pandas().index.equals(index)
+        assert table.to_pandas().index.name == "shop"

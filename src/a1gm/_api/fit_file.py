@@ -95,17 +95,16 @@ def fit_files(
     options: FitOptions,
     *,
     on_undetermined: OnUndetermined,
-    see: str = "see fit.undetermined",
     uncertainty: bool = False,
 ) -> RankOneFit:
     """Fit a table that was found in files, in one pass over them.
 
-    ``see`` tells where cells that cannot be known are listed. ``uncertainty`` keeps
-    what the scatter of the cells needs.
+    ``uncertainty`` keeps what the scatter of the cells needs.
     """
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
+                refuse_long(files, is_read=False)
                 gatherer = Gatherer(
                     len(piece.names),
                     negatives=options.negatives,
@@ -128,7 +127,7 @@ def fit_files(
             max_iter=options.max_iter,
             n_threads=options.n_threads,
             on_undetermined=on_undetermined,
-            voice=Voice(FileNames(files=files, see=see)),
+            voice=Voice(FileNames(files=files)),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a1gm._api.fit import fit
+from a1gm._base.words import LISTED
 from a1gm._result.solved_table import read_once
 
 __all__ = ["impute"]
@@ -39,6 +40,10 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
            [2., 4., 6.]])
     """
     of_cells = {"weights": weights, "exposure": exposure}
-    fitted = fit(X, **of_cells, **options)
+    token = LISTED.set("see a1gm.fit(X).undetermined")
+    try:
+        fitted = fit(X, **of_cells, **options)
+    finally:
+        LISTED.reset(token)
     read_once(fitted, X)
     return fitted.impute(X, **of_cells)

@@ -20,6 +20,7 @@ from a1gm._api.fit_file import files_of, fit_files
 from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
+from a1gm._base.words import shown
 from a1gm._result.choices import check_level
 from a1gm._result.fit import RankOneFit, rule_of, what_was_told
 from a1gm._result.messages import text_of_left_cells
@@ -28,6 +29,7 @@ from a1gm._result.rounding import Rounding, check_rounding
 from a1gm._result.rows_to_fill import filled_rows
 from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import FoundFiles, find_files
+from a1gm._sources.files.formats import FORMATS, suffix_of
 from a1gm._sources.files.options import hint
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
@@ -150,14 +152,23 @@ def impute_file(
 
 
 def check_place(
-    found: FoundFiles, dst: str | os.PathLike[str], *, overwrite: bool
+    found: FoundFiles,
+    dst: str | os.PathLike[str],
+    *,
+    overwrite: bool,
+    to_one: bool = False,
 ) -> None:
-    """Raise for a target that cannot be written, before reading anything."""
+    """Raise for a target that cannot be written, before reading anything.
+
+    With ``to_one`` all files go to one.
+    """
     paths = found.paths
-    if os.fspath(dst) == "-" and not found.are_several:
+    is_one = to_one or not found.go_to_folder(dst)
+    if is_one and os.fspath(dst) == "-":
         return
-    if not found.go_to_folder(dst):
-        check_target(dst, overwrite=overwrite, source=paths[0])
+    if is_one:
+        for path in paths:
+            check_target(dst, overwrite=overwrite, source=path)
         if not is_stream(dst):
             format_of(dst)
         return
@@ -165,6 +176,12 @@ def check_place(
         raise ParameterError("Standard input has no file name: name a file to write.")
     if is_stream(dst):
         raise ParameterError("Several files are filled in a folder, not in a stream.")
+    kind = suffix_of(dst)
+    if kind in FORMATS and kind != suffix_of(found.given) and not Path(dst).is_dir():
+        raise ParameterError(
+            f"Several files are filled in a folder, and {shown(dst)} is named like one "
+            "file. Name a folder: it gets files of the same names."
+        )
     names = [found.names[path] for path in paths]
     if len(set(names)) < len(names):
         raise ParameterError(

@@ -26,7 +26,8 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     -------
     RankOneFit
         The same factors, certificate and knowledge of what can be known; the data
-        themselves are not in the file.
+        themselves are not in the file. Names that are neither numbers nor text, such
+        as periods and times, come back as text, and are found by their own kind too.
 
     Raises
     ------

@@ -77,6 +77,12 @@ class Evidence:
         rows, cols = np.nonzero(is_none & (E != 0.0))
         return rows, cols
 
+    def n_without_value(self) -> int:
+        """Count the missing cells that are in no total."""
+        if self.exposures is None:  # their rows may be gone
+            return self.fates.totals.n_undetermined
+        return len(self._without_value()[0])
+
     def has_no_total(self, by: By, cells: Which) -> Bools:
         """Which totals are of cells of which none has a value."""
         if cells == "missing":

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.optional import how_to_install
 from a1gm._base.types import AnyArray, Floats
-from a1gm._sources.labels import plain_text
+from a1gm._sources.labels import NamedLabels, plain_text
 from a1gm.exceptions import MissingExtraError, ParameterError
 
 __all__ = ["FactorFrames", "factor_frames", "labelled_frame", "table_frame"]
@@ -56,9 +56,15 @@ def labelled_frame(
         )
     if backend == "pandas":
         return _pandas_frame(what, labels, values)
-    n = len(next(iter(values.values())))
-    named = {what: np.arange(n) if labels is None else _texts(labels), **values}
-    return _library_frame(named, backend)
+    if backend not in (*BACKENDS, "modin", "cudf"):
+        raise ParameterError(f"backend must be one of {BACKENDS}, got {backend!r}.")
+    if labels is None:
+        n = len(next(iter(values.values())))
+        return _library_frame({what: np.arange(n), **values}, backend)
+    try:
+        return _library_frame({what: _texts(labels), **values}, backend)
+    except (TypeError, ValueError, OverflowError):  # no column of one type
+        return _library_frame({what: list(map(plain_text, labels)), **values}, backend)
 
 
 def _library_frame(columns: dict[str, Any], backend: str, gaps: Any = ()) -> Any:
@@ -70,10 +76,6 @@ def _library_frame(columns: dict[str, Any], backend: str, gaps: Any = ()) -> Any
         frame = nw.from_dict(columns, backend=library)
     except (ImportError, ModuleNotFoundError) as error:
         raise _absent(backend) from error
-    except (ValueError, AssertionError) as error:  # by version of narwhals
-        raise ParameterError(
-            f"backend must be one of {BACKENDS}, got {backend!r}."
-        ) from error
     if gaps:
         frame = frame.with_columns(nw.col(*gaps).fill_nan(None))
     return frame.to_native()
@@ -104,13 +106,17 @@ def _pandas_frame(what: str, labels: Any, values: dict[str, AnyArray]) -> Any:
 def _index(labels: Any) -> Any:
     """Labels as an Index of their own kind: of several levels, periods, days, ..."""
     pd = _pandas()
-    return labels if isinstance(labels, pd.Index) else pd.Index(list(labels))
+    if isinstance(labels, pd.Index):
+        return labels
+    index = pd.Index(list(labels))
+    return index.set_names(labels.names) if isinstance(labels, NamedLabels) else index
 
 
 def _texts(labels: Any) -> list[Any]:
     """Labels as every library takes them: text for what only pandas has."""
     plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
-    known = (str, int, float, date, timedelta)  # of one kind: a column has one type
+    # Of one kind: a column has one type. A datetime is a date as well.
+    known = (str, int, float, datetime, date, timedelta)
     kinds = {next((k for k in known if isinstance(x, k)), None) for x in plain}
     is_plain = len(kinds) == 1 and None not in kinds
     return plain if is_plain else [plain_text(x) for x in plain]

@@ -34,6 +34,7 @@ class _Labelled:
     se: Floats
     _of: str
     _backend: str | None
+    _n_left_out: int = 0  # cells without a value
 
     def __len__(self) -> int:
         return len(self.value)
@@ -78,7 +79,12 @@ class _Labelled:
         ]
         if len(self) > MOST_SHOWN:
             text.append(f"... {counted(len(self) - MOST_SHOWN, 'line')} more")
-        return "\n".join(text)
+        return "\n".join([*text, *self._left_out()])
+
+    def _left_out(self) -> list[str]:
+        n = self._n_left_out
+        cells = counted(n, "cell without a value is", "cells without a value are")
+        return [f"{cells} in no total"] * bool(n)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -91,7 +97,8 @@ class _Labelled:
             + "</tr>"
             for line in rest
         )
-        return f"<table><tr>{cells}</tr>{body}</table>"
+        below = "".join(f"<p>{words}</p>" for words in self._left_out())
+        return f"<table><tr>{cells}</tr>{body}</table>{below}"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -121,11 +128,13 @@ def totals_with_errors(
     value: Floats,
     variance: Floats,
     process: float,
+    n_left_out: int,
     backend: str | None = None,
 ) -> TotalsWithErrors:
     """Put totals with the variance of their estimates together.
 
-    ``process`` is the variance over mean of the cells themselves.
+    ``process`` is the variance over mean of the cells themselves; ``n_left_out`` of
+    them have no value.
     """
     variance = np.where(np.isnan(value), np.nan, variance)
     if by == "all":
@@ -141,4 +150,5 @@ def totals_with_errors(
             se_process=np.sqrt(process * value),
             _of="total" if by == "all" else by,
             _backend=backend,
+            _n_left_out=n_left_out,
         )

@@ -11,7 +11,8 @@ from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._result.table import Table
 from a1gm._sources.keys import Key, code_key, taken
-from a1gm._sources.long import check_there, open_pairs
+from a1gm._sources.labels import check_there
+from a1gm._sources.long import open_pairs
 from a1gm._sources.lookup import paired
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource

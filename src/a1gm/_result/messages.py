@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import SupportsInt
+from typing import Any, SupportsInt
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, OnUndetermined
 from a1gm._base.warn import warn_user
-from a1gm._base.words import MOST_NAMED, counted, first_place
+from a1gm._base.words import LISTED, MOST_NAMED, counted, first_place
 from a1gm._result.fates import EMPTY, UNBOUNDED, UNDETERMINED, Fates
 from a1gm._sources.labels import Names
 from a1gm.exceptions import (
@@ -77,9 +77,15 @@ def text_of_unknown_cells(
     first: object = None,
     *,
     of: str = "",
-    see: str = "see fit.undetermined",
+    how: OnUndetermined = "warn",
+    is_listed: bool = True,
 ) -> str:
     """Say how many missing cells have no value, by kind, and where to see them."""
+    see = LISTED.get() or "see fit.undetermined"
+    if not is_listed:
+        see = "their rows were not kept"
+    elif how == "raise" and not LISTED.get():
+        see = 'on_undetermined="warn" gives a fit whose undetermined lists them'
     kinds = _kinds(n_unbounded, n_open)
     (n, kind), rest = kinds[0], kinds[1:]
     name = f"missing cell{_of(of)}"
@@ -156,8 +162,7 @@ def _kinds(*counts: SupportsInt) -> list[tuple[int, str]]:
 class Voice:
     """What a fit says when it is made.
 
-    ``names`` is what warnings call rows and columns, by default their labels, and
-    ``see`` then tells where the cells are listed that cannot be known. Without
+    ``names`` is what warnings call rows and columns, by default their labels. Without
     ``tells_of_cells`` there is a warning of a poor certificate only; ``convergence`` is
     its class.
     """
@@ -165,7 +170,6 @@ class Voice:
     names: Names | None = None
     tells_of_cells: bool = True
     convergence: type[Warning] = ConvergenceWarning
-    see: str = "see fit.undetermined"
 
 
 def check_telling(how: str | None) -> None:
@@ -193,7 +197,9 @@ def text_of_empty(fates: Fates, col_factor: Floats, names: Names) -> str:
     )
 
 
-def text_of_unknown(fates: Fates, n_blocks: int, names: Names) -> str:
+def text_of_unknown(
+    fates: Fates, n_blocks: int, names: Names, how: OnUndetermined = "warn"
+) -> str:
     """Say which cells cannot be known and which zeros are given up; empty for none."""
     totals = fates.totals
     n_unbounded, n_open = totals.fates[UNBOUNDED], totals.fates[UNDETERMINED]
@@ -211,8 +217,8 @@ def text_of_unknown(fates: Fates, n_blocks: int, names: Names) -> str:
         parts.append(text_of_zeros(totals.n_given_up, first))
     if n_unbounded or n_open:
         first = named(fates.first_unknown())
-        see = names.see if fates.rows.is_kept else "their rows were not kept"
-        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, see=see))
+        told: dict[str, Any] = {"how": how, "is_listed": fates.rows.is_kept}
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, **told))
     return " ".join(parts)
 
 

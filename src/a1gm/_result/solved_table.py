@@ -100,15 +100,16 @@ class SolvedTable:
         if self._is_plain or not voice.tells_of_cells:
             return
         labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
-        names = voice.names or Names(**labels, see=voice.see)
+        names = voice.names or Names(**labels)
         empty = text_of_empty(self._fates, self._solved.factors.col_factor, names)
-        text = text_of_unknown(self._fates, self.n_blocks, names)
-        if empty and self._on_undetermined == "raise":
+        how = self._on_undetermined
+        text = text_of_unknown(self._fates, self.n_blocks, names, how)
+        if empty and how == "raise":
             text = f"{empty} {text}".rstrip()
         elif empty:
             warn_user(empty, EmptyLineWarning)
         if text:
-            tell_undetermined(text, self._on_undetermined)
+            tell_undetermined(text, how)
 
     @property
     def row_labels(self) -> Any:

@@ -216,8 +216,8 @@ class Uncertainty:
         -------
         TotalsWithErrors
             ``labels``, ``value``, ``se_estimation``, ``se_process`` and ``se``, the
-            root of the sum of both squares. Cells without a value are in no total; it
-            is NaN where there are no others.
+            root of the sum of both squares. Cells without a value are in no total, and
+            it says how many they are; NaN where there are no others.
         """
         check_choices(by, cells)
         self._check_size()
@@ -228,8 +228,9 @@ class Uncertainty:
             value, variance = self._column_totals(by, cells)
             labels = self._known.col_labels
         value[self._known.has_no_total(by, cells)] = np.nan
+        about = self.dispersion, self._known.n_without_value()
         backend = self._known.table.backend
-        return totals_with_errors(by, labels, value, variance, self.dispersion, backend)
+        return totals_with_errors(by, labels, value, variance, *about, backend)
 
     def _chosen(self, lines: slice, cells: Which) -> Bools:
         """Which of the chosen cells of some lines have a value."""

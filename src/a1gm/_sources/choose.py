@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.words import listed
 from a1gm._sources.frames import names_of, open_frame
-from a1gm.exceptions import LabelError, ParameterError
+from a1gm._sources.labels import check_there
+from a1gm.exceptions import LabelError, NotNumericError, ParameterError
 
-__all__ = ["Chosen", "choose"]
+__all__ = ["Chosen", "advised", "choose"]
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,7 @@ def choose(
         )
     names = list(frame.columns)
     ids, kept, left = (_names(given) for given in (id, columns, exclude))
-    for name in (*ids, *kept, *left):
-        if name not in names:
-            raise LabelError(f"X has no column {name!r}; it has {listed(names)}.")
+    check_there("X", (*ids, *kept, *left), names, LabelError)
     chosen = [
         name
         for name in names
@@ -83,6 +81,21 @@ def choose(
         labels = np.empty(len(frame), object)
         labels[:] = values[0] if len(ids) == 1 else list(zip(*values, strict=True))
     return Chosen(tuple(chosen), tuple(ids)), labels
+
+
+def advised(error: NotNumericError, X: Any) -> NotNumericError:
+    """The error of a frame that has columns of text, with the options that choose."""
+    left = list(error.columns)
+    if not left:
+        return error
+    options = []
+    if left[0] == (names_of(X) or [None])[0]:
+        options.append(f"id={left.pop(0)!r} if it names the rows")
+    if left:
+        few = left if len(left) <= 5 else "[...]"
+        them = "it" if len(left) == 1 else "them"
+        options.append(f"exclude={few} to leave {them} out")
+    return NotNumericError(f"{error} Pass {', and '.join(options)}.")
 
 
 def _names(given: Any) -> Sequence[Any]:

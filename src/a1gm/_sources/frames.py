@@ -20,6 +20,7 @@ from a1gm._sources.arrays import (
 )
 from a1gm._sources.arrow import arrow_part, join_neighbours, piece_steps
 from a1gm._sources.dense import Part, Source
+from a1gm._sources.labels import NamedLabels
 from a1gm._sources.long_hint import check_no_long_series, hint_if_long
 from a1gm._sources.whole_frames import read_whole
 from a1gm.exceptions import LabelError, NotNumericError
@@ -44,7 +45,7 @@ def read_frame(X: Any, name: str) -> Source:
     check_shape(np.broadcast_to(0, frame.shape), name)
     check_columns(frame, name)
     backend = str(frame.implementation.value)
-    labels = tuple(frame.columns)
+    labels = labels or tuple(frame.columns)
     index = getattr(frame.to_native(), "index", None)
     return _source_of(frame, name, index, labels, backend)
 
@@ -111,6 +112,9 @@ def _checked_names(X: Any, name: str) -> tuple[Any, ...] | None:
         )
     labels = tuple(names)
     if columns is not None:
+        if any(part is not None for part in columns.names):
+            labels = NamedLabels(names)
+            labels.names = tuple(columns.names)
         _last_index.remember(columns, labels)
     return labels
 
@@ -153,11 +157,13 @@ def check_columns(frame: Any, name: str) -> None:
     bad = [f"{column!r} ({_word_of_type(frame, column)})" for column in odd]
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-        raise NotNumericError(
+        error = NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
             "Convert or drop them; categories are not numbers, even when they look so."
             f"{hint_if_long(frame, odd)}"
         )
+        error.columns = tuple(odd)
+        raise error
 
 
 def _no_numbers(frame: Any) -> list[Any]:

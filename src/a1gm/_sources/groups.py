@@ -12,11 +12,11 @@ from a1gm._base.types import Floats, Ints
 from a1gm._base.words import listed
 from a1gm._sources.dense import Source
 from a1gm._sources.keys import Key, code_key, labels_of, taken
+from a1gm._sources.labels import check_there
 from a1gm._sources.long import (
     Duplicates,
     LongCells,
     LongColumns,
-    check_there,
     numbers_of,
     open_long,
 )
@@ -70,9 +70,9 @@ def read_groups(
     every = (*names, *columns.keys, value)
     if len(set(every)) < len(every):
         raise ParameterError(f"Each of {listed(every)} must be a column of its own.")
-    group, parts = _code_groups(frame, names)
+    group, parts = _code_groups(frame, names, columns)
     found = _keys_of(parts)
-    row, column = (code_key(frame, key) for key in columns.keys)
+    row, column = (code_key(frame, key, columns.place_of) for key in columns.keys)
     cells = LongCells(frame, columns, row, column, numbers_of(frame, value))
     rows, of_row = _places_in_groups(frame, group, row, len(found))
     cols, of_col = _places_in_groups(frame, group, column, len(found))
@@ -83,10 +83,10 @@ def read_groups(
 
 
 def _code_groups(
-    frame: Any, names: tuple[Any, ...]
+    frame: Any, names: tuple[Any, ...], columns: LongColumns
 ) -> tuple[Ints, list[tuple[Any, Any, Ints]]]:
     """Group of every row; name, distinct values and codes of each part of the keys."""
-    keys = [code_key(frame, name) for name in names]
+    keys = [code_key(frame, name, columns.place_of) for name in names]
     codes: Ints = keys[0].codes.astype(np.int64)
     for key in keys[1:]:
         n = int(codes.max(initial=0)) + 1

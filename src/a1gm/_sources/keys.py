@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from a1gm._base.types import AnyArray, Bools, SmallInts
 from a1gm.exceptions import LabelError
 
-__all__ = ["Key", "code_key", "labels_of", "taken"]
+__all__ = ["Key", "code_key", "labels_of", "row_number", "taken"]
 
 #: Text that sorts as the time it means: years, quarters, months, days, clock times.
 _ISO = re.compile(
@@ -41,8 +42,15 @@ class Key:
         return labels_of(self.values)
 
 
-def code_key(frame: Any, column: Any) -> Key:
-    """Code a column of a frame that narwhals has opened.
+def row_number(row: int) -> str:
+    """What messages call a row of a frame."""
+    return f"row {row}"
+
+
+def code_key(
+    frame: Any, column: Any, place_of: Callable[[int], str] = row_number
+) -> Key:
+    """Code a column of a frame that narwhals has opened; ``place_of`` names a row.
 
     Raises
     ------
@@ -57,7 +65,7 @@ def code_key(frame: Any, column: Any) -> Key:
         is_missing = series.is_null().to_numpy()
         if series.dtype.is_float():
             is_missing |= np.isnan(series.to_numpy())
-        _check_keys(column, is_missing)
+        _check_keys(column, is_missing, place_of)
         if series.implementation.is_polars():
             coded = _coded_by_polars
     try:
@@ -67,7 +75,7 @@ def code_key(frame: Any, column: Any) -> Key:
             f"The values of {column!r}, such as {series[:1].to_list()[0]!r}, cannot be "
             "keys. Make text or numbers of them, or take another column."
         ) from error
-    _check_keys(column, codes < 0)
+    _check_keys(column, codes < 0, place_of)
     return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
 
 
@@ -104,11 +112,11 @@ def _are_iso(values: Any) -> bool:
     )
 
 
-def _check_keys(column: Any, is_missing: Bools) -> None:
+def _check_keys(column: Any, is_missing: Bools, place_of: Callable[[int], str]) -> None:
     """Raise for rows whose key is missing."""
     if is_missing.any():
         raise LabelError(
-            f"The key {column!r} is missing in row {int(is_missing.argmax())} "
+            f"The key {column!r} is missing in {place_of(int(is_missing.argmax()))} "
             f"({int(is_missing.sum()):,} in all). Every row of a long table needs all "
             "keys: drop these rows, or name the key."
         )

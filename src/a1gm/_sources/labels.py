@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.words import MOST_NAMED, named
-from a1gm.exceptions import LabelError
+from a1gm._base.words import MOST_NAMED, did_you_mean, listed, named
+from a1gm.exceptions import LabelError, ParameterError
 
 __all__ = [
+    "NamedLabels",
     "Names",
     "check_same_labels",
+    "check_there",
     "first_difference",
     "plain_text",
     "text_of_label",
@@ -27,14 +29,10 @@ MIDNIGHT = " 00:00:00"
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What messages call rows, columns and cells: by labels, or by places from 0.
-
-    ``see`` tells where the cells are listed that cannot be known.
-    """
+    """What messages call rows, columns and cells: by labels, or by places from 0."""
 
     row_labels: Any = None
     col_labels: Any = None
-    see: str = "see fit.undetermined"
 
     def rows(self, places: Sequence[int], total: int) -> str:
         """Name the first of some rows, with their noun; empty for none."""
@@ -49,6 +47,12 @@ class Names:
     def cell(self, row: int, col: int) -> str:
         """Name a cell."""
         return f"({_name(self.row_labels, row)}, {_name(self.col_labels, col)})"
+
+
+class NamedLabels(tuple[Any, ...]):
+    """Names of the columns of a pandas frame that have a name themselves."""
+
+    names: tuple[Any, ...] = ()  # one per level
 
 
 def _name(labels: Any, place: int) -> str:
@@ -74,6 +78,24 @@ def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -
             f"{text_of_label(labels[at])} in {name} and {text_of_label(others[at])} in "
             f"{of}. Put them in the same order, or pass an array without names."
         )
+
+
+def check_there(
+    what: str,
+    names: Iterable[Any],
+    known: Sequence[Any],
+    error: type[ValueError] = ParameterError,
+    asked: str = "",
+) -> None:
+    """Raise for columns that a frame or a file lacks; ``asked`` says who asks."""
+    own = set(known)
+    for name in names:
+        if name not in own:
+            columns = listed([repr(one) for one in known[:10]], 10, len(known))
+            raise error(
+                f"{what} has no column {name!r}{asked}. Its columns are: {columns}."
+                f"{did_you_mean(name, known)}"
+            )
 
 
 def first_difference(labels: Any, others: Any) -> int | None:

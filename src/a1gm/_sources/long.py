@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._base.words import counted, did_you_mean, listed
+from a1gm._base.words import counted, listed
 from a1gm._sources.cells import Fault, check_faults
 from a1gm._sources.frames import open_frame, read_frame
-from a1gm._sources.keys import Key, code_key
-from a1gm._sources.labels import text_of_label
+from a1gm._sources.keys import Key, code_key, row_number
+from a1gm._sources.labels import check_there, text_of_label
 from a1gm._sources.sparse import SparseSource
 from a1gm._sources.triangles import is_triangle
 from a1gm.exceptions import (
@@ -28,7 +28,7 @@ __all__ = [
     "Duplicates",
     "LongCells",
     "LongColumns",
-    "check_there",
+    "PlacedFrame",
     "numbers_of",
     "open_long",
     "open_pairs",
@@ -39,6 +39,13 @@ Duplicates: TypeAlias = Literal["raise", "sum"]
 NAMES = ("row", "column", "value")  # of a Series whose index has none
 
 
+class PlacedFrame(NamedTuple):
+    """A long frame whose rows have places of their own, such as lines of a file."""
+
+    frame: Any
+    place_of: Callable[[int], str]
+
+
 @dataclass(frozen=True, slots=True)
 class LongColumns:
     """Which columns of a long frame hold the keys and the value."""
@@ -47,6 +54,7 @@ class LongColumns:
     column: Any
     value: Any
     weight: Any = None
+    place_of: Callable[[int], str] = row_number  # what messages call a row
 
     @property
     def keys(self) -> tuple[Any, Any]:
@@ -67,9 +75,9 @@ class LongCells:
     name: str = "frame"
     places: Ints | None = None  # of these rows, where they are not the whole frame
 
-    def row_of(self, at: int) -> int:
-        """Place of a row in the frame."""
-        return at if self.places is None else int(self.places[at])
+    def place_of(self, at: int) -> str:
+        """Name a row by its place in the frame."""
+        return self.columns.place_of(at if self.places is None else self.places[at])
 
     def pair(self, at: int) -> str:
         """Name the pair of keys in a row."""
@@ -80,7 +88,7 @@ class LongCells:
 
     def where(self, row: int, col: int, row_offset: int = 0) -> str:
         """Name the value in a row by its keys and by the row."""
-        return f"{self.columns.value}[{self.pair(row)}] in row {self.row_of(row)}"
+        return f"{self.columns.value}[{self.pair(row)}] in {self.place_of(row)}"
 
     def check(self, negatives: Negatives) -> None:
         """Raise for values and weights that cannot be fitted."""
@@ -104,7 +112,7 @@ class LongCells:
             at = int(bad.argmax())
             where = f"{self.columns.weight}[{self.pair(at)}]"
             raise WeightsError(
-                f"{where} in row {self.row_of(at)} = {V[at]} "
+                f"{where} in {self.place_of(at)} = {V[at]} "
                 f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
                 "for a cell to be ignored."
             )
@@ -157,9 +165,9 @@ class LongCells:
         _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
         again = np.flatnonzero(first[place] != np.arange(len(pairs)))
         at = int(again[0])
-        two = self.row_of(int(first[place[at]])), self.row_of(at)
+        two = " and ".join(map(self.place_of, (int(first[place[at]]), at)))
         raise LabelError(
-            f"The pair ({self.pair(at)}) is there twice, in rows {two[0]} and {two[1]} "
+            f"The pair ({self.pair(at)}) is there twice, in {two} "
             f"({counted(len(again), 'such row')} in all). A cell has one value: pass "
             'duplicates="sum" to add them up, or drop the rows that repeat others.'
         )
@@ -176,7 +184,7 @@ def read_long(
     frame, columns = open_long(given, keys, value, weight)
     values = numbers_of(frame, columns.value)
     weights = None if weight is None else numbers_of(frame, weight)
-    row, column = (code_key(frame, key) for key in columns.keys)
+    row, column = (code_key(frame, key, columns.place_of) for key in columns.keys)
     cells = LongCells(frame, columns, row, column, values, weights)
     cells.check(negatives)
     return cells
@@ -193,6 +201,9 @@ def open_long(
 
     ``also`` are further columns, which may be levels of the index, as the keys may.
     """
+    place_of: Callable[[int], str] = row_number
+    if isinstance(given, PlacedFrame):
+        given, place_of = given
     if _is_series(given):
         given, own = _frame_of_series(given)
         keys, value = keys or own[:2], own[2] if value is None else value
@@ -206,7 +217,7 @@ def open_long(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', got {keys!r}."
         )
-    columns = LongColumns(keys[0], keys[1], value, weight)
+    columns = LongColumns(keys[0], keys[1], value, weight, place_of)
     frame = open_pairs(given, (*columns.keys, *also))
     names = [name for name in (*keys, value, weight) if name is not None]
     check_there("The frame", names, frame.columns)
@@ -229,16 +240,6 @@ def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
             f"with two levels; this is a {type(given).__name__}.{other}"
         )
     return frame
-
-
-def check_there(what: str, names: Sequence[Any], known: Sequence[Any]) -> None:
-    """Raise for names of columns that a frame or a file does not have."""
-    for name in names:
-        if name not in known:
-            raise ParameterError(
-                f"{what} has no column {name!r}; it has {listed(known)}."
-                f"{did_you_mean(name, known)}"
-            )
 
 
 def _is_series(given: Any) -> bool:

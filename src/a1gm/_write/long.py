@@ -95,7 +95,10 @@ class FillLong:
         return self._text(cells) if to_text else pa.array(cells, from_pandas=True)
 
     def _matched(self) -> tuple[Ints, pa.Table, pa.Table]:
-        """Rows without a value, what they get, and the pairs that are in no row."""
+        """Rows without a value, what they get, and the pairs that are in no row.
+
+        Of several rows of one pair the first: their values would be added.
+        """
         import pyarrow as pa
 
         long, keys = self.long, list(self.long.keys)
@@ -104,13 +107,15 @@ class FillLong:
             return inside, self.filled.slice(0, 0), self.filled
         at = "".join(keys) + "place"  # a name that no key has
         rows = long.frame.select(keys).take(pa.array(inside))
-        rows = rows.append_column(at, pa.array(inside))
+        rows = rows.append_column(at, pa.array(inside)).group_by(keys)
+        rows = rows.aggregate([(at, "min")]).select([*keys, f"{at}_min"])
+        rows = rows.rename_columns([*keys, at])
         found = rows.join(self.filled, keys, join_type="left outer").sort_by(at)
         places = pa.array(np.arange(len(self.filled)))
         absent = self.filled.append_column(at, places)
         absent = absent.join(rows.select(keys), keys, join_type="left anti")
         absent = absent.sort_by(at).drop_columns([at])
-        return inside, found, absent
+        return found[at].to_numpy(), found, absent
 
     def _with_values(self, rows: Ints, numbers: Floats, *, to_text: bool) -> pa.Table:
         """The table as it stands, with numbers in the rows that had none."""

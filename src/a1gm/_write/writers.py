@@ -16,7 +16,13 @@ import numpy as np
 from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.words import shown
 from a1gm._sources.files.csv import Dialect
-from a1gm._sources.files.formats import FORMATS, TAB_SUFFIXES, Format, suffix_of
+from a1gm._sources.files.formats import (
+    FORMATS,
+    SPREADSHEETS,
+    TAB_SUFFIXES,
+    Format,
+    suffix_of,
+)
 from a1gm._sources.files.numbers import joined
 from a1gm._sources.files.options import hint
 from a1gm.exceptions import DataError, OutputError, ParameterError
@@ -39,9 +45,11 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     """Tell the format a file name asks for; raise for an unknown extension."""
     kind = FORMATS.get(suffix_of(path))
     if kind is None or (kind != "csv" and Path(path).suffix.lower() == ".gz"):
+        why = "no table format goes by this extension"
+        if suffix_of(path) in SPREADSHEETS:
+            why = "spreadsheets are read, not written"
         raise ParameterError(
-            f"{shown(path)}: no table format goes by this extension. Use .csv, .tsv, "
-            ".csv.gz, .parquet or .feather."
+            f"{shown(path)}: {why}. Use .csv, .tsv, .csv.gz, .parquet or .feather."
         )
     return kind
 

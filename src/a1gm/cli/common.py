@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from a1gm._base.words import shown
+from a1gm._base.words import listed_where, shown
 from a1gm.cli.console import printable, say, speaking
 from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import (
@@ -110,7 +110,9 @@ class Common:
         callback=one_of("raise", "allow"),
     )
     tol: float | None = _option(
-        "The certificate to reach, such as 1e-8.", metavar="NUMBER"
+        "The certificate to reach: the share by which fitted sums of rows and columns "
+        "may be off, such as 1e-8.",
+        metavar="NUMBER",
     )
     max_iter: int | None = _option("The most iterations.", min=1, metavar="N")
     threads: int | None = _option(
@@ -196,7 +198,11 @@ def _parameter(
 def _run_guarded(body: Callable[[], None], common: Common) -> None:
     broken: list[str] = []
     try:
-        with speaking(json=common.json), warnings.catch_warnings():
+        with (
+            speaking(json=common.json),
+            listed_where("a1gm report lists them"),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", A1gmWarning)
             warnings.showwarning = _shown_by(common, broken)

@@ -77,7 +77,6 @@ def fit_with_words(
     files: TableFiles,
     common: Common,
     *,
-    see: str = "a1gm report lists them",
     uncertainty: bool = False,
 ) -> RankOneFit:
     """Fit a table under a progress bar, and say which columns form it.
@@ -89,9 +88,7 @@ def fit_with_words(
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         options = fit_options(common, progress)
         how: OnUndetermined = "raise" if common.strict else "warn"
-        fit = fit_files(
-            files, options, on_undetermined=how, see=see, uncertainty=uncertainty
-        )
+        fit = fit_files(files, options, on_undetermined=how, uncertainty=uncertainty)
     say_table(files, common)
     return fit
 

@@ -112,8 +112,8 @@ def impute_command(
     if out == "-" and common.json:
         raise UsageError("-o - and --json both want standard output; drop one.")
     with usage_errors():
-        if common.long is None or out != "-":  # a long table is written as one
-            check_place(find_files(file), out, overwrite=common.overwrite)
+        found, is_long = find_files(file), common.long is not None
+        check_place(found, out, overwrite=common.overwrite, to_one=is_long)
     if common.long is not None:
         from a1gm.cli.long import LongFill, impute_long_command
 
@@ -176,6 +176,8 @@ def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) 
     cells = counted(done.n_filled, "cell")
     columns = counted(len(done.columns), "column")
     where = "" if out == "-" else f"; wrote {shown(out)}"
+    if done.files.found.go_to_folder(out):
+        where = f"; wrote {counted(len(done.files.paths), 'file')} to {shown(out)}"
     say(f"Filled {cells} in {columns}{where}.")
     if done.n_left:
         cells = counted(done.n_left, "cell stays", "cells stay")

@@ -31,7 +31,7 @@ JSON_KEYS = (
     "n_undetermined",
 )
 
-_RATE = "(the paper's; 1 keeps every cell)"
+_RATE = "(the paper's: its method would drop cells above 1)"
 
 
 @command
@@ -118,8 +118,9 @@ def _shape_in_words(pattern: MissingPattern) -> str:
 
 
 def _blocks_in_words(pattern: MissingPattern) -> str:
-    if pattern.n_blocks == 1:
-        return "1: every row and column is comparable"
+    if pattern.n_blocks <= 1:
+        one = "1: all rows and columns with a cell above 0 can be compared"
+        return one if pattern.n_blocks else "0: no cell is above 0"
     return f"{pattern.n_blocks:,}: their scales cannot be compared"
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import re
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError
-from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json, warn
-from a1gm.exceptions import LabelError
+from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json
+from a1gm.exceptions import UndeterminedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     from a1gm._result.rounding import Rounding
     from a1gm._sources.files import TableFiles
     from a1gm._sources.files.long_file import LongFile
+    from a1gm._sources.long import PlacedFrame
 
 MOST_CELLS = 50_000_000  # of a long table that is spread out for a page or a test
 
@@ -46,8 +44,9 @@ class LongInput:
         self.by = _names(common.by, self.files)
         keys = [*self.by, self.row, self.column]
         with progress_bar(f"Reading {self.files.name}", quiet=common.quiet) as told:
-            args = self.files, keys, self.value
-            self.long: LongFile = read_long_file(*args, self.negatives, told)
+            args = self.files, keys, self.value, self.negatives, told
+            whose = "--long names as the value"
+            self.long: LongFile = read_long_file(*args, whose)
 
     @property
     def negatives(self) -> Negatives:
@@ -60,8 +59,15 @@ class LongInput:
             "negatives": self.negatives,
             "n_threads": self.common.threads,
             "duplicates": "sum" if self.common.duplicates == "sum" else "raise",
+            "on_undetermined": "raise" if self.common.strict else "warn",
             **self.common.budget,
         }
+
+    @property
+    def _frame(self) -> PlacedFrame:
+        from a1gm._sources.long import PlacedFrame
+
+        return PlacedFrame(self.long.frame, self.long.files.place_of)
 
     def fit(self) -> RankOneFit:
         """Fit the one table, and say what it is."""
@@ -72,8 +78,7 @@ class LongInput:
                 "--by is for fit and impute: this command takes one table."
             )
         keys = [self.row, self.column]
-        with self._placing_rows():
-            fit = fit_long(self.long.frame, keys, self.value, **self._options)
+        fit = fit_long(self._frame, keys, self.value, **self._options)
         n, m = fit.shape
         self._say(f"{n:,} different {self.row} by {m:,} different {self.column}")
         return fit
@@ -84,26 +89,14 @@ class LongInput:
 
         by = self.by[0] if len(self.by) == 1 else self.by
         keys = [self.row, self.column]
-        with self._placing_rows():
-            many = fit_groups(self.long.frame, by, keys, self.value, **self._options)
+        many = fit_groups(self._frame, by, keys, self.value, **self._options)
+        for why in many.failed.values():
+            if isinstance(why, UndeterminedError):
+                raise why
         self._say(
             f"{counted(len(many) + len(many.failed), 'table')} by {listed(self.by)}"
         )
         return many
-
-    @contextlib.contextmanager
-    def _placing_rows(self) -> Iterator[None]:
-        """Raise errors about rows again with their places in the file."""
-        try:
-            yield
-        except LabelError as error:
-
-            def place(found: re.Match[str]) -> str:
-                rows = [int(row) for row in found.groups() if row is not None]
-                return f"in {' and '.join(map(self.long.files.place_of, rows))} ("
-
-            text = re.sub(r"\bin rows? (\d+)(?: and (\d+))? \(", place, str(error))
-            raise LabelError(text) from error
 
     def _say(self, what: str) -> None:
         if not self.common.quiet:
@@ -125,7 +118,6 @@ class LongInput:
 
 
 def _three(text: str, files: TableFiles) -> tuple[str, str, str]:
-    from a1gm._sources.long import check_there
     from a1gm.cli.files import without_blanks
 
     # A name with a comma stands in quotes.
@@ -136,16 +128,15 @@ def _three(text: str, files: TableFiles) -> tuple[str, str, str]:
             f"--long shop,month,sales; got {text!r}. The columns are: "
             f"{listed(files.all_names)}."
         )
-    check_there(files.name, names, files.all_names)
+    files.check_has(names)
     return names[0], names[1], names[2]
 
 
 def _names(values: list[str] | None, files: TableFiles) -> list[str]:
-    from a1gm._sources.long import check_there
     from a1gm.cli.files import split_names
 
     names = split_names(values, files.all_names)
-    check_there(files.name, names, files.all_names)
+    files.check_has(names)
     return names
 
 
@@ -233,7 +224,7 @@ def impute_long_command(
     say(f"Filled {counted(done.n_filled, 'pair')}{where}.")
     if done.n_left:
         pairs = counted(done.n_left, "pair stays", "pairs stay")
-        warn(f"{pairs} missing: the data determine no value.")
+        say(f"{pairs} missing: the data determine no value.")
 
 
 def _rounded(filled: pa.Table, given: LongInput, how: LongFill) -> pa.Table:

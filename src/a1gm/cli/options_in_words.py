@@ -22,6 +22,13 @@ _NAMES = {
     "skip_bad": "--skip-bad",
     "n_threads": "--threads",
 }
+#: Words about what only a user of the library holds.
+_PHRASES = {
+    "read it into a frame and fit that with": "pass",
+    "See fit.cell_error; fit such parts": "Fit such parts",
+    "; see many.failed.": ".",
+    "; look at many[key].": ".",
+}
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ONE = rf"(?:{_TEXT}|\.\.\.)"
 _LONG = re.compile(
@@ -47,7 +54,8 @@ def in_command_words(text: str) -> str:
     >>> in_command_words("a1gm.fit_groups(X, by='g', keys=['a', 'b'], value='c')")
     '--long a,b,c --by g (fit and impute take it)'
     """
-    text = text.replace("read it into a frame and fit that with", "pass")
+    for of_library, of_command in _PHRASES.items():
+        text = text.replace(of_library, of_command)
     text = _LONG.sub(lambda found: _long(*found.groups()), text)
     text = _OPTION.sub(lambda found: _option(found[1], found[2]), text)
     return re.sub(r"(?<=Raise )max_iter \(or tol\)", "--max-iter (or --tol)", text)
@@ -79,6 +87,6 @@ def _option(name: str, value: str) -> str:
 
 
 def _shell_quoted(value: str) -> str:
-    if value.strip("-,") and all(c.isalnum() or c in "_./-," for c in value):
+    if any(map(str.isalnum, value)) and all(c.isalnum() or c in "_./-," for c in value):
         return value
     return "'" + value.replace("'", "'\\''") + "'" if value != "\t" else "'\\t'"

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from a1gm._base.words import shown
+from a1gm._base.words import listed_where, shown
 from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
 from a1gm.cli.console import say, text_of_json
 
 
 @command
+@listed_where("the page lists them")
 def report_command(
     file: TableArgument,
     out: Annotated[
@@ -66,7 +67,7 @@ def report_command(
         ]
     else:
         files = open_files(file, common)
-        fit = fit_with_words(files, common, see="the page lists them")
+        fit = fit_with_words(files, common)
         table = read_whole(files, negatives="allow")  # what is refused was refused
         values, name = table.values, table.name
         names = [table.ids or table.places, list(table.columns)]

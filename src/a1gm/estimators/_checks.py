@@ -35,9 +35,7 @@ class EstimatorConvergenceWarning(
     """The iteration budget of an estimator ended before the certificate was reached."""
 
 
-VOICE = Voice(
-    convergence=EstimatorConvergenceWarning, see="see a1gm.fit(X).undetermined"
-)
+VOICE = Voice(convergence=EstimatorConvergenceWarning)
 
 
 class Features:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
+from a1gm._base.words import listed_where
 from a1gm._observe.observe import observe
 from a1gm._result.divergence import divergence_of_rows
 from a1gm._result.fit import RankOneFit, rule_of
@@ -30,6 +31,8 @@ from a1gm.estimators._weighted import collect_rows, weighted_rows
 from a1gm.exceptions import DimensionError
 
 __all__ = ["RankOneNMF"]
+
+UNKNOWN_CELLS = "see a1gm.fit(X).undetermined"  # who calls an estimator holds no fit
 
 
 class RankOneNMF(RowFactors):
@@ -141,7 +144,8 @@ class RankOneNMF(RowFactors):
         self._validate_params()
         source, features = read_features(self, X, self.absent)
         s = read_sample_weight(sample_weight, source.n_rows)
-        fit = self._fit_rows(source, s)
+        with listed_where(UNKNOWN_CELLS):  # a decorator would stand before the user
+            fit = self._fit_rows(source, s)
         # State is set only now: a fit that failed has changed nothing.
         self._fit, self._table, self._seen = fit, None, (source, s)
         self._error = None
@@ -250,9 +254,9 @@ class RankOneNMF(RowFactors):
         check_is_fitted(self)
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
-            self._fit = table.solve_as(
-                tol=self.tol, max_iter=self.max_iter, voice=VOICE
-            )
+            options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
+            with listed_where(UNKNOWN_CELLS):
+                self._fit = table.solve_as(**options)
         return self._fit
 
     @property

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats
+from a1gm._base.words import listed_where
 from a1gm._sources import Source
 from a1gm._sources.labels import check_same_labels
 from a1gm.estimators._checks import (
@@ -145,15 +146,16 @@ class RankOneNMMF(RowFactors):
         """
         self._validate_params()
         _refuse_table_as_target(y, X)
-        fit = fit_layout(
-            lay_out_nmmf(X, Y, Z, alpha=self.alpha, beta=self.beta),
-            NMMFFit,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_threads=self.n_threads,
-            on_undetermined="warn",
-            convergence=EstimatorConvergenceWarning,
-        )
+        with listed_where("see a1gm.fit_nmmf(X, Y, Z).undetermined"):
+            fit = fit_layout(
+                lay_out_nmmf(X, Y, Z, alpha=self.alpha, beta=self.beta),
+                NMMFFit,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                n_threads=self.n_threads,
+                on_undetermined="warn",
+                convergence=EstimatorConvergenceWarning,
+            )
         features = Features(self, X)
         # State is set only now: a fit that failed has changed nothing.
         self._fit = fit

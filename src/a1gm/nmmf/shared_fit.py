@@ -283,7 +283,8 @@ def _describe_unknown(view: TableView) -> str:
     if n_unbounded or n_open:
         place = view.fates.first_unknown()
         first = None if place is None else table.where(*place)
-        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, of=table.name))
+        told: Any = {"of": table.name, "how": view.on_undetermined}
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, **told))
     return " ".join(parts)
 
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from a1gm._api.fit import fit
+from a1gm._api.fit import fit_observation
 from a1gm._base.types import Bools, Floats, Ints
+from a1gm._observe.weights import observe_weighted, read_cell_weights
 from a1gm._result.choices import By, Dispersion, Which, check_choices
 from a1gm._result.evidence import Evidence
 from a1gm._result.fates import FINITE, ZERO
@@ -21,6 +22,7 @@ from a1gm._result.labelled import Index, TotalsWithErrors, totals_with_errors
 from a1gm._result.show import html_table, one_line
 from a1gm._result.uncertainty import Uncertainty
 from a1gm._sources.lookup import Lookup, paired
+from a1gm._sources.read import read_input
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 
@@ -112,7 +114,10 @@ class TableUncertainty:
         has_value = (wanted & ~np.isnan(self._fitted)).any(axis=axis)
         value[wanted.any(axis=axis) & ~has_value] = np.nan
         labels = None if by == "all" else self._finder(by).labels
-        return totals_with_errors(by, labels, value, variance, self._process)
+        n_left_out = int((wanted & np.isnan(self._fitted)).sum())
+        return totals_with_errors(
+            by, labels, value, variance, self._process, n_left_out
+        )
 
     def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
         """Factors of the columns (or rows) of the table relative to one of them.
@@ -251,7 +256,10 @@ def uncertainty_of_tables(
         place = rows[table.row_set], cols[table.col_set]
         X[place] = table.source.rows(slice(0, table.n_rows))
         V[place] = table.weight
-    joint = fit(X, weights=V, on_undetermined="ignore")
+    source = read_input(X)
+    weights = read_cell_weights(V, source, check=False)
+    seen = observe_weighted(source, weights, is_exposure=False)
+    joint = fit_observation(seen, source, weights, voice=None)  # the fit has warned
     found, known = joint.uncertainty(dispersion, robust=robust), evidence_of(joint)
     return {
         table.key: TableUncertainty(

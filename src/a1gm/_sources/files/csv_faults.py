@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from a1gm._base.words import counted
 from a1gm._sources.files.number_marks import marks_remedy
-from a1gm._sources.files.options import TableOptions, hint, leaving_out
+from a1gm._sources.files.options import TableOptions, hint, leaving_out, needed_by
 from a1gm._sources.files.origin import Origin
 from a1gm._sources.files.row_names import is_total, may_name_rows
 from a1gm.exceptions import FileFormatError
@@ -88,7 +88,10 @@ def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
             is_wider = len(next(rows, (0, []))[1]) == len(record) > n_columns
             is_text = not (has_numbers or any(map(_NUMBER.match, begins)))
             title = table.delimiter.join(header)
-            if is_wider and is_text and not any(mark in title for mark in ";\t|"):
+            # A header that is split by another mark is none, whatever is above it.
+            texts = [title, *record]
+            is_split = any(mark in text for mark in ";\t|" for text in texts)
+            if is_wider and is_text and not is_split:
                 return title_above(table.name, title, f"line {line}, the header")
             return FileFormatError(
                 f"{table.name}, line {line}: {counted(len(record), 'cell')}, but the "
@@ -110,12 +113,16 @@ def title_above(file: str, title: str, header: str) -> FileFormatError:
 
 def _ragged_remedy(table: TextTable, header: list[str], record: list[str]) -> str:
     if len(header) == 1:
+        line = table.delimiter.join(record)
         for mark in _OTHER_DELIMITERS:
-            if mark != table.delimiter and mark in header[0]:
+            # A title above the header may have blanks, or colons.
+            is_split = mark in line if mark in ";\t|" else mark in header[0]
+            if mark != table.delimiter and is_split:
                 pass_ = hint("delimiter", mark)
                 if table.delimiter == ",":
                     pass_ += f" and {hint('decimal', ',')}"
-                return f"The header is split by {mark!r}: pass {pass_}."
+                which = "The header" if mark in header[0] else "The line"
+                return f"{which} is split by {mark!r}: pass {pass_}."
     if len(record) > len(header) and table.delimiter == ",":
         return (
             "Put cells that contain a comma (decimal commas, thousands) in quotes, or "
@@ -162,11 +169,12 @@ def wrong_encoding(table: TextTable) -> FileFormatError:
                 before, bad = rest[: error.start], rest[error.start : error.start + 1]
                 line += before.count(b"\n")  # the first four bytes may hold some
                 rest = before.rpartition(b"\n")[2] + rest[error.start :]
-                remedy = hint("encoding", "cp1252" if encoding == "utf-8" else "utf-8")
+                other = "cp1252" if encoding == "utf-8" else "utf-8"
+                read = _shortened(rest.decode(other, "replace").strip())
                 return FileFormatError(
                     f"{table.name}, line {line}: byte 0x{bad.hex()} is not {encoding} "
-                    f"text ({_shortened(rest.decode('latin-1').strip())!r} read as "
-                    f"latin-1). If that looks right, pass {remedy}."
+                    f"text ({read!r} read as {other}). If that looks right, pass "
+                    f"{hint('encoding', other)}."
                 )
             line += rest.count(b"\n")
             rest = stream.readline()
@@ -183,10 +191,12 @@ def not_a_number(
     options: TableOptions,
     *,
     is_later: bool = False,
+    whose: str | None = None,
 ) -> FileFormatError:
     """The error for a column that is numeric except for a few cells.
 
-    With ``is_later`` the column has numbers in the files before.
+    With ``is_later`` the column has numbers in the files before; ``whose`` says who
+    needs it.
     """
     token = tokens[0]
     n_numbers, n_others = counts
@@ -194,9 +204,10 @@ def not_a_number(
     leave_out = leaving_out(column, options)
     is_chosen = options.columns is not None
     if remedy is None and n_numbers == 0 and is_chosen and not is_later:
+        or_else = f"{leave_out[0].upper()}{leave_out[1:]}."
         return FileFormatError(
             f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
-            f"the column has no other numbers. {leave_out[0].upper()}{leave_out[1:]}."
+            f"the column has no other numbers. {needed_by(whose) if whose else or_else}"
         )
     if remedy is None and is_total(token):
         remedy = "If the row is a total, delete it."
@@ -205,12 +216,13 @@ def not_a_number(
     if_not = f"is not part of the table, {leave_out}"
     if not is_chosen and may_name_rows(column, place=1):  # by its name
         if_not = f"names the rows, pass {hint('id', column)}"
+    or_else = needed_by(whose) if whose else f"If the column {if_not}."
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
         f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
         f"({counted(n_others, 'such cell')} beside "
         f"{counted(n_numbers, 'number')}{more}). "
-        f"{remedy} If the column {if_not}."
+        f"{remedy} {or_else}"
     )
 
 

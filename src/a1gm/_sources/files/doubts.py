@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 
 import numpy as np
 
@@ -26,8 +25,13 @@ _WITH_SIGN = re.compile(
 _NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 
-def refuse_long(files: TableFiles) -> None:
-    """Raise for a file that looks as if it had one row per cell."""
+def refuse_long(files: TableFiles, *, is_read: bool = True) -> None:
+    """Raise for a file that looks as if it had one row per cell.
+
+    One that is not read to its end is refused if no further row can clear it.
+    """
+    if not is_read and files.first.may_change:
+        return
     options, keys = files.options, [key for key in files.first.passed_through if key]
     is_told = options.columns or options.exclude or options.id
     if files.n_cols != 1 or len(keys) < 2 or is_told:
@@ -35,9 +39,8 @@ def refuse_long(files: TableFiles) -> None:
     import pyarrow as pa
 
     value = files.names[0]
-    with closing(files.pieces_of(0, all_columns=True)) as pieces:
-        first = next(pieces).batch
-    frame = open_frame(pa.table(first).select(keys), "frame")
+    first = next(files.first.batches_of(keys))
+    frame = open_frame(pa.table(first), "frame")
     raise LabelError(
         f"{files.name} has one numeric column, {shown(value)}, beside {listed(keys)}. "
         f"If it has one row per cell, {FIT_FRAME} "

@@ -29,13 +29,14 @@ class FoundFiles:
 
     ``names`` are those that their filled copies get in a folder; ``not_tables`` was
     found beside them. ``are_several`` tells several files, or a folder, as they were
-    named: some may prove to be empty.
+    named: some may prove to be empty; ``given`` is the one folder or glob they are in.
     """
 
     paths: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     not_tables: list[str] = field(default_factory=list)
     are_several: bool = False
+    given: str = ""
 
     def go_to_folder(self, dst: str | os.PathLike[str]) -> bool:
         """Whether the filled files are put into a folder, not into one file."""
@@ -58,7 +59,8 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     underscore, and those that are no tables.
     """
     found = FoundFiles()
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+    every = [paths] if isinstance(paths, str | os.PathLike) else paths
+    for path in every:
         _expand(os.fspath(path), found)
     if not found.paths:
         raise ParameterError("No file was given: the list of paths is empty.")
@@ -70,6 +72,7 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     if len(set(found.names.values())) < len(found.names):
         _name_by_folders(found)
     found.are_several = found.are_several or len(found.paths) > 1
+    found.given = os.fspath(every[0]) if found.are_several and len(every) == 1 else ""
     return found
 
 

@@ -44,11 +44,15 @@ def read_long_file(
     value: str,
     negatives: Negatives = "raise",
     progress: Progress | None = None,
+    whose: str | None = None,
 ) -> LongFile:
-    """Read files with one row per cell; bad values are refused with their place."""
+    """Read files with one row per cell; bad values are refused with their place.
+
+    ``whose`` tells messages who names the column of the values.
+    """
     import pyarrow as pa
 
-    files = files.choosing(columns=[value], exclude=(), id=keys)
+    files = files.choosing(columns=[value], exclude=(), id=keys, whose=whose)
     batches: list[Any] = []
     numbers: list[Floats] = []
     with closing(files.pieces(all_columns=True, progress=progress)) as pieces:

@@ -58,8 +58,18 @@ class TextColumn:
         """Whether numbers, in whatever notation, outweigh the words."""
         number_like = self.n_numbers + self.n_foreign
         words = self.n_others - self.n_foreign
-        is_hole = all(text.lower() in _MARKS_OF_HOLES for text in self.others)
-        return bool(self.n_others and number_like) and (words <= number_like or is_hole)
+        return bool(self.n_others and number_like) and (
+            words <= number_like or self._are_marks
+        )
+
+    @property
+    def is_text_so_far(self) -> bool:
+        """Whether nothing was a number, nor a word for a missing one."""
+        return not (self.n_numbers or self.n_foreign or self._are_marks)
+
+    @property
+    def _are_marks(self) -> bool:
+        return all(text.lower() in _MARKS_OF_HOLES for text in self.others)
 
 
 class TextColumns:

@@ -170,6 +170,11 @@ def hint(option: str, value: object) -> str:
 _LISTS = ("columns", "exclude", "id", "missing")
 
 
+def needed_by(whose: str) -> str:
+    """Say who needs numbers in a column that has none, such as ``"the fit has"``."""
+    return f"Numbers are needed in the column that {whose}."
+
+
 def leaving_out(column: str, options: TableOptions) -> str:
     """What to do so that a column is no part of the table."""
     if options.columns is None:

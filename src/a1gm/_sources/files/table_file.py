@@ -25,19 +25,20 @@ from a1gm._sources.files.numbers import (
     is_numeric_type,
     is_text_type,
 )
-from a1gm._sources.files.options import TableOptions, hint, leaving_out
+from a1gm._sources.files.options import TableOptions, hint, leaving_out, needed_by
 from a1gm._sources.files.origin import find_origin
 from a1gm._sources.files.piece import Piece, columns_of, part_of_column
 from a1gm._sources.files.read_ahead import read_ahead
 from a1gm._sources.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
+from a1gm._sources.labels import check_there
 from a1gm._sources.long_hint import FIT_FRAME, long_call
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batches", "Progress", "TableFile", "open_batches"]
+__all__ = ["Batches", "Progress", "TableFile", "check_has", "open_batches"]
 
 Batches: TypeAlias = CsvSource | SpreadsheetSource | ParquetSource | ArrowSource
 Progress: TypeAlias = Callable[[int, float], None]
@@ -85,6 +86,7 @@ class TableFile:
         self.source = source
         self._asked = asked or options
         self._is_later = asked is not None
+        self._whose = whose
         if isinstance(source, SpreadsheetSource):  # numbers have no marks there
             options = replace(options, decimal=".", thousands=None)
         self.options = options
@@ -97,7 +99,7 @@ class TableFile:
         self._is_keeping = is_read_twice
         self._is_settled = False
         self._checksum: int | None = None  # of text, when a pass has ended
-        self._check_known(whose)
+        self._check_known()
         self.names = tuple(options.columns or self._candidates())
         self._check_some()
         self._start_over()
@@ -130,14 +132,19 @@ class TableFile:
         place = self.source.place_of(row)
         return place if column is None else f"{place}, column {column!r}"
 
-    def id_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read only the columns that name the rows."""
-        ids = list(self.id)
+    @property
+    def may_change(self) -> bool:
+        """Whether columns that were left out so far may prove to be numbers."""
+        is_text = all(seen.is_text_so_far for _, seen in self._cells.found)
+        return bool(self._doubtful) or not is_text
+
+    def batches_of(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read only some columns."""
         self.source.origin.check_unchanged()
         if isinstance(self.source, CsvSource | SpreadsheetSource):
-            yield from (batch.select(ids) for batch in self.source.batches())
+            yield from (batch.select(columns) for batch in self.source.batches())
         else:
-            yield from self.source.batches(ids)
+            yield from self.source.batches(columns)
 
     def pieces(
         self, *, all_columns: bool = False, progress: Progress | None = None
@@ -301,6 +308,7 @@ class TableFile:
                     (seen.n_numbers, seen.n_others),
                     self._asked,
                     is_later=self._is_later,
+                    whose=self._whose,
                 )
         # Pieces that had a text column in them were one column too wide.
         self._is_settled = not self._has_text
@@ -377,31 +385,34 @@ class TableFile:
                 f"{listed([repr(name) for name in self.source.schema.names], 10)}."
             )
 
-    def _check_known(self, whose: str | None) -> None:
+    def _check_known(self) -> None:
         """Raise for columns that the file does not have, or that hold no numbers."""
-        schema = self.source.schema
-        known = set(schema.names)
         for option in ("columns", "exclude", "id"):
-            for name in getattr(self.options, option) or ():
-                if name not in known:
-                    asked = f" (asked for by {hint(option, ...)})"
-                    if whose is not None and option == "columns":
-                        asked = f", which {whose}"
-                    raise LabelError(
-                        f"{self.name} has no column {name!r}{asked}. Its columns are: "
-                        f"{listed([repr(one) for one in schema.names], 10)}."
-                    )
+            asked = f" (asked for by {hint(option, ...)})"
+            if self._whose is not None and option == "columns":
+                asked = f", which {self._whose}"
+            check_has(self.source, getattr(self.options, option) or (), asked)
         for name in () if self.is_text else self.options.columns or ():
-            self._check_type(name, schema.field(name).type)
+            self._check_type(name, self.source.schema.field(name).type)
 
     def _check_type(self, name: str, kind: Any) -> None:
         import pyarrow as pa
 
         if not is_numeric_type(kind) and not pa.types.is_boolean(kind):
+            leave_out = f"To go on without it, {leaving_out(name, self._asked)}."
             raise NotNumericError(
-                f"{self.name}: column {name!r} holds {kind}, not numbers. To go on "
-                f"without it, {leaving_out(name, self._asked)}."
+                f"{self.name}: column {name!r} holds {kind}, not numbers. "
+                f"{needed_by(self._whose) if self._whose else leave_out}"
             )
+
+
+def check_has(source: Batches, names: Sequence[str], asked: str = "") -> None:
+    """Raise for columns that a file does not have; ``asked`` says who asks for them."""
+    known = source.schema.names
+    if isinstance(source, CsvSource) and not set(names) <= set(known):
+        with closing(source.batches()) as batches:
+            next(batches, None)  # another delimiter, or a title, is the better reason
+    check_there(source.origin.name, names, known, LabelError, asked)
 
 
 def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches:

@@ -12,7 +12,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
-from a1gm._base.words import counted, listed
+from a1gm._base.words import counted, listed, shown
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
@@ -20,7 +20,13 @@ from a1gm._sources.files.numbers import read_cells
 from a1gm._sources.files.options import TableOptions, hint
 from a1gm._sources.files.piece import Piece
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
-from a1gm._sources.files.table_file import Batches, Progress, TableFile, open_batches
+from a1gm._sources.files.table_file import (
+    Batches,
+    Progress,
+    TableFile,
+    check_has,
+    open_batches,
+)
 from a1gm._sources.long_hint import looks_long
 from a1gm.exceptions import (
     A1gmError,
@@ -102,14 +108,20 @@ class TableFiles:
 
     @property
     def name(self) -> str:
-        """What messages call the table: its first file, and how many more."""
-        name, more = self._source.origin.name, len(self.paths) - 1
-        return f"{name} and {counted(more, 'more file')}" if more else name
+        """What messages call the table: its folder, or its first file and the rest."""
+        name, n = self._source.origin.name, len(self.paths)
+        if n > 1 and self.found.given:
+            return f"{shown(self.found.given)} ({n} files)"
+        return f"{name} and {counted(n - 1, 'more file')}" if n > 1 else name
 
     @property
     def all_names(self) -> list[str]:
         """Every column of the first file, part of the table or not."""
         return list(self._source.schema.names)
+
+    def check_has(self, names: Sequence[str]) -> None:
+        """Raise for columns that the first file does not have."""
+        check_has(self._source, names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -260,7 +272,7 @@ class TableFiles:
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the columns that name the rows, of all files."""
         for file in self.files:
-            yield from file.id_batches()
+            yield from file.batches_of(list(file.id))
 
     def check_unchanged(self) -> None:
         """Raise FileFormatError if a file has changed since it was fitted."""
@@ -313,7 +325,9 @@ class TableFiles:
             self._check_columns(source)
             # The order is that of the first file.
             options = replace(self.options, columns=self.names, exclude=(), id=self.id)
-            self._later.append(TableFile(source, options, asked=self.options))
+            self._later.append(
+                TableFile(source, options, self.whose, asked=self.options)
+            )
         return self.files[at]
 
     def _open_batches(self, at: int) -> Batches | None:
