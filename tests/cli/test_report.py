@@ -91,3 +91,20 @@ def test_the_page_tells_of_files_left_out(tmp_path, long):
     assert note.startswith("Left out of ")
     assert "a.csv: 1 file has no rows (" in note
     assert "1 is no table (notes.txt)" in note
+
+
+@pytest.mark.parametrize(
+    ("given", "heading"),
+    [("{}/a.csv", "a.csv"), ("{}", "parts (2 files)"), ("{}/", "parts (2 files)")],
+)
+def test_the_heading_is_the_name_of_the_file_without_its_folder(
+    given, heading, tmp_path
+):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (parts / name).write_text("shop,x,y\na,1,2\nb,2,\nc,3,6\n")
+    run("report", given.format(parts), "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert f"<title>{heading}</title>" in page
+    assert given.format(parts).rstrip("/") in page  # below, where it came from

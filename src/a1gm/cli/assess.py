@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from a1gm._base.types import Negatives
 
 
-@command
+@partial(command, hidden=("by", "overwrite"))
 def assess_command(
     file: TableArgument,
     hide: Annotated[
@@ -27,13 +28,16 @@ def assess_command(
     repeats: Annotated[
         int,
         typer.Option(
-            "--repeats", metavar="N", min=1, help="How often, with other cells."
+            "--repeats",
+            metavar="N",
+            min=1,
+            help="How often cells are hidden, each time others.",
         ),
     ] = 5,
     seed: Annotated[
         int,
         typer.Option(
-            "--seed", metavar="N", min=0, help="Of the random choice of cells."
+            "--seed", metavar="N", min=0, help="Another seed hides other cells."
         ),
     ] = 0,
     *,

@@ -155,8 +155,8 @@ def command(
     """Make a typer command of a function whose last parameter is a `Common`.
 
     The shared options become parameters of their own, and the help does not list the
-    ``hidden`` ones; errors of the library become one
-    line on standard error and an exit code.
+    ``hidden`` ones; errors of the library become one line on standard error and an
+    exit code.
     """
     hints = get_type_hints(body, include_extras=True)
     own = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
@@ -34,7 +35,7 @@ JSON_KEYS = (
 _RATE = "(the paper's: its method would drop cells above 1)"
 
 
-@command
+@partial(command, hidden=("by", "overwrite"))
 def inspect_command(file: TableArgument, common: Common) -> None:
     r"""Say where the holes of a table are, and what can be known.
 

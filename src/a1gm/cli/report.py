@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
+from pathlib import PurePath
 from typing import Annotated
 
 import typer
@@ -12,7 +14,7 @@ from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_er
 from a1gm.cli.console import say, text_of_json
 
 
-@command
+@partial(command, hidden=("by",))
 @listed_where("the page lists them")
 def report_command(
     file: TableArgument,
@@ -75,7 +77,7 @@ def report_command(
         out,
         values,
         fit,
-        title=title or name,
+        title=title or PurePath(name).name,
         row_names=names[0],
         col_names=names[1],
         source=name,

@@ -72,7 +72,8 @@ def find_files(paths: PathOrPaths) -> FoundFiles:
     if len(set(found.names.values())) < len(found.names):
         _name_by_folders(found)
     found.are_several = found.are_several or len(found.paths) > 1
-    found.given = os.fspath(every[0]) if found.are_several and len(every) == 1 else ""
+    if found.are_several and len(every) == 1:
+        found.given = os.path.normpath(os.fspath(every[0]))
     return found
 
 
