@@ -36,9 +36,11 @@ demo: $(VENV)/demo.stamp  ## what the package does, on a small table
 	@$(BIN)/a1gm demo
 	@echo "For tables of your own: . $(BIN)/activate, then a1gm --help"
 
-lint: $(VENV)/test.stamp  ## ruff: rules and format
+lint: $(VENV)/test.stamp  ## ruff: rules and format; the workflow files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
 
 types: $(VENV)/test.stamp  ## mypy, strict
 	$(BIN)/mypy
@@ -114,8 +116,6 @@ dist: $(VENV)/dist.stamp $(SOURCES)  ## sdist and wheel, tried without a compile
 	mkdir -p dist && mv build/dist/*.tar.gz dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/zizmor --offline --quiet .github/workflows
 	.ci/try-wheel dist/*.whl $(PYTHON) $(QUICK)
 
 # The oldest and the newest packages that pyproject.toml allows, one after the other.

@@ -13,6 +13,9 @@ def total_of_holes(table: npt.NDArray[np.float64]) -> float:
     filled = fit.impute(table)
     exact: bool = fit.converged
     assert exact
+    # Were the package without types, mypy would call this comment unused.
+    wrong: str = fit.certificate  # type: ignore[assignment]
+    assert wrong is not None
     assert len(rows) == len(table)
     return float(np.asarray(filled)[np.isnan(table)].sum())
 

@@ -1,9 +1,10 @@
 #include "threads.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #if defined(__unix__) || defined(__APPLE__)
