@@ -269,6 +269,8 @@ def test_keys_of_every_kind(kind, library, tmp_path):
 
 @pytest.mark.parametrize("own", OWN_TYPES)
 def test_keys_of_types_that_one_library_has(own, tmp_path):
+    if own == "polars 128 bits" and not hasattr(pl, "Int128"):
+        pytest.skip("not in this polars")
     make = pd.DataFrame if own.startswith("pandas") else pl.DataFrame
     check_keys_are_kept(make(cells_of(OWN_TYPES[own]())), tmp_path / "model.a1gm")
 

@@ -115,8 +115,9 @@ def _index(labels: Any) -> Any:
 def _texts(labels: Any) -> list[Any]:
     """Labels as every library takes them: text for what only pandas has."""
     plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
-    # Of one kind: a column has one type. A datetime is a date as well.
-    known = (str, int, float, datetime, date, timedelta)
+    # Older versions of polars take no time spans of pandas.
+    plain = [x.to_pytimedelta() if hasattr(x, "to_pytimedelta") else x for x in plain]
+    known = (str, int, float, date, timedelta)  # of one kind: a column has one type
     kinds = {next((k for k in known if isinstance(x, k)), None) for x in plain}
     is_plain = len(kinds) == 1 and None not in kinds
     return plain if is_plain else [plain_text(x) for x in plain]
