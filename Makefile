@@ -14,21 +14,25 @@ QUICK := tests/base tests/kernel tests/observe tests/solve tests/result tests/so
 help:  ## these lines
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
+# A dot every other second while a command of minutes runs.
+DOTS := (while sleep 2 && kill -0 $$$$; do printf .; done) 2>/dev/null & \
+  trap "kill $$!; echo" EXIT;
+
 $(BIN)/python:
 	@echo "1. Making a virtual environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
 SOURCES := $(shell find src -name '*.py' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.pyi' -o -name '*.html' -o -name '*.css' -o -name '*.js') pyproject.toml CMakeLists.txt README.md
 
 $(VENV)/demo.stamp: $(BIN)/python $(SOURCES)
-	@echo "2. Downloading what a1gm needs and building its kernel (a few minutes) ..."
-	@$(BIN)/python -m pip install --quiet --upgrade '.[cli,plot,excel]'
+	@echo "2. Downloading what a1gm needs and building its kernel (a minute or two) ..."
+	@$(DOTS) $(BIN)/python -m pip install --quiet --upgrade '.[cli,plot,excel]'
 	@touch $@
 
 $(VENV)/test.stamp: $(BIN)/python $(SOURCES)
 	@echo "2. Downloading what the tests need and building the kernel (a few minutes) ..."
-	@$(BIN)/python -m pip install --quiet --upgrade '.[all]' --group dev
+	@$(DOTS) $(BIN)/python -m pip install --quiet --upgrade '.[all]' --group dev
 	@touch $@
 
 demo: $(VENV)/demo.stamp  ## what the package does, on a small table
@@ -116,7 +120,7 @@ dist: $(VENV)/dist.stamp $(SOURCES)  ## sdist and wheel, tried without a compile
 	mkdir -p dist && mv build/dist/*.tar.gz dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl
 	$(BIN)/twine check --strict dist/*
-	.ci/try-wheel dist/*.whl $(PYTHON) $(QUICK)
+	.ci/try-dist dist/*.whl dist/*.tar.gz $(PYTHON) $(QUICK)
 
 # The oldest and the newest packages that pyproject.toml allows, one after the other.
 versions:  ## the tests with the oldest and the newest packages

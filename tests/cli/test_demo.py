@@ -9,7 +9,7 @@ def test_demo_walks_through(tmp_path):
     assert names == ["filled.csv", "report.html", "sales.csv"]
     assert "(a1gm impute" in done.stderr
     assert "S08 sold 717 in 2024-05" in done.stderr  # the planted outlier
-    assert "column means" in done.stderr
+    assert "Rank 1 is better than the column means.\n" in done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) <= 32  # one screen
     said = [line for line in lines if line.strip()]

@@ -82,8 +82,8 @@ def _walk(table: str, filled: str, page: str) -> Iterator[str]:
 
     sales = demo_sales()
     holes = np.isnan(sales)
-    cells = f"{holes.sum()} of {sales.size} cells are missing"
-    yield f"{table}: forty shops, two years of monthly sales, {cells} (dark)"
+    yield f"{table}: {holes.sum()} of {sales.size} cells are missing (dark)."
+    yield "Monthly sales of forty shops, four to a line, from 2023-01 to 2024-12:"
     yield from picture(holes.reshape(10, 4, 24).mean(axis=1))
     fit = a1gm.fit(sales[:-1])  # the last shop has not opened
     sure = fit.uncertainty()
@@ -100,10 +100,11 @@ def _walk(table: str, filled: str, page: str) -> Iterator[str]:
     yield f"  all together  {value:7,.0f}   ± {error:,.0f} (standard error)"
     yield "24 cells stay missing: shop S40 has not opened, so its size is not known."
     yield f"\nIs that right? (a1gm assess {table})"
-    found = a1gm.assess(sales, random_state=0).scores
+    found = a1gm.assess(sales, random_state=0)
     yield "10 % of the known cells were hidden, five times. Median error of a guess:"
     for method in ("rank 1", "column means"):
-        yield f"  {method:<14}{found[method].median_relative_error:6.1%}"
+        yield f"  {method:<14}{found.scores[method].median_relative_error:6.1%}"
+    yield f"{found.verdict.partition(':')[0]}."
     yield f"\nA page to show (a1gm report {table} -o {page}):"
     residuals = fit.residuals(sales[:-1])
     i, j = np.unravel_index(np.nanargmax(np.abs(residuals)), residuals.shape)
