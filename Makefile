@@ -14,8 +14,8 @@ QUICK := tests/base tests/kernel tests/observe tests/solve tests/result tests/so
 help:  ## these lines
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-# A dot every other second while a command of minutes runs.
-DOTS := (while sleep 2 && kill -0 $$$$; do printf .; done) 2>/dev/null & \
+# A dot every three seconds while a command of minutes runs.
+DOTS := (while sleep 3 && kill -0 $$$$; do printf .; done) 2>/dev/null & \
   trap "kill $$!; echo" EXIT;
 
 $(BIN)/python:
@@ -122,9 +122,11 @@ dist: $(VENV)/dist.stamp $(SOURCES)  ## sdist and wheel, tried without a compile
 	$(BIN)/twine check --strict dist/*
 	.ci/try-dist dist/*.whl dist/*.tar.gz $(PYTHON) $(QUICK)
 
-# The oldest and the newest packages that pyproject.toml allows, one after the other.
+# The oldest packages that pyproject.toml allows, then the newest; NEWEST=python3.13 tries
+# those on another Python.
+NEWEST ?= $(PYTHON)
 versions:  ## the tests with the oldest and the newest packages
-	.ci/try-versions $(PYTHON) $(QUICK) tests/estimators/test_sklearn.py
+	.ci/try-versions $(PYTHON) $(NEWEST) $(QUICK) tests/estimators/test_sklearn.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-asan .venv-tsan build dist site docs/reference docs/gallery

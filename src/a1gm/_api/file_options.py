@@ -102,13 +102,13 @@ def takes_file_options(function: _Function) -> _Function:
     ]
     parameters = [*own, *shared]
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    text = function.__doc__
+    text = inspect.getdoc(function)
     if text is not None:  # python -OO has none
         described = [_parameters_of(kind) for kind in (TableOptions, FitOptions)]
-        function.__doc__ = text.replace("    {shared options}\n", "".join(described))
+        function.__doc__ = text.replace("{shared options}", "\n".join(described))
     return function
 
 
 def _parameters_of(kind: type) -> str:
-    """The section on parameters of a docstring, as it is indented there."""
-    return (kind.__doc__ or "").partition("----------\n")[2].rstrip(" ")
+    """The section on parameters of a docstring, without the indent of the source."""
+    return (inspect.getdoc(kind) or "").partition("----------\n")[2].rstrip()
