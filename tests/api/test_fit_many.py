@@ -359,12 +359,13 @@ def test_a_triangle_is_the_triangles_it_holds():
         chainladder = pytest.importorskip("chainladder")
         triangle = chainladder.load_sample("mcl")
         reserves = chainladder.Chainladder().fit(triangle).ibnr_.set_backend("numpy")
+        latest = triangle.latest_diagonal.values
         many = a1gm.fit_many(triangle, negatives="allow")
         increments = a1gm.fit_many(triangle.cum_to_incr(), negatives="allow")
     assert list(many) == [("Total", "incurred"), ("Total", "paid")]
     for k, (key, fit) in enumerate(many.items()):
         paid = fit.row_factor.sum()
-        known = np.nansum(triangle.latest_diagonal.values[0, k])
+        known = np.nansum(latest[0, k])
         total = np.nansum(reserves.values[0, k])
         assert paid - known == pytest.approx(total, rel=1e-9)
         assert fit.predict(str(fit.row_labels[-1]), 24) > 0.0
