@@ -15,8 +15,12 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_version_is_written_once():
     assert importlib.metadata.version("a1gm") == a1gm.__version__
-    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)
-    assert cited[1] == a1gm.__version__
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {a1gm.__version__}\n" in cited
+    day = re.search(r'^date-released: "(.+)"$', cited, re.M)[1]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (.+)$", changes, re.M)
+    assert releases[:2] == ["[Unreleased]", f"[{a1gm.__version__}] - {day}"]
 
 
 def test_a_users_program_has_types(tmp_path):
