@@ -52,8 +52,9 @@ types: $(VENV)/test.stamp  ## mypy, strict
 test: lint types  ## what a change must pass: lint, types, every test
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 --durations-min=3
 
-quick: $(VENV)/test.stamp  ## the tests of the engine, in about a minute
-	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q $(QUICK)
+quick: $(VENV)/test.stamp  ## the tests of the engine, in less than a minute
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -q -n auto --dist worksteal \
+	  -m "not slow" $(QUICK)
 
 $(VENV)/docs.stamp: $(VENV)/test.stamp
 	@$(BIN)/python -m pip install --quiet --group docs

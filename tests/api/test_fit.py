@@ -186,6 +186,7 @@ def test_both_kernels_give_the_same_fit(kind, zeros, request):
     assert (slow.n_iter == 0) == (fast.n_iter == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _kernel.is_compiled, reason="this is that run")
 def test_the_suite_passes_on_the_numpy_kernel():
     here = Path(__file__).parents[1]

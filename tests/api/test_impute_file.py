@@ -310,6 +310,7 @@ def test_rows_of_files_have_the_names_that_id_gives(tmp_path: Path) -> None:
     assert list(fit.to_frames("pandas").rows.index) == ["x", "y"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_work_grows_with_the_columns_not_with_their_square(tmp_path, suffix):
     def work(path):
