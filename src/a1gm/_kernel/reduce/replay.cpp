@@ -16,7 +16,11 @@ bool replay(const Reduced& reduced, Number* w, Number* h, int32_t* row_label,
   auto next_label = static_cast<int32_t>(reduced.n_core_blocks);
   bool exact = true;
   for (auto entry = reduced.log.rbegin(); entry != reduced.log.rend(); ++entry) {
-    const auto [step, gone, kept, sum_gone, sum_kept, ratio] = *entry;
+    // Not `auto [...]`, whose names no lambda of C++17 may take: older Clangs refuse it.
+    const Step step = entry->step;
+    const int32_t gone = entry->gone, kept = entry->kept;
+    const double sum_gone = entry->sum_gone, sum_kept = entry->sum_kept;
+    const double ratio = entry->ratio;
     auto split = [&](Number* factor, int32_t* label) {
       // Not factor * (sum / both): a share below 1e-308 would vanish.
       const Number each = factor[kept] / Number(sum_gone + sum_kept);
