@@ -117,7 +117,8 @@ def _texts(labels: Any) -> list[Any]:
     plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
     # Older versions of polars take no time spans of pandas.
     plain = [x.to_pytimedelta() if hasattr(x, "to_pytimedelta") else x for x in plain]
-    known = (str, int, float, date, timedelta)  # of one kind: a column has one type
+    # Of one kind: a column has one type. A datetime is a date as well.
+    known = (str, int, float, datetime, date, timedelta)
     kinds = {next((k for k in known if isinstance(x, k)), None) for x in plain}
     is_plain = len(kinds) == 1 and None not in kinds
     return plain if is_plain else [plain_text(x) for x in plain]
