@@ -415,7 +415,8 @@ class Assessment:
     def _coverage(self) -> str:
         if np.isnan(self.coverage):
             return "  The table has too few cells for intervals."
-        return f"  {self.coverage:.0%} of the {self.level:.0%} intervals held the cell."
+        share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
+        return f"  {share} intervals held the cell."
 
     def _repr_html_(self) -> str:
         from html import escape
