@@ -9,7 +9,12 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris, load_wine
 
 import a1gm
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import (
+    DataError,
+    DimensionError,
+    NotNumericError,
+    ParameterError,
+)
 
 
 def sales(seed=0, n=30, m=8):
@@ -257,3 +262,59 @@ def test_bad_cells_are_named_by_their_place_in_the_table():
         a1gm.assess(np.abs(X), weights=ones)
     with pytest.raises(ParameterError, match="Pass an array with NaN"):
         a1gm.assess(csr_array(np.nan_to_num(X)))
+
+
+def test_a_close_verdict_says_that_it_may_be_chance():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.full((9, 9), 50.0)) + 0.0  # rows and columns all alike
+    found = [a1gm.assess(X, random_state=seed) for seed in range(30)]
+    skills = np.array([each.skill for each in found])
+    errors = np.array([each.skill_error for each in found])
+    assert 0.5 < skills.std() / errors.mean() < 2.0  # it is what repeats scatter by
+    for each in found:
+        is_close = abs(each.skill) <= 2.0 * each.skill_error
+        assert each.may_be_chance == is_close
+        assert each.verdict.endswith("may be chance.") == is_close
+    clear = a1gm.assess(sales(), random_state=0)
+    assert not clear.may_be_chance
+    assert "chance" not in clear.verdict
+
+
+@pytest.mark.parametrize("row", [[1.0, 1, 1, 1], [1.0, 2, 3, 4]])
+def test_what_both_fill_exactly_has_no_loser(row):
+    found = a1gm.assess(np.tile(row, (5, 1)), random_state=0)
+    assert found.skill == 0.0
+    assert "both fill hidden cells exactly" in found.verdict
+
+
+def test_numbers_of_numpy_are_taken():
+    plain = a1gm.assess(sales(), 0.1, 5, 3, ordered=True)
+    like = np.float64(0.1), np.int64(5), np.int64(3)
+    assert a1gm.assess(sales(), *like, ordered=np.bool_(True)) == plain
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"repeats": 2.5}, "repeats must be a whole number"),
+        ({"repeats": "3"}, "repeats must be a whole number"),
+        ({"random_state": "abc"}, "random_state must be None, an integer"),
+        ({"random_state": -1}, "random_state must be None, an integer"),
+    ],
+)
+def test_odd_options_are_told(options, words):
+    with pytest.raises(ParameterError, match=words):
+        a1gm.assess(sales(), **options)
+
+
+def test_text_in_a_frame_is_told_with_the_options_that_help():
+    frame = pd.DataFrame(sales(), columns=[*"abcdefgh"]).assign(shop="a")
+    with pytest.raises(NotNumericError, match=r"exclude=\['shop'\]"):
+        a1gm.assess(frame)
+
+
+def test_negative_cells_that_cannot_be_left_alone_are_told():
+    X = np.array([[5.0, -9, 3, 4], [4, 8, 2, 3], [6, -7, 2, 5], [3, 4, 4, 2]])
+    X[0, 0] = np.nan
+    with pytest.raises(DataError, match="With some of its cells hidden"):
+        a1gm.assess(X, 0.3, 20, random_state=0, negatives="allow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -13,14 +14,19 @@ from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
 from a1gm._observe.observe import observe
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
-from a1gm._result.choices import check_level
+from a1gm._result.choices import check_level, generator_of, is_share
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.frames import labelled_frame
 from a1gm._result.uncertainty import bounds_of_cells
-from a1gm._sources.choose import choose
+from a1gm._sources.choose import advised, choose
 from a1gm._sources.dense import Source
 from a1gm._sources.read import is_sparse, read_input
-from a1gm.exceptions import DataError, DimensionError, ParameterError
+from a1gm.exceptions import (
+    DataError,
+    DimensionError,
+    NotNumericError,
+    ParameterError,
+)
 
 __all__ = ["Assessment", "Hide", "Score", "assess", "assess_cells"]
 
@@ -34,6 +40,7 @@ RANK_1, COLUMNS, ROWS, OVERALL, LAST = (
 )
 
 ROUNDING = 1e-9  # of a cell: so near a bound it is inside
+EXACT = 1e-12  # of a cell: so near a guess it is right
 
 
 def assess(
@@ -109,7 +116,10 @@ def assess(
         )
     if id is not None or columns is not None or exclude is not None:
         X = choose(X, id, columns, exclude)[0].of(X)
-    source: Source = read_input(X)
+    try:
+        source: Source = read_input(X)
+    except NotNumericError as error:
+        raise advised(error, X) from None
     every = slice(0, source.n_rows)
     name, given = one_of_both(weights, exposure)
     more: dict[str, Floats] = {}
@@ -136,7 +146,7 @@ def assess(
 def assess_cells(
     cells: Floats,
     hide: Hide = 0.1,
-    repeats: int = 5,
+    repeats: Any = 5,
     random_state: Any = None,
     *,
     weights: Floats | None = None,
@@ -148,20 +158,21 @@ def assess_cells(
     """Assess a table that has been read and checked; NaN for missing cells."""
     share = _share(hide)
     check_level(level)
-    if repeats < 1:
+    if not (isinstance(repeats, int | np.integer) and repeats >= 1):
         raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
     cells, given = _known(cells, weights=weights, exposure=exposure)
-    random = np.random.default_rng(random_state)
-    is_ordered = ordered or hide == "last"
+    random = generator_of(random_state)
+    is_ordered = bool(ordered) or share is None
     judge = _Judge(
         cells, level, is_ordered=is_ordered, negatives=negatives, given=given
     )
-    for _ in range(repeats if cells.size else 0):
-        if share is None:
-            judge.hear(_last_cells(cells, random))
-        else:
-            judge.hear(_some_cells(cells, share, random))
-    return judge.verdict()
+    with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
+        for _ in range(repeats if cells.size else 0):
+            if share is None:
+                judge.hear(_last_cells(cells, random))
+            else:
+                judge.hear(_some_cells(cells, share, random))
+        return judge.verdict()
 
 
 def _known(cells: Floats, **given: Floats | None) -> tuple[Floats, dict[str, Floats]]:
@@ -177,7 +188,7 @@ def _known(cells: Floats, **given: Floats | None) -> tuple[Floats, dict[str, Flo
 def _share(hide: Any) -> float | None:
     if isinstance(hide, str) and hide == "last":
         return None
-    if isinstance(hide, int | float) and 0.0 < hide < 1.0:
+    if is_share(hide):
         return float(hide)
     raise ParameterError(
         f'hide must be a share between 0 and 1, or "last", got {hide!r}.'
@@ -263,6 +274,7 @@ class _Judge:
         self.truth: list[Floats] = []
         self.weight: list[Floats] = []
         self.columns: list[Ints] = []
+        self.places: list[Ints] = []
         self.guesses: list[Floats] = []
         self.covered: list[Bools] = []
 
@@ -272,7 +284,16 @@ class _Judge:
             return
         i, j = np.nonzero(hidden)
         left = np.where(hidden, np.nan, self.cells)
-        found = fit(left, **self.options, on_undetermined="ignore")
+        try:
+            found = fit(left, **self.options, on_undetermined="ignore")
+        except DataError as error:
+            if self.options["negatives"] == "raise":
+                raise
+            raise DataError(
+                "With some of its cells hidden, this table cannot be fitted: its "
+                "negative cells outweigh the others in some part. Assess the rows and "
+                "columns without negative cells."
+            ) from error
         rates, size = left / self.size, self.size[i, j]
         by_column = _mean(rates, self.shares, axis=0)[j]
         guesses = {
@@ -285,6 +306,7 @@ class _Judge:
         self.truth.append(self.cells[i, j])
         self.weight.append(self.weights[i, j])
         self.columns.append(j)
+        self.places.append(np.flatnonzero(hidden))
         self.guesses.append(np.array([guesses[name] for name in self.methods]))
         try:
             sure = found.uncertainty()
@@ -305,29 +327,46 @@ class _Judge:
         x, j = np.concatenate(self.truth), np.concatenate(self.columns)
         v = np.concatenate(self.weight)
         guesses = np.concatenate(self.guesses, axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # Squares of cells near 1e300 or 1e-300 would leave float64.
-            most = np.nanmax(np.abs(self.cells), axis=0)
-            spread = np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
-            spread *= most
-            unit = np.where(spread > 0.0, spread, 1.0)[j]
-            scores = {
-                name: Score(
-                    2.0 * float(v @ divergence_of_cells(np.maximum(x, 0.0), guess)),
-                    float(np.average(np.abs(x - guess) / unit, weights=v / v.max())),
-                    _median(np.abs(x - guess)[x != 0.0] / np.abs(x[x != 0.0])),
-                )
-                for name, guess in zip(self.methods, guesses, strict=True)
-            }
-        own, other = (scores[k].mean_absolute_error for k in (RANK_1, COLUMNS))
+        # Squares of cells near 1e300 or 1e-300 would leave float64.
+        most = np.nanmax(np.abs(self.cells), axis=0)
+        spread = np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
+        spread *= most
+        unit = np.where(spread > 0.0, spread, 1.0)[j]
+        misses = np.abs(x - guesses)
+        misses[misses <= EXACT * np.abs(x)] = 0.0
+        scores = {
+            name: Score(
+                2.0 * float(v @ divergence_of_cells(np.maximum(x, 0.0), guess)),
+                float(np.average(miss / unit, weights=v / v.max())),
+                _median(miss[x != 0.0] / np.abs(x[x != 0.0])),
+            )
+            for name, guess, miss in zip(self.methods, guesses, misses, strict=True)
+        }
+        n_cells = len(np.unique(np.concatenate(self.places)))
+        own, other = misses[:2] / unit
+        skill = _skill(own, other, v / v.max(), n_cells)
         covered = np.concatenate(self.covered) if self.covered else np.zeros(0)
         return Assessment(
-            skill=1.0 - own / other if other else float("nan"),
+            skill=skill[0],
+            skill_error=skill[1],
             coverage=float(covered.mean()) if len(covered) else float("nan"),
             scores=scores,
             n_hidden=len(x),
             level=self.level,
         )
+
+
+def _skill(own: Floats, other: Floats, v: Floats, n_cells: int) -> tuple[float, float]:
+    """1 - mean error / that of the others, and its standard error, roughly.
+
+    The errors of ``n_cells`` different cells, some of them more than once, with weights
+    v are taken to be independent.
+    """
+    if not other.any():
+        return (-math.inf if own.any() else 0.0), 0.0
+    ratio = float(v @ own) / float(v @ other)
+    off = v * (own - ratio * other) / float(v @ other)
+    return 1.0 - ratio, math.sqrt(float(off @ off) * len(v) / n_cells)
 
 
 def _median(errors: Floats) -> float:
@@ -358,6 +397,8 @@ class Assessment:
     skill : float
         1 - mean absolute error of rank 1 / that of the column means, each column in
         units of its own standard deviation: above 0 rank 1 is better.
+    skill_error : float
+        Its standard error, roughly: a skill within two of 0 may be chance.
     coverage : float
         Share of the hidden cells within their intervals; NaN where there were none.
     scores : dict
@@ -369,6 +410,7 @@ class Assessment:
     """
 
     skill: float
+    skill_error: float
     coverage: float
     scores: dict[str, Score]
     n_hidden: int
@@ -382,11 +424,20 @@ class Assessment:
             f"on {counted(self.n_hidden, 'hidden cell')} its mean error is {own:.3g} "
             f"standard deviations of a column, that of the column means {other:.3g}"
         )
+        if own == other == 0.0:
+            return "Rank 1 and the column means both fill hidden cells exactly."
+        if self.may_be_chance:
+            figures += "; the difference may be chance"
         if self.skill > 0.0:
             return f"Rank 1 is better than the column means: {figures}."
         return f"The column means are better than rank 1: {figures}."
 
-    def to_frame(self, backend: str) -> Any:
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether other hidden cells may well have said the contrary."""
+        return abs(self.skill) <= 2.0 * self.skill_error
+
+    def to_frame(self, backend: str = "pandas") -> Any:
         """The scores as a frame of pandas, polars or pyarrow."""
         columns = {
             name: np.array([getattr(score, name) for score in self.scores.values()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +17,8 @@ __all__ = [
     "check_choices",
     "check_dispersion",
     "check_level",
+    "generator_of",
+    "is_share",
 ]
 
 By: TypeAlias = Literal["row", "column", "all"]
@@ -38,8 +41,27 @@ def check_dispersion(dispersion: Any) -> bool:
 
 def check_level(level: Any, name: str = "level") -> None:
     """Raise for a share of cells that is not between 0 and 1."""
-    if not (isinstance(level, int | float) and 0.0 < level < 1.0):
+    if not is_share(level):
         raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
+
+
+def is_share(value: Any) -> bool:
+    """Whether a value is a number between 0 and 1."""
+    return isinstance(value, Real) and 0.0 < float(value) < 1.0
+
+
+def generator_of(random_state: Any) -> np.random.Generator:
+    """Where random numbers come from, as every function takes it."""
+    if not (
+        random_state is None
+        or isinstance(random_state, np.random.Generator)
+        or (isinstance(random_state, Integral) and int(random_state) >= 0)
+    ):
+        raise ParameterError(
+            "random_state must be None, an integer of at least 0 or a NumPy Generator, "
+            f"got {random_state!r}."
+        )
+    return np.random.default_rng(random_state)  # type: ignore[arg-type]
 
 
 def check_choices(by: Any, cells: Any, n: Any = 1) -> None:

@@ -18,6 +18,7 @@ from a1gm._result.choices import (
     check_choices,
     check_dispersion,
     check_level,
+    generator_of,
 )
 from a1gm._result.evidence import Evidence
 from a1gm._result.factor_errors import factor_errors
@@ -432,7 +433,7 @@ class Uncertainty:
             chosen = chosen[known.some_rows(np.arange(n_rows))[2]]
         if known.exposures is not None:
             chosen = chosen * np.nan_to_num(known.exposures.rows(slice(0, n_rows)))
-        random = np.random.default_rng(random_state)
+        random = generator_of(random_state)
         draws = simulate(known, self.dispersion, n, by, chosen, random)
         draws[:, known.has_no_total(by, cells)] = np.nan
         return draws

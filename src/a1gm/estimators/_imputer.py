@@ -204,7 +204,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_of_empty_features()
         if assessment is not None:
             self.assessment_: Assessment = assessment
-            if not assessment.skill > 0.0:
+            if assessment.skill < 0.0:
                 warn_user(assessment.verdict + ADVICE, WorseThanMeansWarning)
         return self
 

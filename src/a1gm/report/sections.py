@@ -42,19 +42,25 @@ def verdict(findings: Findings) -> str:
     is_exact = own.median_relative_error <= _EXACT
     is_good = is_exact or found.skill > 0.0
     words = _how_tried(findings, found)
+    best = min(found.scores, key=lambda k: found.scores[k].mean_absolute_error)
+    mark = "good" if is_good else "bad"
     if is_exact:
         head = "Rank 1 suits this table: it fills hidden cells exactly."
+    elif found.may_be_chance:
+        mark = "unclear"
+        closer, other = ("Rank 1 is", "the column means")
+        if not is_good:
+            closer, other = ("The column means are", "rank 1")
+        head = f"{closer} closer than {other}, but the difference may be chance."
+    elif is_good and best != _RANK_1:
+        mark = "unclear"
+        head = f"Rank 1 is closer than the column means; closer still: {best}."
     elif is_good:
         head = "Rank 1 suits this table: its fills are closer than the column means."
     else:
         head = "Rank 1 does not suit this table: the column means are closer."
     if (own.median_relative_error <= means.median_relative_error) != is_good:
         words += f" {found.verdict}"
-    elif is_good and not is_exact:
-        best = min(found.scores, key=lambda k: found.scores[k].mean_absolute_error)
-        if best != _RANK_1:
-            words += f" Closer still on average: {best}."
-    mark = "good" if is_good else "bad"
     return (
         f'<div class="verdict {mark}"><p class="head">{html.escape(head)}</p>'
         f"{_errors(found)}<p>{html.escape(words)}</p></div>"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from a1gm._api.options import DEFAULT_MAX_ITER, check_options
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm._observe.one_pass import observe_side_by_side
+from a1gm._result.choices import generator_of, is_share
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.fit import check_weight, lay_out_nmmf
 from a1gm.nmmf.tune.grid import Grid
@@ -137,7 +137,7 @@ def tune_nmmf(
     True
     """
     check_options(tol=tol, max_iter=max_iter, n_threads=n_threads, negatives="raise")
-    if share is not None and not _is_share(share):
+    if share is not None and not is_share(share):
         msg = f"share must be a number between 0 and 1, got {share!r}."
         raise ParameterError(msg)
     layout = lay_out_nmmf(X, Y, Z, alpha=1.0, beta=1.0)
@@ -151,7 +151,7 @@ def tune_nmmf(
     if share is None:
         share = min(DEFAULT_SHARE, ENOUGH_CELLS / (x.n_rows * x.n_cols))
     check_share(share, x.n_cols)
-    kept, hidden = hide_cells(x.source, share, _generator(random_state))
+    kept, hidden = hide_cells(x.source, share, generator_of(random_state))
     if hidden.has_bad_cells:  # the whole table counts them, and names the first
         observe_side_by_side([x], separate=False, n_threads=n_threads)
     rest = tuple(replace(t, source=kept) if t is x else t for t in layout.tables)
@@ -166,24 +166,6 @@ def tune_nmmf(
     found = grid.scores(np.array([*((p, q) for p in a for q in b), (0.0, 0.0)]))
     scores = found[:-1].reshape(len(a), len(b))
     return NMMFTuning(a, b, scores, float(found[-1]), grid.hidden.n)
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, Real) and 0.0 < float(value) < 1.0
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if not (
-        random_state is None
-        or isinstance(random_state, np.random.Generator)
-        or (isinstance(random_state, Integral) and int(random_state) >= 0)
-    ):
-        msg = (
-            "random_state must be None, an integer of at least 0 or a NumPy Generator, "
-            f"got {random_state!r}."
-        )
-        raise ParameterError(msg)
-    return np.random.default_rng(random_state)  # type: ignore[arg-type]
 
 
 def _weights(asked: Iterable[float] | None, name: str, *, given: bool) -> Floats:
