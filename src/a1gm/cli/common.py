@@ -98,7 +98,7 @@ class Common:
         ".tsv.",
         metavar="CHAR",
     )
-    decimal: str = _option("The decimal mark.", ".", metavar="CHAR")
+    decimal: str | None = _option("The decimal mark. Default: .", metavar="CHAR")
     thousands: str | None = _option(
         "The mark between groups of three digits. Default: none.", metavar="CHAR"
     )
