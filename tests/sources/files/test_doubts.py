@@ -74,6 +74,7 @@ def test_the_commands_say_it_once(tmp_path, command):
     assert words[0].startswith("warning: ")
     assert "of them; --exclude Total leaves it out." in words[0]
     assert "row 'Total' looks like the total" in words[1]
+    assert "fitted" not in words[0] + words[1]  # not every command fits
 
 
 GERMAN = """Filiale;Jan;Feb;Mrz;Apr

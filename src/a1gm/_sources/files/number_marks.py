@@ -13,10 +13,16 @@ _MARK_NAMES = {
     ".": "point",
     " ": "space",
     "'": "apostrophe",
+    "\u2019": "curly apostrophe",
     "_": "underscore",
     "\u00a0": "no-break space",
     "\u202f": "narrow no-break space",
 }
+#: An amount with a currency, a percentage, a negative amount: numbers to a person.
+_SIGN = r"(?:[^\w\s.,()+-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
+_DIGITS = r"\d(?:[\d.,'\u2019\s]*\d)?"
+_WITH_SIGN = re.compile(rf"-?{_SIGN}\s?-?{_DIGITS}|-?{_DIGITS}\s?{_SIGN}")
+_NEGATIVE = re.compile(rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-")
 _FEWEST_GROUPED = 3  # cells that look like 1.329, to doubt the mark in them
 
 
@@ -54,6 +60,15 @@ def marks_remedy(tokens: Sequence[str], options: TableOptions) -> str | None:
     if len(ways) == 1:
         return f"Its {ways[0][0]}: {ways[0][1]}."
     return f"I{'; '.join(f'if its {what}, {how}' for what, how in ways)[1:]}."
+
+
+def sign_remedy(token: str) -> str | None:
+    """What makes a number of a text with a sign, such as $5 or (5)."""
+    if found := _NEGATIVE.fullmatch(token):
+        return f"write it as -{found[1] or found[2]} to have numbers"
+    if _WITH_SIGN.fullmatch(token):
+        return "take the sign off to have numbers"
+    return None
 
 
 def thousands_doubt(

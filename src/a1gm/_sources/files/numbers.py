@@ -22,7 +22,8 @@ _INFINITY = r"^[+-]?(?i:inf|infinity)$"
 #: Numbers in other notations, 1,5 and 1.234.567 and 1 234,5: a column of these is no
 #: text, it asks for another decimal or thousands mark.
 _FOREIGN = (
-    r"^[+-]?([0-9]+[.,][0-9]+|[0-9]{1,3}([.,' _\x{a0}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
+    r"^[+-]?([0-9]+[.,][0-9]+"
+    r"|[0-9]{1,3}([.,' _\x{a0}\x{2019}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
 )
 _NAN = r"^[+-]?(?i:nan)$"
 #: Words for a missing cell: a column of these and of numbers is no text either.
