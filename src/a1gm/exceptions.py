@@ -203,7 +203,7 @@ class RowNamesWarning(A1gmWarning):
 
 
 class DoubtfulDataWarning(A1gmWarning):
-    """A file has totals among its data, or formulas whose values are not there."""
+    """A file has totals, marks in numbers, or formulas that may mean something else."""
 
 
 class SkippedFilesWarning(A1gmWarning):

@@ -25,7 +25,7 @@ class FileOptions(TypedDict, total=False):
     id: Sequence[str] | None
     missing: Sequence[str] | None
     delimiter: str | None
-    decimal: str
+    decimal: str | None
     thousands: str | None
     encoding: str
     sheet: str | None

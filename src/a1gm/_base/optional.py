@@ -40,6 +40,6 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
         ) from error
 
 
-def require_pyarrow() -> ModuleType:
-    """Import pyarrow, on which every file format rests."""
-    return require("pyarrow", "cli", "Reading and writing table files")
+def require_pyarrow(extra: str = "pyarrow") -> ModuleType:
+    """Import pyarrow, on which every file format rests; alone, or with an extra."""
+    return require("pyarrow", extra, "Reading and writing table files")

@@ -8,12 +8,15 @@ from types import FrameType
 
 __all__ = ["warn_user"]
 
-# scikit-learn wraps the methods of estimators, and calls them from pipelines.
-NOT_THE_USER = frozenset(("a1gm", "sklearn"))
+# scikit-learn wraps the methods of estimators and pandas calls functions it is given;
+# the others stand between two frames of this package, as decorators do.
+NOT_THE_USER = frozenset(
+    ("a1gm", "sklearn", "pandas", "numpy", "contextlib", "functools")
+)
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn at the innermost line outside this package and scikit-learn."""
+    """Warn at the innermost line outside this package and what wraps its calls."""
     # Not skip_file_prefixes: that needs Python 3.12.
     level, frame = 2, sys._getframe(1)
     while _is_inside(frame) and frame.f_back is not None:

@@ -166,7 +166,7 @@ class Filler:
         import pyarrow.compute as pc
 
         text = cells.cast(pa.string())
-        if self.file.options.decimal == ",":
+        if self.file.options.point == ",":
             text = pc.replace_substring(text, ".", ",")
         return text
 

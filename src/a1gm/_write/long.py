@@ -158,7 +158,7 @@ class FillLong:
         import pyarrow as pa
 
         text = pa.array(cells, from_pandas=True).cast(pa.string())
-        if self.files.first.options.decimal == ",":
+        if self.files.first.options.point == ",":
             import pyarrow.compute as pc
 
             text = pc.replace_substring(text, ".", ",")

@@ -54,7 +54,6 @@ def assess_command(
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
     from a1gm._api.assess import assess
-    from a1gm._sources.files.doubts import refuse_long
     from a1gm._sources.files.whole import read_whole
     from a1gm.cli.files import open_files, say_table
 
@@ -66,8 +65,7 @@ def assess_command(
         values = given.spread_out(given.fit())
     else:
         files = open_files(file, common)
-        values = read_whole(files, negatives=negatives).values
-        refuse_long(files)
+        values = read_whole(files, negatives, refuses_long=True).values
         say_table(files, common)
     found = assess(values, _share(hide), repeats, seed, negatives=negatives)
     if common.json:

@@ -98,7 +98,7 @@ class Common:
         ".tsv.",
         metavar="CHAR",
     )
-    decimal: str = _option("The decimal mark.", ".", metavar="CHAR")
+    decimal: str | None = _option("The decimal mark. Default: .", metavar="CHAR")
     thousands: str | None = _option(
         "The mark between groups of three digits. Default: none.", metavar="CHAR"
     )
@@ -238,7 +238,7 @@ def _set_up_pyarrow(common: Common) -> None:
     from a1gm._base.optional import require_pyarrow
     from a1gm._kernel import threads_for
 
-    pyarrow = require_pyarrow()
+    pyarrow = require_pyarrow("cli")
     # Its own handling of Ctrl-C loses the signal that comes between two reads.
     pyarrow.enable_signal_handlers(False)
     # The first array imports packages and swallows a Ctrl-C meanwhile: have it now,

@@ -22,13 +22,19 @@ def reading_options(common: Common) -> TableOptions:
 
     return TableOptions(
         missing=common.missing or (),
-        delimiter="\t" if common.delimiter == "\\t" else common.delimiter,
+        delimiter=_mark(common.delimiter),
         decimal=common.decimal,
-        thousands=common.thousands,
+        thousands=_mark(common.thousands),
         encoding=common.encoding,
         sheet=common.sheet,
         skip_bad=common.skip_bad,
     )
+
+
+def _mark(text: str | None) -> str | None:
+    """A character, also as messages show those that cannot be seen."""
+    shown = {repr(mark)[1:-1]: mark for mark in "\t\xa0\u202f"}
+    return None if text is None else shown.get(text, text)
 
 
 def open_files(

@@ -74,3 +74,89 @@ def test_the_commands_say_it_once(tmp_path, command):
     assert words[0].startswith("warning: ")
     assert "of them; --exclude Total leaves it out." in words[0]
     assert "row 'Total' looks like the total" in words[1]
+    assert "fitted" not in words[0] + words[1]  # not every command fits
+
+
+GERMAN = """Filiale;Jan;Feb;Mrz;Apr
+F001;1.329;1.201;1.439;1.599
+F002;821;;970;1.029
+F003;629;578;;833
+F004;221;195;239;257
+"""
+
+
+def test_points_that_may_stand_between_thousands(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(GERMAN)
+    (words,) = said(path, delimiter=";")
+    assert "a.csv: every number with a point has three digits behind it" in words
+    assert "(1.329, 1.201, 1.439), and the others are below 1,000" in words
+    assert (
+        "If they do, pass decimal=',' and thousands='.'; if not, decimal='.'" in words
+    )
+    assert said(path, delimiter=";", batch_rows=1) == [words]
+    # Either advice can be followed.
+    assert said(path, delimiter=";", decimal=".") == []
+    assert said(path, delimiter=";", decimal=",", thousands=".") == []
+
+
+def test_commas_that_may_stand_between_thousands(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(GERMAN.replace(".", ","))
+    (words,) = said(path, delimiter=";", decimal=",")
+    assert "every number with a comma has three digits behind it (1,329, " in words
+    assert "pass thousands=',' and drop decimal=','; if not, thousands='.'" in words
+    assert said(path, delimiter=";", thousands=",") == []
+    assert said(path, delimiter=";", decimal=",", thousands=".") == []
+
+
+def test_points_between_thousands_of_files_and_of_long_tables(tmp_path):
+    header, *rows = GERMAN.splitlines()
+    for k, row in enumerate(rows):  # none of them alone tells
+        (tmp_path / f"{k}.csv").write_text(f"{header}\n{row}\n")
+    (words,) = said(tmp_path, delimiter=";")
+    assert "the points may stand between thousands" in words
+    path = tmp_path / "long.csv"
+    sales = ["1.329", "980", "2.001"]
+    cells = [f"s{i},m{j},{text}" for i in range(2) for j, text in enumerate(sales)]
+    path.write_text("\n".join(["shop,month,sales", *cells]))
+    done = run("inspect", path, "--long", "shop,month,sales")
+    assert done.stderr.count("the points may stand between thousands") == 1
+    assert (
+        "pass --decimal ',' and --thousands '.'; if not, --decimal '.'" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1.329", "2.500", "0.821", "970", "5"],  # below one
+        ["1.329", "2.500", "1.5", "970", "5"],  # another number of digits
+        ["1.329", "2.500", "1.125", "1.000", "2.000"],  # all of one kind
+        ["1.329", "2.500", "1.125", "1000", "970"],  # a thousand without a mark
+        ["1.329", "2.500", "970", "5", "7"],  # only two
+        ["01.329", "2.500", "1.125", "5", "7"],
+        ["1329.125", "2.500", "1.125", "5", "7"],
+        ["970", "5", "7", "8", "9"],
+    ],
+)
+def test_no_word_of_points_that_are_decimal(tmp_path, cells):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["shop,jan", *(f"s,{cell}" for cell in cells)]))
+    assert said(path) == []
+
+
+def test_only_the_numbers_of_the_table_count(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = ["1.329,1.5,820", "1.201,1.5,1000", "1.439,1.5,9999", "1.599,1.5,5"]
+    path.write_text("\n".join(["x,y,z", *rows]))
+    assert said(path) == []
+    assert len(said(path, columns=["x", "z"], missing=["9999", "1000"])) == 1
+
+
+@pytest.mark.parametrize("kind", ["parquet", "xlsx"])
+def test_numbers_of_typed_files_have_no_marks(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    frame = pd.DataFrame({"x": [1.329, 1.201, 1.439], "y": [820, 970, 5]})
+    frame.to_parquet(path) if kind == "parquet" else frame.to_excel(path, index=False)
+    assert said(path) == []

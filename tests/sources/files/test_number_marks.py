@@ -1,10 +1,16 @@
 """Cells that are numbers in another notation, and what to do about them."""
 
+import re
+import shlex
+
 import pytest
+from support.commands import run
 from support.files import open_file
 
+import a1gm
 from a1gm._sources.files import TableOptions
-from a1gm._sources.files.number_marks import marks_remedy
+from a1gm._sources.files.number_marks import marks_remedy, sign_remedy
+from a1gm.exceptions import FileFormatError, NotNumericError
 
 COMMA = "decimal=','"
 GROUP_POINT = "thousands='.'"
@@ -80,3 +86,45 @@ def test_a_thousands_mark_beside_a_decimal_comma_is_told(tmp_path):
         list(table.pieces())
     assert "thousands='.'" in str(refused.value)
     assert "decimal=" not in str(refused.value)
+
+
+OFF, FRONT = "take the sign off", "write it as -5"
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        *((token, OFF) for token in ("$1,200", "€ 5,00", "12 %", "5%", "-$5", "$-5")),
+        *((token, OFF) for token in ("1.200,50 €", "1\u202f200,50\u00a0€", "1 200 kr")),
+        *((token, OFF) for token in ("EUR 5", "US$5", "£5.00", "1'329 CHF", "5 zł")),
+        *((token, FRONT) for token in ("(5)", "5-", "(5.00)", "($5)", "5,00-")),
+        *((token, None) for token in ("Q1", "north", "1-2", "()", "-", "%", "5", "")),
+        *((token, None) for token in ("2020-01-01", "10:30", "A", "5 apples", "12/5")),
+    ],
+)
+def test_numbers_with_a_sign(token, words):
+    said = sign_remedy(token)
+    assert said is None if words is None else words in str(said)
+
+
+@pytest.mark.parametrize("cell", ["$5", "12 %", "(5)", "5-"])
+def test_a_table_of_numbers_with_signs(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    path.write_text(f"shop,jan,feb\na,{cell},{cell}\nb,{cell},\n")
+    with pytest.raises(NotNumericError, match="has no numeric column") as caught:
+        a1gm.fit_file(path)
+    assert f"Column 'jan' has text such as {cell!r}: in the file, " in str(caught.value)
+    path.write_text(f"shop,jan,feb\na,{cell},7\nb,8,\n")
+    with pytest.raises(FileFormatError, match="is not a number") as caught:
+        a1gm.fit_file(path)
+    assert f"In the file, {sign_remedy(cell)}" in str(caught.value)
+
+
+@pytest.mark.parametrize("mark", [" ", "'", "’", "\u00a0", "\u202f"])
+def test_the_command_takes_the_mark_that_it_advises(tmp_path, mark):
+    path = tmp_path / "a.csv"
+    path.write_text(f"shop,jan,feb\na,1{mark}329,820\nb,970,\n", "utf-8")
+    refused = run("inspect", path, code=1)
+    option = re.search(r"groups thousands: pass (--thousands .*?)\. If", refused.stderr)
+    assert option is not None, refused.stderr
+    run("inspect", path, *shlex.split(option[1]))

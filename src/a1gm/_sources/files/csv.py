@@ -106,7 +106,7 @@ class CsvSource:
         return Dialect(
             delimiter=options.delimiter
             or ("\t" if self.origin.suffix in TAB_SUFFIXES else ","),
-            decimal=options.decimal,
+            decimal=options.point,
             encoding=options.encoding,
             newline="\r\n" if first_line.rstrip(b"\0").endswith(b"\r") else "\n",
             bom=head.startswith(b"\xef\xbb\xbf"),

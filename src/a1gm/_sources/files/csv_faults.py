@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from a1gm._base.words import counted
-from a1gm._sources.files.number_marks import marks_remedy
+from a1gm._sources.files.number_marks import marks_remedy, sign_remedy
 from a1gm._sources.files.options import TableOptions, hint, leaving_out, needed_by
 from a1gm._sources.files.origin import Origin
 from a1gm._sources.files.row_names import is_total, may_name_rows
@@ -212,7 +212,9 @@ def not_a_number(
     if remedy is None and is_total(token):
         remedy = "If the row is a total, delete it."
     elif remedy is None:
-        remedy = f"If it marks a missing cell pass {hint('missing', token)}."
+        sign = sign_remedy(token)
+        remedy = f"In the file, {sign}; if" if sign else "If"
+        remedy += f" it marks a missing cell pass {hint('missing', token)}."
     if_not = f"is not part of the table, {leave_out}"
     if not is_chosen and may_name_rows(column, place=1):  # by its name
         if_not = f"names the rows, pass {hint('id', column)}"

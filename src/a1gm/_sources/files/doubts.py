@@ -1,14 +1,13 @@
-"""What of files may not be meant: totals fitted, columns left out, long tables."""
+"""What of files may not be meant: totals, columns left out, long tables."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._base.words import counted, listed, shown
 from a1gm._sources.files.find import is_hidden
+from a1gm._sources.files.number_marks import sign_remedy
 from a1gm._sources.files.options import hint
 from a1gm._sources.files.row_names import is_total
 from a1gm._sources.files.table_files import TableFiles
@@ -18,10 +17,6 @@ from a1gm.exceptions import DoubtfulDataWarning, LabelError
 
 __all__ = ["hidden_files", "left_out", "refuse_long", "say_doubts", "title_of"]
 
-#: An amount with a currency, a percentage: numbers to a person.
-_WITH_SIGN = re.compile(
-    r"([^\w\s.,+-]|[A-Z]{2,3}) ?-?[\d.,]+|-?[\d.,]+ ?([^\w\s.,+-]|[A-Z]{2,3})"
-)
 _NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 
@@ -51,7 +46,7 @@ def refuse_long(files: TableFiles, *, is_read: bool = True) -> None:
 
 @np.errstate(over="ignore")
 def say_doubts(files: TableFiles, sums: Floats) -> None:
-    """Warn of totals that were fitted like data, and of keys.
+    """Warn of totals among the data, and of keys.
 
     A total is called so, and is about the sum of the others. ``sums`` are those of
     the observed cells of each column.
@@ -92,8 +87,8 @@ def _are_near(total: float, others: float) -> bool:
 
 def _warn(files: TableFiles, which: str, remedy: str) -> None:
     files.warn(
-        f"{files.name}: {which} looks like the total of the others and was fitted like "
-        f"one of them; {remedy} out.",
+        f"{files.name}: {which} looks like the total of the others and counts as one "
+        f"of them; {remedy} out.",
         DoubtfulDataWarning,
     )
 
@@ -119,7 +114,6 @@ def _with_numbers(files: TableFiles, name: str) -> str:
     seen = files.first.text_columns.get(name)
     if seen is not None and seen.n_numbers:
         return f"{title_of(name)} (text, {counted(seen.n_numbers, 'number')} in it)"
-    if seen is not None and _WITH_SIGN.fullmatch(seen.others[0]):
-        remedy = "take the sign off to have numbers"
+    if seen is not None and (remedy := sign_remedy(seen.others[0])):
         return f"{title_of(name)} (text such as {seen.others[0]!r}: {remedy})"
     return title_of(name)

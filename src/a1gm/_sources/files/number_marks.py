@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from a1gm._sources.files.options import TableOptions, hint
@@ -13,10 +13,17 @@ _MARK_NAMES = {
     ".": "point",
     " ": "space",
     "'": "apostrophe",
+    "\u2019": "curly apostrophe",
     "_": "underscore",
     "\u00a0": "no-break space",
     "\u202f": "narrow no-break space",
 }
+#: An amount with a currency, a percentage, a negative amount: numbers to a person.
+_SIGN = r"(?:[^\w\s.,()+-]|[A-Z]{2,3}|[A-Z]{1,2}\$|kr\.?|zł|Kč|Ft|Fr\.)"
+_DIGITS = r"\d(?:[\d.,'\u2019\s]*\d)?"
+_WITH_SIGN = re.compile(rf"-?{_SIGN}\s?-?{_DIGITS}|-?{_DIGITS}\s?{_SIGN}")
+_NEGATIVE = re.compile(rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-")
+_FEWEST_GROUPED = 3  # cells that look like 1.329, to doubt the mark in them
 
 
 @dataclass(frozen=True)
@@ -55,9 +62,63 @@ def marks_remedy(tokens: Sequence[str], options: TableOptions) -> str | None:
     return f"I{'; '.join(f'if its {what}, {how}' for what, how in ways)[1:]}."
 
 
+def sign_remedy(token: str) -> str | None:
+    """What makes a number of a text with a sign, such as $5 or (5)."""
+    if found := _NEGATIVE.fullmatch(token):
+        return f"write it as -{found[1] or found[2]} to have numbers"
+    if _WITH_SIGN.fullmatch(token):
+        return "take the sign off to have numbers"
+    return None
+
+
+def thousands_doubt(
+    columns: Iterable[Sequence[str]], options: TableOptions
+) -> str | None:
+    """Doubt a decimal mark that may stand between thousands, as 1.329 beside 821.
+
+    ``columns`` are the cells of the table as text. The mark is doubted where it is
+    always before three digits and the numbers without it are all below 1,000. None when
+    some cell says otherwise, or the options tell both marks.
+    """
+    mark = options.point
+    if options.thousands is not None or options.decimal == ".":
+        return None
+    grouped_cell = re.compile(rf"[+-]?[1-9]\d{{0,2}}{re.escape(mark)}\d{{3}}")
+    plain_cell = re.compile(r"[+-]?(\d+)")
+    missing = set(options.missing_tokens)
+    grouped: list[str] = []
+    is_large = has_both = has_plain = False
+    for cells in columns:
+        n_before, is_plain = len(grouped), False
+        for cell in cells:
+            text = cell.strip()
+            if cell in missing or text in missing:
+                continue
+            if mark in text:
+                if not grouped_cell.fullmatch(text):
+                    return None
+                grouped.append(text)
+            elif found := plain_cell.fullmatch(text):
+                if len(found[1]) > 3:
+                    return None
+                is_plain, is_large = True, is_large or len(found[1]) == 3
+        has_plain |= is_plain
+        has_both |= is_plain and len(grouped) > n_before
+    if len(grouped) < _FEWEST_GROUPED or not (has_both or (has_plain and is_large)):
+        return None
+    word, few = _MARK_NAMES[mark], list(dict.fromkeys(grouped))[:3]
+    swapped = _Reading("," if mark == "." else ".", mark)
+    told = hint("decimal", ".") if mark == "." else hint("thousands", ".")
+    return (
+        f"every number with a {word} has three digits behind it ({', '.join(few)}), "
+        f"and the others are below 1,000: the {word}s may stand between thousands. If "
+        f"they do, {_changes(swapped, options)}; if not, {told} says so."
+    )
+
+
 def _readings(tokens: Sequence[str], options: TableOptions) -> list[_Reading]:
     """List the simplest notations that read every cell that can be a number."""
-    decimals = (options.decimal, "," if options.decimal == "." else ".")
+    decimals = (options.point, "," if options.point == "." else ".")
     all_readings = [
         _Reading(decimal, thousands)
         for thousands in (None, *_MARK_NAMES)
@@ -90,7 +151,7 @@ def _facts(reading: _Reading, marks: str, options: TableOptions) -> list[str]:
     facts = []
     if reading.thousands is not None and reading.thousands != options.thousands:
         facts.append(f"{_MARK_NAMES[reading.thousands]} groups thousands")
-    if reading.decimal in marks and reading.decimal != options.decimal:
+    if reading.decimal in marks and reading.decimal != options.point:
         facts.append(f"{_MARK_NAMES[reading.decimal]} is the decimal mark")
     return facts
 
@@ -98,9 +159,9 @@ def _facts(reading: _Reading, marks: str, options: TableOptions) -> list[str]:
 def _changes(reading: _Reading, options: TableOptions) -> str:
     """Say which options to pass or drop to have the cells read so."""
     passed, dropped = [], []
-    if reading.decimal != options.decimal:
+    if reading.decimal != options.point:
         if reading.decimal == ".":
-            dropped.append(hint("decimal", options.decimal))
+            dropped.append(hint("decimal", options.point))
         else:
             passed.append(hint("decimal", reading.decimal))
     if reading.thousands != options.thousands:

@@ -22,7 +22,8 @@ _INFINITY = r"^[+-]?(?i:inf|infinity)$"
 #: Numbers in other notations, 1,5 and 1.234.567 and 1 234,5: a column of these is no
 #: text, it asks for another decimal or thousands mark.
 _FOREIGN = (
-    r"^[+-]?([0-9]+[.,][0-9]+|[0-9]{1,3}([.,' _\x{a0}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
+    r"^[+-]?([0-9]+[.,][0-9]+"
+    r"|[0-9]{1,3}([.,' _\x{a0}\x{2019}\x{202f}][0-9]{3})+([.,][0-9]+)?)$"
 )
 _NAN = r"^[+-]?(?i:nan)$"
 #: Words for a missing cell: a column of these and of numbers is no text either.
@@ -88,7 +89,7 @@ class TextColumns:
         self._place_in_file = [places[name] for name in names]
         self._others: dict[int, TextColumn] = {}
         self._n_numbers = np.zeros(len(names), np.int64)
-        self._has_plain_marks = options.decimal == "." and options.thousands is None
+        self._has_plain_marks = options.point == "." and options.thousands is None
         self._is_plain = np.full(len(names), self._has_plain_marks)  # so far
 
     @property
@@ -284,7 +285,7 @@ def _without_marks(text: pa.Array, options: TableOptions) -> tuple[pa.Array, pa.
     plain = text
     if options.thousands is not None:
         plain = pc.replace_substring(text, options.thousands, "")
-        mark, point = re.escape(options.thousands), re.escape(options.decimal)
+        mark, point = re.escape(options.thousands), re.escape(options.point)
         grouped = rf"^[+-]?([0-9]+|[0-9]{{1,3}}({mark}[0-9]{{3}})+)([^0-9{mark}]|$)"
         has_mark = pc.match_substring(text, options.thousands)
         allowed = pc.or_(
@@ -294,7 +295,7 @@ def _without_marks(text: pa.Array, options: TableOptions) -> tuple[pa.Array, pa.
                 pc.invert(pc.match_substring_regex(text, f"{point}.*{mark}")),
             ),
         )
-    if options.decimal == ",":
+    if options.point == ",":
         if options.thousands != ".":
             allowed = pc.and_not(allowed, pc.match_substring(text, "."))
         plain = pc.replace_substring(plain, ",", ".")

@@ -38,8 +38,9 @@ class TableOptions:
     delimiter : str, optional
         The character between the cells of text. Default: a tab for ``.tsv``, else a
         comma.
-    decimal : str, default="."
-        The decimal mark of text, ``"."`` or ``","``.
+    decimal : str, optional
+        The decimal mark of text, ``"."`` or ``","``. Default: a point; a
+        ``DoubtfulDataWarning`` tells of points that may stand between thousands.
     thousands : str, optional
         The character between groups of three digits in text. Default: none.
     encoding : str, default="utf-8"
@@ -58,7 +59,7 @@ class TableOptions:
     id: Sequence[str] | None = None
     missing: Sequence[str] = ()
     delimiter: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     thousands: str | None = None
     encoding: str = "utf-8"
     sheet: str | None = None
@@ -80,7 +81,7 @@ class TableOptions:
             raise ParameterError(f"batch_rows must be >= 1, got {self.batch_rows}.")
 
     def _check_marks(self) -> None:
-        if self.decimal not in (".", ","):
+        if self.decimal not in (None, ".", ","):
             raise ParameterError(f"decimal must be '.' or ',', got {self.decimal!r}.")
         if self.delimiter is not None and (
             len(self.delimiter) != 1
@@ -100,9 +101,9 @@ class TableOptions:
                 "thousands must be one mark such as ',' or ' ', got "
                 f"{self.thousands!r}."
             )
-        if self.thousands == self.decimal:
+        if self.thousands == self.point:
             raise ParameterError(
-                f"decimal and thousands are both {self.decimal!r}; they must differ."
+                f"decimal and thousands are both {self.point!r}; they must differ."
             )
 
     def _check_lists(self) -> None:
@@ -130,6 +131,11 @@ class TableOptions:
                 f"Column {min(both)!r} is asked for both as part of the table and "
                 "left out of it (columns against exclude or id)."
             )
+
+    @property
+    def point(self) -> str:
+        """The decimal mark, told or not."""
+        return self.decimal or "."
 
     @property
     def missing_tokens(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from a1gm._sources.files import csv_faults
 from a1gm._sources.files.columnar import ArrowSource, ParquetSource
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.headers import check_is_header
+from a1gm._sources.files.number_marks import sign_remedy
 from a1gm._sources.files.numbers import (
     TextColumn,
     TextColumns,
@@ -383,7 +384,16 @@ class TableFile:
             raise NotNumericError(
                 f"{self.name} has no numeric column. Its columns are: "
                 f"{listed([repr(name) for name in self.source.schema.names], 10)}."
+                f"{self._about_signs()}"
             )
+
+    def _about_signs(self) -> str:
+        """What to do about the first column of numbers that have signs."""
+        for name, seen in self.text_columns.items():
+            if remedy := sign_remedy(seen.others[0]):
+                such = f"Column {name!r} has text such as {seen.others[0]!r}"
+                return f" {such}: in the file, {remedy}."
+        return ""
 
     def _check_known(self) -> None:
         """Raise for columns that the file does not have, or that hold no numbers."""
@@ -422,8 +432,8 @@ def open_batches(path: str | os.PathLike[str], options: TableOptions) -> Batches
     FileFormatError when the file cannot be read as a table, and MissingExtraError
     without pyarrow.
     """
-    require_pyarrow()
     origin = find_origin(path)
+    require_pyarrow("excel" if origin.format == "spreadsheet" else "pyarrow")
     if origin.format == "parquet":
         return ParquetSource(origin, options)
     if origin.format == "csv":

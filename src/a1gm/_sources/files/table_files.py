@@ -16,9 +16,10 @@ from a1gm._base.words import counted, listed, shown
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.csv import CsvSource
 from a1gm._sources.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
-from a1gm._sources.files.numbers import read_cells
+from a1gm._sources.files.number_marks import thousands_doubt
+from a1gm._sources.files.numbers import joined, read_cells
 from a1gm._sources.files.options import TableOptions, hint
-from a1gm._sources.files.piece import Piece
+from a1gm._sources.files.piece import Piece, columns_of
 from a1gm._sources.files.spreadsheet import SpreadsheetSource
 from a1gm._sources.files.table_file import (
     Batches,
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["TableFiles"]
+
+#: What is looked at as text, to tell what the marks in it mean; fewer rows of many
+#: columns.
+ROWS_LOOKED_AT = 1_000
+COLUMNS_LOOKED_AT = 200
 
 
 @dataclass(eq=False)
@@ -174,6 +180,7 @@ class TableFiles:
         """
         counts, done = None, 0
         last: Piece | None = None
+        head: list[Piece] = []  # the first rows, as far as they are text
         at = 0
         while at < len(self.paths):
             has_begun = False
@@ -183,7 +190,11 @@ class TableFiles:
                 ) as pieces:
                     for piece in pieces:
                         if self.counts is None and done + piece.first_row == 0:
-                            counts = ColumnCounts(len(piece.names))
+                            counts, head = ColumnCounts(len(piece.names)), []
+                        if isinstance(self.files[at].source, CsvSource) and (
+                            done + piece.first_row < ROWS_LOOKED_AT
+                        ):
+                            head.append(piece)
                         has_begun, last = True, piece
                         yield done + piece.first_row, piece
                         if counts is not None:
@@ -201,6 +212,7 @@ class TableFiles:
             if last is not None:
                 self._look_at_last(last)
             self._say_row_names()
+            self._say_thousands(head)
             self._say_without_value()
             self._say_left_out()
 
@@ -241,6 +253,27 @@ class TableFiles:
             f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
             RowNamesWarning,
         )
+
+    def _say_thousands(self, head: Sequence[Piece]) -> None:
+        """Warn of decimal marks that may stand between thousands."""
+        import pyarrow.compute as pc
+
+        names = self.names[:COLUMNS_LOOKED_AT]
+        most = ROWS_LOOKED_AT // (1 + len(names) // 20)
+        pieces = [
+            [column.slice(0, most) for column in columns_of(piece.batch, names)]
+            for piece in head
+        ]
+        mark = self.options.point
+        if not any(pc.any(pc.match_substring(joined(p), mark)).as_py() for p in pieces):
+            return
+        columns = (
+            [cell for column in cells for cell in column.to_pylist()]
+            for cells in zip(*pieces, strict=True)
+        )
+        doubt = thousands_doubt(columns, self.options)
+        if doubt is not None:
+            self.warn(f"{self.name}: {doubt}", DoubtfulDataWarning)
 
     def _say_without_value(self) -> None:
         """Warn of cells of spreadsheets that are missing, yet show something."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Negatives
 from a1gm._sources.dense import Source
-from a1gm._sources.files.doubts import say_doubts
+from a1gm._sources.files.doubts import refuse_long, say_doubts
 from a1gm._sources.files.table_file import Progress
 from a1gm._sources.files.table_files import TableFiles
 
@@ -36,17 +36,28 @@ class WholeTable:
 
 
 def read_whole(
-    files: TableFiles, negatives: Negatives = "raise", progress: Progress | None = None
+    files: TableFiles,
+    negatives: Negatives = "raise",
+    progress: Progress | None = None,
+    *,
+    refuses_long: bool = False,
 ) -> WholeTable:
-    """Read a table into memory; bad cells are refused with their place in the file."""
+    """Read a table into memory; bad cells are refused with their place in the file.
+
+    With ``refuses_long`` so is a file that looks as if it had one row per cell.
+    """
     arrays: list[Floats] = []
     is_first = files.counts is None
     with closing(files.pieces(progress=progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:
                 arrays = []
+                if refuses_long:
+                    refuse_long(files, is_read=False)
             piece.check_cells(negatives)
             arrays.append(piece.values)
+    if refuses_long:
+        refuse_long(files)
     values = np.concatenate(arrays)
     if is_first:
         say_doubts(files, np.nansum(values, axis=0))
