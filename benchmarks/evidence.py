@@ -3,8 +3,8 @@
     python benchmarks/evidence.py          # writes benchmarks/results/evidence.csv
 
 10 % of the known cells of each table are hidden, five times; the error is the median of
-|guess - cell| / cell. The tables: the demo's, which is simulated, and four of real data,
-two triangles and two of unlike features. Seed 0 (random_state=0) chooses the cells.
+|guess - cell| / cell. The tables: the demo's, which is simulated, and four of real
+data, two triangles and two of unlike features. Seed 0 chooses the cells.
 """
 
 from __future__ import annotations
