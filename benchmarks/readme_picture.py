@@ -38,7 +38,7 @@ def main() -> None:
     left, right = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.05, right=0.995, top=0.79, bottom=0.02, wspace=0.12)
     known, filled = sales[shown], fit.impute(sales)[shown]
-    draw(left, known, known, None, "Sales of shops by month, with holes")
+    draw(left, known, known, None, "Simulated sales by month, with holes")
     bounds = low[shown], high[shown]
     draw(right, filled, known, bounds, "Filled, each with its 95 % interval")
     figure.savefig(out, dpi=200)

@@ -37,9 +37,9 @@ def demo_command(
 ) -> None:
     r"""Fill a small table and say what the fills are worth.
 
-    Forty shops, two years of monthly sales. Shops that opened late have no sales
-    before, some tills were broken, and one shop has not opened yet: its cells cannot be
-    known. Nothing outside the folder is touched.
+    Forty shops, two years of monthly sales, all simulated. Shops that opened late have
+    no sales before, some tills were broken, and one shop has not opened yet: its cells
+    cannot be known. Nothing outside the folder is touched.
 
     \b
     Example:
@@ -83,7 +83,7 @@ def _walk(table: str, filled: str, page: str) -> Iterator[str]:
     sales = demo_sales()
     holes = np.isnan(sales)
     yield f"{table}: {holes.sum()} of {sales.size} cells are missing (dark)."
-    yield "Monthly sales of forty shops, four to a line, from 2023-01 to 2024-12:"
+    yield "Simulated monthly sales of forty shops, four to a line, 2023-01 to 2024-12:"
     yield from picture(holes.reshape(10, 4, 24).mean(axis=1))
     fit = a1gm.fit(sales[:-1])  # the last shop has not opened
     sure = fit.uncertainty()
