@@ -52,7 +52,8 @@ def main() -> None:
                 "error of the fill": f"{own:.1%}",
                 "of the column means": f"{means:.1%}",
                 "skill": f"{found.skill:+.2f}",
-                "`a1gm.assess` says": found.verdict.partition(":")[0],
+                "`a1gm.assess` says": found.verdict.partition(":")[0]
+                + " (may be chance)" * found.may_be_chance,
             }
         )
     print(markdown(rows))
