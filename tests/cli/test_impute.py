@@ -231,6 +231,13 @@ def test_digits_are_those_of_the_bounds_too(tmp_path, options):
     assert {len(number) for number in numbers} == {1}
 
 
+def test_an_input_that_does_not_exist_is_named_before_the_target(tmp_path):
+    """Seen: words about the extension of the target only."""
+    for given in ("typo/", "typo.csv"):
+        done = run("impute", given, "-o", tmp_path / "out", code=2)
+        assert f"a1gm: {given} does not exist. Check the path." in done.stderr
+
+
 def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
     (tmp_path / "parts").mkdir()
     for name in ("1.csv", "2.csv"):
@@ -239,6 +246,9 @@ def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
     done = run("impute", parts, "-o", out, code=2)
     assert f"{out} is named like one file. Name a folder" in done.stderr
     assert not out.exists()
+    for given in ([parts / "*.csv"], [parts / "1.csv", parts / "2.csv"]):
+        done = run("impute", *given, "-o", tmp_path / "two.csv", code=2)
+        assert "two.csv is named like one file. Name a folder" in done.stderr
     done = run("impute", parts, "-o", tmp_path / "out")
     assert f"{parts} (2 files): 4 rows" in done.stderr
     assert f"wrote 2 files to {tmp_path / 'out'}." in done.stderr

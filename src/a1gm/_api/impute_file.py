@@ -33,6 +33,7 @@ from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import FoundFiles, find_files
 from a1gm._sources.files.formats import FORMATS, suffix_of
 from a1gm._sources.files.options import hint
+from a1gm._sources.files.origin import missing_file
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
@@ -166,6 +167,10 @@ def check_place(
     With ``to_one`` all files go to one.
     """
     paths = found.paths
+    is_stdin = paths[0] == "-"
+    # Of several files some may be left out.
+    if not (found.are_several or is_stdin or Path(paths[0]).exists()):
+        raise missing_file(paths[0])
     is_one = to_one or not found.go_to_folder(dst)
     if is_one and os.fspath(dst) == "-":
         return
@@ -180,7 +185,8 @@ def check_place(
     if is_stream(dst):
         raise ParameterError("Several files are filled in a folder, not in a stream.")
     kind = suffix_of(dst)
-    if kind in FORMATS and kind != suffix_of(found.given) and not Path(dst).is_dir():
+    like_input = Path(found.given).is_dir() and kind == suffix_of(found.given)
+    if kind in FORMATS and not like_input and not Path(dst).is_dir():
         raise ParameterError(
             f"Several files are filled in a folder, and {shown(dst)} is named like one "
             "file. Name a folder: it gets files of the same names."
