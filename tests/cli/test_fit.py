@@ -53,6 +53,13 @@ def test_fit_refuses_to_replace_results(sales, tmp_path):
     assert "--format" in run("fit", sales, "-o", "x", "--format", "xml", code=2).stderr
 
 
+@pytest.mark.parametrize("tol", ["-1", "0", "nan", "inf"])
+def test_a_bad_tol_is_bad_usage(sales, tmp_path, tol):
+    """Seen: an internal error, and 0 and inf accepted without --long."""
+    done = run("fit", sales, "-o", tmp_path / "results", "--tol", tol, code=2)
+    assert f"a1gm: tol must be a positive number, got {float(tol)}." in done.stderr
+
+
 def test_divergence_is_that_of_the_library(tmp_path):
     X = np.random.default_rng(0).poisson(5, (40, 6)).astype(float)
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
