@@ -433,6 +433,15 @@ def test_a_bad_value_stops_its_own_group_only(tmp_path):
     assert done.stdout == BAD_GROUPS + "P,B,feb,10\n"
 
 
+def test_when_no_group_can_be_fitted_the_summary_says_why(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("who,shop,month,sales\nQ,A,jan,-1\nQ,A,feb,2\n")
+    run("fit", path, "-o", out, *LONG, "--by", "who")
+    summary = json.loads((out / "fit.json").read_text())
+    assert (summary["n_tables"], summary["n_failed"]) == (0, 1)
+    assert (out / "row_factor.csv").read_text() == "who,shop,row_factor,row_block\n"
+
+
 def test_strict_says_where_cells_are_listed(tmp_path):
     path, page = tmp_path / "a.csv", tmp_path / "out.html"
     path.write_text(APART)
