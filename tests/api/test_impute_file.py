@@ -7,13 +7,16 @@ import io
 import os
 import threading
 import warnings
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 from support.files import assert_same_fit, make_table, read_table, write
 
 import a1gm
@@ -105,6 +108,34 @@ def test_types_are_kept_where_they_can_hold_a_fraction(tmp_path: Path) -> None:
     a1gm.impute_file(tmp_path / "t.parquet", tmp_path / "o.parquet")
     kinds = read_table(tmp_path / "o.parquet").schema.types
     assert kinds == [pa.float32(), pa.int32(), pa.float64(), pa.string()]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".csv"])
+@pytest.mark.parametrize(
+    ("kind", "y"),
+    [
+        (pa.decimal128(5, 2), [Decimal("1.25"), Decimal("2.5"), None]),
+        (pa.decimal128(8, 0), [Decimal(5), Decimal(4), None]),
+        (pa.float16(), np.array([50, 100, np.nan], np.float16)),
+    ],
+)
+def test_columns_that_cannot_hold_any_fill_become_float64(
+    tmp_path: Path, kind: pa.DataType, y: Any, suffix: str
+) -> None:
+    """Seen: 0.00 for 1019.18 in a decimal of 5 digits, inf for 200000 in float16."""
+    table = pa.table({"x": [1.0, 2, 4000.1], "y": pa.array(y, kind, from_pandas=True)})
+    full = pa.array([1, 2, 3], pa.decimal128(8, 2))
+    table = table.append_column("z", full)
+    pq.write_table(table, tmp_path / "t.parquet")
+    out = tmp_path / f"out{suffix}"
+    a1gm.impute_file(tmp_path / "t.parquet", out)
+    want = a1gm.impute(table)
+    if suffix == ".csv":
+        found = read_table(out)
+    else:
+        found = (pq if suffix == ".parquet" else feather).read_table(out)
+        assert found.schema.types == [pa.float64(), pa.float64(), full.type]
+    assert found["y"].to_pylist() == pytest.approx(want["y"].to_pylist())
 
 
 def test_written_parquet_has_page_checksums(tmp_path: Path) -> None:

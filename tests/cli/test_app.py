@@ -1,11 +1,12 @@
 """The commands put together: help, versions, absent packages."""
 
+import os
 import re
 import subprocess
 import sys
 
 import pytest
-from support.commands import CSV, ROOT, run
+from support.commands import A1GM, CSV, ROOT, run
 
 import a1gm
 from a1gm.cli.app import app
@@ -72,6 +73,28 @@ def test_help_loads_nothing_that_is_slow():
 
 def test_version():
     assert run("--version").output == f"a1gm {a1gm.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", CSV / "plain.csv"],
+        ["inspect", CSV / "plain.csv", "--json"],
+        ["impute", CSV / "plain.csv", "-o", "-"],
+        ["--help"],
+        ["--version"],
+    ],
+)
+def test_a_reader_that_has_seen_enough_is_no_fault(arguments):
+    """Seen: exit 1 of ``a1gm inspect table.csv | head -1``, 0 of ``impute -o -``."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [A1GM, *arguments], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert done.returncode == 0
+    assert "roken" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ def test_impute_typed_files(tmp_path):
     assert found.column("n").type == pa.int16()
     assert found.column("m").type == pa.float64()
     assert found.column("f").type == pa.float32()
-    assert found.column("d").type == pa.decimal128(8, 2)
+    assert found.column("d").type == pa.float64()
     assert found.column("m").to_pylist() == pytest.approx([2, 4, 6])
     assert found.column("f").to_pylist() == pytest.approx([3, 6, 9])
-    assert list(map(float, found.column("d").to_pylist())) == [4, 8, 12]
+    assert found.column("d").to_pylist() == pytest.approx([4, 8, 12])
     assert found.column("kind").to_pylist() == ["u", None, "v"]
     with pa.ipc.open_file(tmp_path / "out.feather") as reader:
         assert reader.read_all().to_pylist() == found.to_pylist()
@@ -231,6 +231,13 @@ def test_digits_are_those_of_the_bounds_too(tmp_path, options):
     assert {len(number) for number in numbers} == {1}
 
 
+def test_an_input_that_does_not_exist_is_named_before_the_target(tmp_path):
+    """Seen: words about the extension of the target only."""
+    for given in ("typo/", "typo.csv"):
+        done = run("impute", given, "-o", tmp_path / "out", code=2)
+        assert f"a1gm: {given} does not exist. Check the path." in done.stderr
+
+
 def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
     (tmp_path / "parts").mkdir()
     for name in ("1.csv", "2.csv"):
@@ -239,6 +246,9 @@ def test_several_files_are_named_by_their_folder_and_filled_in_one(tmp_path):
     done = run("impute", parts, "-o", out, code=2)
     assert f"{out} is named like one file. Name a folder" in done.stderr
     assert not out.exists()
+    for given in ([parts / "*.csv"], [parts / "1.csv", parts / "2.csv"]):
+        done = run("impute", *given, "-o", tmp_path / "two.csv", code=2)
+        assert "two.csv is named like one file. Name a folder" in done.stderr
     done = run("impute", parts, "-o", tmp_path / "out")
     assert f"{parts} (2 files): 4 rows" in done.stderr
     assert f"wrote 2 files to {tmp_path / 'out'}." in done.stderr

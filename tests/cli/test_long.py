@@ -401,3 +401,53 @@ def test_a_pair_that_is_empty_twice_gets_its_value_once(tmp_path, by):
     done = run("impute", path, "-o", "-", *options, "--only-filled")
     assert done.stdout.splitlines()[1:] == ["p,B,feb,10"]
     assert "Filled 1 pair" in done.stderr
+
+
+BAD_GROUPS = """who,shop,month,sales
+P,A,jan,10
+P,A,feb,20
+P,B,jan,5
+Q,A,jan,10
+Q,A,feb,-20
+Q,B,jan,5
+R,A,jan,10
+R,A,jan,20
+S,A,jan,1
+S,A,feb,inf
+"""
+
+
+def test_a_bad_value_stops_its_own_group_only(tmp_path):
+    """Seen: exit 1 and no file for one negative value in one group."""
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text(BAD_GROUPS)
+    done = run("fit", path, "-o", out, *LONG, "--by", "who")
+    assert "3 of 4 tables could not be fitted." in done.stderr
+    summary = json.loads((out / "fit.json").read_text())
+    assert (summary["n_tables"], list(summary["failed"])) == (1, ["Q", "R", "S"])
+    assert "['A', 'feb'] = -20" in summary["failed"]["Q"]
+    assert "pass --negatives allow" in summary["failed"]["Q"]
+    assert "pass --duplicates sum" in summary["failed"]["R"]
+    assert "infinity" in summary["failed"]["S"]
+    done = run("impute", path, "-o", "-", *LONG, "--by", "who")
+    assert done.stdout == BAD_GROUPS + "P,B,feb,10\n"
+
+
+def test_when_no_group_can_be_fitted_the_summary_says_why(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("who,shop,month,sales\nQ,A,jan,-1\nQ,A,feb,2\n")
+    run("fit", path, "-o", out, *LONG, "--by", "who")
+    summary = json.loads((out / "fit.json").read_text())
+    assert (summary["n_tables"], summary["n_failed"]) == (0, 1)
+    assert (out / "row_factor.csv").read_text() == "who,shop,row_factor,row_block\n"
+
+
+def test_strict_says_where_cells_are_listed(tmp_path):
+    path, page = tmp_path / "a.csv", tmp_path / "out.html"
+    path.write_text(APART)
+    for command in ("fit", "impute"):
+        out = "-o", tmp_path / "out.csv"
+        done = run(command, path, *out, *LONG, "--by", "who", "--strict", code=1)
+        assert "a1gm report of that table alone lists them." in done.stderr
+    done = run("report", path, "-o", page, *LONG, "--strict", code=1)
+    assert "missing; without --strict the page lists them." in done.stderr

@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 from support.commands import run
 
 import a1gm
@@ -78,6 +79,55 @@ def test_integer_columns_of_typed_files_keep_their_type(tmp_path):
     found = pq.read_table(tmp_path / "b.parquet")
     assert found.schema.types == [pa.int32(), pa.float64()]
     assert found["a"].to_pylist() == [3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y", "wide"),
+    [
+        (pa.uint8(), [50, 45, 120], [200, 180, None], pa.int64()),
+        (pa.int8(), [1, 2, 100], [3, 6, None], pa.int64()),
+        (pa.int64(), [1, 2, 10**15], [10**4, 20_000, None], pa.float64()),
+    ],
+)
+@pytest.mark.parametrize("name", ["out.parquet", "out.feather", "out.csv"])
+def test_integers_are_widened_for_fills_they_cannot_hold(
+    tmp_path, kind, x, y, wide, name
+):
+    """Seen: 216 for 472 in a column of uint8."""
+    table = pa.table({"x": pa.array(x, kind), "y": pa.array(y, kind)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    out = tmp_path / name
+    a1gm.impute_file(tmp_path / "a.parquet", out, round="auto", batch_rows=1)
+    want = [*y[:2], round(x[2] * y[0] / x[0])]
+    if name == "out.csv":
+        cells = [float(line.split(",")[1]) for line in out.read_text().split()[1:]]
+        assert cells == want
+        return
+    read = pq.read_table if name == "out.parquet" else feather.read_table
+    found = read(out)
+    assert found.schema.types == [kind, wide]
+    assert found["y"].to_pylist() == want
+
+
+def test_all_files_of_a_folder_get_the_same_wider_type(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name, x in ("a", 2), ("b", 100):
+        frame = pd.DataFrame({"x": [1, x], "y": [3, None]}, dtype="Int8")
+        frame.to_parquet(tmp_path / "in" / f"{name}.parquet")
+    a1gm.impute_file(tmp_path / "in", tmp_path / "out", round="auto")
+    for name, fill in ("a", 6), ("b", 300):
+        found = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        assert found["y"].tolist() == [3, fill]
+        assert [str(kind) for kind in found.dtypes] == ["Int8", "int64"]
+
+
+def test_whole_numbers_of_text_that_int64_cannot_hold_become_floats(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "b.parquet"
+    path.write_text("name,x,y\na,1,10000\nb,2,20000\nc,1000000000000000,\n")
+    a1gm.impute_file(path, out, round="auto")
+    found = pq.read_table(out)
+    assert found.schema.types[1:] == [pa.int64(), pa.float64()]
+    assert found["y"].to_pylist() == [10000.0, 20000.0, 1e19]
 
 
 def test_a_table_of_whole_numbers_of_rank_one_is_filled_with_whole_numbers():

@@ -58,6 +58,16 @@ class FitOptions:
     n_threads: int | None = None
     progress: Progress | None = None
 
+    def check(self, on_undetermined: OnUndetermined = "warn") -> None:
+        """Raise for options outside their allowed values."""
+        check_options(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_threads=self.n_threads,
+            negatives=self.negatives,
+            on_undetermined=on_undetermined,
+        )
+
 
 def split_options(
     options: FileOptions, on_undetermined: OnUndetermined
@@ -76,13 +86,7 @@ def split_options(
     given: dict[str, Any] = dict(options)
     fitting = {f.name: given.pop(f.name) for f in fields(FitOptions) if f.name in given}
     fit = FitOptions(**fitting)
-    check_options(
-        tol=fit.tol,
-        max_iter=fit.max_iter,
-        n_threads=fit.n_threads,
-        negatives=fit.negatives,
-        on_undetermined=on_undetermined,
-    )
+    fit.check(on_undetermined)
     return TableOptions(**given), fit
 
 

@@ -10,6 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Unpack
 
+import numpy as np
+
 from a1gm._api.file_options import (
     FileOptions,
     FitOptions,
@@ -31,6 +33,7 @@ from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._sources.files.find import FoundFiles, find_files
 from a1gm._sources.files.formats import FORMATS, suffix_of
 from a1gm._sources.files.options import hint
+from a1gm._sources.files.origin import missing_file
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
@@ -60,9 +63,9 @@ def impute_file(
     r"""Write a table file with its missing cells filled.
 
     Everything else stays as it is: rows and columns in their order, text, dates, types
-    (integers with holes become float64; a column of whole numbers in text becomes int64
-    in a typed file where nothing was missing). The result appears whole or not at all:
-    after an error or Ctrl-C the target is as it was.
+    (integers, decimals and float16 with holes become float64; a column of whole numbers
+    in text becomes int64 in a typed file where nothing was missing). The result appears
+    whole or not at all: after an error or Ctrl-C the target is as it was.
 
     Parameters
     ----------
@@ -84,7 +87,8 @@ def impute_file(
         read once more for their scatter.
     round : int or "auto", optional
         Digits after the point of the filled cells; ``"auto"`` rounds those to whole
-        numbers whose column has only such, and keeps the types of integer columns.
+        numbers whose column has only such, and keeps the types of integer columns,
+        or widens those that cannot hold a fill, which takes one more pass.
         Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
@@ -163,6 +167,10 @@ def check_place(
     With ``to_one`` all files go to one.
     """
     paths = found.paths
+    is_stdin = paths[0] == "-"
+    # Of several files some may be left out.
+    if not (found.are_several or is_stdin or Path(paths[0]).exists()):
+        raise missing_file(paths[0])
     is_one = to_one or not found.go_to_folder(dst)
     if is_one and os.fspath(dst) == "-":
         return
@@ -177,7 +185,8 @@ def check_place(
     if is_stream(dst):
         raise ParameterError("Several files are filled in a folder, not in a stream.")
     kind = suffix_of(dst)
-    if kind in FORMATS and kind != suffix_of(found.given) and not Path(dst).is_dir():
+    like_input = Path(found.given).is_dir() and kind == suffix_of(found.given)
+    if kind in FORMATS and not like_input and not Path(dst).is_dir():
         raise ParameterError(
             f"Several files are filled in a folder, and {shown(dst)} is named like one "
             "file. Name a folder: it gets files of the same names."
@@ -294,13 +303,25 @@ class FillFiles:
         counts = self.files.counts
         assert counts is not None
         file, fill = self.files.files[at], partial(filled_rows, self._rule)
-        how = self.mark, self._bounds, to_text, self.round
+        how = self.mark, self._bounds, to_text, self.round, lambda: self._fill_range
         return Filler(file, fill, counts, *how)
 
     @cached_property
     def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
         """What gives the bounds of the holes of rows, if they are asked for."""
         return None if self.interval is None else bounds_of(self.fit, self.interval)
+
+    @cached_property
+    def _fill_range(self) -> tuple[Floats, Floats]:
+        """The least and the greatest fill of each column of all files, rounded."""
+        low, high = np.zeros((2, self.files.n_cols))
+        with closing(self.files.pieces(progress=self.progress)) as pieces:
+            for _, piece in pieces:
+                fills = np.round(filled_rows(self._rule, piece.values))
+                fills[~np.isnan(piece.values)] = np.nan
+                low = np.fmin(low, np.fmin.reduce(fills, axis=0, initial=0.0))
+                high = np.fmax(high, np.fmax.reduce(fills, axis=0, initial=0.0))
+        return low, high
 
     @cached_property
     def _rule(self) -> NewRows:

@@ -12,7 +12,7 @@ from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._kernel import kernel
 from a1gm._result.fill_columns import Left, Target
 from a1gm._sources import Source
-from a1gm._sources.arrow import with_floats
+from a1gm._sources.arrow import with_types
 from a1gm._sources.dense import Part, read_parts
 from a1gm._sources.frames import open_frame
 from a1gm._sources.whole_frames import is_all_float64
@@ -200,7 +200,7 @@ def _fill_arrow(table: Any, filled: dict[int, Floats], *, has_nan: bool) -> Any:
         if columns[j].type != fields[j].type:
             fields[j] = fields[j].with_type(columns[j].type)
             changed.append(fields[j].name)
-    metadata = with_floats(table.schema.metadata, changed)
+    metadata = with_types(table.schema.metadata, dict.fromkeys(changed, "float64"))
     return pa.table(columns, schema=pa.schema(fields, metadata=metadata))
 
 

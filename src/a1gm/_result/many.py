@@ -196,9 +196,10 @@ class ManyFits(Mapping[Any, RankOneFit]):
         return FactorFrames(*(self._frame(backend, *part) for part in parts.items()))
 
     def _frame(self, backend: str, what: str, side: Side) -> Any:
-        places = list(self._places.values())
+        places = list(self._places.values())  # none, if no table could be fitted
         lines = [side.codes[side.of(k)] for k in places]
-        tables = np.repeat(places, [len(line) for line in lines])
+        lengths = np.array([len(line) for line in lines], np.int64)
+        tables = np.repeat(np.array(places, np.int64), lengths)
         codes = np.concatenate([np.zeros(0, np.int64), *lines])
         values: Any = side.values
         if values is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray
 from a1gm._sources.dense import Part
 
-__all__ = ["arrow_part", "join_neighbours", "piece_steps", "with_floats"]
+__all__ = ["arrow_part", "join_neighbours", "piece_steps", "with_types"]
 
 MANY_COLUMNS = 2  # joining pays when this many columns lie side by side
 
@@ -110,16 +110,15 @@ def _matrix(first: AnyArray, n_cols: int, stride: int) -> Part:
     return (values, None, None, 0, 0)
 
 
-def with_floats(metadata: Any, names: Collection[str]) -> Any:
-    """Metadata of an Arrow table some of whose columns have become float64.
+def with_types(metadata: Any, kinds: Mapping[str, str]) -> Any:
+    """Metadata of an Arrow table some of whose columns have become of other types.
 
     pandas notes its own types there and would cast the columns back to them.
     """
-    if not metadata or b"pandas" not in metadata or not names:
+    if not metadata or b"pandas" not in metadata or not kinds:
         return metadata
-    names = set(names)
     noted = json.loads(metadata[b"pandas"])
     for column in noted.get("columns", ()):
-        if column.get("field_name") in names:
-            column["pandas_type"] = column["numpy_type"] = "float64"
+        if kind := kinds.get(column.get("field_name")):
+            column["pandas_type"] = column["numpy_type"] = kind
     return {**metadata, b"pandas": json.dumps(noted).encode()}

@@ -11,7 +11,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._result.rounding import Rounding, rounded
-from a1gm._sources.arrow import with_floats
+from a1gm._sources.arrow import with_types
 from a1gm._sources.files.counts import ColumnCounts
 from a1gm._sources.files.numbers import joined
 from a1gm._sources.files.options import hint
@@ -29,9 +29,10 @@ MARK, BOUNDS = "_filled", ("_low", "_high")  # behind the names of columns
 class Filler:
     """Turns pieces as read into batches to write, which have the columns ``schema``.
 
-    ``fill_rows`` gives rows with their holes filled, NaN where nothing can be known. A
-    column with holes keeps its type if that can hold a fraction; integers with holes
-    become float64. Text that goes from a text file to another is kept letter by letter.
+    ``fill_rows`` gives rows with their holes filled, NaN where nothing can be known.
+    Integers, decimals and float16 with holes become float64, which can hold any fill;
+    integers that stay whole become int64 if the fills do not fit their own type. Text
+    that goes from a text file to another is kept letter by letter.
     """
 
     file: TableFile  # its columns must be settled
@@ -42,6 +43,8 @@ class Filler:
     bounds: Callable[[Floats], tuple[Floats, Floats]] | None = None
     to_text: bool = True
     round: Rounding = None
+    #: Gives the least and the greatest fill of each column; costs a pass.
+    fill_range: Callable[[], tuple[Floats, Floats]] | None = None
     n_filled: int = 0  # so far
     n_left: int = 0  # holes that stay because nothing can be known
     schema: pa.Schema = field(init=False)
@@ -60,7 +63,11 @@ class Filler:
         )
         fields = [self._field(column) for column in before]
         pairs = list(zip(before, fields, strict=True))
-        changed = [old.name for old, new in pairs if old.type != new.type]
+        changed = {
+            new.name: new.type.to_pandas_dtype().__name__
+            for old, new in pairs
+            if old.type != new.type
+        }
         # Columns with the same types before and after are filled at once: for each,
         # its place in the file and in the table.
         self._alike: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
@@ -68,7 +75,7 @@ class Filler:
             if old.name in self._position:
                 at = place, self._position[old.name]
                 self._alike[old.type, new.type].append(at)
-        metadata = with_floats(before.metadata, changed)
+        metadata = with_types(before.metadata, changed)
         self.schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
 
     @property
@@ -126,12 +133,25 @@ class Filler:
         if self.file.is_text:
             if self.to_text:
                 return column
-            is_integer = self._stays_whole(name)
-            return pa.field(name, pa.int64() if is_integer else pa.float64())
-        keeps = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if keeps or not self._has_holes(name) or self._stays_whole(name):
+            return pa.field(name, self._kind_for(name, pa.int64()))
+        if kind in (pa.float32(), pa.float64()) or not self._has_holes(name):
             return column
-        return pa.field(name, pa.float64(), metadata=column.metadata)
+        return pa.field(name, self._kind_for(name, kind), metadata=column.metadata)
+
+    def _kind_for(self, name: str, own: pa.DataType) -> pa.DataType:
+        """The type of a filled column: its own, or the next that holds every fill."""
+        import pyarrow as pa
+
+        if not self._stays_whole(name):
+            return pa.float64()
+        if self.fill_range is None or not self._has_holes(name):
+            return own
+        low, high = (float(ends[self._position[name]]) for ends in self.fill_range())
+        for kind in (own, pa.int64()):
+            holds = np.iinfo(kind.to_pandas_dtype())
+            if holds.min <= low and high <= holds.max:  # Python compares them exactly
+                return kind
+        return pa.float64()
 
     def _more_fields(self) -> Iterator[pa.Field]:
         """Columns that are added: for each with holes, one per suffix."""
@@ -222,9 +242,6 @@ class Filler:
         fills = pa.array(numbers)
         if pa.types.is_string(target):
             fills = self._as_text(fills)
-        elif pa.types.is_decimal(target):
-            # Rounded to the digits the column has.
-            fills = pc.round(fills, ndigits=target.scale).cast(target, safe=False)
         elif fills.type != target:
             fills = fills.cast(target, safe=False)
         return pc.replace_with_mask(cells, pa.array(where), fills)

@@ -42,6 +42,8 @@ def main() -> None:
         # Before a command began; the commands say more.
         _leave(130)
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            _leave(0)  # the reader has seen enough; rich and typer call that a fault
         if ended.code not in (None, 0):
             _leave(ended.code if isinstance(ended.code, int) else 1)
         raise

@@ -71,12 +71,14 @@ def fit_options(common: Common, progress: Progress) -> FitOptions:
     """How a table is fitted, by the options of the command line."""
     from a1gm._api.file_options import FitOptions
 
-    return FitOptions(
+    options = FitOptions(
         negatives="allow" if common.negatives == "allow" else "raise",
         n_threads=common.threads,
         progress=progress,
         **common.budget,
     )
+    options.check()
+    return options
 
 
 def fit_with_words(

@@ -6,9 +6,10 @@ import csv
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from a1gm._base.words import shown
+from a1gm._base.words import listed_where, shown
 from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json
+from a1gm.cli.options_in_words import in_command_words
 from a1gm.exceptions import UndeterminedError
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ class LongInput:
         self.by = _names(common.by, self.files)
         keys = [*self.by, self.row, self.column]
         with progress_bar(f"Reading {self.files.name}", quiet=common.quiet) as told:
-            args = self.files, keys, self.value, self.negatives, told
+            # Each group is checked on its own.
+            negatives = None if self.by else self.negatives
+            args = self.files, keys, self.value, negatives, told
             whose = "--long names as the value"
             self.long: LongFile = read_long_file(*args, whose)
 
@@ -89,7 +92,8 @@ class LongInput:
 
         by = self.by[0] if len(self.by) == 1 else self.by
         keys = [self.row, self.column]
-        many = fit_groups(self._frame, by, keys, self.value, **self._options)
+        with listed_where("a1gm report of that table alone lists them"):
+            many = fit_groups(self._frame, by, keys, self.value, **self._options)
         for why in many.failed.values():
             if isinstance(why, UndeterminedError):
                 raise why
@@ -177,7 +181,9 @@ def _write_groups(given: LongInput, out: str, names: list[str]) -> None:
     summary = {
         "n_tables": len(many),
         "n_failed": len(many.failed),
-        "failed": {str(key): str(why) for key, why in many.failed.items()},
+        "failed": {
+            str(key): in_command_words(str(why)) for key, why in many.failed.items()
+        },
     }
     with atomic_folder(out, overwrite=common.overwrite) as place:
         for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):

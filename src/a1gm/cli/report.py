@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from a1gm._base.words import listed_where, shown
+from a1gm._base.words import LISTED, listed_where, shown
 from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
 from a1gm.cli.console import say, text_of_json
 
@@ -53,6 +53,8 @@ def report_command(
     from a1gm.report import write_report
     from a1gm.report.notes import notes_of
 
+    if common.strict:
+        LISTED.set("without --strict the page lists them")
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o names an .html file, not {shown(out)}.")

@@ -31,8 +31,7 @@ def write_fit(
     from a1gm._base.atomic import atomic_folder, atomic_write
     from a1gm._write.factors import write_factor
 
-    sure, why_not = uncertainty_of(fit)
-    errors = {"why_not": why_not} if sure is None else errors_of(sure)
+    sure, errors = uncertainty_of(fit)
     summary = text_of_json(about | {"uncertainty": errors})
     with atomic_folder(out, overwrite=common.overwrite) as place:
         of_rows, of_columns = (None, None) if sure is None else sure.factor_errors()
@@ -57,12 +56,13 @@ def write_fit(
         say(f"Wrote {', '.join(names)} to {shown(out)}.")
 
 
-def uncertainty_of(fit: RankOneFit) -> tuple[Uncertainty | None, str]:
-    """How sure the fit is; or None, and why that is not known."""
+def uncertainty_of(fit: RankOneFit) -> tuple[Uncertainty | None, dict[str, Any]]:
+    """How sure the fit is, and that as JSON; or None, and why that is not known."""
     try:
-        return fit.uncertainty(), ""
+        sure = fit.uncertainty()
+        return sure, errors_of(sure)
     except (DataError, ParameterError, TableTooLargeError) as error:
-        return None, str(error).partition(" Pass ")[0]
+        return None, {"why_not": str(error).partition(" Pass ")[0]}
 
 
 def errors_of(sure: Uncertainty) -> dict[str, Any]:

@@ -42,13 +42,14 @@ def read_long_file(
     files: TableFiles,
     keys: Sequence[str],
     value: str,
-    negatives: Negatives = "raise",
+    negatives: Negatives | None = "raise",
     progress: Progress | None = None,
     whose: str | None = None,
 ) -> LongFile:
     """Read files with one row per cell; bad values are refused with their place.
 
-    ``whose`` tells messages who names the column of the values.
+    None for ``negatives`` leaves that to the fit, which may be one of many. ``whose``
+    tells messages who names the column of the values.
     """
     import pyarrow as pa
 
@@ -59,7 +60,8 @@ def read_long_file(
         for first_row, piece in pieces:
             if first_row == 0:
                 batches, numbers = [], []
-            piece.check_cells(negatives)
+            if negatives is not None:
+                piece.check_cells(negatives)
             batches.append(piece.batch)
             numbers.append(piece.values[:, 0])
     # Files may have further columns, in another order, and integers beside floats.

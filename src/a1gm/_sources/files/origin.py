@@ -158,13 +158,18 @@ def empty_file(words: str) -> FileFormatError:
     return error
 
 
+def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
+    """The error for a file that does not exist."""
+    return MissingFileError(f"{shown(path)} does not exist. Check the path.")
+
+
 def _open(path: Path, name: str) -> IO[bytes]:
     try:
         return path.open("rb")
     except IsADirectoryError:
         raise FileFormatError(f"{name} is a folder; name a file in it.") from None
     except FileNotFoundError:
-        raise MissingFileError(f"{name} does not exist. Check the path.") from None
+        raise missing_file(path) from None
     except (OSError, ValueError) as error:  # ValueError: NUL in the name
         why = getattr(error, "strerror", None) or error
         raise FileFormatError(f"{name} cannot be read: {why}.") from error
