@@ -30,11 +30,7 @@ from a1gm._result.lazy_rows import LazyRows
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
 from a1gm._sources.lookup import Lookup
-from a1gm.exceptions import (
-    DataError,
-    NotRepresentableError,
-    ParameterError,
-)
+from a1gm.exceptions import DataError, ParameterError
 
 __all__ = ["Uncertainty", "bounds_of_cells"]
 
@@ -42,12 +38,6 @@ TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
     "scales of blocks), so its dispersion cannot be estimated. Pass dispersion= a "
     'number that you know from elsewhere, or "poisson".'
-)
-SMALLEST, LARGEST = 1e-140, 1e140
-OUT_OF_RANGE = (
-    "Errors are roots of sums of squares, and the squares of data that sum to "
-    "{total:.0e} are outside the range of float64. Multiply the data by a power of ten "
-    "that brings them nearer to 1: their errors change by the same power."
 )
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
@@ -154,7 +144,7 @@ class Uncertainty:
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
-        self._check_size()
+        self._known.information.check_size()
         rows, cols = self._known.places(i, j)
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
@@ -163,13 +153,6 @@ class Uncertainty:
         with np.errstate(invalid="ignore"):
             found = np.sqrt(variance).reshape(shape)
         return found if shape else float(found)
-
-    def _check_size(self) -> None:
-        """Raise for data whose squares are not numbers of float64."""
-        info = self._known.information
-        total = info.unit * float(np.abs(info.statistics.col_sums).sum())
-        if not (total == 0.0 or SMALLEST < total < LARGEST):
-            raise NotRepresentableError(OUT_OF_RANGE.format(total=total))
 
     def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
         """Fitted values of cells of the table, and their variances."""
@@ -220,7 +203,7 @@ class Uncertainty:
             it says how many they are; NaN where there are no others.
         """
         check_choices(by, cells)
-        self._check_size()
+        self._known.information.check_size()
         if by == "row":
             value, variance = self._row_totals(cells)
             labels = self._known.row_labels
@@ -381,7 +364,9 @@ class Uncertainty:
         Returns
         -------
         lower, upper : tables like X
-            X with its holes filled with the bounds, which are never below 0.
+            X with its holes filled with the bounds, which are never below 0: gamma
+            quantiles. Where a fill is hardly known, its upper bound grows with the
+            error of its logarithm instead, up to inf: no bound is known.
         """
         holes = self._holes(X, weights, exposure)
         part = self._known.table.part_of(X)
@@ -392,7 +377,7 @@ class Uncertainty:
         return lower.table, upper.table
 
     def _holes(self, X: Any, weights: Any = None, exposure: Any = None) -> Holes:
-        self._check_size()
+        self._known.information.check_size()
         known = self._known
         fitted = known.solved, known.rows
         source, V, order = known.table.read(X, fitted, weights, exposure)
