@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 import a1gm
 from a1gm._result.holes import _quantiles
@@ -327,6 +328,43 @@ def test_a_bridge_that_says_little_gives_a_bound_that_says_little():
         uppers.append(upper[3, 0] / fill)
     assert (np.array(uppers)[1:] >= np.array(uppers)[:-1]).all()
     assert uppers[-1] == np.inf
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("bridge", [1e-3, 1e-6, 1e-8, 1e-10, 1e-12])
+def test_each_side_of_a_thin_bridge_has_the_errors_of_its_own_table(bridge, robust):
+    A, B, X = two_parts(bridge)
+    sure = a1gm.fit(X).uncertainty(1.0, robust=robust)
+    assert (sure.covariance.diagonal() >= 0.0).all()
+    for own, first in ((A, 0), (B, 3)):
+        alone = a1gm.fit(own).uncertainty(1.0, robust=robust).index(0).se
+        found = sure.index(first).se[first : first + 3]
+        np.testing.assert_allclose(found, alone, rtol=max(1e-3, 2e-15 / bridge))
+
+
+def test_absent_zeros_scatter_as_zeros_do():
+    X = np.random.default_rng(0).poisson(2.0, (30, 5)).astype(float)
+    X[3, 2] = nan
+    dense = a1gm.fit(X).uncertainty(robust=True)
+    sparse = a1gm.fit(csr_array(X), absent="zero").uncertainty(robust=True)
+    np.testing.assert_allclose(sparse.index().se, dense.index().se, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("bridge", [1e-14, 1e-16, 1e-18, 1e-40])
+def test_a_bridge_that_is_lost_in_rounding_is_refused_in_words(bridge, scale):
+    fit = a1gm.fit(scale * two_parts(bridge)[2])
+    with pytest.raises(NotRepresentableError, match="Leave these cells out"):
+        fit.uncertainty(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
+@pytest.mark.parametrize("robust", [False, True])
+def test_indices_do_not_depend_on_the_unit(scale, robust):
+    X = counts()
+    u = a1gm.fit(X).uncertainty(robust=robust)
+    found = a1gm.fit(scale * X).uncertainty(robust=robust)
+    np.testing.assert_allclose(found.index().se, u.index().se, rtol=1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

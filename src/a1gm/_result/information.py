@@ -29,6 +29,13 @@ OUT_OF_RANGE = (
     "{total:.0e} are outside the range of float64. Multiply the data by a power of ten "
     "that brings them nearer to 1: their errors change by the same power."
 )
+LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
+TOO_THIN = (
+    "Column {j} (counted from 0) and those beside it are joined to the rest of the "
+    "table only by cells of about {share:.0e} of its sum: standard errors on one side "
+    "of such a bridge are lost in the rounding of float64. Leave these cells out "
+    "(NaN): then each side is a block with errors of its own."
+)
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,11 @@ class ColumnInformation:
         free = free_columns(np.where(sums != 0.0, self.label, -1), np.abs(sums))
         found: Floats = np.zeros((m, m))
         found[np.ix_(free, free)] = _inverse(between, free)
+        condition = np.abs(found.diagonal() * between.sum(axis=1))
+        j = int(np.argmax(condition)) if m else 0
+        if m and condition[j] > LARGEST_CONDITION:
+            share = 1.0 / float(condition[j])
+            raise NotRepresentableError(TOO_THIN.format(j=j, share=share))
         return found
 
 

@@ -87,7 +87,7 @@ class Uncertainty:
         M = known.information.inverse
         self.covariance = self.dispersion * M
         if robust:
-            self.covariance = M @ known.scatter_of_rows() @ M
+            self.covariance = known.sandwich(M)
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
