@@ -342,6 +342,22 @@ def test_each_side_of_a_thin_bridge_has_the_errors_of_its_own_table(bridge, robu
         np.testing.assert_allclose(found, alone, rtol=max(1e-3, 2e-15 / bridge))
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_errors_do_not_depend_on_the_unit_of_exposures(scale):
+    X = counts()
+    E = np.random.default_rng(5).uniform(0.5, 2.0, X.shape)
+    E[2, 3], E[4, 1] = nan, 0.0
+    rows = np.where(np.arange(12) < 6, scale, 1.0)[:, None]
+    u = a1gm.fit(X, exposure=E).uncertainty()
+    for scales in (scale, rows):
+        found = a1gm.fit(X, exposure=scales * E).uncertainty()
+        for by in ("row", "column", "all"):
+            for cells in ("missing", "fitted"):
+                a, b = found.totals(by, cells), u.totals(by, cells)
+                np.testing.assert_allclose(a.value, b.value, rtol=1e-8)
+                np.testing.assert_allclose(a.se, b.se, rtol=1e-8)
+
+
 def test_absent_zeros_scatter_as_zeros_do():
     X = np.random.default_rng(0).poisson(2.0, (30, 5)).astype(float)
     X[3, 2] = nan

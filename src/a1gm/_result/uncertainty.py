@@ -226,7 +226,8 @@ class Uncertainty:
     def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
         """Yield shares, factors of the chosen cells, and sums of w and w²/r, by lines.
 
-        Twins have their own exposures of missing cells, so with these by rows.
+        Twins have their own exposures of missing cells, so with these by rows: fitted
+        values, with w as 1.
         """
         known, info = self._known, self._known.information
         if known.exposures is None:
@@ -239,10 +240,10 @@ class Uncertainty:
             w, r, line = known.some_rows(np.arange(rows.start, rows.stop))
             lines = slice(int(line.min()), int(line.max()) + 1)
             at = line - lines.start
-            H = self._chosen(lines, cells)[at] * info.h * np.nan_to_num(exposure)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                own = np.where(w > 0.0, w**2 / r, 0.0)
-            yield info.shares(lines)[0][at], H, np.nan_to_num(w), own
+            F = w[:, None] * exposure * info.h  # in units of the data
+            F = np.where(self._chosen(lines, cells)[at] & ~np.isnan(F), F, 0.0)
+            own = 1.0 / np.where(w > 0.0, r, np.inf)
+            yield info.shares(lines)[0][at], F, np.ones(len(w)), own
 
     def _column_totals(self, by: By, cells: Which) -> tuple[Floats, Floats]:
         m = len(self._known.information.h)
@@ -269,7 +270,7 @@ class Uncertainty:
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
         if self._known.exposures is not None:
-            w, line = np.nan_to_num(w), np.arange(len(w))
+            w, line = np.ones(len(w)), np.arange(len(w))
         value = w * k[line]
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(value == 0.0, 0.0, value**2 / r)
