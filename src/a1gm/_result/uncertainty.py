@@ -60,7 +60,8 @@ class Uncertainty:
     Attributes
     ----------
     dispersion : float
-        Variance over mean of a cell.
+        Variance over mean of a cell of weight 1. Missing cells scatter like these,
+        whatever their weights: scale weights so that 1 is that of a cell to be filled.
     dof : int
         Degrees of freedom: observed cells less rows, columns and blocks' scales.
     covariance : ndarray of shape (n_cols, n_cols)
@@ -199,7 +200,8 @@ class Uncertainty:
         -------
         TotalsWithErrors
             ``labels``, ``value``, ``se_estimation``, ``se_process`` and ``se``, the
-            root of the sum of both squares. Cells without a value are in no total, and
+            root of the sum of both squares; the process error is that of cells of
+            weight 1. Cells without a value are in no total, and
             it says how many they are; NaN where there are no others.
         """
         check_choices(by, cells)
@@ -360,7 +362,8 @@ class Uncertainty:
         level : float, default=0.95
             The share of cells that lie between the bounds.
         weights, exposure : table, optional
-            Weights or exposures of the cells of X, where the fit had them.
+            Weights or exposures of the cells of X, where the fit had them. The values
+            that are bounded are those of cells of weight 1.
 
         Returns
         -------
@@ -402,7 +405,8 @@ class Uncertainty:
         by, cells
             As in ``totals``.
         random_state : int, numpy Generator, or None
-            Where the random numbers come from.
+            Where the random numbers come from. The same table in another container,
+            or with weights of 1, may get other draws of the same distribution.
 
         Returns
         -------
