@@ -14,6 +14,7 @@ from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
     NoSuchCellError,
+    NotRepresentableError,
     ParameterError,
     TableTooLargeError,
 )
@@ -98,3 +99,12 @@ def test_what_the_fit_has_warned_of_is_not_said_again():
         warnings.simplefilter("error")
         found = fit.uncertainty()
     assert found["X"].dof == 9
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_errors_whose_squares_are_no_numbers_are_refused_in_words(scale):
+    X = np.array([[5.0, 3, 4], [2, 4, 6], [7, 1, np.nan]])
+    sure = a1gm.fit_nmmf(scale * X).uncertainty()["X"]
+    for ask in (lambda: sure.totals("all"), lambda: sure.standard_error(0, 0)):
+        with pytest.raises(NotRepresentableError, match="power of ten"):
+            ask()

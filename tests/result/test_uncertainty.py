@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 import a1gm
+from a1gm._result.holes import _quantiles
 from a1gm._result.uncertainty import bounds_of_cells
 from a1gm.exceptions import (
     DataError,
@@ -279,6 +281,106 @@ def test_intervals_hold_what_they_say(noise):
         held += int(((lower <= Y) & (upper >= Y))[chosen].sum())
         of += int(chosen.sum())
     assert 0.92 < held / of < 0.985
+
+
+def two_parts(bridge):
+    A = np.array([[5.0, 3, 4], [2, 4, 6], [7, 1, 2]])
+    B = np.array([[7.0, 2, 5], [3, 9, 4], [6, 2, 8]])
+    none = np.full((3, 3), nan)
+    X = np.block([[A, none], [none, B]])
+    X[0, 3] = bridge
+    return A, B, X
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.01, 0.3, 0.5, 0.8, 0.95, 0.999, 1 - 1e-15])
+@pytest.mark.parametrize("phi", [0.0, 1e-3, 1.0, 50.0])
+def test_intervals_hold_the_fill_and_widen_as_certainty_falls(level, phi):
+    tails = (1 - level) / 2, (1 + level) / 2
+    of_log = np.concatenate([[0.0], np.geomspace(1e-12, 1e12, 4000), [np.inf]])
+    for mean in (1e-6, 0.02, 1.0, 30.0, 1e8):
+        f = np.full(len(of_log), mean)
+        with np.errstate(all="ignore"):
+            lower, upper = (_quantiles(f, of_log, phi, tail) for tail in tails)
+        assert ((lower <= f) & (f <= upper)).all()
+        assert (lower >= 0.0).all()
+        assert (np.diff(lower) <= 1e-9 * mean).all()
+        assert (upper[1:] >= upper[:-1] * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_ordinary_bounds_are_quantiles_of_the_gamma_distribution(level):
+    gamma = pytest.importorskip("scipy.stats").gamma
+    mean, of_log = np.array([3.0, 20.0, 700.0]), np.array([0.1, 0.1, 0.01])
+    variance = mean**2 * of_log + 2.0 * mean
+    upper = gamma.ppf((1 + level) / 2, mean**2 / variance, scale=variance / mean)
+    found = _quantiles(mean, of_log, 2.0, (1 + level) / 2)
+    np.testing.assert_allclose(found, upper, rtol=1e-12)
+
+
+def test_a_bridge_that_says_little_gives_a_bound_that_says_little():
+    uppers = []
+    for bridge in (1.0, 0.1, 0.01, 1e-3, 1e-6):
+        X = two_parts(bridge)[2]
+        fit = a1gm.fit(X)
+        lower, upper = fit.uncertainty().interval(X)
+        fill = fit.reconstruct()[3, 0]
+        assert lower[3, 0] <= fill <= upper[3, 0]
+        uppers.append(upper[3, 0] / fill)
+    assert (np.array(uppers)[1:] >= np.array(uppers)[:-1]).all()
+    assert uppers[-1] == np.inf
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("bridge", [1e-3, 1e-6, 1e-8, 1e-10, 1e-12])
+def test_each_side_of_a_thin_bridge_has_the_errors_of_its_own_table(bridge, robust):
+    A, B, X = two_parts(bridge)
+    sure = a1gm.fit(X).uncertainty(1.0, robust=robust)
+    assert (sure.covariance.diagonal() >= 0.0).all()
+    for own, first in ((A, 0), (B, 3)):
+        alone = a1gm.fit(own).uncertainty(1.0, robust=robust).index(0).se
+        found = sure.index(first).se[first : first + 3]
+        np.testing.assert_allclose(found, alone, rtol=max(1e-3, 2e-15 / bridge))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_errors_do_not_depend_on_the_unit_of_exposures(scale):
+    X = counts()
+    E = np.random.default_rng(5).uniform(0.5, 2.0, X.shape)
+    E[2, 3], E[4, 1] = nan, 0.0
+    rows = np.where(np.arange(12) < 6, scale, 1.0)[:, None]
+    u = a1gm.fit(X, exposure=E).uncertainty()
+    for scales in (scale, rows):
+        found = a1gm.fit(X, exposure=scales * E).uncertainty()
+        for by in ("row", "column", "all"):
+            for cells in ("missing", "fitted"):
+                a, b = found.totals(by, cells), u.totals(by, cells)
+                np.testing.assert_allclose(a.value, b.value, rtol=1e-8)
+                np.testing.assert_allclose(a.se, b.se, rtol=1e-8)
+
+
+def test_absent_zeros_scatter_as_zeros_do():
+    X = np.random.default_rng(0).poisson(2.0, (30, 5)).astype(float)
+    X[3, 2] = nan
+    dense = a1gm.fit(X).uncertainty(robust=True)
+    sparse = a1gm.fit(csr_array(X), absent="zero").uncertainty(robust=True)
+    np.testing.assert_allclose(sparse.index().se, dense.index().se, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("bridge", [1e-14, 1e-16, 1e-18, 1e-40])
+def test_a_bridge_that_is_lost_in_rounding_is_refused_in_words(bridge, scale):
+    fit = a1gm.fit(scale * two_parts(bridge)[2])
+    with pytest.raises(NotRepresentableError, match="Leave these cells out"):
+        fit.uncertainty(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
+@pytest.mark.parametrize("robust", [False, True])
+def test_indices_do_not_depend_on_the_unit(scale, robust):
+    X = counts()
+    u = a1gm.fit(X).uncertainty(robust=robust)
+    found = a1gm.fit(scale * X).uncertainty(robust=robust)
+    np.testing.assert_allclose(found.index().se, u.index().se, rtol=1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -22,6 +22,7 @@ from a1gm._result.rows import ROWS_AT_ONCE, RowStore
 from a1gm._result.scatter import ScatterOfSums, gain_over_constants
 from a1gm._result.table import Table
 from a1gm._solve.dispatch import Solved
+from a1gm._sources.read import read_input
 from a1gm._sources.sparse import SparseSource
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
@@ -233,8 +234,12 @@ class Evidence:
         info = self.information
         return ROUNDING * info.unit * float(info.statistics.col_sums.sum())
 
-    def scatter_of_rows(self) -> Floats:
-        """Sum of the squares of the rows' residuals: the middle of the sandwich."""
+    def sandwich(self, inverse: Floats) -> Floats:
+        """The covariance that the scatter of the rows' residuals says.
+
+        Each row goes through the inverse before it is squared: the residuals of a row
+        sum to 0, and the large parts of the inverse cancel in that sum only.
+        """
         if self.table.source is None:
             raise ParameterError(
                 "This fit did not keep its cells, and robust=True needs the products "
@@ -243,10 +248,15 @@ class Evidence:
             )
         m = self.shape[1]
         total = np.zeros((m, m))
-        for cells in self._cells():
+        pieces, source = self._cells(), self.table.source
+        if isinstance(source, SparseSource) and source.absent == "zero":
+            dense = (read_input(piece) for _, piece in source.blocks())
+            pieces = (c for piece in dense for c in fitted_cells(self.rule, piece))
+        for cells in pieces:
             first = int(cells.i.min(initial=0))
             off = np.zeros((int(cells.i.max(initial=0)) + 1 - first, m))
             off[cells.i - first, cells.j] = cells.weight * (cells.x - cells.fitted)
+            off = off @ inverse
             total += off.T @ off
         return total
 

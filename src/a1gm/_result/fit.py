@@ -163,8 +163,8 @@ class RankOneFit(SolvedTable):
         Parameters
         ----------
         dispersion : {"pearson", "deviance", "poisson"} or float, default="pearson"
-            Variance of a cell over its mean: estimated by Pearson's statistic or by
-            the deviance, 1, or a number that is known from elsewhere.
+            Variance of a cell of weight 1 over its mean: estimated by Pearson's
+            statistic or by the deviance, 1, or a number that is known from elsewhere.
         robust : bool, default=False
             Take what the columns say from the scatter of the rows, as it is: right
             too where the cells of a row scatter together.

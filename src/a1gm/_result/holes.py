@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,9 @@ class Holes:
 
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
-        f, phi = self._placed.values(i, j), self.dispersion
+        f = self._placed.values(i, j)
         with np.errstate(all="ignore"):
-            variance = f**2 * self._log_variance(i, j) + phi * f
-        return _quantiles(f, variance, phi, tail)
+            return _quantiles(f, self._log_variance(i, j), self.dispersion, tail)
 
     def quantiles_by_rows(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of cells whose rows ascend, some rows at a time."""
@@ -91,14 +90,38 @@ class Holes:
         return out
 
 
-def _quantiles(mean: Floats, variance: Floats, phi: float, tail: float) -> Floats:
-    """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass."""
+def _quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
+    """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass.
+
+    The upper quantile of a gamma distribution falls to 0 as its variance grows beyond
+    all bounds. So no shape is below the one that has the largest, and from there on
+    the logarithm's own deviation, of which ``of_log`` is the square, moves the bound.
+    """
+    from scipy.special import gammaincinv, ndtri
+
+    relative = of_log + phi / mean
+    is_upper = tail > 0.5
+    least = _widest_shape(tail) if is_upper else 1e-300
+    shape = np.maximum(1.0 / relative, least)
+    found: Floats = mean * gammaincinv(shape, tail) / shape
+    if is_upper:
+        beyond = np.maximum(np.sqrt(of_log) - least**-0.5, 0.0)
+        # The mean itself bounds only levels that are hardly above 0.
+        found = np.maximum(found * np.exp(ndtri(tail) * beyond), mean)
+    found = np.where(relative == 0.0, mean, found)
+    is_zero = np.exp(-mean / phi) > tail if phi > 0.0 else mean < 0.0
+    found[(mean == 0.0) | (is_zero & (not is_upper))] = 0.0
+    return np.where(mean < 0.0, np.nan, found)
+
+
+@lru_cache
+def _widest_shape(tail: float) -> float:
+    """The shape of the gamma distribution of mean 1 with the largest quantile."""
     from scipy.special import gammaincinv
 
-    with np.errstate(all="ignore"):
-        shape, scale = mean**2 / variance, variance / mean
-        found: Floats = gammaincinv(shape, tail) * scale
-        is_zero = np.exp(-mean / phi) > tail if phi > 0.0 else mean < 0.0
-    found = np.where(variance == 0.0, mean, found)
-    found[(mean == 0.0) | (is_zero & (tail < 0.5))] = 0.0
-    return np.where(mean < 0.0, np.nan, found)
+    low, high = 1e-18, 1e18
+    for _ in range(8):  # each with 1/16 of the width of the last
+        shapes = np.geomspace(low, high, 33)
+        at = int(np.argmax(gammaincinv(shapes, tail) / shapes))
+        low, high = shapes[max(at - 1, 0)], shapes[min(at + 1, 32)]
+    return float(shapes[at])

@@ -18,11 +18,24 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._observe.statistics import Statistics
 from a1gm._solve.laplacian import free_columns
-from a1gm.exceptions import TableTooLargeError
+from a1gm.exceptions import NotRepresentableError, TableTooLargeError
 
 __all__ = ["ColumnInformation", "resistance", "spread"]
 
 MOST_COLUMNS = 6000  # the inverse of so many columns has 288 MB
+SMALLEST, LARGEST = 1e-140, 1e140
+OUT_OF_RANGE = (
+    "Errors are roots of sums of squares, and the squares of data that sum to "
+    "{total:.0e} are outside the range of float64. Multiply the data by a power of ten "
+    "that brings them nearer to 1: their errors change by the same power."
+)
+LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
+TOO_THIN = (
+    "Column {j} (counted from 0) and those beside it are joined to the rest of the "
+    "table only by cells of about {share:.0e} of its sum: standard errors on one side "
+    "of such a bridge are lost in the rounding of float64. Leave these cells out "
+    "(NaN): then each side is a block with errors of its own."
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,12 @@ class ColumnInformation:
     label: SmallInts
     h: Floats
     unit: float = 1.0
+
+    def check_size(self) -> None:
+        """Raise for data whose squares are not numbers of float64."""
+        total = self.unit * float(np.abs(self.statistics.col_sums).sum())
+        if not (total == 0.0 or SMALLEST < total < LARGEST):
+            raise NotRepresentableError(OUT_OF_RANGE.format(total=total))
 
     def inside(self, component: SmallInts) -> Bools:
         """Which columns are in the component of each of some rows."""
@@ -87,6 +106,11 @@ class ColumnInformation:
         free = free_columns(np.where(sums != 0.0, self.label, -1), np.abs(sums))
         found: Floats = np.zeros((m, m))
         found[np.ix_(free, free)] = _inverse(between, free)
+        condition = np.abs(found.diagonal() * between.sum(axis=1))
+        j = int(np.argmax(condition)) if m else 0
+        if m and condition[j] > LARGEST_CONDITION:
+            share = 1.0 / float(condition[j])
+            raise NotRepresentableError(TOO_THIN.format(j=j, share=share))
         return found
 
 

@@ -31,11 +31,7 @@ from a1gm._result.lazy_rows import LazyRows
 from a1gm._result.show import html_table, one_line
 from a1gm._result.simulate import simulate
 from a1gm._sources.lookup import Lookup
-from a1gm.exceptions import (
-    DataError,
-    NotRepresentableError,
-    ParameterError,
-)
+from a1gm.exceptions import DataError, ParameterError
 
 __all__ = ["Uncertainty", "bounds_of_cells"]
 
@@ -43,12 +39,6 @@ TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
     "scales of blocks), so its dispersion cannot be estimated. Pass dispersion= a "
     'number that you know from elsewhere, or "poisson".'
-)
-SMALLEST, LARGEST = 1e-140, 1e140
-OUT_OF_RANGE = (
-    "Errors are roots of sums of squares, and the squares of data that sum to "
-    "{total:.0e} are outside the range of float64. Multiply the data by a power of ten "
-    "that brings them nearer to 1: their errors change by the same power."
 )
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
@@ -71,7 +61,8 @@ class Uncertainty:
     Attributes
     ----------
     dispersion : float
-        Variance over mean of a cell.
+        Variance over mean of a cell of weight 1. Missing cells scatter like these,
+        whatever their weights: scale weights so that 1 is that of a cell to be filled.
     dof : int
         Degrees of freedom: observed cells less rows, columns and blocks' scales.
     covariance : ndarray of shape (n_cols, n_cols)
@@ -98,7 +89,7 @@ class Uncertainty:
         M = known.information.inverse
         self.covariance = self.dispersion * M
         if robust:
-            self.covariance = M @ known.scatter_of_rows() @ M
+            self.covariance = known.sandwich(M)
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
@@ -155,7 +146,7 @@ class Uncertainty:
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
-        self._check_size()
+        self._known.information.check_size()
         rows, cols = self._known.places(i, j)
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
@@ -164,13 +155,6 @@ class Uncertainty:
         with np.errstate(invalid="ignore"):
             found = np.sqrt(variance).reshape(shape)
         return found if shape else float(found)
-
-    def _check_size(self) -> None:
-        """Raise for data whose squares are not numbers of float64."""
-        info = self._known.information
-        total = info.unit * float(np.abs(info.statistics.col_sums).sum())
-        if not (total == 0.0 or SMALLEST < total < LARGEST):
-            raise NotRepresentableError(OUT_OF_RANGE.format(total=total))
 
     def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
         """Fitted values of cells of the table, and their variances."""
@@ -217,11 +201,12 @@ class Uncertainty:
         -------
         TotalsWithErrors
             ``labels``, ``value``, ``se_estimation``, ``se_process`` and ``se``, the
-            root of the sum of both squares. Cells without a value are in no total, and
+            root of the sum of both squares; the process error is that of cells of
+            weight 1. Cells without a value are in no total, and
             it says how many they are; NaN where there are no others.
         """
         check_choices(by, cells)
-        self._check_size()
+        self._known.information.check_size()
         if by == "row":
             value, variance = self._row_totals(cells)
             labels = self._known.row_labels
@@ -244,7 +229,8 @@ class Uncertainty:
     def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
         """Yield shares, factors of the chosen cells, and sums of w and w²/r, by lines.
 
-        Twins have their own exposures of missing cells, so with these by rows.
+        Twins have their own exposures of missing cells, so with these by rows: fitted
+        values, with w as 1.
         """
         known, info = self._known, self._known.information
         if known.exposures is None:
@@ -257,10 +243,10 @@ class Uncertainty:
             w, r, line = known.some_rows(np.arange(rows.start, rows.stop))
             lines = slice(int(line.min()), int(line.max()) + 1)
             at = line - lines.start
-            H = self._chosen(lines, cells)[at] * info.h * np.nan_to_num(exposure)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                own = np.where(w > 0.0, w**2 / r, 0.0)
-            yield info.shares(lines)[0][at], H, np.nan_to_num(w), own
+            F = w[:, None] * exposure * info.h  # in units of the data
+            F = np.where(self._chosen(lines, cells)[at] & ~np.isnan(F), F, 0.0)
+            own = 1.0 / np.where(w > 0.0, r, np.inf)
+            yield info.shares(lines)[0][at], F, np.ones(len(w)), own
 
     def _column_totals(self, by: By, cells: Which) -> tuple[Floats, Floats]:
         m = len(self._known.information.h)
@@ -287,7 +273,7 @@ class Uncertainty:
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
         if self._known.exposures is not None:
-            w, line = np.nan_to_num(w), np.arange(len(w))
+            w, line = np.ones(len(w)), np.arange(len(w))
         value = w * k[line]
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(value == 0.0, 0.0, value**2 / r)
@@ -377,12 +363,15 @@ class Uncertainty:
         level : float, default=0.95
             The share of cells that lie between the bounds.
         weights, exposure : table, optional
-            Weights or exposures of the cells of X, where the fit had them.
+            Weights or exposures of the cells of X, where the fit had them. The values
+            that are bounded are those of cells of weight 1.
 
         Returns
         -------
         lower, upper : tables like X
-            X with its holes filled with the bounds, which are never below 0.
+            X with its holes filled with the bounds, which are never below 0: gamma
+            quantiles. Where a fill is hardly known, its upper bound grows with the
+            error of its logarithm instead, up to inf: no bound is known.
         """
         holes = self._holes(X, weights, exposure)
         part = self._known.table.part_of(X)
@@ -393,7 +382,7 @@ class Uncertainty:
         return lower.table, upper.table
 
     def _holes(self, X: Any, weights: Any = None, exposure: Any = None) -> Holes:
-        self._check_size()
+        self._known.information.check_size()
         known = self._known
         fitted = known.solved, known.rows
         source, V, order = known.table.read(X, fitted, weights, exposure)
@@ -417,7 +406,8 @@ class Uncertainty:
         by, cells
             As in ``totals``.
         random_state : int, numpy Generator, or None
-            Where the random numbers come from.
+            Where the random numbers come from. The same table in another container,
+            or with weights of 1, may get other draws of the same distribution.
 
         Returns
         -------

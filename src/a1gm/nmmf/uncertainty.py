@@ -107,6 +107,7 @@ class TableUncertainty:
             As ``RankOneFit.uncertainty().totals``.
         """
         check_choices(by, cells)
+        self._known.information.check_size()
         wanted = self._missing if cells == "missing" else np.ones_like(self._missing)
         fitted = np.where(wanted, np.nan_to_num(self._fitted), 0.0)
         value, variance = self._sums(fitted, by)
