@@ -406,6 +406,51 @@ def test_another_table_is_refused():
         report_html(np.ones((2, 3)), a1gm.fit(X))
 
 
+FRAME = pd.DataFrame(
+    {"jan": [10.0, 20, 30, 41], "feb": [100, 200, 300, nan], "mar": [1.0, 2, 3, 4]},
+    index=list("pqrs"),
+)
+
+
+def _loaded(fit, folder):
+    fit.save(folder / "fit.npz")
+    return a1gm.load(folder / "fit.npz")
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_the_page_is_of_the_fitted_table(tmp_path, is_loaded):
+    fit = a1gm.fit(FRAME)
+    fit = _loaded(fit, tmp_path) if is_loaded else fit
+    page = report_html(FRAME, fit)
+    # Columns are found by name, and those of an array by place.
+    assert report_html(FRAME[["feb", "jan", "mar"]], fit) == page
+    assert report_html(FRAME.to_numpy(), fit) == page
+    cell = FRAME.copy()
+    cell.loc["q", "jan"] = 21.0
+    renamed = FRAME.rename(index={"p": "q", "q": "p"})
+    for other in (FRAME.iloc[[1, 0, 2, 3]], FRAME * 7, FRAME.fillna(1), cell, renamed):
+        with pytest.raises(ParameterError, match="not the table that was fitted"):
+            report_html(other, fit)
+    with pytest.raises(ParameterError, match="not the table that was fitted"):
+        report_html(FRAME.to_numpy()[[1, 0, 2, 3]], fit)
+
+
+def test_a_table_that_was_changed_is_refused():
+    X = FRAME.to_numpy().copy()
+    fit = a1gm.fit(X)
+    X *= 7
+    with pytest.raises(ParameterError, match="changed after it was fitted"):
+        report_html(X, fit)
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_advice_about_rows_in_another_order_can_be_followed(name):
+    fit = a1gm.fit(FRAME, **{name: np.ones((4, 3))})
+    with pytest.raises(ParameterError, match="Fit this table, or pass the one"):
+        report_html(FRAME.iloc[[1, 0, 2, 3]], fit)
+    assert report_html(FRAME[["feb", "jan", "mar"]], fit) == report_html(FRAME, fit)
+
+
 def test_the_file_is_not_replaced_unasked(tmp_path):
     X = np.ones((2, 2))
     path = tmp_path / "a.html"
