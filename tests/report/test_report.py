@@ -247,7 +247,11 @@ def test_a_fit_with_exposure_is_told_as_one():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("weights", "weight 0"), ("exposure", "no exposure")]
+    ("name", "words"),
+    [
+        ("weights", "weight 0 and was not fitted; here it counts as missing."),
+        ("exposure", "no exposure and was not fitted."),
+    ],
 )
 def test_known_cells_that_do_not_count_are_told(name, words):
     rng = np.random.default_rng(0)
@@ -256,8 +260,29 @@ def test_known_cells_that_do_not_count_are_told(name, words):
     X[[1, 4], [2, 3]] = nan
     V[[1, 2], [2, 2]] = nan if name == "exposure" else 0.0
     page = report_html(X, a1gm.fit(X, **{name: V}))
-    assert f"1 known cell has {words} and was not fitted." in page
+    assert f"1 known cell has {words}" in page
     assert "fitted value of 0 or less" not in page
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_totals_are_those_of_the_filled_cells(name):
+    rng = np.random.default_rng(3)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 8), rng.gamma(3, 1, 5)) + 1).astype(float)
+    X[rng.random(X.shape) < 0.2] = nan
+    V = np.ones(X.shape)
+    V[0, 0] = 0.0
+    fit = a1gm.fit(X, **{name: V})
+    found = Findings.of(X, fit, None, None)
+    values, _, total, _ = found.totals()
+    filled = np.where(found.is_filled, found.filled, 0.0)
+    np.testing.assert_allclose(np.nan_to_num(values), filled.sum(axis=1))
+    assert total == pytest.approx(filled.sum())
+    n = int(np.isnan(X).sum()) + (name == "weights")
+    assert f"the sum of {n} filled cells" in report_html(X, fit)
+    both = filled.sum() + np.nansum(found.known)
+    assert both == pytest.approx(np.nansum(found.filled))
+    low, high = found.bounds
+    assert (low[found.is_filled] < high[found.is_filled]).all()
 
 
 def test_sparse_tables_and_weights_that_were_not_kept(tmp_path):

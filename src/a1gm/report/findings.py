@@ -56,11 +56,10 @@ class Unknown(NamedTuple):
 class Findings:
     """A table, its fit, and what follows from both.
 
-    ``filled`` has the holes of ``X`` filled, NaN where nothing is known.
+    A cell of weight 0 counts as missing, as it does in the totals of the fit.
     """
 
     X: Floats
-    filled: Floats
     fit: RankOneFit
     row_names: Sequence[str]
     col_names: Sequence[str]
@@ -73,11 +72,10 @@ class Findings:
         row_names: Sequence[str] | None,
         col_names: Sequence[str] | None,
     ) -> Findings:
-        """Fill the table and name its rows and columns."""
-        filled = np.asarray(fit.impute(X, on_undetermined="ignore"))
+        """Name the rows and columns."""
         rows = _names(row_names, fit.row_labels, X.shape[0], "row")
         columns = _names(col_names, fit.col_labels, X.shape[1], "column")
-        return cls(X, filled, fit, rows, columns)
+        return cls(X, fit, rows, columns)
 
     @cached_property
     def row_factor(self) -> Floats:
@@ -87,8 +85,21 @@ class Findings:
     # ------------------------------------------------------------------------- holes
     @cached_property
     def missing(self) -> Bools:
-        """True where a cell is missing."""
-        return np.isnan(self.X)
+        """True where a cell is missing, or has weight 0."""
+        unweighed = False if self.fit.has_exposure else self.is_ignored
+        return np.isnan(self.X) | unweighed
+
+    @cached_property
+    def known(self) -> Floats:
+        """The known cells, NaN where one is missing."""
+        return np.where(self.missing, np.nan, self.X)
+
+    @cached_property
+    def filled(self) -> Floats:
+        """The table with its holes filled, NaN where nothing is known."""
+        return np.asarray(
+            self.fit.impute(self.known, on_undetermined="ignore", **self._given)
+        )
 
     @cached_property
     def is_filled(self) -> Bools:
@@ -117,7 +128,13 @@ class Findings:
         """True where a cell is known and does not count: weight or exposure 0."""
         if self.weights is None:
             return np.zeros(self.X.shape, bool)
-        return ~self.missing & ~(self.weights > 0.0)
+        return ~np.isnan(self.X) & ~(self.weights > 0.0)
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """Weights or exposures as options of what reads the table."""
+        name = "exposure" if self.fit.has_exposure else "weights"
+        return {} if self.weights is None else {name: self.weights}
 
     # ---------------------------------------------------------------------- its worth
     @cached_property
@@ -134,7 +151,9 @@ class Findings:
     def bounds(self) -> tuple[Floats, Floats]:
         """Bounds of the filled cells, at the 95 % level; NaN where there are none."""
         nothing = np.full(self.X.shape, np.nan)
-        return (nothing, nothing) if self.sure is None else self.sure.interval(self.X)
+        if self.sure is None:
+            return nothing, nothing
+        return self.sure.interval(self.known, **self._given)
 
     @cached_property
     def assessed_rows(self) -> Ints:
@@ -148,10 +167,7 @@ class Findings:
     def assessment(self) -> Assessment | str:
         """What rank 1 is worth on hidden cells, or why that cannot be tried."""
         rows = self.assessed_rows
-        given: dict[str, Any] = {}
-        if self.weights is not None:
-            name = "exposure" if self.fit.has_exposure else "weights"
-            given[name] = self.weights[rows]
+        given = {name: V[rows] for name, V in self._given.items()}
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
         try:
             return assess(

@@ -104,7 +104,7 @@ def totals_table(findings: Findings) -> str:
     """List the totals of what was filled in each row, with their errors."""
     value, error, _, _ = findings.totals()
     n_filled = findings.is_filled.sum(axis=1)
-    known = np.nansum(findings.X, axis=1)
+    known = np.nansum(findings.known, axis=1)
     some = np.flatnonzero(n_filled)
     order = some[np.argsort(-value[some], kind="stable")]
     numbers = np.column_stack([value, error, n_filled, known])
