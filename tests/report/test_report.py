@@ -404,13 +404,31 @@ def test_a_fit_that_is_not_the_best_is_told():
     assert f"<li>{words}</li>" in report_html(X, fit)
 
 
-@pytest.mark.parametrize("scale", [1e300, 1e-300])
+@pytest.mark.parametrize("scale", [1e300, 1e150, 1e-288, 1e-300, 1e-321, 5e-324])
 def test_data_at_the_ends_of_the_range_have_a_page(scale):
     X = np.random.default_rng(0).poisson(50.0, (8, 5)) * scale
     X[1, 1] = nan
     page = report_html(X, a1gm.fit(X))
     assert "Median error of a guess" in page
     assert "sum of 1 filled cell" in page
+
+
+@pytest.mark.parametrize("scale", [1e-280, 1e-288, 1e-300, 1e-307])
+def test_data_over_decades_near_0_have_a_page(scale):
+    X = np.exp(np.random.default_rng(0).normal(0, 6, (8, 5))) * scale
+    assert "Worst-fitting cells" in report_html(X, a1gm.fit(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        ([[1.0, 2], [1, nan], [3, nan]], "The scatter of the cells cannot be est"),
+        ([[1e150, 2e150, 4e150], [3e150, nan, 7e150], [2e150, nan, nan]], "Errors are"),
+    ],
+)
+def test_why_totals_have_no_errors_is_told(X, why):
+    X = np.array(X)
+    assert f"These totals come without errors. {why}" in report_html(X, a1gm.fit(X))
 
 
 def test_cells_off_a_fit_of_0_have_no_deviation():
@@ -429,6 +447,19 @@ def test_another_table_is_refused():
     X = np.ones((2, 2))
     with pytest.raises(DimensionError, match="2 × 3"):
         report_html(np.ones((2, 3)), a1gm.fit(X))
+
+
+@pytest.mark.parametrize("side", ["row", "col"])
+@pytest.mark.parametrize("names", [["a"], list("abcde"), "abc"])
+def test_names_are_one_for_each_line(side, names):
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    with pytest.raises(ParameterError, match=f"{side}_names"):
+        report_html(X, a1gm.fit(X), **{f"{side}_names": names})
+
+
+def test_a_string_is_one_note():
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    assert "<li>hello</li>" in report_html(X, a1gm.fit(X), notes="hello")
 
 
 FRAME = pd.DataFrame(

@@ -15,7 +15,12 @@ from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._result.fates import FATES
 from a1gm._result.solved_table import memory_of
-from a1gm.exceptions import A1gmError, DimensionError
+from a1gm.exceptions import (
+    A1gmError,
+    DimensionError,
+    NotRepresentableError,
+    ParameterError,
+)
 from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
@@ -138,14 +143,22 @@ class Findings:
 
     # ---------------------------------------------------------------------- its worth
     @cached_property
-    def sure(self) -> Uncertainty | None:
-        """How sure the fit is; None where too little is known to say."""
+    def sure_or_why(self) -> Uncertainty | str:
+        """How sure the fit is, or why that cannot be said."""
         try:
-            found = self.fit.uncertainty()
-            found.totals("all")  # of data near 1e300 there are none
+            with np.errstate(all="ignore"):  # of data near 1e±300 there are none
+                found = self.fit.uncertainty()
+                found.totals("all")
+        except NotRepresentableError as error:
+            return str(error)
         except (A1gmError, MemoryError):
-            return None
+            return "The scatter of the cells cannot be estimated."
         return found
+
+    @property
+    def sure(self) -> Uncertainty | None:
+        """How sure the fit is; None where that cannot be said."""
+        return None if isinstance(self.sure_or_why, str) else self.sure_or_why
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -269,7 +282,13 @@ def _called(noun: str, names: Sequence[str]) -> str:
 def _names(
     given: Sequence[str] | None, labels: Sequence[object] | None, n: int, kind: str
 ) -> Sequence[str]:
-    names = labels if given is None else given
+    names = labels if given is None else list(given)
+    if given is not None and (isinstance(given, str) or len(given) != n):
+        got = "one string" if isinstance(given, str) else counted(len(given), "name")
+        raise ParameterError(
+            f"{kind[:3]}_names must be a list of {counted(n, 'name')}, one for each "
+            f"{kind}; got {got}. Leave it out to show the labels of the fit."
+        )
     if names is not None:
         return [shown(name) or "(no name)" for name in names]
     return [f"{kind} {k}" for k in range(n)]

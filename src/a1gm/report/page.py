@@ -65,7 +65,8 @@ def report_html(
     DimensionError
         The table has another shape than the fit.
     ParameterError
-        The table is not the one that was fitted; or the fit had weights or exposures
+        The table is not the one that was fitted; there are more or fewer names than
+        rows or columns; or the fit had weights or exposures
         and has not kept those of every cell: it was loaded from a file, or made from a
         sparse table.
 
@@ -80,6 +81,7 @@ def report_html(
     """
     if notes is None:
         notes = list(notes_of(fit, X))
+    notes = [notes] if isinstance(notes, str) else notes
     _check_weights(memory_of(fit))
     findings = Findings.of(fitted_cells(fit, X), fit, row_names, col_names)
     parts = [*sections(findings), method(findings, _told(source, title), _today())]

@@ -136,9 +136,8 @@ def sections(findings: Findings) -> Iterator[Section]:
 
 def _totals(findings: Findings) -> str:
     words = (
-        "These totals come without errors: the scatter of the cells cannot be "
-        "estimated."
-        if findings.sure is None
+        f"These totals come without errors. {html.escape(findings.sure_or_why)}"
+        if isinstance(findings.sure_or_why, str)
         else "The standard error (s.e.) holds both: that the factors are estimated, "
         "and that cells scatter around what is fitted."
     )

@@ -50,7 +50,7 @@ def _decimals(cells: Iterable[str | float]) -> int | None:
         return 0
     decimals = max(0, 3 - math.floor(math.log10(max(sizes))))
     # The least shall keep two digits.
-    return decimals if min(sizes) * 10.0**decimals >= 10.0 and decimals <= 6 else None
+    return decimals if decimals <= 6 and min(sizes) * 10.0**decimals >= 10.0 else None
 
 
 def table(
