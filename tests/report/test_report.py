@@ -154,6 +154,12 @@ def test_a_section_without_content_is_left_out():
         (["2023Q4", "2024Q1", "2024Q2"], True),
         (["2024-01-31 00:00:00", "2024-02-29 00:00:00", "2024-03-31"], True),
         (["Jan", "Feb", "Mar"], True),
+        (["Nov-2023", "Dec-2023", "Jan-2024"], True),
+        (["November 2023", "December 2023", "January 2024"], True),
+        (["2023 Nov", "2023 Dec", "2024 Jan"], True),
+        (["Nov 23", "Dec 23", "Jan'24"], True),
+        (["Jan-2024", "Dec-2023", "Nov-2023"], False),
+        (["Marta 1", "Marta 2", "Marta 3"], False),
         (["dev 1", "dev 2", "dev 10"], True),
         (["12 months", "24 months", "36 months"], True),
         (["0.5", "1", "2.5"], True),
@@ -166,6 +172,22 @@ def test_a_section_without_content_is_left_out():
 )
 def test_which_names_have_an_order(names, ordered):
     assert are_ordered(names) == ordered
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered"),
+    [
+        (["1001", "1008", "1015"], False),
+        (["1999", "2000", "2002"], True),
+        (["1999.5", "2000", "2002"], False),
+        (["2023-11", "2023-12", "2024-01"], True),
+    ],
+)
+def test_plain_numbers_order_rows_only_if_they_are_years(names, ordered):
+    assert are_ordered(names, of_rows=True) == ordered
+    X = np.outer([1.0, 2, 4], [1.0, 3, 5]) + np.eye(3)
+    page = report_html(X, a1gm.fit(X), row_names=names)
+    assert ("Rows, in table order" in page) == ordered
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
@@ -443,6 +465,22 @@ def test_notes_are_escaped():
     assert "<li>&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m</li>" in page
 
 
+def test_options_in_notes_do_not_break():
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    page = report_html(X, a1gm.fit(X), notes="Pass --columns, or --id-of a--b.")
+    option = '<span class="nowrap">{}</span>'
+    words = f"Pass {option.format('--columns')}, or {option.format('--id-of')} a--b."
+    assert f"<li>{words}</li>" in page
+
+
+def test_blocks_are_numbered_as_those_of_the_fit():
+    X = np.array([[1.0, 2, nan], [2, 3, nan], [nan, nan, 4]])
+    page = report_html(X, a1gm.fit(X, on_undetermined="ignore"))
+    cells = re.findall(r'<th scope="row">column \d</th>.*?</tr>', page)
+    found = [float(re.findall(r'data-value="([^"]*)"', x)[-1]) for x in cells]
+    assert sorted(found) == [0.0, 0.0, 1.0]
+
+
 def test_another_table_is_refused():
     X = np.ones((2, 2))
     with pytest.raises(DimensionError, match="2 × 3"):
@@ -614,6 +652,14 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
     )
     assert (_brightness(ink) > _brightness(paper)) == (scheme == "dark")
     context.close()
+
+
+def test_the_map_of_40_rows_does_not_scroll(browser, page_file):
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    tab.goto(page_file.as_uri())
+    hidden = tab.eval_on_selector(".heat", "e => e.scrollHeight - e.clientHeight")
+    tab.close()
+    assert hidden <= 0
 
 
 def test_tables_sort(browser, page_file):

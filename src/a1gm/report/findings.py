@@ -183,13 +183,14 @@ class Findings:
         given = {name: V[rows] for name, V in self._given.items()}
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
         try:
-            return assess(
-                self.X[rows],
-                random_state=0,
-                ordered=are_ordered(self.col_names),
-                negatives=negatives,
-                **given,
-            )
+            with np.errstate(all="ignore"):  # as above
+                return assess(
+                    self.X[rows],
+                    random_state=0,
+                    ordered=are_ordered(self.col_names),
+                    negatives=negatives,
+                    **given,
+                )
         except DimensionError:
             return (
                 "it has too few known cells to hide some of them and to fill these "

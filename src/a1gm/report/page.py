@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
@@ -105,7 +106,8 @@ def _check_weights(memory: Table) -> None:
 
 
 def _notes(notes: Sequence[str]) -> str:
-    lines = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
+    text = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
+    lines = re.sub(r"(?<![\w-])--[\w-]*\w", r'<span class="nowrap">\g<0></span>', text)
     return f'\n<ul class="notes" aria-label="Notes">{lines}</ul>' if notes else ""
 
 

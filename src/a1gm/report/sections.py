@@ -185,7 +185,7 @@ def _factors(findings: Findings) -> str:
     parts = [f"<p>{html.escape(words)}</p>"]
     for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
         if len(names) > 1:
-            is_ordered = n_blocks <= 1 and are_ordered(names)
+            is_ordered = n_blocks <= 1 and are_ordered(names, of_rows=kind == "row")
             figure = figures.factor_figure(findings, kind, is_ordered=is_ordered)
             order = "in table order" if is_ordered else "largest first"
             listing = tables.factor_table(findings, kind, is_ordered=is_ordered)

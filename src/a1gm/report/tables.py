@@ -135,7 +135,7 @@ def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     if not is_ordered:
         order = np.argsort(np.where(np.isnan(factor), np.inf, -factor), kind="stable")
     # A line without any data is in no block; of one block nothing is said.
-    places = np.where((block >= 0) & (fit.n_blocks > 1), block + 1.0, np.nan)
+    places = np.where((block >= 0) & (fit.n_blocks > 1), block, np.nan)
     missing = np.where(holes.any(), holes, np.nan)
     numbers: Floats = np.column_stack([factor, missing, places])
     lines = ((names[k], *numbers[k].tolist()) for k in order.tolist())
