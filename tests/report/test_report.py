@@ -594,6 +594,16 @@ def test_a_table_too_small_to_be_tried_is_told_in_words():
     assert "<strong>1</strong> <span>cell cannot be known</span>" in page
 
 
+def test_a_trial_that_fails_is_not_told_of_the_table_itself():
+    X = np.random.default_rng(0).poisson(30, (12, 5)).astype(float)
+    X[3] *= -1.0
+    X[:4, 3:] = nan
+    page = report_html(X, a1gm.fit(X, negatives="allow"))
+    assert "with some known cells hidden, that fails (The holes of this table" in page
+    assert "Leave out such rows" not in page
+    assert "<dd>closed form</dd>" in page
+
+
 def test_the_method_tells_of_cells_that_count_otherwise():
     X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3]) + np.eye(4, 3)
     ones = np.ones((4, 3))

@@ -197,7 +197,8 @@ class Findings:
                 "from the others."
             )
         except A1gmError as error:
-            return str(error)
+            why = str(error).partition(". ")[0].removesuffix(".")  # without the advice
+            return f"with some known cells hidden, that fails ({why})."
 
     def totals(self) -> tuple[Floats, Floats, float, float]:
         """What was filled in each row and in all, with errors; NaN without any."""
