@@ -154,6 +154,12 @@ def test_a_section_without_content_is_left_out():
         (["2023Q4", "2024Q1", "2024Q2"], True),
         (["2024-01-31 00:00:00", "2024-02-29 00:00:00", "2024-03-31"], True),
         (["Jan", "Feb", "Mar"], True),
+        (["Nov-2023", "Dec-2023", "Jan-2024"], True),
+        (["November 2023", "December 2023", "January 2024"], True),
+        (["2023 Nov", "2023 Dec", "2024 Jan"], True),
+        (["Nov 23", "Dec 23", "Jan'24"], True),
+        (["Jan-2024", "Dec-2023", "Nov-2023"], False),
+        (["Marta 1", "Marta 2", "Marta 3"], False),
         (["dev 1", "dev 2", "dev 10"], True),
         (["12 months", "24 months", "36 months"], True),
         (["0.5", "1", "2.5"], True),
@@ -166,6 +172,22 @@ def test_a_section_without_content_is_left_out():
 )
 def test_which_names_have_an_order(names, ordered):
     assert are_ordered(names) == ordered
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered"),
+    [
+        (["1001", "1008", "1015"], False),
+        (["1999", "2000", "2002"], True),
+        (["1999.5", "2000", "2002"], False),
+        (["2023-11", "2023-12", "2024-01"], True),
+    ],
+)
+def test_plain_numbers_order_rows_only_if_they_are_years(names, ordered):
+    assert are_ordered(names, of_rows=True) == ordered
+    X = np.outer([1.0, 2, 4], [1.0, 3, 5]) + np.eye(3)
+    page = report_html(X, a1gm.fit(X), row_names=names)
+    assert ("Rows, in table order" in page) == ordered
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
@@ -247,7 +269,11 @@ def test_a_fit_with_exposure_is_told_as_one():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("weights", "weight 0"), ("exposure", "no exposure")]
+    ("name", "words"),
+    [
+        ("weights", "weight 0 and was not fitted; here it counts as missing."),
+        ("exposure", "no exposure and was not fitted."),
+    ],
 )
 def test_known_cells_that_do_not_count_are_told(name, words):
     rng = np.random.default_rng(0)
@@ -256,8 +282,29 @@ def test_known_cells_that_do_not_count_are_told(name, words):
     X[[1, 4], [2, 3]] = nan
     V[[1, 2], [2, 2]] = nan if name == "exposure" else 0.0
     page = report_html(X, a1gm.fit(X, **{name: V}))
-    assert f"1 known cell has {words} and was not fitted." in page
+    assert f"1 known cell has {words}" in page
     assert "fitted value of 0 or less" not in page
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_totals_are_those_of_the_filled_cells(name):
+    rng = np.random.default_rng(3)
+    X = rng.poisson(np.outer(rng.gamma(3, 20, 8), rng.gamma(3, 1, 5)) + 1).astype(float)
+    X[rng.random(X.shape) < 0.2] = nan
+    V = np.ones(X.shape)
+    V[0, 0] = 0.0
+    fit = a1gm.fit(X, **{name: V})
+    found = Findings.of(X, fit, None, None)
+    values, _, total, _ = found.totals()
+    filled = np.where(found.is_filled, found.filled, 0.0)
+    np.testing.assert_allclose(np.nan_to_num(values), filled.sum(axis=1))
+    assert total == pytest.approx(filled.sum())
+    n = int(np.isnan(X).sum()) + (name == "weights")
+    assert f"the sum of {n} filled cells" in report_html(X, fit)
+    both = filled.sum() + np.nansum(found.known)
+    assert both == pytest.approx(np.nansum(found.filled))
+    low, high = found.bounds
+    assert (low[found.is_filled] < high[found.is_filled]).all()
 
 
 def test_sparse_tables_and_weights_that_were_not_kept(tmp_path):
@@ -379,13 +426,31 @@ def test_a_fit_that_is_not_the_best_is_told():
     assert f"<li>{words}</li>" in report_html(X, fit)
 
 
-@pytest.mark.parametrize("scale", [1e300, 1e-300])
+@pytest.mark.parametrize("scale", [1e300, 1e150, 1e-288, 1e-300, 1e-321, 5e-324])
 def test_data_at_the_ends_of_the_range_have_a_page(scale):
     X = np.random.default_rng(0).poisson(50.0, (8, 5)) * scale
     X[1, 1] = nan
     page = report_html(X, a1gm.fit(X))
     assert "Median error of a guess" in page
     assert "sum of 1 filled cell" in page
+
+
+@pytest.mark.parametrize("scale", [1e-280, 1e-288, 1e-300, 1e-307])
+def test_data_over_decades_near_0_have_a_page(scale):
+    X = np.exp(np.random.default_rng(0).normal(0, 6, (8, 5))) * scale
+    assert "Worst-fitting cells" in report_html(X, a1gm.fit(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        ([[1.0, 2], [1, nan], [3, nan]], "The scatter of the cells cannot be est"),
+        ([[1e150, 2e150, 4e150], [3e150, nan, 7e150], [2e150, nan, nan]], "Errors are"),
+    ],
+)
+def test_why_totals_have_no_errors_is_told(X, why):
+    X = np.array(X)
+    assert f"These totals come without errors. {why}" in report_html(X, a1gm.fit(X))
 
 
 def test_cells_off_a_fit_of_0_have_no_deviation():
@@ -400,10 +465,84 @@ def test_notes_are_escaped():
     assert "<li>&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m</li>" in page
 
 
+def test_options_in_notes_do_not_break():
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    page = report_html(X, a1gm.fit(X), notes="Pass --columns, or --id-of a--b.")
+    option = '<span class="nowrap">{}</span>'
+    words = f"Pass {option.format('--columns')}, or {option.format('--id-of')} a--b."
+    assert f"<li>{words}</li>" in page
+
+
+def test_blocks_are_numbered_as_those_of_the_fit():
+    X = np.array([[1.0, 2, nan], [2, 3, nan], [nan, nan, 4]])
+    page = report_html(X, a1gm.fit(X, on_undetermined="ignore"))
+    cells = re.findall(r'<th scope="row">column \d</th>.*?</tr>', page)
+    found = [float(re.findall(r'data-value="([^"]*)"', x)[-1]) for x in cells]
+    assert sorted(found) == [0.0, 0.0, 1.0]
+
+
 def test_another_table_is_refused():
     X = np.ones((2, 2))
     with pytest.raises(DimensionError, match="2 × 3"):
         report_html(np.ones((2, 3)), a1gm.fit(X))
+
+
+@pytest.mark.parametrize("side", ["row", "col"])
+@pytest.mark.parametrize("names", [["a"], list("abcde"), "abc"])
+def test_names_are_one_for_each_line(side, names):
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    with pytest.raises(ParameterError, match=f"{side}_names"):
+        report_html(X, a1gm.fit(X), **{f"{side}_names": names})
+
+
+def test_a_string_is_one_note():
+    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
+    assert "<li>hello</li>" in report_html(X, a1gm.fit(X), notes="hello")
+
+
+FRAME = pd.DataFrame(
+    {"jan": [10.0, 20, 30, 41], "feb": [100, 200, 300, nan], "mar": [1.0, 2, 3, 4]},
+    index=list("pqrs"),
+)
+
+
+def _loaded(fit, folder):
+    fit.save(folder / "fit.npz")
+    return a1gm.load(folder / "fit.npz")
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_the_page_is_of_the_fitted_table(tmp_path, is_loaded):
+    fit = a1gm.fit(FRAME)
+    fit = _loaded(fit, tmp_path) if is_loaded else fit
+    page = report_html(FRAME, fit)
+    # Columns are found by name, and those of an array by place.
+    assert report_html(FRAME[["feb", "jan", "mar"]], fit) == page
+    assert report_html(FRAME.to_numpy(), fit) == page
+    cell = FRAME.copy()
+    cell.loc["q", "jan"] = 21.0
+    renamed = FRAME.rename(index={"p": "q", "q": "p"})
+    for other in (FRAME.iloc[[1, 0, 2, 3]], FRAME * 7, FRAME.fillna(1), cell, renamed):
+        with pytest.raises(ParameterError, match="not the table that was fitted"):
+            report_html(other, fit)
+    with pytest.raises(ParameterError, match="not the table that was fitted"):
+        report_html(FRAME.to_numpy()[[1, 0, 2, 3]], fit)
+
+
+def test_a_table_that_was_changed_is_refused():
+    X = FRAME.to_numpy().copy()
+    fit = a1gm.fit(X)
+    X *= 7
+    with pytest.raises(ParameterError, match="changed after it was fitted"):
+        report_html(X, fit)
+
+
+@pytest.mark.parametrize("name", ["weights", "exposure"])
+def test_advice_about_rows_in_another_order_can_be_followed(name):
+    fit = a1gm.fit(FRAME, **{name: np.ones((4, 3))})
+    with pytest.raises(ParameterError, match="Fit this table, or pass the one"):
+        report_html(FRAME.iloc[[1, 0, 2, 3]], fit)
+    assert report_html(FRAME[["feb", "jan", "mar"]], fit) == report_html(FRAME, fit)
 
 
 def test_the_file_is_not_replaced_unasked(tmp_path):
@@ -453,6 +592,16 @@ def test_a_table_too_small_to_be_tried_is_told_in_words():
         page = report_html(X, a1gm.fit(X))
     assert "could not be tried: it has too few known cells to hide" in page
     assert "<strong>1</strong> <span>cell cannot be known</span>" in page
+
+
+def test_a_trial_that_fails_is_not_told_of_the_table_itself():
+    X = np.random.default_rng(0).poisson(30, (12, 5)).astype(float)
+    X[3] *= -1.0
+    X[:4, 3:] = nan
+    page = report_html(X, a1gm.fit(X, negatives="allow"))
+    assert "with some known cells hidden, that fails (The holes of this table" in page
+    assert "Leave out such rows" not in page
+    assert "<dd>closed form</dd>" in page
 
 
 def test_the_method_tells_of_cells_that_count_otherwise():
@@ -513,6 +662,14 @@ def test_it_opens_cleanly(browser, page_file, width, scheme):
     )
     assert (_brightness(ink) > _brightness(paper)) == (scheme == "dark")
     context.close()
+
+
+def test_the_map_of_40_rows_does_not_scroll(browser, page_file):
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    tab.goto(page_file.as_uri())
+    hidden = tab.eval_on_selector(".heat", "e => e.scrollHeight - e.clientHeight")
+    tab.close()
+    assert hidden <= 0
 
 
 def test_tables_sort(browser, page_file):

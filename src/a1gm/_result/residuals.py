@@ -40,7 +40,8 @@ class Cells:
             return off
         with np.errstate(divide="ignore", invalid="ignore"):
             if kind == "pearson":
-                found = off * np.sqrt(self.weight / self.fitted)
+                # Not the root of the ratio, which a cell near 1e-310 takes to infinity.
+                found = off * (np.sqrt(self.weight) / np.sqrt(self.fitted))
             else:
                 cells = divergence_of_cells(np.maximum(self.x, 0.0), self.fitted)
                 found = np.sign(off) * np.sqrt(2.0 * self.weight * cells)

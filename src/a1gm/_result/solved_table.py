@@ -55,6 +55,7 @@ __all__ = [
     "SolvedTable",
     "doubts_of",
     "filled_cells",
+    "fitted_cells",
     "memory_of",
     "name_lines",
     "read_once",
@@ -424,6 +425,11 @@ def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:
     return cells, missing
 
 
+def fitted_cells(fit: SolvedTable, X: Any) -> Floats:
+    """The cells of the table that was fitted; any other is refused."""
+    return fit._table.cells(X, fit._solved, fit._rows)
+
+
 def text_of_doubt(fit: SolvedTable, names: Names | None = None) -> str:
     """Say how far the fit may be off the best one; empty where it has converged."""
     factors = fit._solved.factors
@@ -449,9 +455,8 @@ def doubts_of(fit: SolvedTable) -> Doubts:
     doubt = bool(text_of_doubt(fit))
     if fit._is_plain:
         return Doubts(doubt, empty=False, unknown=False)
-    names = Names()
-    empty = bool(text_of_empty(fit._fates, fit._solved.factors.col_factor, names))
-    unknown = bool(text_of_unknown(fit._fates, fit.n_blocks, names))
+    empty = bool(text_of_empty(fit._fates, fit._solved.factors.col_factor, Names()))
+    unknown = bool(text_of_unknown(fit._fates, fit.n_blocks, Names()))
     return Doubts(doubt, empty, unknown)
 
 

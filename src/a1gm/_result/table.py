@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,47 @@ class Table:
             "exposure= to fit.reconstruct as an array; for errors fit the table again, "
             "as an array."
         )
+
+    def cells(self, X: Any, solved: Solved, rows: RowStore) -> Floats:
+        """Read the fitted table again, its columns by name; any other is refused.
+
+        A table that the fit has left behind is known by its names, holes and sums.
+        """
+        source = read_input(
+            self.part_of(X), absent=self.absent if is_sparse(X) else None
+        )
+        shape, own = (source.n_rows, source.n_cols), self.source
+        n, m = rows.n_rows, solved.statistics.n_cols
+        if shape != (n, m):
+            raise DimensionError(
+                f"The table is {shape[0]} × {shape[1]}, the fit {n} × {m}. Pass the "
+                "table that was fitted."
+            )
+        names = self.row_labels
+        if names is None and source.row_labels is not None:
+            names = getattr(own, "row_labels", None)
+        is_same = first_difference(source.row_labels, names) is None
+        order = self._order_of(m, source.col_labels, m)
+        cells: Floats = source.rows(slice(0, n))
+        if order is not None:
+            cells = cells[:, np.argsort(order)]
+            source = read_input(cells)
+        if type(source) is type(own):
+            self.check_unchanged(solved, rows)
+            is_same = is_same and self.is_same(source)
+        elif not self.is_signed:  # sums that cancel are known too badly
+            seen = replace(self, source=source)._seen_again()
+            if is_same and seen is not None:
+                is_same = is_as_fitted(seen, solved, rows, self.exponent)
+            else:
+                is_same = False
+        if not is_same:
+            raise ParameterError(
+                "This is not the table that was fitted: cells differ, or rows are "
+                "others or in another order. Fit this table, or pass the one that was "
+                "fitted."
+            )
+        return cells
 
     def check_unchanged(self, solved: Solved, rows: RowStore) -> None:
         """Raise where the table in memory is no longer the one that was fitted.

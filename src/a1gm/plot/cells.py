@@ -78,9 +78,10 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
         highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
         axes.plot([lowest, highest], [lowest, highest], color=HOLE, lw=1)
         positive = observed[observed > 0]
-        # Counts and amounts spread over decades; zeros stay visible at the edge.
-        if positive.size and highest / np.median(positive) > 30:
-            scale = float(np.median(positive)) / 10
+        scale = float(np.median(positive)) / 10 if positive.size else 0.0
+        # Counts and amounts spread over decades; zeros stay visible at the edge. Below
+        # 1e-286 matplotlib takes limits of axes for 0.
+        if scale > 1e-280 and highest / scale > 300:
             axes.set_xscale("symlog", linthresh=scale)
             axes.set_yscale("symlog", linthresh=scale)
             axes.set_xticks(_decades(scale, highest))

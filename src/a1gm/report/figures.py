@@ -34,7 +34,7 @@ def holes_figure(findings: Findings) -> str:
     n_rows, n_cols = findings.X.shape
     size = f"{counted(n_rows, 'row')} by {counted(n_cols, 'column')}"
     return _drawn(
-        lambda axes: plot.pattern(findings.X, ax=axes),
+        lambda axes: plot.pattern(findings.known, ax=axes),
         f"Holes of the whole table, {size}.",
         name="holes",
     )

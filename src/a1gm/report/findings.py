@@ -15,7 +15,12 @@ from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._result.fates import FATES
 from a1gm._result.solved_table import memory_of
-from a1gm.exceptions import A1gmError, DimensionError
+from a1gm.exceptions import (
+    A1gmError,
+    DimensionError,
+    NotRepresentableError,
+    ParameterError,
+)
 from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
@@ -56,11 +61,10 @@ class Unknown(NamedTuple):
 class Findings:
     """A table, its fit, and what follows from both.
 
-    ``filled`` has the holes of ``X`` filled, NaN where nothing is known.
+    A cell of weight 0 counts as missing, as it does in the totals of the fit.
     """
 
     X: Floats
-    filled: Floats
     fit: RankOneFit
     row_names: Sequence[str]
     col_names: Sequence[str]
@@ -73,11 +77,10 @@ class Findings:
         row_names: Sequence[str] | None,
         col_names: Sequence[str] | None,
     ) -> Findings:
-        """Fill the table and name its rows and columns."""
-        filled = np.asarray(fit.impute(X, on_undetermined="ignore"))
+        """Name the rows and columns."""
         rows = _names(row_names, fit.row_labels, X.shape[0], "row")
         columns = _names(col_names, fit.col_labels, X.shape[1], "column")
-        return cls(X, filled, fit, rows, columns)
+        return cls(X, fit, rows, columns)
 
     @cached_property
     def row_factor(self) -> Floats:
@@ -87,8 +90,21 @@ class Findings:
     # ------------------------------------------------------------------------- holes
     @cached_property
     def missing(self) -> Bools:
-        """True where a cell is missing."""
-        return np.isnan(self.X)
+        """True where a cell is missing, or has weight 0."""
+        unweighed = False if self.fit.has_exposure else self.is_ignored
+        return np.isnan(self.X) | unweighed
+
+    @cached_property
+    def known(self) -> Floats:
+        """The known cells, NaN where one is missing."""
+        return np.where(self.missing, np.nan, self.X)
+
+    @cached_property
+    def filled(self) -> Floats:
+        """The table with its holes filled, NaN where nothing is known."""
+        return np.asarray(
+            self.fit.impute(self.known, on_undetermined="ignore", **self._given)
+        )
 
     @cached_property
     def is_filled(self) -> Bools:
@@ -117,24 +133,40 @@ class Findings:
         """True where a cell is known and does not count: weight or exposure 0."""
         if self.weights is None:
             return np.zeros(self.X.shape, bool)
-        return ~self.missing & ~(self.weights > 0.0)
+        return ~np.isnan(self.X) & ~(self.weights > 0.0)
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """Weights or exposures as options of what reads the table."""
+        name = "exposure" if self.fit.has_exposure else "weights"
+        return {} if self.weights is None else {name: self.weights}
 
     # ---------------------------------------------------------------------- its worth
     @cached_property
-    def sure(self) -> Uncertainty | None:
-        """How sure the fit is; None where too little is known to say."""
+    def sure_or_why(self) -> Uncertainty | str:
+        """How sure the fit is, or why that cannot be said."""
         try:
-            found = self.fit.uncertainty()
-            found.totals("all")  # of data near 1e300 there are none
+            with np.errstate(all="ignore"):  # of data near 1e±300 there are none
+                found = self.fit.uncertainty()
+                found.totals("all")
+        except NotRepresentableError as error:
+            return str(error)
         except (A1gmError, MemoryError):
-            return None
+            return "The scatter of the cells cannot be estimated."
         return found
+
+    @property
+    def sure(self) -> Uncertainty | None:
+        """How sure the fit is; None where that cannot be said."""
+        return None if isinstance(self.sure_or_why, str) else self.sure_or_why
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
         """Bounds of the filled cells, at the 95 % level; NaN where there are none."""
         nothing = np.full(self.X.shape, np.nan)
-        return (nothing, nothing) if self.sure is None else self.sure.interval(self.X)
+        if self.sure is None:
+            return nothing, nothing
+        return self.sure.interval(self.known, **self._given)
 
     @cached_property
     def assessed_rows(self) -> Ints:
@@ -148,26 +180,25 @@ class Findings:
     def assessment(self) -> Assessment | str:
         """What rank 1 is worth on hidden cells, or why that cannot be tried."""
         rows = self.assessed_rows
-        given: dict[str, Any] = {}
-        if self.weights is not None:
-            name = "exposure" if self.fit.has_exposure else "weights"
-            given[name] = self.weights[rows]
+        given = {name: V[rows] for name, V in self._given.items()}
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
         try:
-            return assess(
-                self.X[rows],
-                random_state=0,
-                ordered=are_ordered(self.col_names),
-                negatives=negatives,
-                **given,
-            )
+            with np.errstate(all="ignore"):  # as above
+                return assess(
+                    self.X[rows],
+                    random_state=0,
+                    ordered=are_ordered(self.col_names),
+                    negatives=negatives,
+                    **given,
+                )
         except DimensionError:
             return (
                 "it has too few known cells to hide some of them and to fill these "
                 "from the others."
             )
         except A1gmError as error:
-            return str(error)
+            why = str(error).partition(". ")[0].removesuffix(".")  # without the advice
+            return f"with some known cells hidden, that fails ({why})."
 
     def totals(self) -> tuple[Floats, Floats, float, float]:
         """What was filled in each row and in all, with errors; NaN without any."""
@@ -253,7 +284,13 @@ def _called(noun: str, names: Sequence[str]) -> str:
 def _names(
     given: Sequence[str] | None, labels: Sequence[object] | None, n: int, kind: str
 ) -> Sequence[str]:
-    names = labels if given is None else given
+    names = labels if given is None else list(given)
+    if given is not None and (isinstance(given, str) or len(given) != n):
+        got = "one string" if isinstance(given, str) else counted(len(given), "name")
+        raise ParameterError(
+            f"{kind[:3]}_names must be a list of {counted(n, 'name')}, one for each "
+            f"{kind}; got {got}. Leave it out to show the labels of the fit."
+        )
     if names is not None:
         return [shown(name) or "(no name)" for name in names]
     return [f"{kind} {k}" for k in range(n)]

@@ -48,4 +48,6 @@ def ignored_in_words(findings: Findings) -> Iterator[str]:
     if n := int(findings.is_ignored.sum()):
         kind = "no exposure" if findings.fit.has_exposure else "weight 0"
         cells = counted(n, f"known cell has {kind}", f"known cells have {kind}")
-        yield f"{cells} and {'was' if n == 1 else 'were'} not fitted."
+        words = f"{cells} and {'was' if n == 1 else 'were'} not fitted"
+        counts = f"; here {'it counts' if n == 1 else 'they count'} as missing"
+        yield f"{words}{counts * (not findings.fit.has_exposure)}."

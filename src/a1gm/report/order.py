@@ -23,6 +23,11 @@ _MONTHS = [
     "november",
     "december",
 ]
+_MONTH = r"(?P<month>[a-z]{3,})\.?"
+_DATED = (  # Jan-2023, January 23, 2023 Jan
+    re.compile(rf"{_MONTH}[-/ .']*(?P<year>\d{{4}}|\d\d)"),
+    re.compile(rf"(?P<year>\d{{4}})[-/ .]*{_MONTH}"),
+)
 _TIME = r"(?:y|m|d|w|q|h|t|year|month|day|week|quarter|hour|dev|lag|age)"
 _ORDERED = (
     re.compile(r"(-?\d+(?:\.\d+)?)"),  # 12, 2.5, 2024
@@ -34,8 +39,10 @@ _ORDERED = (
 )
 
 
-def are_ordered(names: Sequence[str]) -> bool:
+def are_ordered(names: Sequence[str], *, of_rows: bool = False) -> bool:
     """Whether names are numbers, dates or spans of time that ascend.
+
+    Plain numbers ``of_rows`` are ids, unless they are years.
 
     Examples
     --------
@@ -44,18 +51,28 @@ def are_ordered(names: Sequence[str]) -> bool:
     """
     if len(names) < 3:
         return False
-    months = [
-        month
-        for name in names
-        for month, full in enumerate(_MONTHS)
-        if len(name) > 2 and full.startswith(name.lower())
-    ]
-    found: list[list[Any]] = [months]
+    found: list[list[Any]] = [[k for name in names for k in _months(name)]]
+    for dated in _DATED:
+        matches = [dated.fullmatch(name.strip().lower()) for name in names]
+        found.append(
+            [(int(m["year"]), k) for m in matches if m for k in _months(m["month"])]
+        )
     for rule in _ORDERED:
         matches = [rule.fullmatch(name.strip()) for name in names]
         groups = [filter(None, match.groups()) for match in matches if match]
         found.append([tuple(map(float, group)) for group in groups])
+        if of_rows and rule is _ORDERED[0]:
+            found[-1] = [x for x in found[-1] if x[0] in range(1800, 2201)]
     return any(
         len(some) == len(names) and all(a < b for a, b in pairwise(some))
         for some in found
     )
+
+
+def _months(name: str) -> list[int]:
+    """Which month it is, short or in full: one number or none."""
+    return [
+        month
+        for month, full in enumerate(_MONTHS)
+        if len(name) > 2 and full.startswith(name.lower())
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
@@ -11,16 +12,14 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
-from a1gm._result.solved_table import memory_of
+from a1gm._result.solved_table import fitted_cells, memory_of
 from a1gm._sources.dense import Source
-from a1gm._sources.read import is_sparse, read_input
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import ParameterError
 from a1gm.report.findings import Findings
 from a1gm.report.notes import ignored_in_words, notes_of
 from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
-    from a1gm._base.types import Floats
     from a1gm._result.fit import RankOneFit
     from a1gm._result.table import Table
 
@@ -40,7 +39,8 @@ def report_html(
     Parameters
     ----------
     X : table of shape (n_rows, n_cols)
-        The table that was fitted, an array or a frame of any kind.
+        The table that was fitted, an array or a frame of any kind; columns of a frame
+        are found by name.
     fit : RankOneFit
         Its fit.
     title : str
@@ -66,8 +66,10 @@ def report_html(
     DimensionError
         The table has another shape than the fit.
     ParameterError
-        The fit had weights or exposures and has not kept those of every cell: it was
-        loaded from a file, or made from a sparse table.
+        The table is not the one that was fitted; there are more or fewer names than
+        rows or columns; or the fit had weights or exposures
+        and has not kept those of every cell: it was loaded from a file, or made from a
+        sparse table.
 
     Examples
     --------
@@ -80,13 +82,9 @@ def report_html(
     """
     if notes is None:
         notes = list(notes_of(fit, X))
-    values = _cells(X, memory_of(fit))
-    if values.shape != fit.shape:
-        raise DimensionError(
-            f"The table is {values.shape[0]} × {values.shape[1]}, the fit "
-            f"{fit.shape[0]} × {fit.shape[1]}. Pass the table that was fitted."
-        )
-    findings = Findings.of(values, fit, row_names, col_names)
+    notes = [notes] if isinstance(notes, str) else notes
+    _check_weights(memory_of(fit))
+    findings = Findings.of(fitted_cells(fit, X), fit, row_names, col_names)
     parts = [*sections(findings), method(findings, _told(source, title), _today())]
     return Template(_resource("report.html")).substitute(
         title=html.escape(shown(title)),
@@ -99,21 +97,17 @@ def report_html(
     )
 
 
-def _cells(X: Any, memory: Table) -> Floats:
-    """The cells that were fitted, NaN where they are missing."""
+def _check_weights(memory: Table) -> None:
     if memory.is_weighted and not isinstance(memory.weights, Source):
         raise ParameterError(
             "This fit had weights or exposures and has not kept those of every cell, "
             "which a report needs. Fit the table again, as an array."
         )
-    absent = memory.absent if is_sparse(X) else None
-    table = read_input(memory.part_of(X), absent=absent)
-    cells: Floats = table.rows(slice(0, table.n_rows))
-    return cells
 
 
 def _notes(notes: Sequence[str]) -> str:
-    lines = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
+    text = "".join(f"<li>{html.escape(shown(note))}</li>" for note in notes)
+    lines = re.sub(r"(?<![\w-])--[\w-]*\w", r'<span class="nowrap">\g<0></span>', text)
     return f'\n<ul class="notes" aria-label="Notes">{lines}</ul>' if notes else ""
 
 

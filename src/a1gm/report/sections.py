@@ -142,9 +142,8 @@ def sections(findings: Findings) -> Iterator[Section]:
 
 def _totals(findings: Findings) -> str:
     words = (
-        "These totals come without errors: the scatter of the cells cannot be "
-        "estimated."
-        if findings.sure is None
+        f"These totals come without errors. {html.escape(findings.sure_or_why)}"
+        if isinstance(findings.sure_or_why, str)
         else "The standard error (s.e.) holds both: that the factors are estimated, "
         "and that cells scatter around what is fitted."
     )
@@ -192,7 +191,7 @@ def _factors(findings: Findings) -> str:
     parts = [f"<p>{html.escape(words)}</p>"]
     for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
         if len(names) > 1:
-            is_ordered = n_blocks <= 1 and are_ordered(names)
+            is_ordered = n_blocks <= 1 and are_ordered(names, of_rows=kind == "row")
             figure = figures.factor_figure(findings, kind, is_ordered=is_ordered)
             order = "in table order" if is_ordered else "largest first"
             listing = tables.factor_table(findings, kind, is_ordered=is_ordered)

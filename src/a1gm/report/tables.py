@@ -50,7 +50,7 @@ def _decimals(cells: Iterable[str | float]) -> int | None:
         return 0
     decimals = max(0, 3 - math.floor(math.log10(max(sizes))))
     # The least shall keep two digits.
-    return decimals if min(sizes) * 10.0**decimals >= 10.0 and decimals <= 6 else None
+    return decimals if decimals <= 6 and min(sizes) * 10.0**decimals >= 10.0 else None
 
 
 def table(
@@ -104,7 +104,7 @@ def totals_table(findings: Findings) -> str:
     """List the totals of what was filled in each row, with their errors."""
     value, error, _, _ = findings.totals()
     n_filled = findings.is_filled.sum(axis=1)
-    known = np.nansum(findings.X, axis=1)
+    known = np.nansum(findings.known, axis=1)
     some = np.flatnonzero(n_filled)
     order = some[np.argsort(-value[some], kind="stable")]
     numbers = np.column_stack([value, error, n_filled, known])
@@ -135,7 +135,7 @@ def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     if not is_ordered:
         order = np.argsort(np.where(np.isnan(factor), np.inf, -factor), kind="stable")
     # A line without any data is in no block; of one block nothing is said.
-    places = np.where((block >= 0) & (fit.n_blocks > 1), block + 1.0, np.nan)
+    places = np.where((block >= 0) & (fit.n_blocks > 1), block, np.nan)
     missing = np.where(holes.any(), holes, np.nan)
     numbers: Floats = np.column_stack([factor, missing, places])
     lines = ((names[k], *numbers[k].tolist()) for k in order.tolist())
