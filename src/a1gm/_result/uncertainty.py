@@ -36,7 +36,7 @@ from a1gm.exceptions import (
     ParameterError,
 )
 
-__all__ = ["Uncertainty", "bounds_of_cells"]
+__all__ = ["Uncertainty", "bounds_of_cells", "holes_of"]
 
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
@@ -455,6 +455,9 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
+
+
+holes_of = Uncertainty._holes  # the holes of rows, as a picture wants them
 
 
 def bounds_of_cells(

@@ -40,6 +40,12 @@ class Chosen:
         own = [c for c in frame.columns if c in self.columns]
         return frame.select(nw.col(own)).to_native()
 
+    def row_names(self, X: Any) -> Any:
+        """What the columns that name rows call those of X; None if it lacks them."""
+        if not self.id or not set(self.id) <= set(names_of(X) or ()):
+            return None
+        return choose(X, self.id)[1]
+
     def put_back(self, X: Any, filled: Any) -> Any:
         """X with these columns in place of its own."""
         frame, new = open_frame(X, "X"), open_frame(filled, "X")
