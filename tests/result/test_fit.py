@@ -233,8 +233,8 @@ def test_fate_outside_the_table_is_an_error(X):
         ((0, 2), "no column 2: the fit has 2 columns"),
         ((-3, 0), "no row -3: the fit has 2 rows.* or from -2 to -1"),
         (([0, 1, 5], 0), "no row 5"),
-        (("a", 0), "no row 'a': the rows of this fit have no names"),
-        ((0, 1.5), "no column 1.5: the columns of this fit have no names"),
+        (("a", 0), "no row 'a': the rows of the fit have no names"),
+        ((0, 1.5), "no column 1.5: the columns of the fit have no names"),
         ((0, True), "no column True"),
         ((None, 0), "no row None"),
     ):

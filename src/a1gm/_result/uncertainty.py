@@ -51,8 +51,9 @@ OUT_OF_RANGE = (
 )
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
-    "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
-    'memory; or pass dispersion= a number or "poisson".'
+    "uncertainty=True (fit_file, PatternTable, distributed.fit), which does unless a "
+    "row with negative cells sums to 0 or less, or with a1gm.fit in memory; or pass "
+    'dispersion= a number or "poisson".'
 )
 NO_DEVIANCE = (
     "Negative cells have no deviance, so it cannot measure their scatter. Leave "

@@ -37,7 +37,7 @@ class Lookup:
         What messages say has them.
     """
 
-    def __init__(self, side: str, labels: Any, n: int, owner: str = "this fit") -> None:
+    def __init__(self, side: str, labels: Any, n: int, owner: str = "the fit") -> None:
         self.side, self.labels, self.n, self.owner = side, labels, n, owner
 
     @cached_property
