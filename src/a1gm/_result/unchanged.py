@@ -70,7 +70,7 @@ def _have_rows(seen: Observation, factors: Factors, rows: RowStore) -> bool:
     if not isinstance(rows, HeldRows) or isinstance(rows.numbers, Wide):
         return True
     scale, own = factors.line_scale, rows.numbers
-    if seen.exponent or factors.scale_exponent is not None:
+    if seen.exponent or seen.exposure_exponent or factors.scale_exponent is not None:
         return True
     if seen.line_of_row is not None and rows.line_of_row is not None:
         line, sums = seen.line_of_row, seen.row_sums
