@@ -405,7 +405,7 @@ PATTERN_NAMES = {
 
 
 def test_public_names_are_there():
-    assert set(a1gm.__all__) >= ENGINE_NAMES | {"paper"}
+    assert set(a1gm.__all__) >= ENGINE_NAMES | {"paper", "plot", "report"}
     for name in a1gm.__all__:
         assert getattr(a1gm, name) is not None
     assert dir(a1gm) == sorted(dir(a1gm))

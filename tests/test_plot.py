@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 
 mpl.use("Agg")
 
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 
 import a1gm
 from a1gm import plot
-from a1gm.exceptions import NoSuchCellError
+from a1gm.exceptions import NoSuchCellError, ParameterError
 from a1gm.plot.margins import bars
 
 nan = np.nan
@@ -275,3 +276,40 @@ def test_shares_are_written_exactly():
     X = np.random.default_rng(0).poisson(20, (6, 4)) + 1.0
     found = a1gm.fit(X).uncertainty().index()
     assert plot.index(found, level=0.995).get_title() == "Index with its 99.5 % band"
+
+
+def test_a_table_is_read_as_its_fit_reads_it():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(20.0, (10, 4)) + 1.0
+    X[[1, 5], [2, 3]] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.insert(0, "shop", [f"s{i}" for i in range(10)])
+    i, j = np.nonzero(~np.isnan(X))
+    S = sp.csr_array((X[i, j], (i, j)), X.shape)
+    wants = plot.observed_vs_fitted(X, a1gm.fit(X)).collections[0].get_offsets()
+    for table, options in ((frame, {"id": "shop"}), (S, {"absent": "missing"})):
+        fit = a1gm.fit(table, **options)
+        points = plot.observed_vs_fitted(table, fit).collections[0].get_offsets()
+        np.testing.assert_allclose(points, wants)
+        axes = plot.residuals(table, fit)
+        assert axes.get_ylabel() == "10 rows"
+        if "id" in options:
+            assert "s0" in [t.get_text() for t in axes.get_yticklabels()]
+        row = "s5" if "id" in options else 5
+        axes = plot.interval(table, fit.uncertainty(), row)
+        assert axes.get_title() == f"Row {row}"
+    assert plot.pattern(S, absent="missing").get_title().startswith("Missing: 2 of 40")
+    plt.close("all")
+
+
+def test_interval_says_what_it_wants(table):
+    fit = a1gm.fit(table)
+    u = fit.uncertainty()
+    with pytest.raises(ParameterError, match=r"row=\[0, 1\] are 2. Give the name"):
+        plot.interval(table, u, [0, 1])
+    with pytest.raises(ParameterError, match=r"a RankOneFit. Pass fit.uncertainty"):
+        plot.interval(table, fit, 0)
+    with pytest.raises(NoSuchCellError, match="no row 3: X has 3 rows"):
+        plot.interval(table[:3], u, 3)
+    with pytest.raises(NoSuchCellError, match="no row 'a': the rows of X have no"):
+        plot.interval(table[:3], u, "a")

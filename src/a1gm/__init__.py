@@ -13,7 +13,7 @@ from a1gm import _kernel as _kernel  # its import is paid here, not at the first
 from a1gm._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from a1gm import distributed, exceptions, paper, plot
+    from a1gm import distributed, exceptions, paper, plot, report
     from a1gm._api.fit import fit
     from a1gm._api.fit_file import fit_file
     from a1gm._api.fit_groups import fit_groups
@@ -64,6 +64,7 @@ __all__ = [
     "load",
     "paper",
     "plot",
+    "report",
     "tune_nmmf",
 ]
 
@@ -98,6 +99,7 @@ _LAZY: dict[str, str | None] = {
     "impute_file": "a1gm._api.impute_file",
     "paper": None,
     "plot": None,
+    "report": None,
 }
 
 

@@ -271,3 +271,22 @@ def test_rows_without_a_factor_are_told_of_when_they_are_computed(kind: str) -> 
     ):
         factors = np.asarray(found.compute())
     np.testing.assert_array_equal(np.isnan(factors), [False, True, True, True])
+
+
+def test_a_bad_cell_of_other_rows_is_counted_in_its_partition() -> None:
+    X = gamma_table()
+    fit = a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
+    rows = np.ones((4, 6))
+    rows[3, 2] = -3.0
+    array = da.from_array(rows, chunks=(2, 6))
+    frame = dd.from_pandas(pd.DataFrame(rows, columns=[*"abcdef"]), npartitions=2)
+    counted = r"In one partition, its rows counted from 0: .*X\[1, 2\] = -3"
+    named = r"In one partition: .*X\[3, 'c'\] = -3"
+    with dask.config.set(scheduler="synchronous"):
+        for given, words in ((array, counted), (frame, named)):
+            with pytest.raises(NegativeValuesError, match=words):
+                fit.impute(given).compute()
+            with pytest.raises(NegativeValuesError, match=words):
+                fit.transform(given).compute()
+            with pytest.raises(NegativeValuesError, match=words):
+                fit.divergence_of(given)

@@ -215,6 +215,21 @@ def test_69_negative_sums_that_were_allowed_are_read(tmp_path):
     np.testing.assert_allclose(fit.row_factor, [1.0, 4.0])
 
 
+def test_69_factors_below_zero_that_were_allowed_are_read(tmp_path):
+    columns = np.array([[5.0, -2.0, 3.0], [4.0, -1.0, 2.0], [6.0, -3.0, 2.0]])
+    for k, X in enumerate((columns, columns.T)):  # a row then sums to less than 0
+        table = PatternTable(negatives="allow").update(X)
+        fits = [a1gm.fit(X, negatives="allow"), table.solve()]
+        fits.append(PatternTable.from_bytes(table.to_bytes()).solve())
+        for fit in fits:
+            path = tmp_path / "signed.a1gm"
+            fit.save(path, overwrite=True)
+            again = a1gm.load(path)
+            assert (again.row_factor, again.col_factor)[1 - k].min() < 0.0
+            np.testing.assert_allclose(again.row_factor, X.sum(1))
+            np.testing.assert_array_equal(again.impute(X), X)
+
+
 def test_69_labels_of_models(tmp_path):
     header, arrays = unpack(made("RankOneFit", tmp_path))
     header["content"]["col_labels"] = ["a", "a", "b"]

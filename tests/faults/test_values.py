@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from a1gm.exceptions import (
     InfiniteValuesError,
     NegativeValuesError,
     NotRepresentableError,
+    ParameterError,
 )
 
 nan, inf = np.nan, np.inf
@@ -410,3 +412,26 @@ def test_fault_10_float32_sums_are_those_of_float64():
     X = np.random.default_rng(6).uniform(0, 1, (300_000, 3)).astype(np.float32)
     one, other = a1gm.fit(X), a1gm.fit(X.astype(np.float64))
     np.testing.assert_allclose(one.col_factor, other.col_factor, rtol=1e-14)
+
+
+def test_advice_on_negative_cells_can_be_followed():
+    frame = pd.DataFrame(
+        {"r": [*"aabb"], "c": [*"xyxy"], "v": [1.0, -2.0, 3.0, 4.0], "w": 1.0}
+    )
+    with pytest.raises(NegativeValuesError) as told:
+        a1gm.fit_long(frame, keys=["r", "c"], value="v", weight="w")
+    assert "allow" not in str(told.value)  # it cannot be combined with weights
+    with pytest.raises(ParameterError, match="cannot be combined"):
+        a1gm.fit_long(frame, keys=["r", "c"], value="v", weight="w", negatives="allow")
+    with pytest.raises(NegativeValuesError, match='pass negatives="allow"'):
+        a1gm.fit_long(frame, keys=["r", "c"], value="v")
+    with pytest.raises(NegativeValuesError, match='make the table with negatives="al'):
+        a1gm.PatternTable().update(np.array([[1.0, -2.0]]))
+
+
+def test_why_the_scatter_of_signed_sums_is_not_known():
+    X = np.array([[5.0, -2.0, 3.0], [4.0, 1.0, 2.0], [-6.0, 3.0, 2.0], [7.0, 8.0, 9.0]])
+    table = a1gm.PatternTable(negatives="allow", uncertainty=True).update(X)
+    with pytest.raises(ParameterError, match="unless a row with negative cells sums"):
+        table.solve().uncertainty()
+    assert a1gm.fit(X, negatives="allow").uncertainty().dispersion > 0.0

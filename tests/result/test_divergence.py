@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from support import oracles
@@ -10,6 +11,7 @@ from support.tables import tables
 
 import a1gm
 from a1gm._result.divergence import divergence_of_cells
+from a1gm.exceptions import NegativeValuesError
 
 nan = np.nan
 pytestmark = [
@@ -64,3 +66,12 @@ def test_of_other_rows_is_theirs():
     assert fit.divergence_of(np.array([[10.0, 30.0]])) == pytest.approx(0.0, abs=1e-12)
     expected = 4 * np.log(4 / 1.5) - 4 + 1.5 + 2 * np.log(2 / 4.5) - 2 + 4.5
     assert fit.divergence_of(np.array([[4.0, 2.0]])) == pytest.approx(expected)
+
+
+def test_a_bad_cell_of_new_rows_is_named():
+    fit = a1gm.fit(np.ones((5, 3)))
+    X = pd.DataFrame(np.ones((4, 3)), columns=[*"abc"], index=[*"rstu"])
+    X.loc["u", "b"] = -3.0
+    for asked in (fit.divergence_of, fit.residuals):
+        with pytest.raises(NegativeValuesError, match=r"X\['u', 'b'\] = -3"):
+            asked(X)

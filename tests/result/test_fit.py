@@ -233,8 +233,8 @@ def test_fate_outside_the_table_is_an_error(X):
         ((0, 2), "no column 2: the fit has 2 columns"),
         ((-3, 0), "no row -3: the fit has 2 rows.* or from -2 to -1"),
         (([0, 1, 5], 0), "no row 5"),
-        (("a", 0), "no row 'a': the rows of this fit have no names"),
-        ((0, 1.5), "no column 1.5: the columns of this fit have no names"),
+        (("a", 0), "no row 'a': the rows of the fit have no names"),
+        ((0, 1.5), "no column 1.5: the columns of the fit have no names"),
         ((0, True), "no column True"),
         ((None, 0), "no row None"),
     ):
@@ -534,3 +534,20 @@ def test_a_table_is_checked_once_for_all_that_is_read(way, tmp_path, monkeypatch
     else:
         pickle.dumps(fit) if way == "pickle" else fit.save(tmp_path / "m")
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("word", ["weights", "exposure"])
+@pytest.mark.parametrize("shape", [(10, 4), (200, 150)])
+@pytest.mark.parametrize("twins", [False, True])
+def test_an_exchange_between_rows_with_weights_is_told(word, shape, twins):
+    rng = np.random.default_rng(8)
+    X = rng.gamma(2.0, size=shape)
+    V = rng.uniform(0.5, 2.0, shape)
+    if twins:  # rows whose weights are proportional are one line
+        V = np.outer(V[:, 0], np.arange(1.0, shape[1] + 1.0))
+    fit = a1gm.fit(X, **{word: V})
+    fit.uncertainty()
+    step = 0.3 * X[:2, 0].min() / (V[:2, 0] if word == "weights" else 1.0)
+    X[:2, 0] += step * np.array([1.0, -1.0])  # the sums of the columns stay
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        fit.uncertainty()

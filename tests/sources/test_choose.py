@@ -52,6 +52,21 @@ def test_columns_say_what_is_fitted_and_several_columns_name_rows():
     assert list(filled) == list(FRAME)
 
 
+@pytest.mark.parametrize("make", [pd.Index, np.array, pd.Series, pl.Series, tuple])
+def test_names_in_any_list(make, tmp_path):
+    one, three = make(["shop"]), make(["z", "x", "y"])
+    fit = a1gm.fit(FRAME, id=one, columns=three)
+    assert list(fit.col_labels) == ["x", "y", "z"]  # in the order of the frame
+    assert list(fit.row_labels) == ["a", "b", "c"]
+    others = make(["shop", "year", "note"])
+    assert list(a1gm.fit(FRAME, exclude=others).col_labels) == ["x", "y", "z"]
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    fit = a1gm.fit_file(tmp_path / "t.parquet", id=one, columns=three)
+    assert set(fit.col_labels) == {"x", "y", "z"}
+    fits = a1gm.fit_groups(FRAME, by=make(["note"]), keys=["shop", "year"], value="x")
+    assert len(fits) == 3
+
+
 def test_what_cannot_be_chosen_is_told():
     with pytest.raises(
         LabelError, match=r"no column 'month'\. Its columns are: 'shop'"

@@ -462,3 +462,18 @@ def test_decimals_of_every_width_are_numbers(kind):
     table = pa.table({"a": pa.array([1, 2, None], getattr(pa, kind)(5, 1))})
     table = table.append_column("b", pa.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose(a1gm.fit(table).col_factor, 0.5)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_subclass_of_a_frame_is_a_frame(library):
+    class Own(library.DataFrame):
+        pass
+
+    X = {"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0], "c": [5.0, 10.0, 15.0]}
+    fit = a1gm.fit(Own(X))
+    assert list(fit.col_labels) == ["a", "b", "c"]
+    other = Own({"c": [5.0, 10.0, np.nan], "b": X["b"], "a": X["a"]})
+    filled = fit.impute(other)
+    assert isinstance(filled, library.DataFrame)
+    np.testing.assert_allclose(filled["c"].to_numpy(), X["c"])
+    assert list(a1gm.fit(Own(X), exclude="a").col_labels) == ["b", "c"]

@@ -86,7 +86,8 @@ def fit(
         missing if it is. ``fate`` and ``undetermined`` speak of the rates.
     id, columns, exclude : name or list of names, optional
         For frames: columns that name the rows, the columns that are the table (by
-        default all others), and columns to leave out. ``impute`` gives them all back.
+        default all others; in the order that the frame has them), and columns to leave
+        out. ``impute`` gives them all back. An Index, an array or a Series is a list.
     absent : {"missing", "zero"}, optional
         For SciPy sparse tables, what an absent cell is. It must be said.
     negatives : {"raise", "allow"}, default="raise"

@@ -29,6 +29,7 @@ from a1gm._sources.read import read_input
 from a1gm.exceptions import (
     DataError,
     DimensionError,
+    NegativeValuesError,
     ParameterError,
     TableTooLargeError,
 )
@@ -164,7 +165,11 @@ class PatternTable:
         PatternTable
             This table.
         """
-        return self.add_source(read_input(piece), key)
+        try:
+            return self.add_source(read_input(piece), key)
+        except NegativeValuesError as error:  # its advice is for the constructor
+            text = str(error).replace("pass neg", "make the table with neg")
+            raise NegativeValuesError(text) from None
 
     def add_source(
         self, source: Any, key: Hashable = None, row_offset: int | None = None

@@ -121,7 +121,8 @@ def _parts_of(
     _need(int(sums.counts.sum()) == n_rows, "n_rows")
     rows: RowPieces = []
     if content["keep_rows"]:
-        rows = _rows_of(arrays, content["row_pieces"], n_rows, sums)
+        signed = content["n_negative"] > 0
+        rows = _rows_of(arrays, content["row_pieces"], n_rows, sums, signed=signed)
     return content, pieces, sums, rows
 
 
@@ -171,12 +172,17 @@ def _beside(
 
 
 def _rows_of(
-    arrays: dict[str, AnyArray], layout: Any, n_rows: int, sums: PatternSums
+    arrays: dict[str, AnyArray],
+    layout: Any,
+    n_rows: int,
+    sums: PatternSums,
+    *,
+    signed: bool,
 ) -> RowPieces:
     row_sums, lines = arrays["row_sums"], arrays["lines"]
     _need(row_sums.dtype == np.float64 and row_sums.shape == (n_rows,), "row_sums")
-    # Rows that sum to less than zero are refused, whatever their cells may be.
-    _need(bool(np.isfinite(row_sums).all() and not (row_sums < 0.0).any()), "row_sums")
+    _need(bool(np.isfinite(row_sums).all()), "row_sums")
+    _need(signed or not (row_sums < 0.0).any(), "row_sums")
     _need(lines.dtype == np.int32 and lines.shape == (n_rows,), "lines")
     in_range = not n_rows or (lines.min() >= 0 and lines.max() < len(sums))
     _need(bool(in_range), "lines")

@@ -20,10 +20,11 @@ from a1gm._base.float_range import (
 )
 from a1gm._base.types import Floats, Ints
 from a1gm._result.new_rows import NewRows, Placed
+from a1gm._sources.cells import check_piece
 from a1gm._sources.dense import table_of
 from a1gm._sources.read import AnySource
 from a1gm._sources.sparse import SparseSource
-from a1gm.exceptions import NotRepresentableError
+from a1gm.exceptions import DataError, NotRepresentableError
 
 __all__ = ["divergence_of_cells", "divergence_of_rows", "placed_pieces"]
 
@@ -97,7 +98,12 @@ def placed_pieces(rule: NewRows, source: Any, V: Any = None) -> Iterator[PlacedP
         if len(i):
             own = None if v is None else v[i, j]
             weight, exposure = (None, own) if rule.is_exposed else (own, None)
-            placed = rule.place(table_of(piece), None if v is None else table_of(v))
+            try:
+                placed = rule.place(table_of(piece), None if v is None else table_of(v))
+            except DataError:  # a cell of the piece: name it as one of the table
+                cells = np.where(used, piece, np.nan)
+                check_piece(source, cells, rows.start, rule.negatives)
+                raise
             x = piece[i, j]
             yield PlacedPiece(rows.start, i, j, x, weight, exposure, placed)
 

@@ -155,16 +155,16 @@ def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str,
     factors = put_together("factors", Factors, content, arrays)
     n_rows = content["n_rows"]
     _need(is_count(n_rows, 1), "the number of rows")
-    n_cols = len(factors.col_factor)
+    n_cols, signed = len(factors.col_factor), state["table"]["is_signed"]
     if "statistics_kind" in content:
-        statistics = _statistics_of(content, arrays, signed=state["table"]["is_signed"])
-        _check_factors(factors, statistics.n_lines, statistics.n_cols)
+        statistics = _statistics_of(content, arrays, signed=signed)
+        _check_factors(factors, statistics.n_lines, statistics.n_cols, signed=signed)
         components = _components_of(content, arrays, statistics)
         solved = Solved(factors, statistics, components)
-        rows = _rows_of(arrays, statistics.n_lines, n_rows)
+        rows = _rows_of(arrays, statistics.n_lines, n_rows, signed=signed)
         totals = None
     else:
-        _check_factors(factors, 0, n_cols)
+        _check_factors(factors, 0, n_cols, signed=signed)
         graph = put_together("graph", ColumnGraph, content, arrays)
         graph.check()
         _need(len(graph.label) == n_cols, "the graph of the columns")
@@ -221,10 +221,13 @@ def _statistics_of(
     return statistics
 
 
-def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
+def _check_factors(
+    factors: Factors, n_lines: int, n_cols: int, *, signed: bool
+) -> None:
     for name, beside in FACTORS.items():
         n = n_cols if name == "col_factor" else n_lines
-        _check_numbers(getattr(factors, name), getattr(factors, beside), n, name)
+        found = getattr(factors, name), getattr(factors, beside)
+        _check_numbers(*found, n, name, signed=signed)
     _need(len({getattr(factors, e) is None for e in FACTORS.values()}) == 1, "factors")
     _need(n_cols > 0, "the number of columns")
     n = factors.n_blocks
@@ -246,9 +249,11 @@ def _check_factors(factors: Factors, n_lines: int, n_cols: int) -> None:
         _need(inside and n == 1, "all_inside")
 
 
-def _check_numbers(found: Any, exponent: Any, n: int, name: str) -> None:
+def _check_numbers(
+    found: Any, exponent: Any, n: int, name: str, *, signed: bool
+) -> None:
     _need_array(found, "f8", n, name)
-    _need(not (np.isinf(found).any() or (found < 0.0).any()), name)
+    _need(not np.isinf(found).any() and (signed or not (found < 0.0).any()), name)
     if exponent is not None:
         _need_array(exponent, "i8", n, f"the exponent of {name}")
         _need(not (np.abs(exponent) > MOST_BITS).any(), f"the exponent of {name}")
@@ -266,7 +271,9 @@ def _components_of(
     return found
 
 
-def _rows_of(arrays: dict[str, AnyArray], n_lines: int, n_rows: int) -> RowStore:
+def _rows_of(
+    arrays: dict[str, AnyArray], n_lines: int, n_rows: int, *, signed: bool
+) -> RowStore:
     if "row_factor" not in arrays:
         counts, zero_counts = arrays["counts"], arrays["zero_counts"]
         for found in (counts, zero_counts):
@@ -277,7 +284,7 @@ def _rows_of(arrays: dict[str, AnyArray], n_lines: int, n_rows: int) -> RowStore
         return GoneRows(n_rows, counts, zero_counts)
     factor, line_of_row = arrays["row_factor"], arrays.get("line_of_row")
     exponent = arrays.get("row_exponent")
-    _check_numbers(factor, exponent, n_rows, "row_factor")
+    _check_numbers(factor, exponent, n_rows, "row_factor", signed=signed)
     if line_of_row is None:
         _need(n_rows == n_lines, "row_factor")
     else:

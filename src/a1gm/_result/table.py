@@ -83,6 +83,15 @@ class Table:
         """The columns of X that the fit is about."""
         return X if self.chosen is None else self.chosen.of(X)
 
+    def source_of(self, X: Any) -> AnySource:
+        """X, read as the fitted table was, with the names that its rows would have."""
+        source: AnySource = self._read_part(X)
+        names = None if self.chosen is None else self.chosen.row_names(X)
+        return source if names is None else replace(source, row_labels=names)
+
+    def _read_part(self, X: Any) -> Any:
+        return read_input(self.part_of(X), absent=self.absent if is_sparse(X) else None)
+
     def read(
         self,
         X: Any,
@@ -100,8 +109,7 @@ class Table:
             self._refuse_long(X)
         source: AnySource = self.source
         if X is None or X is not self.unchanged:
-            absent = self.absent if is_sparse(X) else None
-            source = read_input(self.part_of(X), absent=absent)
+            source = self._read_part(X)
         n_cols = fitted[0].statistics.n_cols
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         V = self._weights_of(source, weights, exposure)

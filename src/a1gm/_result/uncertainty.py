@@ -33,7 +33,7 @@ from a1gm._result.simulate import simulate
 from a1gm._sources.lookup import Lookup
 from a1gm.exceptions import DataError, ParameterError
 
-__all__ = ["Uncertainty", "bounds_of_cells"]
+__all__ = ["Uncertainty", "bounds_of_cells", "holes_of"]
 
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
@@ -42,8 +42,9 @@ TOO_FEW = (
 )
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
-    "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
-    'memory; or pass dispersion= a number or "poisson".'
+    "uncertainty=True (fit_file, PatternTable, distributed.fit), which does unless a "
+    "row with negative cells sums to 0 or less, or with a1gm.fit in memory; or pass "
+    'dispersion= a number or "poisson".'
 )
 NO_DEVIANCE = (
     "Negative cells have no deviance, so it cannot measure their scatter. Leave "
@@ -446,6 +447,9 @@ class Uncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("Uncertainty", self.summary())
+
+
+holes_of = Uncertainty._holes  # the holes of rows, as a picture wants them
 
 
 def bounds_of_cells(

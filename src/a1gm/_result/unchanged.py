@@ -7,7 +7,12 @@ import numpy as np
 from a1gm._base.float_range import Wide
 from a1gm._base.types import Floats
 from a1gm._observe.observation import Observation
-from a1gm._observe.statistics import MaskStatistics, PairStatistics, Statistics
+from a1gm._observe.statistics import (
+    MaskStatistics,
+    PairStatistics,
+    Statistics,
+    WeightedStatistics,
+)
 from a1gm._result.rows import HeldRows, RowStore
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
@@ -65,17 +70,17 @@ def _have_rows(seen: Observation, factors: Factors, rows: RowStore) -> bool:
     if not isinstance(rows, HeldRows) or isinstance(rows.numbers, Wide):
         return True
     scale, own = factors.line_scale, rows.numbers
-    if seen.exponent or factors.scale_exponent is not None:
+    if seen.exponent or seen.exposure_exponent or factors.scale_exponent is not None:
         return True
-    if isinstance(seen.statistics, PairStatistics):
-        own, line = factors.line_factor, np.arange(len(scale))
-        if len(own) != seen.statistics.n_lines or seen.statistics.weights is not None:
-            return True
-        sums = seen.statistics.line_sums(slice(0, len(own)))
-    elif seen.line_of_row is not None and rows.line_of_row is not None:
+    if seen.line_of_row is not None and rows.line_of_row is not None:
         line, sums = seen.line_of_row, seen.row_sums
         if not np.array_equal(line, rows.line_of_row):
             return False
+    elif isinstance(seen.statistics, PairStatistics | WeightedStatistics):
+        own, line = factors.line_factor, np.arange(len(scale))
+        if len(own) != seen.statistics.n_lines:
+            return True
+        sums = seen.statistics.line_sums(slice(0, len(own)))
     else:
         return True
     with np.errstate(all="ignore"):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from a1gm._sources.frames import names_of, open_frame
-from a1gm._sources.labels import check_there
+from a1gm._sources.labels import check_there, names_in
 from a1gm.exceptions import LabelError, NotNumericError, ParameterError
 
 __all__ = ["Chosen", "advised", "choose"]
@@ -41,6 +40,12 @@ class Chosen:
         own = [c for c in frame.columns if c in self.columns]
         return frame.select(nw.col(own)).to_native()
 
+    def row_names(self, X: Any) -> Any:
+        """What the columns that name rows call those of X; None if it lacks them."""
+        if not self.id or not set(self.id) <= set(names_of(X) or ()):
+            return None
+        return choose(X, self.id)[1]
+
     def put_back(self, X: Any, filled: Any) -> Any:
         """X with these columns in place of its own."""
         frame, new = open_frame(X, "X"), open_frame(filled, "X")
@@ -66,7 +71,7 @@ def choose(
             "them out, and pass the columns that are the table."
         )
     names = list(frame.columns)
-    ids, kept, left = (_names(given) for given in (id, columns, exclude))
+    ids, kept, left = (names_in(given) for given in (id, columns, exclude))
     check_there("X", (*ids, *kept, *left), names, LabelError)
     chosen = [
         name
@@ -96,9 +101,3 @@ def advised(error: NotNumericError, X: Any) -> NotNumericError:
         them = "it" if len(left) == 1 else "them"
         options.append(f"exclude={few} to leave {them} out")
     return NotNumericError(f"{error} Pass {', and '.join(options)}.")
-
-
-def _names(given: Any) -> Sequence[Any]:
-    if given is None:
-        return ()
-    return list(given) if isinstance(given, list | tuple) else [given]

@@ -12,7 +12,7 @@ from a1gm._base.types import Floats, Ints
 from a1gm._base.words import listed
 from a1gm._sources.dense import Source
 from a1gm._sources.keys import Key, code_key, labels_of, taken
-from a1gm._sources.labels import check_there
+from a1gm._sources.labels import check_there, names_in
 from a1gm._sources.long import (
     Duplicates,
     LongCells,
@@ -62,7 +62,7 @@ def read_groups(
     given: Any, by: Any, keys: Sequence[Any], value: Any, duplicates: Duplicates
 ) -> Groups:
     """Read the groups of a long frame, in the order of their keys."""
-    names = tuple(by) if isinstance(by, list | tuple) else (by,)
+    names = names_in(by)
     if not names:
         raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
     frame, columns = open_long(given, keys, value, also=names)

@@ -20,6 +20,7 @@ __all__ = [
     "check_same_labels",
     "check_there",
     "first_difference",
+    "names_in",
     "plain_text",
     "text_of_label",
 ]
@@ -78,6 +79,20 @@ def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -
             f"{text_of_label(labels[at])} in {name} and {text_of_label(others[at])} in "
             f"{of}. Put them in the same order, or pass an array without names."
         )
+
+
+def names_in(given: Any) -> tuple[Any, ...]:
+    """Names that an option was given: one, or a list, Index, array or Series of them.
+
+    Examples
+    --------
+    >>> names_in("sales"), names_in(["a", "b"]), names_in(None)
+    (('sales',), ('a', 'b'), ())
+    """
+    if given is None:
+        return ()
+    is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return (given,) if is_one else tuple(given)
 
 
 def check_there(

@@ -90,7 +90,7 @@ class LongCells:
         """Name the value in a row by its keys and by the row."""
         return f"{self.columns.value}[{self.pair(row)}] in {self.place_of(row)}"
 
-    def check(self, negatives: Negatives) -> None:
+    def check(self, negatives: Negatives | None) -> None:
         """Raise for values and weights that cannot be fitted."""
         V = self.weights
         if V is not None:
@@ -186,7 +186,8 @@ def read_long(
     weights = None if weight is None else numbers_of(frame, weight)
     row, column = (code_key(frame, key, columns.place_of) for key in columns.keys)
     cells = LongCells(frame, columns, row, column, values, weights)
-    cells.check(negatives)
+    is_advised = weight is None or negatives == "allow"  # which weights refuse
+    cells.check(negatives if is_advised else None)
     return cells
 
 

@@ -33,10 +33,12 @@ class Lookup:
         The names; None if there are none.
     n : int
         How many rows or columns there are.
+    owner : str
+        What messages say has them.
     """
 
-    def __init__(self, side: str, labels: Any, n: int) -> None:
-        self.side, self.labels, self.n = side, labels, n
+    def __init__(self, side: str, labels: Any, n: int, owner: str = "the fit") -> None:
+        self.side, self.labels, self.n, self.owner = side, labels, n, owner
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -126,7 +128,8 @@ class Lookup:
         if self.labels is None:
             raise NoSuchCellError(
                 f"There is no {self.side} {text_of_label(name)}: the {self.side}s of "
-                f"this fit have no names. Give a whole number from 0 to {self.n - 1}."
+                f"{self.owner} have no names. Give a whole number from 0 to "
+                f"{self.n - 1}."
             )
         return self._places.get(plain_text(name), UNKNOWN)
 
@@ -136,7 +139,7 @@ class Lookup:
         if outside.any():
             number = int(places[outside].flat[0])
             raise NoSuchCellError(
-                f"There is no {self.side} {number}: the fit has "
+                f"There is no {self.side} {number}: {self.owner} has "
                 f"{counted(n, self.side)}. Give a whole number from 0 to {n - 1}, or "
                 f"from {-n} to -1 to count from the end."
             )

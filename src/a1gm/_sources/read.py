@@ -10,26 +10,13 @@ import numpy as np
 from a1gm._base.types import Absent
 from a1gm._sources.arrays import read_array
 from a1gm._sources.dense import Source
+from a1gm._sources.libraries import library_of
 from a1gm._sources.sparse import SparseSource, read_sparse
 from a1gm.exceptions import NotNumericError, ParameterError
 
 __all__ = ["AnySource", "read_input", "same_cells"]
 
 AnySource: TypeAlias = Source | SparseSource
-FRAME_MODULES = frozenset(
-    (
-        "pandas",
-        "polars",
-        "pyarrow",
-        "narwhals",
-        "modin",
-        "cudf",
-        "duckdb",
-        "ibis",
-        "pyspark",
-        "sqlframe",
-    )
-)
 
 
 def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
@@ -60,10 +47,10 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
         )
     if isinstance(X, np.ndarray | list | tuple):
         return read_array(X, name)
-    module = type(X).__module__.partition(".")[0]
-    if module.startswith("dask"):
+    library = library_of(X)
+    if library.startswith("dask"):
         _refuse_dask(X, name)
-    if module in FRAME_MODULES or hasattr(X, "__narwhals_dataframe__"):
+    if library or hasattr(X, "__narwhals_dataframe__"):
         from a1gm._sources.frames import read_frame
 
         return read_frame(X, name)

@@ -14,13 +14,14 @@ import numpy as np
 from a1gm._kernel import SMALL, kernel
 from a1gm._sources.arrays import KERNEL_DTYPES
 from a1gm._sources.dense import Part, Source
+from a1gm._sources.libraries import library_of
 
 __all__ = ["is_all_float64", "read_whole"]
 
 
 def read_whole(X: Any, labels: tuple[Any, ...]) -> Source | None:
     """Read a frame with such column names at once; None where that cannot be done."""
-    backend = type(X).__module__.partition(".")[0]
+    backend = library_of(X)
     parts: Any = None
     if backend == "pandas":
         parts = _blocks_of(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -76,11 +78,22 @@ def merge_tables(pieces: list[bytes], max_bytes: int) -> bytes:
     return merged.to_bytes()
 
 
+@contextmanager
+def _saying_where(piece: Any) -> Iterator[None]:
+    """Raise errors about cells again with what their rows are counted in."""
+    try:
+        yield
+    except DataError as error:
+        how = ", its rows counted from 0" * isinstance(piece, np.ndarray)
+        raise type(error)(f"In one partition{how}: {error}") from None
+
+
 def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:
     """Row factors of a partition; with ``tells`` it warns of rows without one."""
     if len(piece) == 0:
         return np.zeros(0)
-    placed = rule.place(read_input(piece))
+    with _saying_where(piece):
+        placed = rule.place(read_input(piece))
     text = placed.unplaced() if tells else ""
     if text:
         warn_user(f"In one partition: {text}", EmptyLineWarning)
@@ -89,7 +102,8 @@ def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:
 
 def partition_divergence(piece: Any, rule: NewRows) -> float:
     """Divergence of the rows of a partition."""
-    return divergence_of_rows(rule, read_input(piece)) if len(piece) else 0.0
+    with _saying_where(piece):
+        return divergence_of_rows(rule, read_input(piece)) if len(piece) else 0.0
 
 
 def series_of_factors(piece: Any, rule: NewRows, tells: bool = False) -> Any:
@@ -109,9 +123,10 @@ def fill_partition(
     """
     filled = piece
     if len(piece):
-        source = read_input(piece)
-        rows = RowsToFill(rule, source)
-        found = fill_table(piece, source, rows.values, rows.one_pass)
+        with _saying_where(piece):
+            source = read_input(piece)
+            rows = RowsToFill(rule, source)
+            found = fill_table(piece, source, rows.values, rows.one_pass)
         filled, (n_left, first) = found.table, found.left
         if tells and first is not None:
             text = text_of_left_cells(n_left, source.where(*first))

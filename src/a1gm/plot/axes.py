@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import counted, shown
-from a1gm._sources import read_input
+from a1gm._sources import AnySource
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,11 +54,9 @@ def drawing(*given: Axes | None, height: float = 4.2) -> Iterator[tuple[Axes, ..
     yield tuple(made[0])
 
 
-def values_of(X: Any) -> Floats:
-    """Read any dense table as numbers, NaN where missing."""
-    source = read_input(X)
-    values: Floats = source.rows(slice(0, source.n_rows))
-    return values
+def values_of(source: AnySource) -> Floats:
+    """Numbers of a table that was read, NaN where missing."""
+    return source.rows(slice(0, source.n_rows))
 
 
 def percent(share: float) -> str:
@@ -84,15 +82,14 @@ def _binned(table: AnyArray) -> Floats:
     return picture
 
 
-def name_table(axes: Axes, X: Any, shape: tuple[int, int], order: str = "") -> None:
+def name_table(axes: Axes, source: AnySource, order: str = "") -> None:
     """Say how many rows and columns a picture has, and name some of them."""
-    source = None if order else read_input(X)
-    for axis, n in (("y", shape[0]), ("x", shape[1])):
+    for axis, n in (("y", source.n_rows), ("x", source.n_cols)):
         noun = "row" if axis == "y" else "column"
         getattr(axes, f"set_{axis}label")(counted(n, noun) + order)
         getattr(axes, f"set_{axis}ticks")([])
         labels = getattr(source, f"{noun[:3]}_labels", None)
-        if labels is not None:
+        if labels is not None and not order:
             name_places(axes, labels, axis="x" if axis == "x" else "y", middle=0.5)
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._result.uncertainty import bounds_of_cells
-from a1gm._sources import read_input
+from a1gm._result.solved_table import memory_of
+from a1gm._result.uncertainty import Uncertainty, bounds_of_cells, holes_of
 from a1gm._sources.lookup import Lookup
+from a1gm.exceptions import ParameterError
 from a1gm.plot.axes import (
     HOLE,
     KNOWN,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from a1gm._result.fit import RankOneFit
     from a1gm._result.residuals import Kind
-    from a1gm._result.uncertainty import Uncertainty
 
 __all__ = ["interval", "observed_vs_fitted", "residual_map", "residuals"]
 
@@ -63,8 +63,10 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     >>> _, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
     >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
     """
-    observed = values_of(X).ravel()
-    fitted = observed - values_of(fit.residuals(X, "response")).ravel()
+    memory = memory_of(fit)
+    observed = values_of(memory.source_of(X)).ravel()
+    off = values_of(memory.source_of(fit.residuals(X, "response"))).ravel()
+    fitted = observed - off
     chosen = np.flatnonzero(np.isfinite(fitted))
     if len(chosen) > _MOST_POINTS:
         chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
@@ -124,12 +126,13 @@ def residuals(
     >>> _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
     >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
     """
-    found = values_of(fit.residuals(X, kind))
+    memory = memory_of(fit)
+    found = values_of(memory.source_of(fit.residuals(X, kind)))
     with drawing(ax) as (axes,):
         unit = f",\n{UNITS}" if kind == "response" else ""
         word = "Pearson" if kind == "pearson" else kind
         residual_map(axes, found, f"{word} residual{unit}")
-        name_table(axes, X, found.shape)
+        name_table(axes, memory.source_of(X))
         axes.set_title("Residuals: red above, blue below the fit")
     return axes
 
@@ -192,8 +195,19 @@ def interval(
     >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
     """
-    source = read_input(X)
-    at = int(Lookup("row", source.row_labels, source.n_rows).find(row))
+    if not isinstance(errors, Uncertainty):
+        raise ParameterError(
+            "The bounds of cells are those of an Uncertainty, and this is a "
+            f"{type(errors).__name__}. Pass fit.uncertainty()."
+        )
+    source = holes_of(errors, X).known.table.source_of(X)
+    found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
+    if found.ndim:
+        raise ParameterError(
+            f"A picture shows one row, and row={row!r} are {found.size:,}. Give the "
+            "name or the place of one; ax= puts several pictures side by side."
+        )
+    at = int(found)
     x = source.rows(slice(at, at + 1))[0]
     places, holes = np.arange(len(x)), np.isnan(x)
     low, high = x.copy(), x.copy()

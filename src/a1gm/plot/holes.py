@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Ints, SmallInts
+from a1gm._base.types import Absent, Bools, Ints, SmallInts
+from a1gm._sources import read_input
 from a1gm.plot.axes import HOLE, averaged, drawing, name_table, values_of
 
 if TYPE_CHECKING:
@@ -15,13 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["pattern", "structure_order"]
 
 
-def pattern(X: Any, *, reorder: bool = False, ax: Axes | None = None) -> Axes:
+def pattern(
+    X: Any,
+    *,
+    absent: Absent | None = None,
+    reorder: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw which cells of a table are missing.
 
     Parameters
     ----------
     X : table of shape (n_rows, n_cols)
         An array or a frame of any kind; NaN, null or a mask marks a missing cell.
+    absent : {"missing", "zero"}, optional
+        For SciPy sparse tables, what an absent cell is.
     reorder : bool
         Whether to sort rows and columns so that grids, staircases and blocks show.
     ax : matplotlib.axes.Axes, optional
@@ -47,7 +56,8 @@ def pattern(X: Any, *, reorder: bool = False, ax: Axes | None = None) -> Axes:
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    missing = np.isnan(values_of(X))
+    source = read_input(X, absent=absent)
+    missing = np.isnan(values_of(source))
     if reorder:
         rows, columns = structure_order(missing)
         missing = missing[rows][:, columns]
@@ -61,7 +71,7 @@ def pattern(X: Any, *, reorder: bool = False, ax: Axes | None = None) -> Axes:
             interpolation="nearest",
             extent=(0, missing.shape[1], missing.shape[0], 0),
         )
-        name_table(axes, X, missing.shape, ", reordered" * reorder)
+        name_table(axes, source, ", reordered" * reorder)
         n, share = int(missing.sum()), 100.0 * missing.mean()
         axes.set_title(f"Missing: {n:,} of {missing.size:,} cells ({share:.1f} %)")
         axes.spines[:].set_visible(True)

@@ -116,7 +116,7 @@ class TableOptions:
                     f"write {hint(option, given)}."
                 )
             if given is not None or option not in ("columns", "id"):
-                kept = tuple(str(name) for name in given or ())
+                kept = tuple(str(name) for name in (() if given is None else given))
                 object.__setattr__(self, option, kept)
 
     def _check_names(self) -> None:
