@@ -599,7 +599,9 @@ def test_a_trial_that_fails_is_not_told_of_the_table_itself():
     X[3] *= -1.0
     X[:4, 3:] = nan
     page = report_html(X, a1gm.fit(X, negatives="allow"))
-    assert "with some known cells hidden, that fails (The holes of this table" in page
+    assert (
+        "be tried: with some of its cells hidden, this table cannot be fitted" in page
+    )
     assert "Leave out such rows" not in page
     assert "<dd>closed form</dd>" in page
 

@@ -198,7 +198,7 @@ class Findings:
             )
         except A1gmError as error:
             why = str(error).partition(". ")[0].removesuffix(".")  # without the advice
-            return f"with some known cells hidden, that fails ({why})."
+            return f"{why[0].lower()}{why[1:]}."
 
     def totals(self) -> tuple[Floats, Floats, float, float]:
         """What was filled in each row and in all, with errors; NaN without any."""
