@@ -18,13 +18,12 @@ from a1gm._result.choices import check_level, generator_of, is_share
 from a1gm._result.divergence import divergence_of_cells
 from a1gm._result.frames import labelled_frame
 from a1gm._result.uncertainty import bounds_of_cells
-from a1gm._sources.choose import advised, choose
+from a1gm._sources.choose import choose, read_advised
 from a1gm._sources.dense import Source
-from a1gm._sources.read import is_sparse, read_input
+from a1gm._sources.read import is_sparse
 from a1gm.exceptions import (
     DataError,
     DimensionError,
-    NotNumericError,
     ParameterError,
 )
 
@@ -116,10 +115,7 @@ def assess(
         )
     if id is not None or columns is not None or exclude is not None:
         X = choose(X, id, columns, exclude)[0].of(X)
-    try:
-        source: Source = read_input(X)
-    except NotNumericError as error:
-        raise advised(error, X) from None
+    source: Source = read_advised(X)
     every = slice(0, source.n_rows)
     name, given = one_of_both(weights, exposure)
     more: dict[str, Floats] = {}

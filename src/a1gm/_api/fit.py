@@ -33,9 +33,9 @@ from a1gm._result.fit import RankOneFit, Table, Voice
 from a1gm._result.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm._solve.factors import Factors
-from a1gm._sources.choose import Chosen, advised, choose
-from a1gm._sources.read import AnySource, read_input
-from a1gm.exceptions import NotNumericError, ParameterError
+from a1gm._sources.choose import Chosen, choose, read_advised
+from a1gm._sources.read import AnySource
+from a1gm.exceptions import ParameterError
 
 __all__ = [
     "VOICE",
@@ -161,10 +161,7 @@ def fit(
     if id is not None or columns is not None or exclude is not None:
         chosen, labels = choose(X, id, columns, exclude)
         X = chosen.of(X)
-    try:
-        source: AnySource = read_input(X, absent=absent)
-    except NotNumericError as error:
-        raise advised(error, X) from None
+    source: AnySource = read_advised(X, absent)
     if labels is not None:
         source = replace(source, row_labels=labels)
     V = None

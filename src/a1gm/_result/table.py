@@ -153,9 +153,7 @@ class Table:
 
         A table that the fit has left behind is known by its names, holes and sums.
         """
-        source = read_input(
-            self.part_of(X), absent=self.absent if is_sparse(X) else None
-        )
+        source: AnySource = self._read_part(X)
         shape, own = (source.n_rows, source.n_cols), self.source
         n, m = rows.n_rows, solved.statistics.n_cols
         if shape != (n, m):

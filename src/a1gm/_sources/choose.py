@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.types import Absent
 from a1gm._sources.frames import names_of, open_frame
 from a1gm._sources.labels import check_there, names_in
+from a1gm._sources.read import read_input
 from a1gm.exceptions import LabelError, NotNumericError, ParameterError
 
-__all__ = ["Chosen", "advised", "choose"]
+__all__ = ["Chosen", "choose", "read_advised"]
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,15 @@ def choose(
     return Chosen(tuple(chosen), tuple(ids)), labels
 
 
-def advised(error: NotNumericError, X: Any) -> NotNumericError:
-    """The error of a frame that has columns of text, with the options that choose."""
+def read_advised(X: Any, absent: Absent | None = None) -> Any:
+    """Read a table; of a frame with columns of text, tell the options that choose."""
+    try:
+        return read_input(X, absent=absent)
+    except NotNumericError as error:
+        raise _advised(error, X) from None
+
+
+def _advised(error: NotNumericError, X: Any) -> NotNumericError:
     left = list(error.columns)
     if not left:
         return error

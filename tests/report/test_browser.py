@@ -1,0 +1,237 @@
+"""How the report behaves in a real browser."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.browser import leaving, listen
+
+import a1gm
+from a1gm.report import report_html
+
+nan = np.nan
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize("width", [1280, 1100, 800, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_cleanly(browser, page_file, width, scheme):
+    context = browser.new_context(
+        viewport={"width": width, "height": 844}, color_scheme=scheme
+    )
+    page = context.new_page()
+    words, requests = listen(page)
+    page.goto(page_file.as_uri())
+    assert words == []
+    assert leaving(requests) == []
+    # Nothing sticks out sideways, not even on a phone.
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # No column of a table is cut off, either.
+    cut = page.locator(".scroll:not(.heat)").evaluate_all(
+        "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth)"
+        ".map(box => box.ariaLabel)"
+    )
+    assert cut == []
+    ink, paper = page.evaluate(
+        "[getComputedStyle(document.body).color,"
+        " getComputedStyle(document.body).backgroundColor]"
+    )
+    assert (_brightness(ink) > _brightness(paper)) == (scheme == "dark")
+    context.close()
+
+
+def test_the_map_of_40_rows_does_not_scroll(browser, page_file):
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    tab.goto(page_file.as_uri())
+    hidden = tab.eval_on_selector(".heat", "e => e.scrollHeight - e.clientHeight")
+    tab.close()
+    assert hidden <= 0
+
+
+def test_tables_sort(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    found = page.locator("#misfits table")
+    head = found.locator("thead th", has_text="deviations")
+    cells = found.locator("tbody tr td:nth-child(5)")
+
+    def values():
+        return [
+            float(v) for v in cells.evaluate_all("t => t.map(c => c.dataset.value)")
+        ]
+
+    head.locator("button").click()
+    assert values() == sorted(values())
+    assert head.get_attribute("aria-sort") == "ascending"
+    # With the keyboard, too.
+    head.locator("button").press("Enter")
+    assert values() == sorted(values(), reverse=True)
+    names = page.locator("#table table.sortable")
+    names.locator("thead th", has_text="column").locator("button").click()
+    shown = names.locator("tbody td:nth-child(2)").all_inner_texts()
+    assert shown == sorted(shown)
+    page.close()
+
+
+def test_tables_filter_and_download(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    tools = page.locator("#table .tools")
+    assert "114 lines" in tools.inner_text()
+    tools.locator("input").fill("s20")
+    assert "1 of 114 lines" in tools.inner_text()
+    with page.expect_download() as download:
+        tools.locator("button").click()
+    assert download.value.suggested_filename == "filled-cells.csv"
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    head, line, end = text.split("\n")
+    assert head.strip() == "row,column,filled with,95 % from,to"
+    assert line.startswith("S20,2023-08,14")
+    assert end == ""
+    tools.locator("input").fill("")
+    assert page.locator("#table tbody tr:has(td.n)").count() == 114
+    page.close()
+
+
+@pytest.mark.parametrize("is_phone", [False, True])
+def test_cells_tell_their_values(browser, page_file, is_phone):
+    context = browser.new_context(
+        viewport={"width": 390 if is_phone else 1100, "height": 844},
+        has_touch=is_phone,
+    )
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    tip = page.locator("#tip")
+    assert not tip.is_visible()
+    cell = page.locator(".heat tbody tr:nth-child(4) td:nth-child(3)")
+    if is_phone:
+        cell.tap()
+    else:
+        cell.hover()
+    assert (
+        tip.inner_text() == "S04, 2023-02: filled with 167.5, 95 % from 132.9 to 206.1"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".heat").press("Escape")
+    assert not tip.is_visible()
+    page.locator(".heat").press("ArrowRight")
+    assert tip.inner_text().startswith("S01, 2023-01: filled with")
+    page.locator(".heat").press("ArrowDown")
+    assert tip.inner_text() == "S02, 2023-01: 309"
+    page.locator(".heat tbody tr:last-child td:last-child").click()
+    assert tip.inner_text() == "S40, 2024-12: cannot be known"
+    context.close()
+
+
+def test_hostile_names_stay_text(browser):
+    X = np.outer([1.0, 2, 3, 4], [1.0, 2, 3])
+    X[1, 1] = X[3, 2] = nan
+    names = [HOSTILE, '"><img src=x onerror=alert(2)>', "\x1b[31mred", "\u202egpj.exe"]
+    page = browser.new_page()
+    alerts = []
+    page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+    page.set_content(
+        report_html(
+            X,
+            a1gm.fit(X),
+            title=f"{HOSTILE} $style",
+            row_names=names,
+            col_names=names[:3],
+            source=f"{HOSTILE}.csv",
+        )
+    )
+    assert page.locator("h1").inner_text() == f"{HOSTILE} $style"
+    page.locator(".heat td.fill").first.hover()
+    assert (
+        page.locator("#tip").inner_text().startswith('"><img src=x onerror=alert(2)>')
+    )
+    words = page.inner_text("body")
+    assert "\\x1b[31mred" in words
+    assert "\\u202egpj.exe" in words
+    assert "\u202e" not in words
+    assert f"{HOSTILE}.csv" in words
+    assert page.locator("script").count() == 1
+    assert page.locator("img").count() == 0
+    assert alerts == []
+    page.close()
+
+
+def test_paper_has_the_first_lines(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.emulate_media(media="print")
+    lines = page.locator("#table table.sortable tbody tr")
+    shown = lines.evaluate_all(
+        "rows => rows.filter(row => row.offsetHeight > 0).length"
+    )
+    assert shown == 15
+    assert "the first 15 are printed" in page.locator("#table .tools").inner_text()
+    assert not page.locator("nav").is_visible()
+    page.close()
+
+
+def test_it_is_accessible(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    assert (
+        page.locator("svg[role=img] > title").count()
+        == page.locator("svg").count()
+        == 5
+    )
+    assert page.locator("table caption").count() == page.locator("table").count()
+    assert page.locator("thead th:not([scope=col])").count() == 0
+    assert page.locator("tbody th:not([scope=row])").count() == 0
+    assert page.locator("h1").count() == 1
+    assert page.locator("html[lang]").count() == 1
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_values_in_the_map_can_be_read(browser, scheme):
+    X = np.arange(1.0, 41.0).reshape(10, 4)
+    X[0, 0] = nan
+    page = browser.new_page(color_scheme=scheme)
+    page.set_content(report_html(X, a1gm.fit(X)))
+    found = page.locator("body, .heat td[data-v]")
+    styles = "all => all.map(e => getComputedStyle(e))"
+    (paper, _), *cells = found.evaluate_all(
+        f"{styles}.map(s => [s.backgroundColor, s.color])"
+    )
+    assert len({ground for ground, _ in cells}) == 10
+    for ground, ink in cells:
+        *colour, share = _channels(ground)
+        below = zip(colour, _channels(paper)[:3], strict=True)
+        seen = [share * over + (1 - share) * under for over, under in below]
+        light, dark = sorted(map(_luminance, (seen, _channels(ink)[:3])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5  # WCAG 2, level AA
+    page.close()
+
+
+def _channels(colour):
+    """Red, green, blue and opacity of a colour as a browser writes it."""
+    numbers = [float(x) for x in re.findall(r"[\d.]+", colour)]
+    return [*numbers, 1.0][:4]
+
+
+def _luminance(colour):
+    parts = [x / 255 for x in colour]
+    parts = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def test_paper_breaks_no_listing(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.emulate_media(media="print")
+    how = "all => all.map(e => getComputedStyle(e).breakInside)"
+    found = page.locator(".listing, .notes, .verdict").evaluate_all(how)
+    assert set(found) == {"avoid"}
+    page.close()
+
+
+def _brightness(colour):
+    red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
+    return 0.3 * red + 0.6 * green + 0.1 * blue
