@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-QUICK := tests/base tests/kernel tests/observe tests/solve tests/result tests/sources \
+QUICK := tests/base tests/kernel tests/observe tests/solve tests/fit tests/rows \
   tests/api
 
 .PHONY: help demo test quick docs bench attack attack-asan attack-tsan lint types dist \

@@ -35,8 +35,8 @@ import numpy as np, pyarrow as pa
 from pyarrow import parquet
 task, source, target = sys.argv[1:4]
 import a1gm, a1gm._api.impute_file  # the import is no part of the work
-from a1gm._sources.files.columnar import batch_rows_for
-from a1gm._sources.files.options import TableOptions
+from a1gm._rows.files.columnar import batch_rows_for
+from a1gm._rows.files.options import TableOptions
 
 names = parquet.read_schema(source).names
 batch_rows = batch_rows_for(len(names), TableOptions())

@@ -12,7 +12,7 @@ from support.commands import run
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF, RankOneNMMF
-from a1gm._sources.files import TableOptions
+from a1gm._rows.files import TableOptions
 from a1gm.cli.options_in_words import in_command_words
 
 nan = np.nan

@@ -29,10 +29,10 @@ RANKS = {
     "exceptions": 0,
     "_kernel": 1,
     "paper": 1,
-    "_sources": 2,
+    "_rows": 2,
     "_observe": 3,
     "_solve": 4,
-    "_result": 5,
+    "_fit": 5,
     "_write": 6,
     "_api": 7,
     "nmmf": 8,
@@ -50,15 +50,6 @@ APART = {"_kernel", "paper"}
 # What a module may take from the package's own __init__: it loads nothing more.
 OF_THE_ROOT = {"__version__"}
 MOST_ENTRIES = 20
-MOST_LINES = 480
-# Private names of other objects that may be used, and why. Keep it short.
-REACHES = {
-    "_asdict": "a public method of named tuples",
-    "_fields": "a public attribute of named tuples",
-    "_make": "a public method of named tuples",
-    "_replace": "a public method of named tuples",
-    "_meta": "Dask's own way to tell the types of a collection",
-}
 
 
 # ----------------------------------------------------------------- reading the tree
@@ -199,96 +190,6 @@ def test_no_modules_import_each_other():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(name or "a1gm" for name in error.args[1]))
-
-
-# --------------------------------------------------------------- sizes and reaches
-def test_no_file_is_longer_than_a_reader_can_hold():
-    long = {
-        str(path.relative_to(ROOT)): n
-        for kind in ("*.py", "*.cpp", "*.hpp")
-        for path in ROOT.rglob(kind)
-        if (n := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
-    }
-    assert not long
-
-
-def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
-
-
-def owned_names(tree: ast.Module) -> set[str]:
-    """Private attributes that the classes of a module define themselves."""
-    owned = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            for part in node.body:
-                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-                    owned.add(part.name)
-                elif isinstance(part, ast.AnnAssign) and isinstance(
-                    part.target, ast.Name
-                ):
-                    owned.add(part.target.id)
-                elif isinstance(part, ast.Assign):
-                    owned |= {t.id for t in part.targets if isinstance(t, ast.Name)}
-        elif (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in ("self", "cls")
-        ):
-            owned.add(node.attr)
-    return owned
-
-
-def imported_modules(tree: ast.Module) -> set[str]:
-    """Names that stand for modules in a file."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {(a.asname or a.name).split(".")[0] for a in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = (node.module or "").removeprefix("a1gm").lstrip(".")
-            found |= {
-                alias.asname or alias.name
-                for alias in node.names
-                if f"{base}.{alias.name}".lstrip(".") in modules()
-            }
-    return found
-
-
-def reaches_of(module: str) -> Iterator[str]:
-    """Uses of private attributes of objects that another module owns."""
-    tree = tree_of(module)
-    owned, aliases = owned_names(tree), imported_modules(tree)
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Attribute) and is_private(node.attr)):
-            continue
-        if node.attr in owned or node.attr in REACHES:
-            continue
-        value = node.value
-        if isinstance(value, ast.Name) and value.id in {"self", "cls"} | aliases:
-            continue
-        if isinstance(value, ast.Call) and ast.unparse(value.func) == "super":
-            continue
-        yield f"{module or 'a1gm'}:{node.lineno} {ast.unparse(node)}"
-
-
-def test_private_attributes_stay_with_the_module_that_owns_them():
-    reaches = [reach for module in modules() for reach in reaches_of(module)]
-    assert not reaches, "\n".join(reaches)
-
-
-@pytest.mark.parametrize("name", REACHES)
-def test_every_documented_reach_is_still_needed(name):
-    if name in ("_asdict", "_fields", "_make", "_replace"):
-        return  # public names of the standard library
-    used = {
-        node.attr
-        for module in modules()
-        for node in ast.walk(tree_of(module))
-        if isinstance(node, ast.Attribute)
-    }
-    assert name in used, f"{name} is reached for no more: take it off the list"
 
 
 # ------------------------------------------------------------- what gets loaded

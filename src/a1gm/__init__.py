@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from a1gm._api.impute_file import impute_file
     from a1gm._api.load import load
     from a1gm._api.pattern_table import PatternTable
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.many import ManyFits
-    from a1gm._result.pattern import MissingPattern
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.many import ManyFits
+    from a1gm._fit.pattern import MissingPattern
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import (
         NMMFFit,
@@ -72,14 +72,14 @@ __all__ = [
 # Loaded on first use: name -> module that holds it (None = the module itself).
 _LAZY: dict[str, str | None] = {
     "Assessment": "a1gm._api.assess",
-    "Uncertainty": "a1gm._result.uncertainty",
+    "Uncertainty": "a1gm._fit.uncertainty",
     "assess": "a1gm._api.assess",
-    "ManyFits": "a1gm._result.many",
-    "MissingPattern": "a1gm._result.pattern",
+    "ManyFits": "a1gm._fit.many",
+    "MissingPattern": "a1gm._fit.pattern",
     "NMMFFit": "a1gm.nmmf",
     "NMMFTuning": "a1gm.nmmf",
     "PatternTable": "a1gm._api.pattern_table",
-    "RankOneFit": "a1gm._result.fit",
+    "RankOneFit": "a1gm._fit.fit",
     "RelationsFit": "a1gm.nmmf",
     "exceptions": None,
     "fit": "a1gm._api.fit",

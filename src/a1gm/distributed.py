@@ -11,7 +11,7 @@ from typing import Any
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._result.fit import RankOneFit
+from a1gm._fit.fit import RankOneFit
 from a1gm.engines.dask import fit_collection
 
 __all__ = ["fit"]

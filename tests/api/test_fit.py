@@ -192,7 +192,7 @@ def test_the_suite_passes_on_the_numpy_kernel():
     here = Path(__file__).parents[1]
     files = [
         "properties/test_exactness.py",
-        "result/test_fates.py",
+        "fit/test_fates.py",
         "observe/test_weights.py",
         "faults/test_values.py",
         "faults/test_patterns.py",

@@ -14,8 +14,8 @@ import pytest
 from support.files import SAME, assert_same_fit, make_table, read_table, write
 
 import a1gm
+from a1gm._fit.fit import source_of
 from a1gm._observe import gather
-from a1gm._result.fit import source_of
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,

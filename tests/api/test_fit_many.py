@@ -316,8 +316,8 @@ def test_groups_by_several_columns():
 
 
 def test_sparse_groups_are_never_spread_out(monkeypatch):
-    monkeypatch.setattr("a1gm._sources.groups.SPARSE", 0)
-    monkeypatch.setattr("a1gm._sources.groups.SMALL_TABLE", 0)
+    monkeypatch.setattr("a1gm._rows.groups.SPARSE", 0)
+    monkeypatch.setattr("a1gm._rows.groups.SMALL_TABLE", 0)
     stack = stack_of()
     many = a1gm.fit_groups(long_of(stack), "protein", ["peptide", "sample"], "value")
     for k, fit in enumerate(many.values()):

@@ -20,7 +20,7 @@ from pyarrow import feather
 from support.files import assert_same_fit, make_table, read_table, write
 
 import a1gm
-from a1gm._sources.files import table_file
+from a1gm._rows.files import table_file
 from a1gm.exceptions import (
     FileFormatError,
     LabelError,

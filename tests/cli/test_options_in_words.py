@@ -6,7 +6,7 @@ import re
 import pytest
 from support.commands import ROOT
 
-from a1gm._sources.files.options import hint
+from a1gm._rows.files.options import hint
 from a1gm.cli.app import app
 from a1gm.cli.common import Common
 from a1gm.cli.options_in_words import _NAMES, in_command_words

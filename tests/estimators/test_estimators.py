@@ -53,7 +53,7 @@ def test_nmf_is_the_fit():
 
 
 def test_the_divergence_is_not_computed_in_fit(monkeypatch):
-    from a1gm._result import fit
+    from a1gm._fit import fit
 
     calls = []
     real = fit.divergence_of_rows

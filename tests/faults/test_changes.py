@@ -14,8 +14,8 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 import a1gm
-from a1gm._sources.files import csv as csv_source
-from a1gm._sources.files import origin
+from a1gm._rows.files import csv as csv_source
+from a1gm._rows.files import origin
 from a1gm.exceptions import FileFormatError
 
 TEXT = "x,y\n" + "1,2\n2,\n" * 5000

@@ -99,7 +99,7 @@ def _rounded(text):
 RUN_AND_MEASURE = """
 import re
 from a1gm.cli import main
-from a1gm._sources.files import csv as csv_source, table_file
+from a1gm._rows.files import csv as csv_source, table_file
 table_file.MOST_CELLS_KEPT = 100_000
 csv_source._BLOCK_BYTES = 1 << 17  # pyarrow reads 32 of them ahead
 try:

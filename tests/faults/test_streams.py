@@ -274,7 +274,7 @@ def test_row_57_masks_that_would_not_fit_on_the_disk(
 
 
 def test_reading_ahead_stops_with_the_reader(tmp_path: Path) -> None:
-    from a1gm._sources.files.read_ahead import read_ahead
+    from a1gm._rows.files.read_ahead import read_ahead
 
     closed = []
 

@@ -13,7 +13,7 @@ from support.tables import make_table, tables
 from a1gm._observe.observation import TABLE_CELLS
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
-from a1gm._sources import read_input
+from a1gm._rows import read_input
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 

@@ -12,8 +12,8 @@ from support.tables import tables
 import a1gm
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PatternStatistics
+from a1gm._rows import read_input
 from a1gm._solve.components import Components, find_components, separate_zero_lines
-from a1gm._sources import read_input
 
 nan = np.nan
 

@@ -13,9 +13,9 @@ from support.tables import tables
 import a1gm
 from a1gm._kernel import is_compiled
 from a1gm._observe.observe import observe
+from a1gm._rows import read_input
 from a1gm._solve import dispatch
 from a1gm._solve.dispatch import solve_observation
-from a1gm._sources import read_input
 from a1gm.exceptions import A1gmWarning
 
 ROUNDING = 1e-14  # of a product

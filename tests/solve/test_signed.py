@@ -14,9 +14,9 @@ from hypothesis.extra.numpy import arrays
 import a1gm
 from a1gm import PatternTable
 from a1gm._observe.observe import observe
+from a1gm._rows import read_input
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.dispatch import solve_observation
-from a1gm._sources import read_input
 from a1gm.exceptions import A1gmError, A1gmWarning, DataError
 
 nan = np.nan

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import a1gm
-from a1gm._sources.files import TableFile, TableOptions
-from a1gm._sources.files.table_file import open_batches
+from a1gm._rows.files import TableFile, TableOptions
+from a1gm._rows.files.table_file import open_batches
 
 SAME = 1e-11  # what the design asks of a streamed fit
 

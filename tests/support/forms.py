@@ -7,7 +7,7 @@ import numpy as np
 from a1gm._base.bits import pack_bits
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import MaskStatistics, PairStatistics, PatternStatistics
-from a1gm._sources import read_input
+from a1gm._rows import read_input
 
 
 def patterns_of(X: np.ndarray) -> PatternStatistics:

@@ -12,22 +12,20 @@ import numpy as np
 from a1gm._api.fit import check_signs, fit
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
+from a1gm._fit.choices import check_level, generator_of, is_share
+from a1gm._fit.divergence import divergence_of_cells
+from a1gm._fit.frames import labelled_frame
+from a1gm._fit.uncertainty import bounds_of_cells
 from a1gm._observe.observe import observe
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
-from a1gm._result.choices import check_level, generator_of, is_share
-from a1gm._result.divergence import divergence_of_cells
-from a1gm._result.frames import labelled_frame
-from a1gm._result.uncertainty import bounds_of_cells
-from a1gm._sources.choose import choose, read_advised
-from a1gm._sources.dense import Source
-from a1gm._sources.read import is_sparse
+from a1gm._rows.choose import choose, read_advised
+from a1gm._rows.dense import Source
+from a1gm._rows.read import is_sparse
 from a1gm.exceptions import (
     DataError,
     DimensionError,
     ParameterError,
 )
-
-__all__ = ["Assessment", "Hide", "Score", "assess", "assess_cells"]
 
 Hide: TypeAlias = float | Literal["last"]
 RANK_1, COLUMNS, ROWS, OVERALL, LAST = (

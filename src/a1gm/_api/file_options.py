@@ -10,9 +10,7 @@ from typing import Any, TypedDict, TypeVar
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import listed
-from a1gm._sources.files import Progress, TableOptions
-
-__all__ = ["FileOptions", "FitOptions", "split_options", "takes_file_options"]
+from a1gm._rows.files import Progress, TableOptions
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 

@@ -23,28 +23,19 @@ from a1gm._base.float_range import (
     wide_product,
 )
 from a1gm._base.types import Absent, Ints, Negatives, OnUndetermined
+from a1gm._fit.fit import RankOneFit, Table, Voice
+from a1gm._fit.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PairStatistics, Statistics
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
-from a1gm._result.fit import RankOneFit, Table, Voice
-from a1gm._result.rows import DiskRows, HeldRows, LoggedRows, RowStore
+from a1gm._rows.choose import Chosen, choose, read_advised
+from a1gm._rows.read import AnySource
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm._solve.factors import Factors
-from a1gm._sources.choose import Chosen, choose, read_advised
-from a1gm._sources.read import AnySource
 from a1gm.exceptions import ParameterError
-
-__all__ = [
-    "VOICE",
-    "check_signs",
-    "fit",
-    "fit_gathered",
-    "fit_observation",
-    "fit_statistics",
-]
 
 VOICE = Voice()
 

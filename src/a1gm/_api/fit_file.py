@@ -17,15 +17,13 @@ from a1gm._api.file_options import (
 from a1gm._api.fit import fit_gathered
 from a1gm._base.types import OnUndetermined
 from a1gm._base.words import MOST_NAMED, named
+from a1gm._fit.fit import RankOneFit, Voice, source_of
 from a1gm._observe.gather import Gatherer
-from a1gm._result.fit import RankOneFit, Voice, source_of
-from a1gm._sources.files import PathOrPaths, TableFiles
-from a1gm._sources.files.doubts import refuse_long, say_doubts
-from a1gm._sources.files.options import hint
-from a1gm._sources.labels import Names
+from a1gm._rows.files import PathOrPaths, TableFiles
+from a1gm._rows.files.doubts import refuse_long, say_doubts
+from a1gm._rows.files.options import hint
+from a1gm._rows.labels import Names
 from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
-
-__all__ = ["files_of", "fit_file", "fit_files"]
 
 
 @takes_file_options

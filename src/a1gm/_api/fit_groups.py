@@ -9,11 +9,9 @@ from a1gm._api.fit_long import check_duplicates
 from a1gm._api.fit_many import fit_tables
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._result.many import ManyFits, Side
-from a1gm._sources.groups import read_groups
-from a1gm._sources.long import Duplicates
-
-__all__ = ["fit_groups"]
+from a1gm._fit.many import ManyFits, Side
+from a1gm._rows.groups import read_groups
+from a1gm._rows.long import Duplicates
 
 
 def fit_groups(

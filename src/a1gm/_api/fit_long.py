@@ -8,13 +8,11 @@ from typing import Any
 from a1gm._api.fit import fit_observation
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
+from a1gm._fit.fit import RankOneFit
 from a1gm._observe.observe import observe
 from a1gm._observe.weights import observe_weighted
-from a1gm._result.fit import RankOneFit
-from a1gm._sources.long import Duplicates, LongCells, read_long
+from a1gm._rows.long import Duplicates, LongCells, read_long
 from a1gm.exceptions import ParameterError
-
-__all__ = ["check_duplicates", "fit_cells", "fit_long"]
 
 
 def fit_long(

@@ -12,18 +12,18 @@ from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.fits import Fits
+from a1gm._fit.many import ManyFits, Side
+from a1gm._fit.solved_table import Doubts, doubts_of
 from a1gm._kernel import threads_for
 from a1gm._observe.observe import observe
-from a1gm._result.fit import RankOneFit
-from a1gm._result.fits import Fits
-from a1gm._result.many import ManyFits, Side
-from a1gm._result.solved_table import Doubts, doubts_of
+from a1gm._rows.arrays import as_kernel_array
+from a1gm._rows.dense import Source
+from a1gm._rows.labels import text_of_label
+from a1gm._rows.read import AnySource, read_input
+from a1gm._rows.triangles import is_triangle, read_triangles
 from a1gm._solve.many import SmallTables
-from a1gm._sources.arrays import as_kernel_array
-from a1gm._sources.dense import Source
-from a1gm._sources.labels import text_of_label
-from a1gm._sources.read import AnySource, read_input
-from a1gm._sources.triangles import is_triangle, read_triangles
 from a1gm.exceptions import (
     A1gmError,
     ConvergenceWarning,
@@ -32,8 +32,6 @@ from a1gm.exceptions import (
     FailedTablesWarning,
     UndeterminedWarning,
 )
-
-__all__ = ["fit_many", "fit_tables"]
 
 LARGE_TABLE = 1 << 14  # cells; smaller ones are fitted faster by one thread
 

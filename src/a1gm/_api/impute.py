@@ -6,9 +6,7 @@ from typing import Any
 
 from a1gm._api.fit import fit
 from a1gm._base.words import LISTED
-from a1gm._result.solved_table import read_once
-
-__all__ = ["impute"]
+from a1gm._fit.solved_table import read_once
 
 
 def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any) -> Any:

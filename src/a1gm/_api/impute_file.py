@@ -23,17 +23,17 @@ from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import shown
-from a1gm._result.choices import check_level
-from a1gm._result.fit import RankOneFit, rule_of, what_was_told
-from a1gm._result.messages import text_of_left_cells
-from a1gm._result.new_rows import NewRows
-from a1gm._result.rounding import Rounding, check_rounding
-from a1gm._result.rows_to_fill import filled_rows
-from a1gm._sources.files import PathOrPaths, Progress, TableFiles, TableOptions
-from a1gm._sources.files.find import FoundFiles, find_files
-from a1gm._sources.files.formats import FORMATS, suffix_of
-from a1gm._sources.files.options import hint
-from a1gm._sources.files.origin import missing_file
+from a1gm._fit.choices import check_level
+from a1gm._fit.fit import RankOneFit, rule_of, what_was_told
+from a1gm._fit.messages import text_of_left_cells
+from a1gm._fit.new_rows import NewRows
+from a1gm._fit.rounding import Rounding, check_rounding
+from a1gm._fit.rows_to_fill import filled_rows
+from a1gm._rows.files import PathOrPaths, Progress, TableFiles, TableOptions
+from a1gm._rows.files.find import FoundFiles, find_files
+from a1gm._rows.files.formats import FORMATS, suffix_of
+from a1gm._rows.files.options import hint
+from a1gm._rows.files.origin import missing_file
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
@@ -43,8 +43,6 @@ from a1gm.exceptions import (
     UndeterminedError,
     UndeterminedWarning,
 )
-
-__all__ = ["FillFiles", "check_place", "files_for", "impute_file", "read_new_rows"]
 
 
 @takes_file_options

@@ -6,11 +6,9 @@ import math
 import os
 from typing import Any
 
-from a1gm._result.fit import RankOneFit
-from a1gm._result.save import read_fit
-from a1gm._result.table import Table
-
-__all__ = ["load"]
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.save import read_fit
+from a1gm._fit.table import Table
 
 
 def load(path: str | os.PathLike[str]) -> RankOneFit:

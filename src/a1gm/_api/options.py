@@ -8,8 +8,6 @@ from typing import Any
 
 from a1gm.exceptions import ParameterError
 
-__all__ = ["DEFAULT_MAX_ITER", "DEFAULT_TOL", "check_options", "check_rank"]
-
 DEFAULT_TOL = 1e-10
 DEFAULT_MAX_ITER = 1000
 # The usual types first: a test for an abstract one takes longer.

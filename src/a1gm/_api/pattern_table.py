@@ -15,17 +15,17 @@ from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.bits import names_of_rows
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import counted
+from a1gm._fit.fit import RankOneFit, Table
+from a1gm._fit.rows import GoneRows, RowStore
 from a1gm._observe.codec import labels_to_json
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums, Room, bytes_needed
 from a1gm._observe.table_bytes import RowPieces, joined_rows, read_table, write_table
-from a1gm._result.fit import RankOneFit, Table
-from a1gm._result.rows import GoneRows, RowStore
+from a1gm._rows.labels import check_same_labels
+from a1gm._rows.read import read_input
 from a1gm._solve.dispatch import Solved
-from a1gm._sources.labels import check_same_labels
-from a1gm._sources.read import read_input
 from a1gm.exceptions import (
     DataError,
     DimensionError,
@@ -33,8 +33,6 @@ from a1gm.exceptions import (
     ParameterError,
     TableTooLargeError,
 )
-
-__all__ = ["PatternTable"]
 
 DEFAULT_MAX_BYTES = 1 << 32
 

@@ -8,16 +8,6 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, Words
 
-__all__ = [
-    "BITS_OF_BYTES",
-    "bits_times",
-    "has_bits_beyond",
-    "names_of_rows",
-    "pack_bits",
-    "union",
-    "unpack_bits",
-]
-
 # BITS_OF_BYTES[k, b]: bit k of the byte b.
 BITS_OF_BYTES = (np.arange(256) >> np.arange(8)[:, None] & 1).astype(np.float64)
 

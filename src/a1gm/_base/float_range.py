@@ -16,27 +16,6 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = [
-    "LEAST",
-    "TOO_FAR_APART",
-    "Numbers",
-    "Wide",
-    "check_cells",
-    "check_narrow",
-    "concatenated",
-    "joined",
-    "keeps_digits",
-    "log2_of",
-    "mantissas",
-    "narrow",
-    "narrow_if_exact",
-    "product",
-    "shifted",
-    "sum_groups",
-    "wide",
-    "wide_product",
-]
-
 LEAST = float(np.finfo(np.float64).tiny)  # below it digits are lost
 FURTHEST = 1 << 14  # no float64 is further from 1 than this power of two
 TOO_FAR_APART = (

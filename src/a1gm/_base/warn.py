@@ -6,8 +6,6 @@ import sys
 import warnings
 from types import FrameType
 
-__all__ = ["warn_user"]
-
 # scikit-learn wraps the methods of estimators and pandas calls functions it is given;
 # the others stand between two frames of this package, as decorators do.
 NOT_THE_USER = frozenset(

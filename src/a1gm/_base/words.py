@@ -8,18 +8,6 @@ from contextvars import ContextVar
 from itertools import islice
 from typing import SupportsInt
 
-__all__ = [
-    "LISTED",
-    "MOST_NAMED",
-    "counted",
-    "did_you_mean",
-    "first_place",
-    "listed",
-    "listed_where",
-    "named",
-    "shown",
-]
-
 MOST_NAMED = 5  # empty rows or columns that are named one by one
 MOST_COMPARED = 10_000  # names that are compared with one that does not exist
 ALIKE = 0.75  # share of letters two names have in common to be taken for one

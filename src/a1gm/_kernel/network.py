@@ -8,15 +8,6 @@ import numpy as np
 
 from a1gm._base.types import Floats, SmallInts
 
-__all__ = [
-    "ROUNDING",
-    "eliminate",
-    "overlap_step",
-    "reach_of",
-    "rounding_of_sums",
-    "shortened",
-]
-
 ROUNDING = 2.0**-53
 LEAST_OVERLAP = 0.02
 LONGEST = 2.0  # no gap between logarithms of factors changes by more in one step

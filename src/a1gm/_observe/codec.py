@@ -18,20 +18,8 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from a1gm._base.types import AnyArray
-from a1gm._sources.labels import plain_text
+from a1gm._rows.labels import plain_text
 from a1gm.exceptions import FileFormatError
-
-__all__ = [
-    "FORMAT_VERSION",
-    "is_count",
-    "labels_from_json",
-    "labels_to_json",
-    "need",
-    "put_together",
-    "read_archive",
-    "take_apart",
-    "write_archive",
-]
 
 FORMAT = "a1gm model"
 FORMAT_VERSION = 4  # 3: exponents beside factors; 4: the scatter of the cells

@@ -12,8 +12,6 @@ from a1gm._base.types import Bools, Floats, SmallInts, Words
 from a1gm._observe.row_log import MaskLog
 from a1gm._observe.statistics import MaskStatistics, Statistics, as_mask
 
-__all__ = ["DiskStatistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class DiskStatistics(Statistics):

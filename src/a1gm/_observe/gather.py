@@ -21,10 +21,8 @@ from a1gm._observe.observe import observe
 from a1gm._observe.row_log import LineLog, MaskLog
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._observe.sums import ALL_ROWS, PatternSums, bytes_needed
-from a1gm._sources.dense import Source
+from a1gm._rows.dense import Source
 from a1gm.exceptions import TableTooLargeError
-
-__all__ = ["Gatherer"]
 
 TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns
 SIGNED_BYTES = 1 << 32  # masks do not know signs: patterns are kept up to this

@@ -19,8 +19,6 @@ from a1gm._observe.statistics_base import (
     lines_and_columns,
 )
 
-__all__ = ["MaskStatistics", "as_mask"]
-
 
 @dataclass(frozen=True, slots=True)
 class MaskStatistics(Statistics):

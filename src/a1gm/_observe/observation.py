@@ -9,8 +9,6 @@ import numpy as np
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._observe.statistics import PatternStatistics, Statistics
 
-__all__ = ["LIFT", "TABLE_CELLS", "TINY", "Observation"]
-
 TABLE_CELLS = 1 << 16  # a pattern table smaller than this is always kept
 TINY = 2.0**-900  # tables whose total is below are scaled up
 LIFT = 2.0**200

@@ -14,12 +14,10 @@ from a1gm._observe.scatter import with_scatter
 from a1gm._observe.sparse import observe_sparse
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
-from a1gm._sources.dense import Source
-from a1gm._sources.read import AnySource
-from a1gm._sources.sparse import SparseSource
+from a1gm._rows.dense import Source
+from a1gm._rows.read import AnySource
+from a1gm._rows.sparse import SparseSource
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
-
-__all__ = ["observe"]
 
 
 def observe(

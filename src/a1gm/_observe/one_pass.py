@@ -13,11 +13,9 @@ from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
-from a1gm._sources.cells import Fault, check_faults
-from a1gm._sources.dense import Source
+from a1gm._rows.cells import Fault, check_faults
+from a1gm._rows.dense import Source
 from a1gm.exceptions import NotRepresentableError
-
-__all__ = ["Columns", "observe_parts", "observe_side_by_side"]
 
 SAME = 1e-13  # relative: sums of the same numbers on two scales
 

@@ -19,9 +19,7 @@ from a1gm._observe.statistics_base import (
     pieces_of,
     weighted_counts,
 )
-from a1gm._sources.sparse import lines_of_pairs
-
-__all__ = ["PairStatistics", "pointers"]
+from a1gm._rows.sparse import lines_of_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,6 @@ from a1gm._observe.statistics_base import (
     lines_and_columns,
 )
 
-__all__ = ["PatternStatistics"]
-
 
 @dataclass  # neither frozen nor with slots: a small fit feels the one, skops the other
 class PatternStatistics(Statistics):

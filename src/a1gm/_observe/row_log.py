@@ -21,8 +21,6 @@ from a1gm._base.float_range import shifted
 from a1gm._base.types import AnyArray, Floats, SmallInts, Words
 from a1gm.exceptions import OutputError
 
-__all__ = ["LineLog", "MaskLog", "RecordFile"]
-
 ROWS_AT_ONCE = 1 << 16
 
 

@@ -16,11 +16,9 @@ from a1gm._observe.statistics import (
     PatternStatistics,
     Statistics,
 )
-from a1gm._sources.cells import check_stored_cells
-from a1gm._sources.sparse import SparseSource
+from a1gm._rows.cells import check_stored_cells
+from a1gm._rows.sparse import SparseSource
 from a1gm.exceptions import TableTooLargeError
-
-__all__ = ["observe_sparse"]
 
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31

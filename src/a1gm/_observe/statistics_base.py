@@ -15,17 +15,6 @@ import numpy as np
 from a1gm._base.bits import has_bits_beyond, pack_bits, union, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 
-__all__ = [
-    "Statistics",
-    "check_array",
-    "check_bits",
-    "check_length",
-    "check_sums",
-    "lines_and_columns",
-    "pieces_of",
-    "weighted_counts",
-]
-
 CELLS_AT_ONCE = 1 << 20
 
 

@@ -17,8 +17,6 @@ from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = ["ALL_ROWS", "PatternSums", "Room", "bytes_needed"]
-
 SMALL = 2.0**-64  # sums times this do not overflow
 ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
 # A key is kept as a Python bytes object and as an entry of a dictionary.

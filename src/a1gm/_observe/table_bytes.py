@@ -26,8 +26,6 @@ from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import ALL_ROWS, PatternSums
 from a1gm.exceptions import FileFormatError, ParameterError
 
-__all__ = ["RowPieces", "joined_rows", "read_table", "write_table"]
-
 KIND = "PatternTable"
 _need = partial(need, "a pattern table")
 SUMS = ("key_words", "counts", "zero_counts", "hi", "lo")

@@ -12,8 +12,6 @@ from a1gm._kernel import kernel
 from a1gm._observe.mask_statistics import MaskStatistics
 from a1gm._observe.statistics_base import Statistics
 
-__all__ = ["WeightedStatistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class WeightedStatistics(MaskStatistics):

@@ -22,20 +22,12 @@ from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.pair_statistics import pointers
 from a1gm._observe.statistics import PairStatistics, WeightedStatistics
-from a1gm._sources import AnySource, SparseSource, read_input
-from a1gm._sources.cells import check_piece, check_stored_cells
-from a1gm._sources.dense import Source, table_of
-from a1gm._sources.labels import check_same_labels
-from a1gm._sources.read import is_sparse
+from a1gm._rows import AnySource, SparseSource, read_input
+from a1gm._rows.cells import check_piece, check_stored_cells
+from a1gm._rows.dense import Source, table_of
+from a1gm._rows.labels import check_same_labels
+from a1gm._rows.read import is_sparse
 from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
-
-__all__ = [
-    "cell_weights",
-    "check_weights",
-    "observe_weighted",
-    "one_of_both",
-    "read_cell_weights",
-]
 
 Name: TypeAlias = Literal["weights", "exposure"]
 OF_ZERO = "0 is for a cell that cannot have counts, NaN for an unknown exposure"

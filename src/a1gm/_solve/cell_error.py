@@ -24,17 +24,6 @@ from a1gm._solve.mask import CoreMask, DiskMask, Sweep
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = [
-    "CELLS_RIGHT",
-    "SETTLED",
-    "SURELY_RIGHT",
-    "Bound",
-    "Network",
-    "cell_error",
-    "rounding_of",
-    "way_left",
-]
-
 CELLS_RIGHT = 1e-8  # what a converged fit may be off by
 SURELY_RIGHT = 0.99 * CELLS_RIGHT  # a step of which nothing need be computed
 SETTLED = 5e-9  # half of it: nothing is mended below

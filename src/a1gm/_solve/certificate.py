@@ -13,8 +13,6 @@ from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.factors import Factors, relative_gap
 from a1gm._solve.mask import DiskMask
 
-__all__ = ["margin_mismatch"]
-
 # Of a mask in a file: a mismatch above it may be that of numbers out of range, which
 # is worth another look at so many cells.
 PRECISE, MOST_CELLS = 1e-10, 16_000_000

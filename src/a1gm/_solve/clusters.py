@@ -20,8 +20,6 @@ from a1gm._solve.factors import CoreSolution
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["cells_in_core", "mend_by_clusters"]
-
 STRONG = 1e-3  # of the largest cell of its row or column: a cell that joins them
 MOST_CLUSTERS = 500
 PRECISE = 1e-14

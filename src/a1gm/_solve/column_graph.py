@@ -20,8 +20,6 @@ from a1gm._observe.row_log import MaskLog
 from a1gm._observe.statistics import Statistics
 from a1gm._solve.components import Components
 
-__all__ = ["ColumnGraph"]
-
 DENSE_GRAPH = 2048  # components up to which a table says which leads to which
 
 

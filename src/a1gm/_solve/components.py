@@ -15,8 +15,6 @@ from a1gm._base.bits import union, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._observe.statistics import Statistics
 
-__all__ = ["Components", "find_components", "number_by_rows", "separate_zero_lines"]
-
 
 @dataclass(frozen=True, slots=True)
 class Components:

@@ -28,6 +28,8 @@ from a1gm._observe.statistics import (
     WeightedStatistics,
     as_mask,
 )
+from a1gm._rows.dense import Source
+from a1gm._rows.read import AnySource
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
@@ -44,11 +46,7 @@ from a1gm._solve.extreme import needs_room, solve_extreme_core
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
 from a1gm._solve.scaling import precision_for, solve_core, solve_disk_mask
-from a1gm._sources.dense import Source
-from a1gm._sources.read import AnySource
 from a1gm.exceptions import DataError, NothingObservedError
-
-__all__ = ["Solved", "plain_factors", "plain_options", "solve", "solve_observation"]
 
 NO_MARGIN_FIT = (
     "No non-negative factors reproduce the row and column sums of this table: its "

@@ -22,15 +22,6 @@ from a1gm._solve.components import Components, number_by_rows
 from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
 from a1gm.exceptions import NotRepresentableError
 
-__all__ = [
-    "expand_disk_factors",
-    "expand_factors",
-    "expand_signed",
-    "expand_wide",
-    "in_range",
-    "place_cancelling",
-]
-
 OUT_OF_RANGE = (
     "The optimal factors of this table are outside the range of float64 (about 1e-308 "
     "to 1e308). Rescale rows or columns, or drop extreme ones."

@@ -26,8 +26,6 @@ from a1gm.exceptions import NotRepresentableError
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["needs_room", "solve_extreme_core"]
-
 ROUNDS = 20  # of powers of two taken from the factors that the last ones gave
 NEAR = 8.0  # powers of two from 1 at which factors are safe
 FAR = 500.0  # powers of two that rows and columns span where cells may be lost

@@ -10,8 +10,6 @@ import numpy as np
 from a1gm._base.float_range import Numbers, joined
 from a1gm._base.types import Floats, Ints, SmallInts, Solver
 
-__all__ = ["NO_CORE", "CoreSolution", "Factors", "relative_gap"]
-
 
 @dataclass(frozen=True, slots=True)
 class CoreSolution:

@@ -18,8 +18,6 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._solve.mask import ListedMask, Mask, Sweep
 
-__all__ = ["Enough", "Solve", "conjugate_gradients", "free_columns", "hessian_at"]
-
 # Directions so flat that their slope is rounding; they move no margin by 1e-11.
 RIDGE = 1e-13
 # In products with the Hessian, by benchmarks/costs.py: thin factors with their use, and

@@ -24,8 +24,6 @@ from a1gm._solve.column_graph import ColumnGraph
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["CoreMask", "DiskMask", "ListedMask", "Mask", "Sweep", "is_listed"]
-
 DENSE_SIDE = 1500  # Hessians up to this side are dense
 DENSE_CELLS = 20_000_000  # in cores up to this size
 MIDDLE = 500  # power of two far from both ends of float64

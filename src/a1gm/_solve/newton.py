@@ -14,8 +14,6 @@ from a1gm._solve.factors import relative_gap
 from a1gm._solve.laplacian import Enough, Solve, hessian_at
 from a1gm._solve.mask import Mask, Sweep
 
-__all__ = ["newton"]
-
 LONGEST = 30.0  # no logarithm of a factor moves further in one step
 LEAST_DAMPING, DAMPING_STEP = 1e-10, 100.0  # in units of a sweep's own curvature
 PATIENCE = 6  # steps without progress

@@ -31,8 +31,6 @@ from a1gm._solve.settle import (
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["precision_for", "solve_core", "solve_disk_mask"]
-
 # Seconds, roughly: only their ratio matters, to choose between the two methods.
 SECONDS_PER_LISTED_CELL = 2e-9
 SECONDS_PER_FLOP = 1e-10

@@ -25,16 +25,6 @@ from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = [
-    "LISTED_CELL",
-    "PROVEN",
-    "CellsOf",
-    "Near",
-    "no_cells",
-    "settle_by_sparse_edges",
-    "settle_core",
-]
-
 # Where cells are wrong an elimination of this size is tried first, or at last.
 QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
 # Visits that a sparse elimination may take: bands of 10 need nearly as many. Where they

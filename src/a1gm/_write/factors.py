@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from a1gm._sources.files.table_files import TableFiles
+from a1gm._rows.files.table_files import TableFiles
 from a1gm._write.writers import open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["names_of_rows", "one_batch", "write_factor", "write_frame"]
 
 _ROWS_AT_ONCE = 1 << 16
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
-from a1gm._result.rounding import Rounding, rounded
-from a1gm._sources.arrow import with_types
-from a1gm._sources.files.counts import ColumnCounts
-from a1gm._sources.files.numbers import joined
-from a1gm._sources.files.options import hint
-from a1gm._sources.files.piece import Piece
-from a1gm._sources.files.table_file import TableFile
+from a1gm._fit.rounding import Rounding, rounded
+from a1gm._rows.arrow import with_types
+from a1gm._rows.files.counts import ColumnCounts
+from a1gm._rows.files.numbers import joined
+from a1gm._rows.files.options import hint
+from a1gm._rows.files.piece import Piece
+from a1gm._rows.files.table_file import TableFile
 from a1gm.exceptions import DataError, LabelError
 
 if TYPE_CHECKING:

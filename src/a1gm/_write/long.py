@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._sources.files.long_file import LongFile
-from a1gm._sources.files.numbers import joined
-from a1gm._sources.files.table_files import TableFiles
+from a1gm._rows.files.long_file import LongFile
+from a1gm._rows.files.numbers import joined
+from a1gm._rows.files.table_files import TableFiles
 from a1gm._write.fill import MARK, check_new_column
 from a1gm._write.writers import format_for, open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["FillLong"]
 
 
 @dataclass

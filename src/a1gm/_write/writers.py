@@ -15,16 +15,16 @@ import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.words import shown
-from a1gm._sources.files.csv import Dialect
-from a1gm._sources.files.formats import (
+from a1gm._rows.files.csv import Dialect
+from a1gm._rows.files.formats import (
     FORMATS,
     SPREADSHEETS,
     TAB_SUFFIXES,
     Format,
     suffix_of,
 )
-from a1gm._sources.files.numbers import joined
-from a1gm._sources.files.options import hint
+from a1gm._rows.files.numbers import joined
+from a1gm._rows.files.options import hint
 from a1gm.exceptions import DataError, OutputError, ParameterError
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ import signal
 import sys
 from typing import NoReturn
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line; the entry point of the executable ``a1gm``."""
@@ -54,7 +52,7 @@ def _leave(code: int) -> NoReturn:
 
     They would otherwise meet an interpreter that is being taken down.
     """
-    origin = sys.modules.get("a1gm._sources.files.origin")
+    origin = sys.modules.get("a1gm._rows.files.origin")
     if origin is not None:
         origin.remove_spools()
     sys.stdout.flush()

@@ -54,7 +54,7 @@ def assess_command(
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
     from a1gm._api.assess import assess
-    from a1gm._sources.files.whole import read_whole
+    from a1gm._rows.files.whole import read_whole
     from a1gm.cli.files import open_files, say_table
 
     negatives: Negatives = "allow" if common.negatives == "allow" else "raise"

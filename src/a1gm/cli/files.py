@@ -11,14 +11,14 @@ from a1gm.cli.console import counted, listed, progress_bar, say
 if TYPE_CHECKING:
     from a1gm._api.file_options import FitOptions
     from a1gm._base.types import OnUndetermined
-    from a1gm._result.fit import RankOneFit
-    from a1gm._sources.files import Progress, TableFiles, TableOptions
-    from a1gm._sources.files.whole import WholeTable
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._rows.files import Progress, TableFiles, TableOptions
+    from a1gm._rows.files.whole import WholeTable
 
 
 def reading_options(common: Common) -> TableOptions:
     """How text is read, by the options of the command line."""
-    from a1gm._sources.files import TableOptions
+    from a1gm._rows.files import TableOptions
 
     return TableOptions(
         missing=common.missing or (),
@@ -41,7 +41,7 @@ def open_files(
     paths: str | Sequence[str], common: Common, *, are_read_twice: bool = False
 ) -> TableFiles:
     """Open a table with the options of the command line."""
-    from a1gm._sources.files import TableFiles
+    from a1gm._rows.files import TableFiles
 
     if common.by:
         raise UsageError("--by goes with --long ROW,COLUMN,VALUE.")
@@ -103,7 +103,7 @@ def fit_with_words(
 
 def read_with_words(files: TableFiles, common: Common) -> WholeTable:
     """Read a table into memory under a progress bar, and say what it is."""
-    from a1gm._sources.files.whole import read_whole
+    from a1gm._rows.files.whole import read_whole
 
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
         table = read_whole(files, progress=progress)
@@ -113,7 +113,7 @@ def read_with_words(files: TableFiles, common: Common) -> WholeTable:
 
 def say_table(files: TableFiles, common: Common) -> None:
     """Say which columns form the table and which are passed through."""
-    from a1gm._sources.files.doubts import hidden_files, left_out, title_of
+    from a1gm._rows.files.doubts import hidden_files, left_out, title_of
 
     if common.quiet:
         return

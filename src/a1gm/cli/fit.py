@@ -10,8 +10,8 @@ from a1gm.cli.common import Common, TableArgument, check_folder, command, one_of
 from a1gm.cli.quality import quality_of
 
 if TYPE_CHECKING:
-    from a1gm._result.fit import RankOneFit
-    from a1gm._sources.files import TableFiles
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._rows.files import TableFiles
 
 
 @command

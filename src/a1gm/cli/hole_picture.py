@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from a1gm._base.types import Floats
 
-__all__ = ["picture"]
-
 SHADES = " ░▒▓█"
 
 

@@ -21,9 +21,9 @@ from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
 if TYPE_CHECKING:
     from a1gm._api.impute_file import FillFiles
     from a1gm._base.types import OnUndetermined
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.rounding import Rounding
-    from a1gm._sources.files import TableFiles
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.rounding import Rounding
+    from a1gm._rows.files import TableFiles
 
 
 @command
@@ -102,7 +102,7 @@ def impute_command(
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import FillFiles, check_place
-    from a1gm._sources.files.find import find_files
+    from a1gm._rows.files.find import find_files
 
     if interval is not None and not 0.0 < interval < 1.0:
         raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
@@ -145,7 +145,7 @@ def _fitted(
     """Fit the table, or take a saved fit and read the table once."""
     from a1gm import load
     from a1gm._api.impute_file import files_for, read_new_rows
-    from a1gm._result.fit import rule_of
+    from a1gm._fit.fit import rule_of
     from a1gm.cli.files import fit_options, fit_with_words, open_files, say_table
 
     files = open_files(file, common, are_read_twice=True)

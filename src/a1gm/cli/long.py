@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from a1gm._base.types import Floats, Negatives
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.many import ManyFits
-    from a1gm._result.rounding import Rounding
-    from a1gm._sources.files import TableFiles
-    from a1gm._sources.files.long_file import LongFile
-    from a1gm._sources.long import PlacedFrame
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.many import ManyFits
+    from a1gm._fit.rounding import Rounding
+    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.long_file import LongFile
+    from a1gm._rows.long import PlacedFrame
 
 MOST_CELLS = 50_000_000  # of a long table that is spread out for a page or a test
 
@@ -30,8 +30,8 @@ class LongInput:
     """A file with one row per cell, read and fitted by the options of a command."""
 
     def __init__(self, file: list[str], common: Common) -> None:
-        from a1gm._sources.files import TableFiles
-        from a1gm._sources.files.long_file import read_long_file
+        from a1gm._rows.files import TableFiles
+        from a1gm._rows.files.long_file import read_long_file
         from a1gm.cli.files import reading_options
 
         for option in ("columns", "exclude", "id"):
@@ -68,7 +68,7 @@ class LongInput:
 
     @property
     def _frame(self) -> PlacedFrame:
-        from a1gm._sources.long import PlacedFrame
+        from a1gm._rows.long import PlacedFrame
 
         return PlacedFrame(self.long.frame, self.long.files.place_of)
 
@@ -109,7 +109,7 @@ class LongInput:
 
     def spread_out(self, fit: RankOneFit) -> Floats:
         """The table as an array, for what needs it whole."""
-        from a1gm._result.fit import source_of
+        from a1gm._fit.fit import source_of
 
         n, m = fit.shape
         if n * m > MOST_CELLS:
@@ -238,7 +238,7 @@ def _rounded(filled: pa.Table, given: LongInput, how: LongFill) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from a1gm._result.rounding import check_rounding, rounded
+    from a1gm._fit.rounding import check_rounding, rounded
     from a1gm._write.fill import BOUNDS
 
     check_rounding(how.round)

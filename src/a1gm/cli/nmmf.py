@@ -16,7 +16,7 @@ from a1gm.cli.console import counted, say, text_of_json, warn
 from a1gm.cli.quality import quality_of
 
 if TYPE_CHECKING:
-    from a1gm._sources.files.whole import WholeTable
+    from a1gm._rows.files.whole import WholeTable
     from a1gm.nmmf import NMMFFit
 
 
@@ -145,7 +145,7 @@ def _read(
     If that one has names of rows, a first column that it does not have names the rows
     here.
     """
-    from a1gm._sources.files import TableFiles
+    from a1gm._rows.files import TableFiles
     from a1gm.cli.files import read_with_words, reading_options, split_names
 
     files = TableFiles.find(path, reading_options(common))

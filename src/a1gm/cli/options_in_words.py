@@ -7,8 +7,6 @@ import csv
 import io
 import re
 
-__all__ = ["in_command_words"]
-
 #: Options of the library and what the commands call them.
 _NAMES = {
     **{name: f"--{name}" for name in ("columns", "exclude", "id", "missing")},

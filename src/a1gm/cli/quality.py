@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from a1gm.cli.console import counted
 
 if TYPE_CHECKING:
-    from a1gm._result.fit import RankOneFit
+    from a1gm._fit.fit import RankOneFit
     from a1gm.nmmf import NMMFFit
 
 

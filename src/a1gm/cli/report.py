@@ -45,8 +45,8 @@ def report_command(
     """
     from a1gm._base.atomic import check_target
     from a1gm._base.optional import require
-    from a1gm._sources.files.whole import read_whole
-    from a1gm._sources.labels import plain_text
+    from a1gm._rows.files.whole import read_whole
+    from a1gm._rows.labels import plain_text
     from a1gm.cli.files import fit_with_words, open_files
     from a1gm.cli.long import LongInput
     from a1gm.cli.options_in_words import in_command_words

@@ -13,10 +13,8 @@ from a1gm.cli.quality import certificate_in_words
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.uncertainty import Uncertainty
-
-__all__ = ["write_fit"]
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.uncertainty import Uncertainty
 
 
 def write_fit(

@@ -7,8 +7,6 @@ from typing import Any
 
 from a1gm.exceptions import ClusterError
 
-__all__ = ["compute_safely"]
-
 POLL_SECONDS = 0.5
 
 

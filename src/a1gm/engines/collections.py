@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.optional import require
-from a1gm._sources.frames import check_columns, open_frame
+from a1gm._rows.frames import check_columns, open_frame
 from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
-
-__all__ = ["check_collection", "is_array"]
 
 
 def is_array(collection: Any) -> bool:

@@ -9,10 +9,10 @@ import numpy as np
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._result.fates import graph_of
-from a1gm._result.fit import RankOneFit
-from a1gm._result.new_rows import NewRows
-from a1gm._result.rows import GoneRows, RowStore
+from a1gm._fit.fates import graph_of
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.new_rows import NewRows
+from a1gm._fit.rows import GoneRows, RowStore
 from a1gm._solve.dispatch import Solved
 from a1gm.engines.cluster import compute_safely
 from a1gm.engines.collections import check_collection, is_array
@@ -26,8 +26,6 @@ from a1gm.engines.partitions import (
     series_of_factors,
 )
 from a1gm.exceptions import DimensionError, ParameterError
-
-__all__ = ["fit_collection"]
 
 MERGED_AT_ONCE = 8
 

@@ -11,29 +11,19 @@ import numpy as np
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Bools, Floats, Negatives
 from a1gm._base.warn import warn_user
-from a1gm._result.divergence import divergence_of_rows
-from a1gm._result.fill import fill_table
-from a1gm._result.fill_frames import filled_dtype
-from a1gm._result.messages import text_of_left_cells
-from a1gm._result.new_rows import NewRows
-from a1gm._result.rows_to_fill import RowsToFill
-from a1gm._sources.read import read_input
+from a1gm._fit.divergence import divergence_of_rows
+from a1gm._fit.fill import fill_table
+from a1gm._fit.fill_frames import filled_dtype
+from a1gm._fit.messages import text_of_left_cells
+from a1gm._fit.new_rows import NewRows
+from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._rows.read import read_input
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
     TableTooLargeError,
     UndeterminedWarning,
 )
-
-__all__ = [
-    "common_dtypes",
-    "count_partition",
-    "fill_partition",
-    "merge_tables",
-    "partition_divergence",
-    "partition_factors",
-    "series_of_factors",
-]
 
 
 def count_partition(

@@ -10,22 +10,11 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from a1gm._base.types import Absent, Floats
+from a1gm._fit.fit import Voice
 from a1gm._observe.weights import check_weights
-from a1gm._result.fit import Voice
-from a1gm._sources.read import AnySource, is_sparse, read_input
-from a1gm._sources.sparse import SparseSource
+from a1gm._rows.read import AnySource, is_sparse, read_input
+from a1gm._rows.sparse import SparseSource
 from a1gm.exceptions import ConvergenceWarning, WeightsError
-
-__all__ = [
-    "VOICE",
-    "EstimatorConvergenceWarning",
-    "Features",
-    "check_same_features",
-    "output_dtype",
-    "read_features",
-    "read_sample_weight",
-    "read_table",
-]
 
 
 class EstimatorConvergenceWarning(

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._fit.fit import RankOneFit
 from a1gm._observe.observation import Observation
-from a1gm._result.fit import RankOneFit
 from a1gm.exceptions import ParameterError
-
-__all__ = ["check_fallback", "fallback_values"]
 
 
 def check_fallback(fallback: Any) -> None:

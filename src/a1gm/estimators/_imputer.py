@@ -16,15 +16,15 @@ from a1gm._api.assess import Assessment, assess_cells
 from a1gm._api.fit import fit_observation
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
+from a1gm._fit.fill import fill_table
+from a1gm._fit.fit import rule_of
+from a1gm._fit.messages import text_of_left_cells
+from a1gm._fit.new_rows import NewRows
+from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._fit.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
-from a1gm._result.fill import fill_table
-from a1gm._result.fit import rule_of
-from a1gm._result.messages import text_of_left_cells
-from a1gm._result.new_rows import NewRows
-from a1gm._result.rows_to_fill import RowsToFill
-from a1gm._result.uncertainty import Uncertainty
-from a1gm._sources.read import AnySource
-from a1gm._sources.sparse import SparseSource
+from a1gm._rows.read import AnySource
+from a1gm._rows.sparse import SparseSource
 from a1gm.estimators._checks import (
     VOICE,
     check_same_features,
@@ -40,8 +40,6 @@ from a1gm.exceptions import (
     UndeterminedWarning,
     WorseThanMeansWarning,
 )
-
-__all__ = ["RankOneImputer"]
 
 ADVICE = " Use sklearn.impute.SimpleImputer for this table, or other columns."
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._sources.dense import Part
-from a1gm._sources.read import AnySource, is_sparse
-from a1gm._sources.sparse import SparseSource
+from a1gm._rows.dense import Part
+from a1gm._rows.read import AnySource, is_sparse
+from a1gm._rows.sparse import SparseSource
 from a1gm.exceptions import DataError, ParameterError
-
-__all__ = ["check_marker", "is_nan_like", "mark_missing"]
 
 
 def is_nan_like(marker: Any) -> bool:

@@ -13,12 +13,12 @@ from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._base.words import listed_where
+from a1gm._fit.divergence import divergence_of_rows
+from a1gm._fit.fit import RankOneFit, rule_of
 from a1gm._observe.observe import observe
-from a1gm._result.divergence import divergence_of_rows
-from a1gm._result.fit import RankOneFit, rule_of
-from a1gm._sources.dense import table_of
-from a1gm._sources.read import AnySource
-from a1gm._sources.sparse import SparseSource
+from a1gm._rows.dense import table_of
+from a1gm._rows.read import AnySource
+from a1gm._rows.sparse import SparseSource
 from a1gm.estimators._checks import (
     VOICE,
     check_same_features,
@@ -29,8 +29,6 @@ from a1gm.estimators._checks import (
 from a1gm.estimators._transformer import RowFactors
 from a1gm.estimators._weighted import collect_rows, weighted_rows
 from a1gm.exceptions import DimensionError
-
-__all__ = ["RankOneNMF"]
 
 UNKNOWN_CELLS = "see a1gm.fit(X).undetermined"  # who calls an estimator holds no fit
 

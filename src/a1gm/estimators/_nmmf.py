@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import listed_where
-from a1gm._sources import Source
-from a1gm._sources.labels import check_same_labels
+from a1gm._rows import Source
+from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._checks import (
     EstimatorConvergenceWarning,
     Features,
@@ -24,8 +24,6 @@ from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
 from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit
 from a1gm.nmmf.shared_fit import fitted_table, place_new_rows
-
-__all__ = ["RankOneNMMF"]
 
 
 class RankOneNMMF(RowFactors):

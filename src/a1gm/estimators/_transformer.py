@@ -13,12 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
-from a1gm._result.new_rows import Placed
-from a1gm._sources.read import AnySource
+from a1gm._fit.new_rows import Placed
+from a1gm._rows.read import AnySource
 from a1gm.estimators._checks import output_dtype
 from a1gm.exceptions import EmptyLineWarning
-
-__all__ = ["RowFactors"]
 
 
 class RowFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -10,12 +10,10 @@ from dataclasses import replace
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Floats, Negatives
-from a1gm._sources.cells import check_piece, check_stored_cells
-from a1gm._sources.dense import table_of
-from a1gm._sources.read import AnySource
-from a1gm._sources.sparse import SparseSource
-
-__all__ = ["collect_rows", "weighted_rows"]
+from a1gm._rows.cells import check_piece, check_stored_cells
+from a1gm._rows.dense import table_of
+from a1gm._rows.read import AnySource
+from a1gm._rows.sparse import SparseSource
 
 
 def collect_rows(

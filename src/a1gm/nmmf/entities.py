@@ -6,10 +6,8 @@ from collections.abc import Hashable
 from typing import Any
 
 from a1gm._base.words import counted
-from a1gm._sources.labels import first_difference, text_of_label
+from a1gm._rows.labels import first_difference, text_of_label
 from a1gm.exceptions import DimensionError, LabelError
-
-__all__ = ["Axis", "check_same_entities"]
 
 # Table, "rows" or "columns", how many, and their names if they have any.
 Axis = tuple[str, str, int, Any]

@@ -17,14 +17,6 @@ from a1gm._solve.factors import Factors
 from a1gm.exceptions import NotRepresentableError
 from a1gm.nmmf.layout import Layout, SharedTable
 
-__all__ = [
-    "OUT_OF_RANGE",
-    "TOO_FAR_APART",
-    "check_in_range",
-    "common_exponent",
-    "inside_blocks",
-]
-
 # Binary logarithms. Between the first two there is room for the solver's own quotients.
 LOW, HIGH = -900.0, 1000.0
 LEAST, MOST = -1022.0, 1020.0

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import OnUndetermined
-from a1gm._sources import Source
+from a1gm._rows import Source
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.join import join
 from a1gm.nmmf.layout import Layout, check_passive_sets, lay_out
@@ -19,8 +19,6 @@ from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit, RelationsFit, check_mapping
 from a1gm.nmmf.shared_fit import SharedFit, warn_of_unknown
 from a1gm.nmmf.solve import row_factors_of_sets, solve_joint
-
-__all__ = ["fit_nmmf", "fit_relations"]
 
 LEAST_WEIGHT = 1e-100
 

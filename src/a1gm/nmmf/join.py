@@ -27,8 +27,6 @@ from a1gm.nmmf.exponent import TOO_FAR_APART, common_exponent
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 from a1gm.nmmf.observe import statistics_of
 
-__all__ = ["JointTable", "join"]
-
 
 @dataclass(frozen=True, slots=True)
 class JointTable:

@@ -15,19 +15,10 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._sources import Source
-from a1gm._sources.dense import Part, name_cell
+from a1gm._rows import Source
+from a1gm._rows.dense import Part, name_cell
 from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf.entities import Axis, check_same_entities
-
-__all__ = [
-    "EntitySet",
-    "Layout",
-    "SharedTable",
-    "check_passive_sets",
-    "lay_out",
-    "transpose",
-]
 
 PROPORTIONAL = 1e-12  # weights are a product a_r b_c when they agree to within this
 

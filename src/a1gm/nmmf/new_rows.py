@@ -9,14 +9,12 @@ import numpy as np
 
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._result.new_rows import NewRows, Placed
+from a1gm._fit.new_rows import NewRows, Placed
+from a1gm._rows import Source
+from a1gm._rows.cells import check_piece
+from a1gm._rows.dense import table_of
 from a1gm._solve.column_graph import ColumnGraph
-from a1gm._sources import Source
-from a1gm._sources.cells import check_piece
-from a1gm._sources.dense import table_of
 from a1gm.nmmf.layout import SharedTable
-
-__all__ = ["RowsOfTable", "place_rows"]
 
 MOST = 2.0**980  # a sum of many such numbers is still finite
 

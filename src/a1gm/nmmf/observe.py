@@ -11,13 +11,6 @@ from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm.exceptions import NothingObservedError
 from a1gm.nmmf.layout import Layout, SharedTable
 
-__all__ = [
-    "check_something_observed",
-    "observe_row_sets",
-    "statistics_of",
-    "weighted_row_sums",
-]
-
 
 def observe_row_sets(layout: Layout, n_threads: int | None) -> list[Observation]:
     """Observe every table once, those that share rows together.

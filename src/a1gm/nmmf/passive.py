@@ -24,8 +24,6 @@ from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.solve import Solution
 
-__all__ = ["Shares", "joint_components", "share_factors"]
-
 TOP = np.iinfo(np.int32).max
 
 

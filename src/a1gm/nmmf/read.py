@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from a1gm._base.words import counted
-from a1gm._sources import Source, read_input
-from a1gm._sources.read import is_sparse
+from a1gm._rows import Source, read_input
+from a1gm._rows.read import is_sparse
 from a1gm.exceptions import DimensionError, ParameterError
-
-__all__ = ["open_table", "read_side", "read_table"]
 
 
 def open_table(table: Any, name: str) -> Source:

@@ -12,8 +12,6 @@ from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.shared_fit import SharedFit
 
-__all__ = ["NMMFFit", "RelationsFit", "check_mapping"]
-
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
     """Raise unless it is a mapping whose keys are pairs of entity sets."""

@@ -12,21 +12,21 @@ import numpy as np
 from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
-from a1gm._observe.observation import Observation
-from a1gm._result.choices import Dispersion
-from a1gm._result.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
-from a1gm._result.messages import (
+from a1gm._fit.choices import Dispersion
+from a1gm._fit.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
+from a1gm._fit.messages import (
     tell_undetermined,
     text_of_errors,
     text_of_unknown_cells,
     text_of_zeros,
 )
-from a1gm._result.new_rows import Placed
-from a1gm._result.rows import HeldRows
-from a1gm._result.show import html_table, one_line, solver_in_words
+from a1gm._fit.new_rows import Placed
+from a1gm._fit.rows import HeldRows
+from a1gm._fit.show import html_table, one_line, solver_in_words
+from a1gm._observe.observation import Observation
+from a1gm._rows import Source
+from a1gm._rows.labels import text_of_label
 from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
-from a1gm._sources import Source
-from a1gm._sources.labels import text_of_label
 from a1gm.exceptions import EmptyLineWarning
 from a1gm.nmmf.layout import Layout, SharedTable
 from a1gm.nmmf.new_rows import RowsOfTable, place_rows
@@ -34,8 +34,6 @@ from a1gm.nmmf.passive import Shares, joint_components
 from a1gm.nmmf.solve import Solution
 from a1gm.nmmf.uncertainty import TableUncertainty, uncertainty_of_tables
 from a1gm.nmmf.view import TableView, table_fates
-
-__all__ = ["SharedFit", "fitted_table", "place_new_rows", "warn_of_unknown"]
 
 
 class SharedFit:

@@ -21,8 +21,6 @@ from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.observe import weighted_row_sums
 
-__all__ = ["Solution", "factors_of_rows", "row_factors_of_sets", "solve_joint"]
-
 MODERATE, LARGEST = 2.0**400, 2.0**980
 STEEP = 2.0**-60
 

@@ -12,21 +12,19 @@ import numpy as np
 
 from a1gm._api.fit import fit_observation
 from a1gm._base.types import Bools, Floats, Ints
+from a1gm._fit.choices import By, Dispersion, Which, check_choices
+from a1gm._fit.evidence import Evidence
+from a1gm._fit.fates import FINITE, ZERO
+from a1gm._fit.fit import evidence_of
+from a1gm._fit.information import spread
+from a1gm._fit.labelled import Index, TotalsWithErrors, totals_with_errors
+from a1gm._fit.show import html_table, one_line
+from a1gm._fit.uncertainty import Uncertainty
 from a1gm._observe.weights import observe_weighted, read_cell_weights
-from a1gm._result.choices import By, Dispersion, Which, check_choices
-from a1gm._result.evidence import Evidence
-from a1gm._result.fates import FINITE, ZERO
-from a1gm._result.fit import evidence_of
-from a1gm._result.information import spread
-from a1gm._result.labelled import Index, TotalsWithErrors, totals_with_errors
-from a1gm._result.show import html_table, one_line
-from a1gm._result.uncertainty import Uncertainty
-from a1gm._sources.lookup import Lookup, paired
-from a1gm._sources.read import read_input
+from a1gm._rows.lookup import Lookup, paired
+from a1gm._rows.read import read_input
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
-
-__all__ = ["TableUncertainty", "uncertainty_of_tables"]
 
 MOST_CELLS = 1 << 26  # of the joint table, which is built here: 512 MB, and its weights
 

@@ -18,9 +18,8 @@ import numpy as np
 
 from a1gm._base.bits import pack_bits
 from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
-from a1gm._observe.statistics import PatternStatistics, Statistics
-from a1gm._result.divergence import divergence_of_cells
-from a1gm._result.fates import (
+from a1gm._fit.divergence import divergence_of_cells
+from a1gm._fit.fates import (
     EMPTY,
     FATES,
     UNBOUNDED,
@@ -29,19 +28,18 @@ from a1gm._result.fates import (
     Lines,
     UndeterminedCells,
 )
-from a1gm._result.fill import fill_table
-from a1gm._result.messages import check_telling, tell_undetermined, text_of_left
-from a1gm._result.rows import HeldRows
-from a1gm._sources import Source, same_cells
-from a1gm._sources.labels import check_same_labels
+from a1gm._fit.fill import fill_table
+from a1gm._fit.messages import check_telling, tell_undetermined, text_of_left
+from a1gm._fit.rows import HeldRows
+from a1gm._observe.statistics import PatternStatistics, Statistics
+from a1gm._rows import Source, same_cells
+from a1gm._rows.labels import check_same_labels
 from a1gm.exceptions import DimensionError
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable, transpose
 from a1gm.nmmf.passive import Shares
 from a1gm.nmmf.read import open_table
 from a1gm.nmmf.solve import Solution
-
-__all__ = ["TableView", "table_fates"]
 
 
 def table_fates(

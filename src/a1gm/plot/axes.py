@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import counted, shown
-from a1gm._sources import AnySource
+from a1gm._rows import AnySource
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._result.solved_table import memory_of
-from a1gm._result.uncertainty import Uncertainty, bounds_of_cells, holes_of
-from a1gm._sources.lookup import Lookup
+from a1gm._fit.solved_table import memory_of
+from a1gm._fit.uncertainty import Uncertainty, bounds_of_cells, holes_of
+from a1gm._rows.lookup import Lookup
 from a1gm.exceptions import ParameterError
 from a1gm.plot.axes import (
     HOLE,
@@ -28,8 +28,8 @@ from a1gm.plot.axes import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.residuals import Kind
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.residuals import Kind
 
 __all__ = ["interval", "observed_vs_fitted", "residual_map", "residuals"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import Absent, Bools, Ints, SmallInts
-from a1gm._sources import read_input
+from a1gm._rows import read_input
 from a1gm.plot.axes import HOLE, averaged, drawing, name_table, values_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from a1gm.plot.axes import HOLE, KNOWN, UNITS, drawing, name_places, percent, sh
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.labelled import Index, TotalsWithErrors
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.labelled import Index, TotalsWithErrors
 
 __all__ = ["bars", "factors", "index", "totals", "units_of_factors"]
 

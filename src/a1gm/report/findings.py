@@ -13,8 +13,8 @@ import numpy as np
 from a1gm._api.assess import Assessment, assess
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
-from a1gm._result.fates import FATES
-from a1gm._result.solved_table import memory_of
+from a1gm._fit.fates import FATES
+from a1gm._fit.solved_table import memory_of
 from a1gm.exceptions import (
     A1gmError,
     DimensionError,
@@ -24,10 +24,8 @@ from a1gm.exceptions import (
 from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.uncertainty import Uncertainty
-
-__all__ = ["Findings", "Misfit", "Unknown"]
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.uncertainty import Uncertainty
 
 MOST_ASSESSED = 200_000  # cells of a table that is fitted again and again
 _ROUNDING = 1e-9  # of a cell: a smaller difference is no residual

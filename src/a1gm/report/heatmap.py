@@ -11,8 +11,6 @@ from a1gm._base.words import counted
 from a1gm.report.findings import Findings
 from a1gm.report.tables import number
 
-__all__ = ["cut_in_words", "heatmap"]
-
 MOST_ROWS, MOST_COLUMNS = 60, 60
 _MOST_WRITTEN = 12  # columns whose values have room in the cells
 _LONGEST_FLAT = 5  # letters of column names that are not turned

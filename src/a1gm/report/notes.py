@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._api.fit_file import files_of
 from a1gm._base.words import counted, listed
-from a1gm._result.solved_table import memory_of, text_of_doubt
-from a1gm._sources.files.doubts import hidden_files, left_out
+from a1gm._fit.solved_table import memory_of, text_of_doubt
+from a1gm._rows.files.doubts import hidden_files, left_out
 
 if TYPE_CHECKING:
-    from a1gm._result.fit import RankOneFit
-    from a1gm._sources.files import TableFiles
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._rows.files import TableFiles
     from a1gm.report.findings import Findings
-
-__all__ = ["ignored_in_words", "notes_of"]
 
 
 def notes_of(

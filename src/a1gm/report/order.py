@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["are_ordered"]
-
 _MONTHS = [
     "january",
     "february",

@@ -12,16 +12,16 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
-from a1gm._result.solved_table import fitted_cells, memory_of
-from a1gm._sources.dense import Source
+from a1gm._fit.solved_table import fitted_cells, memory_of
+from a1gm._rows.dense import Source
 from a1gm.exceptions import ParameterError
 from a1gm.report.findings import Findings
 from a1gm.report.notes import ignored_in_words, notes_of
 from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
-    from a1gm._result.fit import RankOneFit
-    from a1gm._result.table import Table
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.table import Table
 
 
 def report_html(

@@ -10,14 +10,12 @@ from typing import NamedTuple
 from a1gm._api.assess import Assessment
 from a1gm._base.version import __version__
 from a1gm._base.words import counted
-from a1gm._result.show import solver_in_words
+from a1gm._fit.show import solver_in_words
 from a1gm.report import figures, tables
 from a1gm.report.findings import Findings
 from a1gm.report.heatmap import cut_in_words, heatmap
 from a1gm.report.order import are_ordered
 from a1gm.report.tables import number
-
-__all__ = ["Section", "cards", "method", "sections", "verdict"]
 
 _RANK_1, _MEANS = "rank 1", "column means"
 _EXACT = 1e-9  # a relative error that is rounding

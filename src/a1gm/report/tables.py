@@ -13,17 +13,6 @@ from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm.report.findings import Findings
 
-__all__ = [
-    "MOST_LINES",
-    "factor_table",
-    "filled_table",
-    "misfit_table",
-    "number",
-    "table",
-    "totals_table",
-    "unknown_table",
-]
-
 MOST_LINES = 500
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, Ints
 
-__all__ = ["Big", "apart", "is_normal"]
-
 
 class Big:
     """``mantissa * 2**exponent``; the mantissa is 0, NaN or within [0.5, 1)."""

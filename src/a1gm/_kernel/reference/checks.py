@@ -13,21 +13,6 @@ import numpy.typing as npt
 
 from a1gm._base.types import AnyArray, Floats, Ints, SmallInts, Words
 
-__all__ = [
-    "Part",
-    "check_array",
-    "check_bits",
-    "check_ids",
-    "check_keys",
-    "check_length",
-    "check_mask",
-    "check_pairs",
-    "check_pattern_id",
-    "check_sweeps",
-    "check_table",
-    "require",
-]
-
 # Array, mask, validity bitmap, its bit offset, and the group of row sums.
 Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
 MOST_CELLS = 1 << 60

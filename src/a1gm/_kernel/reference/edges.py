@@ -10,8 +10,6 @@ from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, SmallInts
 from a1gm._kernel.network import ROUNDING, eliminate, rounding_of_sums, shortened
 
-__all__ = ["settle_by_edges"]
-
 SETTLED, FAR, PATIENCE = 4e-15, 0.5, 6
 FINE = 1e-9  # rounding that need not be known better
 CLEARLY, MOST_HALVINGS = 1e-9, 10  # of a cost, beyond its rounding

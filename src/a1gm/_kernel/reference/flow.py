@@ -8,8 +8,6 @@ from a1gm._base.types import Bools, Floats
 from a1gm._kernel.reference.checks import check_array, check_length, require
 from a1gm._kernel.reference.reduced import Reduced
 
-__all__ = ["Flow"]
-
 
 class Flow:
     """Potentials of currents, by a factorisation: always precise enough."""

@@ -9,8 +9,6 @@ import numpy as np
 from a1gm._base.types import Bools
 from a1gm._kernel.reference.checks import Part, check_sweeps, check_table, require
 
-__all__ = ["SmallFits", "solve_many"]
-
 
 class SmallFits:
     """None of the tables is settled: only the compiled kernel has this fast way."""

@@ -12,8 +12,6 @@ from a1gm._base.float_range import keeps_digits, product, wide_product
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel.reference.checks import Part, check_ids, check_table, require
 
-__all__ = ["expand_rows", "observe", "observe_weighted", "read_rows"]
-
 NEAR = 2.0**-50  # what rounding leaves of the ratios of two products
 PIECE_CELLS = 1 << 18  # rows are read in pieces of about this many cells
 

@@ -21,8 +21,6 @@ from a1gm._kernel.reference.checks import (
 )
 from a1gm._kernel.reference.observe import PIECE_CELLS, read_rows
 
-__all__ = ["divergence", "fill_rows", "pearson", "row_factors", "square_sums"]
-
 LEAST, MOST = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 

@@ -9,8 +9,6 @@ from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel.reference.checks import check_keys, check_mask, check_pairs
 from a1gm._kernel.reference.reduced import LogEntry, Reduced
 
-__all__ = ["reduce_mask", "reduce_pairs", "reduce_table"]
-
 
 def reduce_mask(
     bits: Words, row_sums: Floats, col_sums: Floats, rows_distinct: bool, force: bool

@@ -22,8 +22,6 @@ from a1gm._kernel.reference.checks import (
 )
 from a1gm._kernel.reference.edges import settle_by_edges
 
-__all__ = ["LogEntry", "Reduced"]
-
 SMALLEST_START = 1e-290
 EDGE_FLOPS, SETTLED = 3e7, 5e-9
 AHEAD = 0.03  # of tol may be left to further sweeps

@@ -19,15 +19,6 @@ from a1gm._kernel.reference.checks import (
 )
 from a1gm._kernel.reference.observe import read_rows
 
-__all__ = [
-    "mask_product",
-    "solve_nested",
-    "solve_plain",
-    "solve_weighted",
-    "solve_wide",
-    "weighted_product",
-]
-
 
 def solve_plain(
     keys: Words, sums: Floats, tol: float, max_sweeps: int, max_steps: int

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["read_stream", "write_stream"]
-
 
 def read_stream(stream: Any) -> None:
     """Give None for every stream: then the frame's library is asked for each column."""

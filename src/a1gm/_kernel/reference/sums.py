@@ -9,8 +9,6 @@ import numpy as np
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._kernel.reference.checks import check_array, check_pattern_id, require
 
-__all__ = ["add_patterns"]
-
 
 def add_patterns(
     hi: Floats,

@@ -18,8 +18,6 @@ from a1gm.nmmf.solve import Solution, factors_of_rows, solve_joint
 from a1gm.nmmf.tune.hidden import HiddenCells
 from a1gm.nmmf.tune.sweeps import product, scale_together
 
-__all__ = ["Grid"]
-
 MAX_SWEEPS = 60  # the few pairs that need more are solved one by one
 UNPREDICTABLE = (
     "No hidden cell of X can be predicted from the others: their rows or columns have "

@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
-from a1gm._sources import Source
+from a1gm._rows import Source
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.tune.sweeps import small_pieces
-
-__all__ = ["HiddenCells", "check_share", "draw_cells", "hide_cells"]
 
 N_GROUPS = 5  # groups of rows that hide the same columns, at most
 LEAST_COL_SHARE = 0.2  # of the columns, hidden in each row of a group

@@ -8,8 +8,6 @@ import numpy as np
 
 from a1gm._base.types import Floats
 
-__all__ = ["product", "scale_together", "small_pieces"]
-
 # Multiplications that BLAS does on one thread. Its other threads would go on waiting
 # busily, on the cores that the next pass over the data needs.
 SMALL_PRODUCT = 1 << 18

@@ -11,14 +11,12 @@ import numpy as np
 from a1gm._api.options import DEFAULT_MAX_ITER, check_options
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
+from a1gm._fit.choices import generator_of, is_share
 from a1gm._observe.one_pass import observe_side_by_side
-from a1gm._result.choices import generator_of, is_share
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.fit import check_weight, lay_out_nmmf
 from a1gm.nmmf.tune.grid import Grid
 from a1gm.nmmf.tune.hidden import check_share, hide_cells
-
-__all__ = ["NMMFTuning", "tune_nmmf"]
 
 DEFAULT_GRID = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 DEFAULT_SHARE = 0.1

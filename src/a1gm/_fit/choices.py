@@ -1,0 +1,63 @@
+"""What can be asked of the errors of a fit, and the words for what cannot."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from a1gm.exceptions import ParameterError
+
+By: TypeAlias = Literal["row", "column", "all"]
+Which: TypeAlias = Literal["missing", "fitted"]
+Dispersion: TypeAlias = Literal["pearson", "deviance", "poisson"] | float
+
+
+def check_dispersion(dispersion: Any) -> bool:
+    """Return whether it is a number; raise if it is neither that nor a known word."""
+    if dispersion in ("pearson", "deviance", "poisson"):
+        return False
+    is_number = isinstance(dispersion, int | float) and not isinstance(dispersion, bool)
+    if is_number and 0.0 <= dispersion < math.inf:
+        return True
+    raise ParameterError(
+        'dispersion must be "pearson", "deviance", "poisson" or a number >= 0, got '
+        f"{dispersion!r}."
+    )
+
+
+def check_level(level: Any, name: str = "level") -> None:
+    """Raise for a share of cells that is not between 0 and 1."""
+    if not is_share(level):
+        raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
+
+
+def is_share(value: Any) -> bool:
+    """Whether a value is a number between 0 and 1."""
+    return isinstance(value, Real) and 0.0 < float(value) < 1.0
+
+
+def generator_of(random_state: Any) -> np.random.Generator:
+    """Where random numbers come from, as every function takes it."""
+    if not (
+        random_state is None
+        or isinstance(random_state, np.random.Generator)
+        or (isinstance(random_state, Integral) and int(random_state) >= 0)
+    ):
+        raise ParameterError(
+            "random_state must be None, an integer of at least 0 or a NumPy Generator, "
+            f"got {random_state!r}."
+        )
+    return np.random.default_rng(random_state)  # type: ignore[arg-type]
+
+
+def check_choices(by: Any, cells: Any, n: Any = 1) -> None:
+    """Raise for totals that there are not, and for no draws of them."""
+    if not (isinstance(n, int | np.integer) and n >= 1):
+        raise ParameterError(f"n must be a whole number of draws >= 1, got {n!r}.")
+    if by not in ("row", "column", "all"):
+        raise ParameterError(f'by must be "row", "column" or "all", got {by!r}.')
+    if cells not in ("missing", "fitted"):
+        raise ParameterError(f'cells must be "missing" or "fitted", got {cells!r}.')

@@ -1,0 +1,125 @@
+"""Missing cells of any rows, and where their values will lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints
+from a1gm._fit.evidence import Evidence
+from a1gm._fit.information import resistance
+from a1gm._fit.new_rows import Placed
+from a1gm._rows.read import AnySource
+
+CELLS_AT_ONCE = 1 << 20  # of the rows whose cells get quantiles
+
+
+@dataclass(frozen=True)
+class Holes:
+    """The holes of rows that a fit can place.
+
+    Attributes
+    ----------
+    known : Evidence
+        What the fit knows.
+    covariance : ndarray
+        Of the logarithms of its column factors.
+    dispersion : float
+        Variance over mean of a cell.
+    source, weights
+        The rows, and the weights of their cells or None.
+    order : ndarray of int or None
+        Place of each of their columns in the fit, if they are in another order.
+    """
+
+    known: Evidence
+    covariance: Floats
+    dispersion: float
+    source: AnySource
+    weights: Any = None
+    order: Ints | None = None
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return self.known.rule.in_order(self.order).place(self.source, self.weights)
+
+    def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
+        """Quantiles of the values of cells; NaN for those without a value."""
+        f = self._placed.values(i, j)
+        with np.errstate(all="ignore"):
+            return _quantiles(f, self._log_variance(i, j), self.dispersion, tail)
+
+    def quantiles_by_rows(self, tail: float, i: Ints, j: Ints) -> Floats:
+        """Quantiles of cells whose rows ascend, some rows at a time."""
+        step = max(1, CELLS_AT_ONCE // self.source.n_cols)
+        cuts = np.searchsorted(i, np.arange(step, self.source.n_rows, step))
+        parts = zip(np.split(i, cuts), np.split(j, cuts), strict=True)
+        found = [self.quantiles(tail, *part) for part in parts if len(part[0])]
+        return np.concatenate([np.empty(0), *found])
+
+    def _log_variance(self, i: Ints, j: Ints) -> Floats:
+        """Variance of the logarithm of the fitted value of cells."""
+        info, first = self.known.information, int(i.min())
+        rows = slice(first, int(i.max()) + 1)
+        x = self.source.rows(rows)
+        weights = np.where(np.isnan(x), 0.0, 1.0)
+        if self.weights is not None:
+            own = np.nan_to_num(self.weights.rows(rows))
+            weights = np.where(np.isnan(x), 0.0, own)
+        if self.order is not None:
+            back = np.argsort(self.order)
+            x, weights, j = x[:, back], weights[:, back], self.order[j]
+        is_exposed = self.known.table.is_exposed
+        component = info.label[j]
+        out = np.full(len(i), np.nan)
+        for c in np.unique(component[component >= 0]):
+            own = np.flatnonzero(component == c)
+            some, place = np.unique(i[own] - first, return_inverse=True)
+            inside = np.where(info.label == c, weights[some], 0.0)
+            times = inside > 0.0 if is_exposed else inside
+            r = np.nansum(times * np.nan_to_num(x[some]), axis=1)
+            kinds, kind = np.unique(inside, axis=0, return_inverse=True)
+            Q, _ = info.shares_of(kinds, np.full(len(kinds), c))
+            G = resistance(Q, self.covariance)
+            out[own] = self.dispersion / r[place] + G[kind.ravel()[place], j[own]]
+        return out
+
+
+def _quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
+    """Quantiles of gamma distributions, or 0 where a Poisson's 0 has that much mass.
+
+    The upper quantile of a gamma distribution falls to 0 as its variance grows beyond
+    all bounds. So no shape is below the one that has the largest, and from there on
+    the logarithm's own deviation, of which ``of_log`` is the square, moves the bound.
+    """
+    from scipy.special import gammaincinv, ndtri
+
+    relative = of_log + phi / mean
+    is_upper = tail > 0.5
+    least = _widest_shape(tail) if is_upper else 1e-300
+    shape = np.maximum(1.0 / relative, least)
+    found: Floats = mean * gammaincinv(shape, tail) / shape
+    if is_upper:
+        beyond = np.maximum(np.sqrt(of_log) - least**-0.5, 0.0)
+        # The mean itself bounds only levels that are hardly above 0.
+        found = np.maximum(found * np.exp(ndtri(tail) * beyond), mean)
+    found = np.where(relative == 0.0, mean, found)
+    is_zero = np.exp(-mean / phi) > tail if phi > 0.0 else mean < 0.0
+    found[(mean == 0.0) | (is_zero & (not is_upper))] = 0.0
+    return np.where(mean < 0.0, np.nan, found)
+
+
+@lru_cache
+def _widest_shape(tail: float) -> float:
+    """The shape of the gamma distribution of mean 1 with the largest quantile."""
+    from scipy.special import gammaincinv
+
+    low, high = 1e-18, 1e18
+    for _ in range(8):  # each with 1/16 of the width of the last
+        shapes = np.geomspace(low, high, 33)
+        at = int(np.argmax(gammaincinv(shapes, tail) / shapes))
+        low, high = shapes[max(at - 1, 0)], shapes[min(at + 1, 32)]
+    return float(shapes[at])

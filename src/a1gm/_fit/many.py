@@ -1,0 +1,277 @@
+"""The fits of many tables, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.words import counted
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.fits import Fits
+from a1gm._fit.frames import BACKENDS, FactorFrames
+from a1gm._fit.long import long_frame
+from a1gm._fit.solved_table import filled_cells, name_lines
+from a1gm._rows.keys import labels_of, taken
+from a1gm._rows.labels import text_of_label
+from a1gm.exceptions import A1gmError, NoSuchCellError, ParameterError
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows, or the columns, of many tables, one table after the other.
+
+    ``values`` are distinct names in their own type, ``codes`` the name of each row,
+    ``ends`` where the rows of each table begin, and the end. Without names a row is
+    called by its place.
+    """
+
+    name: Any
+    ends: Ints
+    codes: Ints
+    values: Any = None
+
+    def of(self, k: int) -> slice:
+        """Where the rows of a table are."""
+        return slice(int(self.ends[k]), int(self.ends[k + 1]))
+
+    def names(self, k: int) -> Any:
+        """Names of the rows of a table, in their own type."""
+        return taken(self.values, self.codes[self.of(k)])
+
+    def labels(self, k: int) -> Any:
+        """Names of the rows of a table; None if there are none."""
+        return None if self.values is None else labels_of(self.names(k))
+
+    @classmethod
+    def of_lengths(cls, name: Any, lengths: Sequence[int]) -> Side:
+        """Rows without names."""
+        ends = np.concatenate(([0], np.cumsum(np.array(lengths, np.int64))))
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
+        return cls(name, ends, places)
+
+    @classmethod
+    def of_labels(
+        cls, name: Any, labels: Sequence[Any], lengths: Sequence[int]
+    ) -> Side:
+        """Rows with names, or with places where a table has none."""
+        plain = cls.of_lengths(name, lengths)
+        if all(names is None for names in labels):
+            return plain
+        values = np.empty(len(plain.codes), object)
+        for k, names in enumerate(labels):
+            values[plain.of(k)] = list(range(lengths[k]) if names is None else names)
+        return cls(name, plain.ends, np.arange(len(values)), values)
+
+
+class ManyFits(Mapping[Any, RankOneFit]):
+    """The fits of many tables; ``many[key]`` is a ``RankOneFit``.
+
+    A mapping of the tables that could be fitted: ``len(many)``, ``key in many``,
+    ``for key in many``, ``many.items()`` as of a dict; ``many.values()`` are the fits.
+    A slice such as ``many[:2]`` gives the list of the fits at these places. Tables
+    without keys, those of a stack or a list, have the keys 0, 1, 2, ..., and
+    ``many[-1]`` is the last of them. Made by ``a1gm.fit_many`` and ``a1gm.fit_groups``.
+
+    Attributes
+    ----------
+    failed : dict
+        The keys of the tables that could not be fitted, each with its error.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[Any],
+        fits: Fits,
+        rows: Side,
+        columns: Side,
+        *,
+        parts: Sequence[tuple[Any, Any, AnyArray]] = (),
+        backend: str | None = None,
+        value: Any = None,
+    ) -> None:
+        self._all_keys, self._fits = keys, fits
+        self._rows, self._columns = rows, columns
+        self._backend, self._value = backend, value
+        self._named: set[int] = set()
+        self._parts = parts or [("table", _array_of(keys), np.arange(len(keys)))]
+        self.failed: dict[Any, A1gmError] = {
+            keys[k]: error for k, error in fits.errors.items()
+        }
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        """Place of each table that was fitted."""
+        errors = self._fits.errors
+        return {key: k for k, key in enumerate(self._all_keys) if k not in errors}
+
+    @overload
+    def __getitem__(self, key: slice) -> list[RankOneFit]: ...
+    @overload
+    def __getitem__(self, key: Any) -> RankOneFit: ...
+    def __getitem__(self, key: Any) -> RankOneFit | list[RankOneFit]:
+        if isinstance(key, slice):
+            return [self[own] for own in self._all_keys[key]]
+        n = len(self._all_keys)
+        if isinstance(self._all_keys, range) and isinstance(key, int | np.integer):
+            key = key + n if -n <= key < 0 else key
+        k = self._places.get(key)
+        if k is None:
+            why = self.failed.get(key)
+            if why is not None:
+                raise NoSuchCellError(
+                    f"The table {text_of_label(key)} could not be fitted: {why}"
+                )
+            raise NoSuchCellError(
+                f"There is no table {text_of_label(key)} among these "
+                f"{counted(n, 'table')}; list(many) names those that "
+                "were fitted, many.failed those that were not."
+            )
+        fit = self._fits[k]
+        if k not in self._named:  # names are made for the tables that are looked at
+            name_lines(
+                fit, self._rows.labels(k), self._columns.labels(k), **self._long(k)
+            )
+            self._named.add(k)
+        return fit
+
+    def _long(self, k: int) -> dict[str, Any]:
+        """What the fit of a group remembers of its long table."""
+        if self._value is None:
+            return {}
+        sides = self._rows, self._columns
+        return {
+            "long": (self._rows.name, self._columns.name, self._value),
+            "key_values": tuple(s.names(k) for s in sides),
+            "backend": self._backend,
+        }
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._places
+
+    # ------------------------------------------------------------------------ frames
+    def to_frames(self, backend: str | None = None) -> FactorFrames:
+        """All factors as two long frames, like ``fit.to_frames()`` of a single fit.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library; needed when the tables were not frames.
+
+        Returns
+        -------
+        FactorFrames
+            ``rows`` has a line for every row of every table: the key, the name of the
+            row, ``row_factor`` and ``row_block``; ``columns`` likewise.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> stack = np.array([[[1.0, 3.0]], [[2.0, 2.0]]])
+        >>> print(a1gm.fit_many(stack).to_frames("pandas").columns)
+           table  column  col_factor  col_block
+        0      0       0        0.25          0
+        1      0       1        0.75          0
+        2      1       0        0.50          0
+        3      1       1        0.50          0
+        """
+        backend = backend or self._backend
+        if backend not in BACKENDS:
+            raise ParameterError(
+                f"Name the library of the frames: backend=... with one of {BACKENDS}."
+            )
+        parts = {"row": self._rows, "col": self._columns}
+        return FactorFrames(*(self._frame(backend, *part) for part in parts.items()))
+
+    def _frame(self, backend: str, what: str, side: Side) -> Any:
+        places = list(self._places.values())  # none, if no table could be fitted
+        lines = [side.codes[side.of(k)] for k in places]
+        lengths = np.array([len(line) for line in lines], np.int64)
+        tables = np.repeat(np.array(places, np.int64), lengths)
+        codes = np.concatenate([np.zeros(0, np.int64), *lines])
+        values: Any = side.values
+        if values is None:
+            values = np.arange(codes.max(initial=-1) + 1)
+        found = [self._fits.lines(k, what) for k in places]
+        factor = np.concatenate([np.zeros(0), *(factor for factor, _ in found)])
+        block = np.concatenate([np.zeros(0, np.int32), *(block for _, block in found)])
+        columns = {f"{what}_factor": factor, f"{what}_block": block.astype(np.int32)}
+        keys = [*self._key_columns(tables), (side.name, values, codes)]
+        return long_frame(backend, keys, columns)
+
+    def _key_columns(self, tables: AnyArray) -> list[tuple[Any, Any, AnyArray]]:
+        """The keys of tables as columns, one for each part of the keys."""
+        return [(name, values, codes[tables]) for name, values, codes in self._parts]
+
+    def fill_long(self, *, only_missing: bool = True) -> Any:
+        """The missing pairs of all groups with their values, long again.
+
+        Parameters
+        ----------
+        only_missing : bool, default=True
+            Whether to give the missing pairs only; else all pairs, the observed ones
+            as they were.
+
+        Returns
+        -------
+        frame
+            Of the library and with the column names of the frame that was fitted.
+            Groups that could not be fitted are left out.
+        """
+        if self._value is None:
+            raise ParameterError(
+                "These are not the groups of a long table. many[key].impute(X) fills a "
+                "table; a1gm.fit_groups fits long tables."
+            )
+        found = [self._filled(k, only_missing) for k in self._places.values()]
+        parts = [np.concatenate(part) for part in zip(*found, strict=True)]
+        if not parts:
+            parts = [np.zeros(0, np.int64) for _ in range(4)]
+        tables, rows, cols, values = parts
+        sides = zip((self._rows, self._columns), (rows, cols), strict=True)
+        keys = [
+            *self._key_columns(tables),
+            *((side.name, side.values, codes) for side, codes in sides),
+        ]
+        assert self._backend is not None
+        return long_frame(self._backend, keys, {self._value: values * 1.0})
+
+    def _filled(self, k: int, only_missing: bool) -> tuple[Ints, Ints, Ints, Floats]:
+        """Table, names of row and column, and value of the pairs of a group."""
+        fit = self._fits[k]
+        n, m = fit.shape
+        filled, missing = filled_cells(fit)
+        i, j = (
+            np.nonzero(missing) if only_missing else np.indices((n, m)).reshape(2, -1)
+        )
+        rows, cols = self._rows.codes[self._rows.of(k)], self._columns.codes
+        return (
+            np.full(len(i), k),
+            rows[i],
+            cols[self._columns.of(k)][j],
+            filled[i, j],
+        )
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        return f"ManyFits({counted(len(self), 'table')}{failed})"
+
+
+def _array_of(values: Sequence[Any]) -> AnyArray:
+    """Keys as an array: of whole numbers, or of objects."""
+    if isinstance(values, range):
+        return np.asarray(values)
+    found = np.empty(len(values), object)
+    for k, value in enumerate(values):  # a tuple is one key, not a line of numbers
+        found[k] = value
+    return found

@@ -1,0 +1,226 @@
+"""The sentences that tell a user of a fit, and of cells that cannot be known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsInt
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints, OnUndetermined
+from a1gm._base.warn import warn_user
+from a1gm._base.words import LISTED, MOST_NAMED, counted, first_place
+from a1gm._fit.fates import EMPTY, UNBOUNDED, UNDETERMINED, Fates
+from a1gm._rows.labels import Names
+from a1gm.exceptions import (
+    ConvergenceWarning,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+
+
+def text_of_errors(
+    n_iter: int, certificate: float, tol: float, cell_error: float, ends: str = ""
+) -> str:
+    """Say what is not right: the margins, or fitted cells although the margins are.
+
+    ``ends`` names two columns on either side of the cut that is too thin.
+    """
+    if certificate > tol:
+        return (
+            f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate "
+            f"of {certificate:.2g}, above tol={tol:g}. Raise max_iter (or tol)."
+        )
+    size = "by any factor"
+    if math.isfinite(cell_error):
+        size = f"by a share of up to {cell_error:.2g}"
+    between = f", most of all between {ends}" if ends else ""
+    return (
+        f"The row and column sums are fitted (certificate {certificate:.2g}), but "
+        "parts of this table hang together by cells so small that these sums do not "
+        f"fix their scales: fitted cells may be off {size}{between}. See "
+        "fit.cell_error; fit such parts one by one, or add cells that join them."
+    )
+
+
+def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
+    """Say that observed zeros are given up; ``of`` names the table among several."""
+    where = "" if first is None else f", {first_place(n, first)},"
+    return (
+        f"{counted(n, 'observed zero')}{_of(of)}{where} can only be approached, not "
+        f"fitted (no minimiser exists); {'it is' if n == 1 else 'they are'} fitted by "
+        "0."
+    )
+
+
+def text_of_unknown_cells(
+    n_unbounded: SupportsInt,
+    n_open: SupportsInt,
+    first: object = None,
+    *,
+    of: str = "",
+    how: OnUndetermined = "warn",
+    is_listed: bool = True,
+) -> str:
+    """Say how many missing cells have no value, by kind, and where to see them."""
+    see = LISTED.get() or "see fit.undetermined"
+    if not is_listed:
+        see = "their rows were not kept"
+    elif how == "raise" and not LISTED.get():
+        see = 'on_undetermined="warn" gives a fit whose undetermined lists them'
+    kinds = _kinds(n_unbounded, n_open)
+    (n, kind), rest = kinds[0], kinds[1:]
+    name = f"missing cell{_of(of)}"
+    cells = counted(n, f"{name} is", f"missing cells{_of(of)} are")
+    others = "".join(f" and {m:,} {other}" for m, other in rest)
+    total = sum(m for m, _ in kinds)
+    where = "" if first is None else f", {first_place(total, first)}"
+    stay = "It stays" if total == 1 else "They stay"
+    return f"{cells} {kind}{others}{where}. {stay} missing; {see}."
+
+
+def text_of_left_cells(
+    n: int,
+    first: object = None,
+    kinds: Sequence[SupportsInt] | None = None,
+    *,
+    is_exposed: bool = False,
+) -> str:
+    """Say which missing cells were not filled, and why; ``kinds`` as in `_kinds`."""
+    cells = counted(n, "missing cell stays", "missing cells stay")
+    where = "" if first is None else f", {first_place(n, first)}"
+    if is_exposed:
+        why = "rate or exposure is not known"
+    elif kinds is None:
+        why = f"the data do not determine {'it' if n == 1 else 'them'}"
+    elif n == 1:
+        why = f"it is {_kinds(*kinds)[0][1]}"
+    else:
+        why = " and ".join(
+            f"{counted(m, 'is', 'are')} {kind}" for m, kind in _kinds(*kinds)
+        )
+    return f"{cells} missing{where}: {why}."
+
+
+def text_of_empty_lines(rows: str, columns: str) -> str:
+    """Say in which named lines nothing is observed; empty when in none."""
+    where = " and ".join(lines for lines in (rows, columns) if lines)
+    if not where:
+        return ""
+    return (
+        f"Nothing is observed in {where}: the factors there are NaN and the cells stay "
+        "missing."
+    )
+
+
+def text_of_unplaced_rows(without: Sequence[int], several: Sequence[int]) -> str:
+    """Say which rows have no factor: nothing to place them by, or several blocks."""
+    texts = []
+    for rows, what in (
+        (without, "no observed cell with a known factor"),
+        (several, "positive cells in several blocks, which share no scale"),
+    ):
+        if rows:
+            who = counted(len(rows), "row has", "rows have")
+            which = "row" if len(rows) == 1 else "the first is row"
+            whose = "its" if len(rows) == 1 else "their"
+            texts.append(f"{who} {what} ({which} {rows[0]}); {whose} factor is NaN.")
+    return " ".join(texts)
+
+
+def _of(name: str) -> str:
+    return f" of {name}" if name else ""
+
+
+def _kinds(*counts: SupportsInt) -> list[tuple[int, str]]:
+    """Counts of cells with their kind, those of none left out."""
+    kinds = "unbounded", "undetermined", "in an empty row or column"
+    found = zip(map(int, counts), kinds, strict=False)
+    return [(n, kind) for n, kind in found if n]
+
+
+# ------------------------------------------------------------ what one fit says
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What a fit says when it is made.
+
+    ``names`` is what warnings call rows and columns, by default their labels. Without
+    ``tells_of_cells`` there is a warning of a poor certificate only; ``convergence`` is
+    its class.
+    """
+
+    names: Names | None = None
+    tells_of_cells: bool = True
+    convergence: type[Warning] = ConvergenceWarning
+
+
+def check_telling(how: str | None) -> None:
+    """Raise for what cannot be done about cells that stay missing."""
+    if how not in (None, "warn", "raise", "ignore"):
+        raise ParameterError(
+            f'on_undetermined must be None, "warn", "raise" or "ignore", got {how!r}.'
+        )
+
+
+def tell_undetermined(text: str, how: OnUndetermined) -> None:
+    """Warn, raise or do nothing, as the user chose."""
+    if how == "raise":
+        raise UndeterminedError(text)
+    if how == "warn":
+        warn_user(text, UndeterminedWarning)
+
+
+def text_of_empty(fates: Fates, col_factor: Floats, names: Names) -> str:
+    """Say in which rows and columns nothing is observed; empty for none."""
+    rows, n_rows = fates.empty_rows(MOST_NAMED)
+    columns = np.flatnonzero(np.isnan(col_factor)).tolist()
+    return text_of_empty_lines(
+        names.rows(rows, n_rows), names.columns(columns, len(columns))
+    )
+
+
+def text_of_unknown(
+    fates: Fates, n_blocks: int, names: Names, how: OnUndetermined = "warn"
+) -> str:
+    """Say which cells cannot be known and which zeros are given up; empty for none."""
+    totals = fates.totals
+    n_unbounded, n_open = totals.fates[UNBOUNDED], totals.fates[UNDETERMINED]
+    if not (n_unbounded or n_open or totals.n_given_up):
+        return ""
+    parts = []
+
+    def named(place: tuple[int, int] | None) -> str | None:
+        return None if place is None else names.cell(*place)
+
+    if n_blocks > 1:
+        parts.append(f"The table falls into {n_blocks:,} blocks.")
+    if totals.n_given_up:
+        first = named(fates.first_given_up())
+        parts.append(text_of_zeros(totals.n_given_up, first))
+    if n_unbounded or n_open:
+        first = named(fates.first_unknown())
+        told: dict[str, Any] = {"how": how, "is_listed": fates.rows.is_kept}
+        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, **told))
+    return " ".join(parts)
+
+
+def text_of_left(
+    fates: Ints,
+    n: int,
+    where: str,
+    *,
+    is_exposed: bool = False,
+    is_listed: bool = True,
+) -> str:
+    """Say how many cells of a table stay missing, and the first of them."""
+    if is_exposed:
+        return text_of_left_cells(n, where, is_exposed=True)
+    kinds = fates[[UNBOUNDED, UNDETERMINED, EMPTY]].tolist()
+    # A table with other holes than the fitted one leaves other cells.
+    if sum(kinds) != n:
+        return text_of_left_cells(n, where)
+    see = " See fit.undetermined." if is_listed else ""
+    return text_of_left_cells(n, where, kinds) + see

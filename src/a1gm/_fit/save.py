@@ -1,0 +1,308 @@
+"""A fit as arrays and plain values, to be written to a file and read back."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.atomic import atomic_write, is_special
+from a1gm._base.float_range import Wide, joined, mantissas
+from a1gm._base.types import AnyArray
+from a1gm._base.version import __version__
+from a1gm._base.words import shown
+from a1gm._fit.fates import FATES, Totals
+from a1gm._fit.rows import GoneRows, HeldRows, RowStore
+from a1gm._observe.codec import (
+    is_count,
+    labels_from_json,
+    labels_to_json,
+    need,
+    put_together,
+    read_archive,
+    take_apart,
+    write_archive,
+)
+from a1gm._observe.statistics import (
+    MaskStatistics,
+    PairStatistics,
+    PatternStatistics,
+    Statistics,
+    WeightedStatistics,
+)
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import Components
+from a1gm._solve.dispatch import Solved
+from a1gm._solve.factors import Factors
+from a1gm.exceptions import FileFormatError, MissingFileError, ModelFileError
+
+KIND = "RankOneFit"
+_need = partial(need, "a fit")
+STATISTICS: dict[str, type[Statistics]] = {
+    "patterns": PatternStatistics,
+    "mask": MaskStatistics,
+    "pairs": PairStatistics,
+    "weights": WeightedStatistics,
+}
+BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
+FACTORS = {  # and the exponents that some fits have beside them
+    "line_factor": "line_exponent",
+    "line_scale": "scale_exponent",
+    "col_factor": "col_exponent",
+}
+SCATTER = ("pearson_chi2", "gain")
+MOST_BITS = 2**40  # of a factor's exponent
+PLAIN = (
+    *("absent", "backend", "exponent", "exposure_exponent"),
+    *("is_signed", "takes_negatives", "is_weighted"),
+)
+
+
+# ------------------------------------------------------------------------- writing
+def save_fit(
+    state: dict[str, Any], path: str | os.PathLike[str], *, overwrite: bool
+) -> None:
+    """Write the state of a fit to a file, whole or not at all."""
+    solved, rows, table = state["solved"], state["rows"], state["table"]
+    is_held = isinstance(rows, HeldRows)
+    content: dict[str, Any] = {
+        "tol": float(state["tol"]),
+        "on_undetermined": state["on_undetermined"],
+        "certificate": _number(state["certificate"]),
+        "divergence": _number(state["divergence"]),
+        "scatter": {name: _number(state[name]) for name in SCATTER},
+        "row_labels": labels_to_json(state["row_labels"]) if is_held else None,
+        "col_labels": labels_to_json(state["col_labels"]),
+        "table": {name: getattr(table, name) for name in PLAIN},
+        "long": table.long and labels_to_json(table.long),
+        "n_rows": int(rows.n_rows),
+    }
+    arrays: dict[str, AnyArray] = {}
+    parts: dict[str, Any] = {"factors": solved.factors}
+    if is_held:
+        arrays["row_factor"] = mantissas(rows.numbers)
+        if isinstance(rows.numbers, Wide):
+            arrays["row_exponent"] = rows.numbers.exponent
+        if rows.line_of_row is not None:
+            arrays["line_of_row"] = rows.line_of_row
+    kinds = {made: name for name, made in STATISTICS.items()}
+    kind = kinds.get(type(solved.statistics))
+    if kind is None or (isinstance(rows, GoneRows) and rows.counts is None):
+        # As many patterns as rows: keep the graph of the columns, drop the mask.
+        parts |= {"graph": state["graph"], "totals": state["totals"]}
+    else:
+        content["statistics_kind"] = kind
+        parts["statistics"] = solved.statistics
+        if solved.components is not None:
+            parts["components"] = solved.components
+        if not is_held:
+            every = slice(0, solved.statistics.n_lines)
+            arrays["counts"], arrays["zero_counts"] = rows.line_counts(every)
+    for part, value in parts.items():
+        content[part] = take_apart(part, value, arrays)
+    with atomic_write(path, overwrite=overwrite) as file:
+        write_archive(file, KIND, content, arrays, version=__version__)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+# ------------------------------------------------------------------------- reading
+def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the state of a fit, every part of it checked.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, hostile, of something else, or of another release.
+    MissingFileError
+        There is no such file.
+    """
+    place = Path(path)
+    if is_special(place):
+        raise _refusal(place, "it is a pipe or a device", "Name a file.")
+    try:
+        return read_archive(place, place.stat().st_size, KIND, _state_of)
+    except FileNotFoundError:
+        raise MissingFileError(
+            f"{shown(place)} does not exist. Check the path; save() of a fit writes "
+            "a model."
+        ) from None
+    except IsADirectoryError:
+        raise _refusal(place, "it is a folder", "Name a file in it.") from None
+    except FileFormatError as error:
+        raise _refusal(place, str(error)) from error
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name
+        why = f"it cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise _refusal(place, why, "Check the file and its permissions.") from error
+
+
+def _refusal(
+    place: Path, why: str, what_to_do: str = "Save the model again with its save()."
+) -> ModelFileError:
+    return ModelFileError(f"{shown(place)} is refused: {shown(why)}. {what_to_do}")
+
+
+def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str, Any]:
+    state = _plain_state(content)
+    factors = put_together("factors", Factors, content, arrays)
+    n_rows = content["n_rows"]
+    _need(is_count(n_rows, 1), "the number of rows")
+    n_cols, signed = len(factors.col_factor), state["table"]["is_signed"]
+    if "statistics_kind" in content:
+        statistics = _statistics_of(content, arrays, signed=signed)
+        _check_factors(factors, statistics.n_lines, statistics.n_cols, signed=signed)
+        components = _components_of(content, arrays, statistics)
+        solved = Solved(factors, statistics, components)
+        rows = _rows_of(arrays, statistics.n_lines, n_rows, signed=signed)
+        totals = None
+    else:
+        _check_factors(factors, 0, n_cols, signed=signed)
+        graph = put_together("graph", ColumnGraph, content, arrays)
+        graph.check()
+        _need(len(graph.label) == n_cols, "the graph of the columns")
+        totals = put_together("totals", Totals, content, arrays)
+        _check_totals(totals)
+        no_bits = np.zeros((0, -(-n_cols // 64)), np.uint64)
+        none = MaskStatistics(no_bits, None, np.zeros(0), np.zeros(n_cols))
+        solved, rows = Solved(factors, none, None, graph), GoneRows(n_rows)
+    state |= {"solved": solved, "rows": rows, "totals": totals}
+    state["row_labels"] = labels_from_json(content["row_labels"], n_rows, unique=False)
+    state["col_labels"] = labels_from_json(content["col_labels"], n_cols, unique=True)
+    return state
+
+
+def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
+    tol, how, table = content["tol"], content["on_undetermined"], content["table"]
+    _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
+    _need(how in ("warn", "raise", "ignore"), "on_undetermined")
+    _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
+    _need(table["absent"] in (None, "missing", "zero"), "absent")
+    _need(table["backend"] in BACKENDS, "backend")
+    for name in ("exponent", "exposure_exponent"):
+        power = table[name]
+        is_power = type(power) is int and abs(power) < 2048
+        _need(is_power or (power is None and name != "exponent"), name)
+    for name in ("is_signed", "takes_negatives", "is_weighted"):
+        _need(isinstance(table[name], bool), name)
+    long = labels_from_json(content.get("long"), 3, unique=True)
+    table = {**table, "long": long and tuple(long)}
+    state = {"tol": tol, "on_undetermined": how, "table": table}
+    for name in ("certificate", "divergence"):
+        state[name] = _number_of(content[name], name)
+    found = content.get("scatter", dict.fromkeys(SCATTER))
+    _need(isinstance(found, dict) and set(found) == set(SCATTER), "scatter")
+    state["scatter"] = {name: _number_of(found[name], name) for name in SCATTER}
+    return state
+
+
+def _number_of(value: Any, name: str) -> float:
+    _need(value is None or type(value) is float, name)
+    return math.nan if value is None else float(value)
+
+
+def _statistics_of(
+    content: dict[str, Any], arrays: dict[str, AnyArray], *, signed: bool
+) -> Statistics:
+    made = STATISTICS[content["statistics_kind"]]
+    statistics = put_together("statistics", made, content, arrays)
+    statistics.check()
+    if not signed:
+        sums = arrays["statistics.sums"]
+        _need(not (sums < 0.0).any(), "a sum")
+        _need(not (statistics.col_sums < 0.0).any(), "a sum")
+    return statistics
+
+
+def _check_factors(
+    factors: Factors, n_lines: int, n_cols: int, *, signed: bool
+) -> None:
+    for name, beside in FACTORS.items():
+        n = n_cols if name == "col_factor" else n_lines
+        found = getattr(factors, name), getattr(factors, beside)
+        _check_numbers(*found, n, name, signed=signed)
+    _need(len({getattr(factors, e) is None for e in FACTORS.values()}) == 1, "factors")
+    _need(n_cols > 0, "the number of columns")
+    n = factors.n_blocks
+    _need(is_count(n, 0, n_cols + 1), "n_blocks")
+    _need_labels(factors.line_block, n_lines, n, "line_block")
+    _need_labels(factors.col_block, n_cols, n, "col_block")
+    _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
+    _need(is_count(factors.n_iter), "n_iter")
+    for name in ("gap", "step"):
+        value = getattr(factors, name)
+        _need(type(value) is float and value >= 0.0, name)
+    cut: Any = factors.cut
+    if cut is not None:
+        is_pair = isinstance(cut, list) and len(cut) == 2
+        _need(is_pair and all(is_count(j, 0, n_cols) for j in cut), "cut")
+    _need(isinstance(factors.all_inside, bool), "all_inside")
+    if factors.all_inside and n_lines:
+        inside = not (factors.line_block.any() or factors.col_block.any())
+        _need(inside and n == 1, "all_inside")
+
+
+def _check_numbers(
+    found: Any, exponent: Any, n: int, name: str, *, signed: bool
+) -> None:
+    _need_array(found, "f8", n, name)
+    _need(not np.isinf(found).any() and (signed or not (found < 0.0).any()), name)
+    if exponent is not None:
+        _need_array(exponent, "i8", n, f"the exponent of {name}")
+        _need(not (np.abs(exponent) > MOST_BITS).any(), f"the exponent of {name}")
+
+
+def _components_of(
+    content: dict[str, Any], arrays: dict[str, AnyArray], statistics: Statistics
+) -> Components | None:
+    if "components" not in content:
+        return None
+    found = put_together("components", Components, content, arrays)
+    n = statistics.n_lines + statistics.n_cols
+    _need_labels(found.line, statistics.n_lines, n, "components.line")
+    _need_labels(found.col, statistics.n_cols, n, "components.col")
+    return found
+
+
+def _rows_of(
+    arrays: dict[str, AnyArray], n_lines: int, n_rows: int, *, signed: bool
+) -> RowStore:
+    if "row_factor" not in arrays:
+        counts, zero_counts = arrays["counts"], arrays["zero_counts"]
+        for found in (counts, zero_counts):
+            _need_array(found, "i8", n_lines, "counts")
+            _need(not (found < 0).any(), "counts")
+        _need(not (zero_counts > counts).any(), "zero_counts")
+        _need(int(counts.sum()) == n_rows, "counts")
+        return GoneRows(n_rows, counts, zero_counts)
+    factor, line_of_row = arrays["row_factor"], arrays.get("line_of_row")
+    exponent = arrays.get("row_exponent")
+    _check_numbers(factor, exponent, n_rows, "row_factor", signed=signed)
+    if line_of_row is None:
+        _need(n_rows == n_lines, "row_factor")
+    else:
+        is_index = line_of_row.dtype.kind in "iu" and line_of_row.shape == (n_rows,)
+        _need(is_index, "line_of_row")
+        in_range = line_of_row.min() >= 0 and line_of_row.max() < n_lines
+        _need(bool(in_range), "line_of_row")
+    return HeldRows(joined(factor, exponent), line_of_row, n_lines)
+
+
+def _check_totals(totals: Totals) -> None:
+    _need_array(totals.fates, "i8", len(FATES), "totals.fates")
+    _need(is_count(totals.n_empty_rows) and is_count(totals.n_given_up), "totals")
+
+
+def _need_array(array: Any, dtype: str, n: int, name: str) -> None:
+    is_right = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
+    _need(is_right and array.shape == (n,), name)
+
+
+def _need_labels(labels: Any, n: int, most: int, name: str) -> None:
+    _need_array(labels, "i4", n, name)
+    _need(not n or bool(labels.min() >= -1 and labels.max() < most), name)

@@ -1,0 +1,155 @@
+"""Draws of totals: data drawn by the model on the pattern table, and fitted again.
+
+The sum of the cells of one pattern and column is drawn as a whole, from the gamma
+distribution of its mean and variance; every draw is solved by the solver of all fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from a1gm._base.types import Floats, Ints
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted
+from a1gm._fit.evidence import Evidence
+from a1gm._fit.fates import FINITE, UNBOUNDED, fates_of
+from a1gm._fit.rows import HeldRows
+from a1gm._observe.pair_statistics import pointers
+from a1gm._observe.statistics import (
+    PairStatistics,
+    PatternStatistics,
+    Statistics,
+    weighted_counts,
+)
+from a1gm._solve.dispatch import Solved, solve
+from a1gm._solve.factors import Factors
+from a1gm.exceptions import ConvergenceWarning, DataError
+
+TOL, MAX_ITER = 1e-8, 1000
+MOST_TRIES = 100
+
+
+def simulate(
+    known: Evidence,
+    phi: float,
+    n: int,
+    by: Literal["row", "column", "all"],
+    chosen: Floats,
+    random: np.random.Generator,
+) -> Floats:
+    """Draw n sets of totals of the chosen cells, (lines x columns).
+
+    With weights (rows x columns), and times the exposures that they have.
+    """
+    table = _Table(known, phi, chosen, by)
+    if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
+        sizes = {"row": known.shape[0], "column": known.shape[1], "all": 1}
+        return np.zeros((n, sizes[by]))
+    draws = [table.draw(random) for _ in range(n)]
+    if table.n_redrawn:
+        warn_user(
+            f"{counted(table.n_redrawn, 'draw')} left cells of a total without a value "
+            "and had to be repeated: the totals rest on cells that may well be 0.",
+            ConvergenceWarning,
+        )
+    return np.array(draws).reshape(n, -1)
+
+
+class _Table:
+    """The fitted sums of (line, column), from which data are drawn."""
+
+    def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
+        info = known.information
+        self.phi, self.by, self.n_redrawn = phi, by, 0
+        self.chosen = chosen
+        lines = slice(0, info.statistics.n_lines)
+        Q, reach = info.shares(lines)
+        P = info.statistics.weight_lines(lines)
+        sums = info.unit * info.statistics.line_sums(lines)
+        self.inside = info.statistics.inside(info.component, info.label)
+        self.line_of_row: Ints | None = None
+        if by == "row" or known.table.is_weighted:
+            w, r, line = known.some_rows(np.arange(known.shape[0]))
+            self.row_sums, self.line_of_row = r, line
+        # Rows of proportional weights share a line, but not its scale: one by one.
+        self.scale = np.ones(len(Q))
+        if known.table.is_weighted:
+            Q, P, sums, self.line_of_row = Q[line], P[line], r, None
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self.scale = np.where(w > 0.0, w * reach[line] / r, 0.0)
+        if known.table.is_weighted or not isinstance(
+            self.inside, PatternStatistics | PairStatistics
+        ):
+            i, j = np.nonzero(Q)
+            own = P[i, j]
+            self.inside = PairStatistics(
+                pointers(i, len(Q)), j.astype(np.int32), own, own, Q.shape[1]
+            )
+        self.fitted = sums[:, None] * Q
+
+    def draw(self, random: np.random.Generator) -> Floats:
+        """Draw one set of totals; again where one of them is not finite."""
+        for _ in range(MOST_TRIES):
+            sums = _scattered(self.fitted, self.phi, random)
+            solved = solve(self._statistics(sums), TOL, MAX_ITER)
+            chosen = self._known_cells(solved)
+            if chosen is None:
+                self.n_redrawn += 1
+                continue
+            means = self._means(solved.factors, chosen, random)
+            if np.isfinite(means).all():
+                return _scattered(means, self.phi, random)
+            self.n_redrawn += 1
+        raise DataError(
+            f"In {MOST_TRIES} draws some total was never finite: too many of the cells "
+            "that it rests on may well be 0. Simulate other totals."
+        )
+
+    def _known_cells(self, solved: Solved) -> Floats | None:
+        """The chosen cells that are not 0; None where one of them has no value.
+
+        Small means may be drawn as 0, and zeros part the table.
+        """
+        if solved.components is None and solved.factors.all_inside:
+            return self.chosen
+        rows = HeldRows(solved.factors.line_factor, None, len(self.chosen))
+        fates = fates_of(solved, rows).of_rows(0, len(self.chosen))
+        if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():
+            return None
+        found: Floats = np.where(fates == FINITE, self.chosen, 0.0)
+        return found
+
+    def _statistics(self, sums: Floats) -> Statistics:
+        inside = self.inside
+        if isinstance(inside, PatternStatistics):
+            return replace(inside, sums=sums)
+        assert isinstance(inside, PairStatistics)
+        return replace(inside, sums=sums[inside.lines, inside.cols])
+
+    def _means(
+        self, factors: Factors, chosen: Floats, random: np.random.Generator
+    ) -> Floats:
+        """Totals of the fitted cells of a draw."""
+        h = np.nan_to_num(factors.col_factor)
+        w = self.scale * np.nan_to_num(factors.line_factor)
+        if self.by == "row":
+            if self.line_of_row is None:
+                return w * (chosen @ h)
+            share = _scattered(self.row_sums, self.phi, random)
+            total = weighted_counts(self.line_of_row, share, len(w))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = np.where(share > 0.0, share / total[self.line_of_row], 0.0)
+            means: Floats = own * (w * (chosen @ h))[self.line_of_row]
+            return means
+        means = h * (w @ chosen)
+        return means if self.by == "column" else means.sum(keepdims=True)
+
+
+def _scattered(means: Floats, phi: float, random: np.random.Generator) -> Floats:
+    """Draw numbers of given means, and variances phi times as large."""
+    if phi == 0.0:
+        return means
+    return phi * random.gamma(np.nan_to_num(means) / phi)

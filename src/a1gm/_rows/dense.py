@@ -1,0 +1,129 @@
+"""A table as the kernel reads it: stretches of columns, and the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Floats
+from a1gm._rows.labels import text_of_label
+
+# Values (2-D), mask of missing cells, Arrow validity bitmap of a single column with the
+# offset of its first bit, and the row sum that the columns count into.
+Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
+
+BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
+
+
+@dataclass(slots=True)  # not frozen: that would take a twentieth of a small fit
+class Source:
+    """A table that lies in memory, in one piece or in several pieces of rows.
+
+    A table in one piece has its ``parts`` side by side. One whose columns are cut into
+    chunks, or cannot be read where they lie, has ``cut``, which makes the rows from
+    one place to another a table in one piece, and ``steps``, the rows where the pieces
+    begin and end. ``backend`` names the frame library it came from, ``name`` is what
+    messages call the table.
+    """
+
+    parts: list[Part]
+    n_rows: int
+    n_cols: int
+    row_labels: Any = None
+    col_labels: Any = None
+    backend: str | None = None
+    cut: Callable[[int, int], list[Part]] | None = None
+    steps: tuple[int, ...] = ()
+    name: str = "X"
+
+    def pieces(self) -> Iterator[tuple[int, Source]]:
+        """Yield (first row, table in one piece)."""
+        if self.cut is None:
+            yield 0, self
+            return
+        for start, stop in zip(self.steps[:-1], self.steps[1:], strict=True):
+            names = None if self.row_labels is None else self.row_labels[start:stop]
+            parts = self.cut(start, stop)
+            yield start, self._with(parts, stop - start, names)
+
+    def in_one_piece(self) -> Source:
+        """The same table with its pieces joined, which takes a copy."""
+        if self.cut is None:
+            return self
+        return self._with(self.cut(0, self.n_rows), self.n_rows, self.row_labels)
+
+    def _with(self, parts: list[Part], n_rows: int, row_labels: Any) -> Source:
+        """Some rows of this table, in one piece."""
+        return Source(
+            parts, n_rows, self.n_cols, row_labels, self.col_labels, name=self.name
+        )
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield the rows in pieces of float64, NaN for the missing cells."""
+        step = max(1, BLOCK_CELLS // self.n_cols)
+        for first, piece in self.pieces():
+            for start in range(0, piece.n_rows, step):
+                stop = min(start + step, piece.n_rows)
+                rows = slice(first + start, first + stop)
+                yield rows, read_parts(piece.parts, start, stop)
+
+    def rows(self, rows: slice) -> Floats:
+        """Read some rows as float64 with NaN for the missing cells."""
+        if self.cut is None:
+            return read_parts(self.parts, rows.start, rows.stop)
+        return read_parts(self.cut(rows.start, rows.stop), 0, rows.stop - rows.start)
+
+    def observed_as_ones(self) -> Source:
+        """The same holes, with 1 in every observed cell."""
+        ones = np.vstack([np.where(np.isnan(b), np.nan, 1.0) for _, b in self.blocks()])
+        return table_of(ones)
+
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+        """Name a cell the way its owner does."""
+        labels = self.row_labels, self.col_labels
+        return name_cell(*labels, row, col, row_offset, name=self.name)
+
+
+def table_of(values: AnyArray) -> Source:
+    """An array of numbers, NaN for the missing ones, as a table."""
+    return Source([(values, None, None, 0, 0)], *values.shape)
+
+
+def name_cell(
+    row_labels: Any,
+    col_labels: Any,
+    row: int,
+    col: int,
+    row_offset: int = 0,
+    *,
+    name: str = "X",
+) -> str:
+    """Name a cell by its labels, or by its place in the whole table."""
+    i = row + row_offset if row_labels is None else text_of_label(row_labels[row])
+    j = col if col_labels is None else text_of_label(col_labels[col])
+    return f"{name}[{i}, {j}]"
+
+
+def read_parts(parts: list[Part], start: int, stop: int) -> Floats:
+    """Read rows of parts that lie side by side as float64, NaN where missing."""
+    out = np.empty((stop - start, sum(part[0].shape[1] for part in parts)))
+    at = 0
+    for values, mask, validity, offset, _ in parts:
+        block = out[:, at : at + values.shape[1]]
+        block[...] = values[start:stop]
+        if mask is not None:
+            block[mask[start:stop].astype(bool)] = np.nan
+        if validity is not None:
+            block[_is_null(validity, offset + start, offset + stop)] = np.nan
+        at += values.shape[1]
+    return out
+
+
+def _is_null(validity: AnyArray, first: int, last: int) -> AnyArray:
+    bits = np.unpackbits(validity[first // 8 : -(-last // 8)], bitorder="little")
+    skip = first % 8
+    null: AnyArray = bits[skip : skip + last - first] == 0
+    return null

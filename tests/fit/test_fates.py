@@ -1,0 +1,96 @@
+"""What the data say of each missing cell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support import oracles
+from support.tables import tables
+
+import a1gm
+from a1gm._fit import fates
+from a1gm._fit.fates import FATES, UndeterminedCell, UndeterminedCells
+
+nan = np.nan
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
+
+
+def fate_table(fit: a1gm.RankOneFit) -> np.ndarray:
+    n, m = fit.shape
+    return np.array([[fit.fate(i, j) for j in range(m)] for i in range(n)])
+
+
+@given(tables(max_rows=10, max_cols=8, zeros=0.5))
+def test_fates_are_those_of_reachability(X):
+    fit = a1gm.fit(X)
+    hole = np.isnan(X)
+    np.testing.assert_array_equal(fate_table(fit)[hole], oracles.fates(X)[hole])
+
+
+@given(tables(max_rows=10, max_cols=8, zeros=0.5))
+def test_counts_and_cells_agree(X):
+    fit = a1gm.fit(X)
+    expected = oracles.fates(X)
+    hole = np.isnan(X)
+    counts = fit._fates.totals.fates
+    for kind in set(FATES):
+        n = sum(int(counts[k]) for k, name in enumerate(FATES) if name == kind)
+        assert n == int((expected[hole] == kind).sum())
+    cells = fit.undetermined
+    assert len(cells) == fit.n_undetermined
+    places = list(zip(cells.row.tolist(), cells.column.tolist(), strict=True))
+    assert places == sorted(places)
+    assert all(expected[c.row, c.column] == c.kind for c in cells)
+
+
+@pytest.mark.parametrize("cells", [1, 5, 17])
+def test_small_blocks_change_nothing(cells, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 3, (30, 7)).astype(float)
+    X[rng.random(X.shape) < 0.5] = nan
+    whole = list(a1gm.fit(X).undetermined)
+    monkeypatch.setattr(fates, "CELLS_AT_ONCE", cells)
+    monkeypatch.setattr("a1gm._observe.statistics_base.CELLS_AT_ONCE", cells)
+    assert list(a1gm.fit(X).undetermined) == whole
+
+
+def test_a_row_of_zeros_leads_where_it_looks():
+    X = np.array([[0.0, nan, nan], [1.0, 2.0, nan], [nan, nan, 3.0]])
+    fit = a1gm.fit(X)
+    assert fit.fate(0, 1) == "zero"  # reached through column 0 and row 1
+    assert fit.fate(0, 2) == "undetermined"  # nothing leads there
+    assert fit.fate(1, 2) == "undetermined"
+
+
+def test_two_rows_of_one_pattern_one_of_them_zero():
+    X = np.array([[0.0, 0.0, nan], [1.0, 2.0, nan], [nan, 1.0, 3.0]])
+    fit = a1gm.fit(X)
+    assert fit.fate(0, 2) == "zero"
+    assert fit.fate(1, 2) == "finite"
+    assert fit.impute(X)[0, 2] == 0.0
+    assert fit.impute(X)[1, 2] == pytest.approx(6.0)
+
+
+def test_cells_behave_like_a_list_of_tuples():
+    cells = UndeterminedCells(np.array([0, 2]), np.array([1, 3]), np.array([2, 3]))
+    assert len(cells) == 2
+    assert cells[0] == (0, 1, "unbounded")
+    assert isinstance(cells[-1], UndeterminedCell)
+    assert cells[-1].kind == "undetermined"
+    assert list(cells[1:]) == [cells[1]]
+    assert cells.kind.tolist() == ["unbounded", "undetermined"]
+    assert (2, 3, "undetermined") in cells
+    assert "2 undetermined cells" in repr(cells)
+    with pytest.raises(IndexError):
+        cells[2]
+
+
+def test_the_repr_of_many_cells_is_short():
+    many = np.arange(1000)
+    cells = UndeterminedCells(many, many, np.full(1000, 3))
+    assert len(repr(cells)) < 200
+    assert "..." in repr(cells)

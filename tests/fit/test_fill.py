@@ -1,0 +1,246 @@
+"""Filling gives back the container that was given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+import a1gm
+from a1gm._fit.fill import fill_table
+from a1gm._rows import read_input
+
+X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, np.nan]])
+FULL = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [3.0, 6.0, 9.0]])
+UNKNOWN = np.array([[1.0, 2.0, np.nan], [2.0, 4.0, np.nan], [np.nan, np.nan, 3.0]])
+
+
+def fill(table, **options):
+    return a1gm.fit(table, **options).impute(table)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ">f8"])
+def test_arrays_keep_single_precision(dtype):
+    out = fill(X.astype(dtype))
+    assert type(out) is np.ndarray
+    assert out.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    np.testing.assert_allclose(out, FULL, rtol=1e-6)
+
+
+def test_integers_have_no_holes_and_stay():
+    table = np.array([[1, 2], [3, 4]])
+    out = fill(table)
+    assert out.dtype == table.dtype
+    assert out is not table
+
+
+def test_masked_arrays_stay_masked_where_nothing_is_known():
+    table = np.ma.masked_invalid(X)
+    out = fill(table)
+    assert isinstance(out, np.ma.MaskedArray)
+    assert not out.mask.any()
+    np.testing.assert_allclose(out.data, FULL)
+    table = np.ma.masked_invalid(UNKNOWN)
+    fit = a1gm.fit(table, on_undetermined="ignore")
+    assert fit.impute(table).mask.sum() == np.isnan(UNKNOWN).sum()
+
+
+def test_lists_and_objects_become_arrays():
+    np.testing.assert_allclose(fill(X.tolist()), FULL)
+    out = fill(np.where(np.isnan(X), None, X))
+    assert out.dtype == np.float64
+    np.testing.assert_allclose(out, FULL)
+
+
+def test_pandas_keeps_index_columns_and_untouched_types():
+    frame = pd.DataFrame(
+        {
+            "whole": np.array([1, 2, 3], np.int16),
+            "hole": pd.array([2, None, 6], dtype="Int64"),
+            "single": np.array([3, 6, np.nan], np.float32),
+        },
+        index=["x", "y", "y"],
+    )
+    out = fill(frame)
+    assert list(out.index) == ["x", "y", "y"]
+    assert [str(t) for t in out.dtypes] == ["int16", "Float64", "float32"]
+    np.testing.assert_allclose(out.to_numpy(dtype=float), FULL)
+    assert frame["hole"].isna().sum() == 1
+
+
+def test_pandas_arrow_types_stay_arrow():
+    frame = pd.DataFrame(X, columns=list("abc")).astype("double[pyarrow]")
+    frame["b"] = frame["b"].astype("float[pyarrow]")
+    out = fill(frame)
+    assert [str(t) for t in out.dtypes] == [
+        "double[pyarrow]",
+        "float[pyarrow]",
+        "double[pyarrow]",
+    ]
+    np.testing.assert_allclose(out.to_numpy(dtype=float), FULL)
+
+
+def test_polars_fills_nulls_and_nans_alike():
+    frame = pl.DataFrame(
+        {
+            "a": [1, 2, 3],
+            "b": [2, None, 6],
+            "c": pl.Series([3.0, 6.0, float("nan")], dtype=pl.Float32),
+        }
+    )
+    out = fill(frame)
+    assert out.dtypes == [pl.Int64, pl.Float64, pl.Float32]
+    np.testing.assert_allclose(out.to_numpy(), FULL)
+
+
+@pytest.mark.parametrize("kind", ["polars", "arrow"])
+def test_what_is_unknown_stays_null(kind):
+    frame = pl.DataFrame(UNKNOWN, schema=["a", "b", "c"]).fill_nan(None)
+    table = frame if kind == "polars" else frame.to_arrow()
+    fit = a1gm.fit(table, on_undetermined="ignore")
+    out = fit.impute(table)
+    nulls = (
+        out.null_count().to_numpy().sum()
+        if kind == "polars"
+        else sum(c.null_count for c in out.columns)
+    )
+    assert nulls == np.isnan(UNKNOWN).sum()
+
+
+def test_arrow_keeps_schema_and_metadata():
+    schema = pa.schema(
+        [
+            pa.field("a", pa.int8(), metadata={"unit": "m"}),
+            pa.field("b", pa.int64(), metadata={"unit": "s"}),
+            pa.field("c", pa.float32()),
+        ],
+        metadata={"owner": "me"},
+    )
+    table = pa.table(
+        {"a": [1, 2, 3], "b": [2, None, 6], "c": [3, 6, None]}, schema=schema
+    )
+    out = fill(table)
+    assert out.schema.types == [pa.int8(), pa.float64(), pa.float32()]
+    assert out.schema.metadata == {b"owner": b"me"}
+    assert out.schema.field("b").metadata == {b"unit": b"s"}
+    batch = table.to_batches()[0]
+    assert isinstance(fill(batch), pa.RecordBatch)
+    assert fill(batch).to_pydict() == out.to_pydict()
+
+
+@pytest.mark.parametrize(
+    "make", [sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_matrix]
+)
+def test_sparse_fills_stored_nan_only(make):
+    table = np.array([[0.0, 2.0, 3.0], [0.0, np.nan, 6.0], [1.0, 6.0, 0.0]])
+    S = make(sp.coo_array(table))
+    out = fill(S, absent="zero")
+    assert type(out) is type(S)
+    np.testing.assert_allclose(out.toarray(), fill(table))
+    assert out.nnz == S.nnz
+
+
+def test_sparse_with_missing_absent_cells_cannot_stay_sparse():
+    S = sp.csr_array(FULL - np.diag([1.0, 0.0, 0.0]))
+    fit = a1gm.fit(S, absent="missing")
+    with pytest.raises(a1gm.exceptions.ParameterError, match="no longer be sparse"):
+        fit.impute(S)
+
+
+def test_in_place_writes_into_the_array_itself():
+    table = X.copy()
+    filled = fill_table(
+        table, read_input(table), lambda i, j: FULL[i, j], in_place=True
+    )
+    assert filled.table is table
+    np.testing.assert_array_equal(table, FULL)
+    assert filled.left.n == 0
+
+
+def test_cells_left_are_counted():
+    filled = fill_table(X, read_input(X), lambda i, j: np.where(i == 1, np.nan, 0.0))
+    assert filled.left == (1, (1, 1))
+
+
+def test_nullable_integers_with_holes_come_back_to_pandas():
+    # pandas notes its types in Arrow's metadata; a stale note made the cast back fail.
+    frame = pd.DataFrame({"a": [2, 1, 5], "b": [4, None, 7]}, dtype="Int64")
+    table = pa.Table.from_pandas(frame)
+    filled = a1gm.impute(table).to_pandas()
+    assert filled["b"].dtype == np.float64
+    np.testing.assert_allclose(filled["b"], a1gm.impute(frame)["b"].astype(float))
+
+
+# ------------------------------------------------------------------ in one pass
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "Float64"])
+def test_pandas_frames_full_of_holes_are_new_frames(order, dtype):
+    cells = np.asarray(np.vstack([X, [[np.nan, 8.0, 12.0]]]), order=order)
+    names = pd.Index(["b", "c", "d"], name="kind")
+    frame = pd.DataFrame(cells, index=list("wxyz"), columns=names).astype(dtype)
+    out = fill(frame)
+    assert list(out.index) == list("wxyz")
+    assert out.columns.equals(names)
+    assert out.columns.name == "kind"
+    assert [str(t) for t in out.dtypes] == [dtype] * 3
+    expected = np.vstack([FULL, [[4.0, 8.0, 12.0]]])
+    np.testing.assert_allclose(out.to_numpy(dtype=float), expected, rtol=1e-6)
+    out.iloc[0, 0] = 99.0
+    assert frame.iloc[0, 0] == 1.0
+
+
+def test_pandas_attributes_and_flags_stay():
+    frame = pd.DataFrame(np.where(np.eye(4)[:, :3] == 1.0, np.nan, 2.0))
+    frame.attrs["unit"] = "m"
+    assert fill(frame).attrs == {"unit": "m"}
+    flagged = pd.DataFrame(frame.to_numpy()).set_flags(allows_duplicate_labels=False)
+    assert not fill(flagged).flags.allows_duplicate_labels
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf])
+def test_bad_cells_raise_before_anything_is_filled(bad):
+    fit = a1gm.fit(X)
+    rows = np.vstack([np.tile(X, (400, 1)), [[bad, 1.0, 1.0]]])
+    with pytest.raises(a1gm.exceptions.DataError, match=r"X\[1200, 0\]"):
+        fit.impute(rows)
+    table = rows.copy()
+    imputer = a1gm.RankOneImputer(copy=False).fit(X)
+    with pytest.raises(a1gm.exceptions.DataError, match=r"X\[1200, 0\]"):
+        imputer.transform(table)
+    np.testing.assert_array_equal(table, rows)
+
+
+def test_bad_integers_raise_although_nothing_is_missing():
+    fit = a1gm.fit(np.ones((2, 2)))
+    with pytest.raises(a1gm.exceptions.NegativeValuesError):
+        fit.impute(np.array([[1, 2], [3, -4]]))
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, -4]})
+    with pytest.raises(a1gm.exceptions.NegativeValuesError):
+        a1gm.fit(frame.abs()).impute(frame)
+
+
+def test_rows_of_any_size_are_filled():
+    """Where the pass declines, the general way has the answer."""
+    fit = a1gm.fit(X)
+    for scale in (1e-320, 1e-300, 1e300, 5e306):
+        found = fit.impute(X * scale)
+        np.testing.assert_allclose(found / scale, FULL, rtol=1e-3)
+
+
+def test_pieces_of_a_frame_are_filled_into_one():
+    n = 300_000
+    cells = np.tile(np.vstack([X, [[np.nan, 8.0, 12.0], [np.nan] * 3]]), (n // 5, 1))
+    whole = pl.DataFrame(cells, schema=["a", "b", "c"]).fill_nan(None)
+    cuts = pl.concat([whole[:140_000], whole[140_000:]], rechunk=False)
+    fit = a1gm.fit(X)
+    with pytest.warns(a1gm.exceptions.UndeterminedWarning, match=r"180,000|180000"):
+        out = fit.impute(cuts)
+    assert out.equals(fit.impute(whole, on_undetermined="ignore"))
+    expected = np.vstack([FULL, [[4.0, 8.0, 12.0]], [[np.nan] * 3]])
+    np.testing.assert_allclose(out.to_numpy()[:5], expected)
+    np.testing.assert_allclose(
+        fit.transform(whole[:4]), fit.row_factor[[0, 1, 2, 1]] * [1, 1, 1, 2]
+    )

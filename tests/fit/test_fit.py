@@ -1,0 +1,553 @@
+"""What a fit gives: its factors, its words and its uses."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from support import oracles
+from support.tables import make_table, tables
+
+import a1gm
+from a1gm._fit import table
+from a1gm._observe.observe import observe
+from a1gm.exceptions import (
+    DimensionError,
+    NoSuchCellError,
+    ParameterError,
+    UndeterminedError,
+    UndeterminedWarning,
+)
+
+nan = np.nan
+SPLIT = np.array([[1.0, 2.0, nan], [2.0, nan, nan], [nan, nan, 3.0]])
+RUNAWAY = np.array([[0.0, 5.0], [5.0, nan]])
+ignore_unknown = pytest.mark.filterwarnings(
+    "ignore::a1gm.exceptions.UndeterminedWarning"
+)
+ignore_empty = pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+
+
+# ---------------------------------------------------------------------- filling
+@ignore_unknown
+@ignore_empty
+@given(tables(max_rows=10, max_cols=8, zeros=0.3))
+def test_reconstruct_and_impute_follow_the_fates(X):
+    fit = a1gm.fit(X)
+    fates, hole = oracles.fates(X), np.isnan(X)
+    table, filled = fit.reconstruct(), fit.impute(X)
+    product = np.outer(fit.row_factor, fit.col_factor)
+    np.testing.assert_array_equal(filled[~hole], X[~hole])
+    np.testing.assert_allclose(filled[hole], table[hole], rtol=1e-9)
+    for kind, value in (("finite", product), ("zero", 0.0 * np.nan_to_num(product))):
+        at = hole & (fates == kind)
+        np.testing.assert_allclose(table[at], value[at], rtol=1e-12)
+    unknown = hole & np.isin(fates, ["unbounded", "undetermined"])
+    assert np.isnan(table[unknown]).all()
+    assert not np.isnan(table[~unknown]).any()
+    np.testing.assert_allclose(
+        table[~hole], oracles.fitted_cells(X, fit)[~hole], rtol=1e-12
+    )
+
+
+def test_impute_leaves_its_input_alone_to_the_last_bit():
+    X = make_table("at random", 50, 6, seed=1)
+    X[0, 0] = -0.0
+    before = X.tobytes()
+    fit = a1gm.fit(X)
+    fit.impute(X)
+    fit.transform(X)
+    _ = fit.divergence
+    assert X.tobytes() == before
+
+
+def test_impute_places_a_row_by_its_own_cells():
+    X = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    fit = a1gm.fit(X)
+    holes = X.copy()
+    holes[1, 0], holes[2] = nan, nan
+    with pytest.warns(UndeterminedWarning, match="2 missing cells stay missing"):
+        filled = fit.impute(holes)
+    np.testing.assert_allclose(filled, [[1.0, 2.0], [2.0, 4.0], [nan, nan]])
+    np.testing.assert_allclose(fit.impute(holes[[1]]), [[2.0, 4.0]])
+
+
+def test_rows_of_other_columns_are_refused():
+    fit = a1gm.fit(np.ones((2, 3)))
+    for other in (np.ones((3, 2)), np.ones((2, 2))):
+        with pytest.raises(DimensionError, match="has 2 columns, but the fit has 3"):
+            fit.impute(other)
+
+
+def test_many_holes_in_many_blocks_of_rows():
+    rng = np.random.default_rng(2)
+    truth = np.outer(rng.uniform(1, 2, 100_000), [0.2, 0.3, 0.5])
+    X = truth.copy()
+    X[rng.random(X.shape) < 0.2] = nan
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    X[np.isnan(X).sum(axis=1) == 3] = 1.0
+    seen = ~np.isnan(X)
+    X[seen] = truth[seen]
+    filled = a1gm.fit(X).impute(X)
+    np.testing.assert_allclose(filled, truth, rtol=1e-9)
+
+
+@ignore_unknown
+def test_reconstruct_of_many_rows_in_two_blocks():
+    X = np.full((400_000, 4), nan)
+    X[:200_000, :2] = 1.0
+    X[200_000:, 2:] = 2.0
+    table = a1gm.fit(X).reconstruct()
+    np.testing.assert_allclose(table[0, :2], 1.0)
+    np.testing.assert_allclose(table[-1, 2:], 2.0)
+    assert np.isnan(table[:200_000, 2:]).all()
+
+
+# ---------------------------------------------------------------- what is known
+@pytest.mark.parametrize("how", ["warn", "raise", "ignore"])
+def test_on_undetermined_is_remembered_by_impute(how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if how == "raise":
+            with pytest.raises(UndeterminedError):
+                a1gm.fit(SPLIT, on_undetermined=how)
+            return
+        fit = a1gm.fit(SPLIT, on_undetermined=how)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit.impute(SPLIT)
+        assert not said  # the fit has said it
+        fit.impute(SPLIT * 2.0)
+    assert [w.category for w in said] == ([UndeterminedWarning] * (how == "warn"))
+
+
+def listen(action):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        action()
+    return [w.category for w in said]
+
+
+HALF_EMPTY = np.array([[1.0, 2.0, 3.0], [nan, nan, nan], [2.0, nan, 6.0]])
+
+
+@pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
+@pytest.mark.parametrize("kind", ["array", "fortran", "list", "pandas", "polars"])
+def test_cells_that_cannot_be_known_are_told_once(X, kind):
+    import pandas as pd
+    import polars as pl
+
+    make = {
+        "array": np.array,
+        "fortran": np.asfortranarray,
+        "list": lambda X: X.tolist(),
+        "pandas": pd.DataFrame,
+        "polars": lambda X: pl.DataFrame(X, schema=list("abc")[: X.shape[1]]),
+    }[kind]
+    assert len(listen(lambda: a1gm.fit(make(X)).impute(make(X)))) == 1
+
+
+@ignore_unknown
+@ignore_empty
+@pytest.mark.parametrize("X", [SPLIT, RUNAWAY, HALF_EMPTY])
+def test_asking_for_the_warning_gets_it_again(X):
+    fit = a1gm.fit(X)
+    for _ in range(2):
+        said = listen(lambda: fit.impute(X, on_undetermined="warn"))
+        assert said == [UndeterminedWarning]
+    assert listen(lambda: fit.impute(X)) == []
+    with pytest.raises(UndeterminedError):
+        fit.impute(X, on_undetermined="raise")
+
+
+@ignore_unknown
+def test_another_table_is_warned_of():
+    fit = a1gm.fit(SPLIT)
+    fewer_holes = SPLIT.copy()
+    fewer_holes[0, 2] = 7.0
+    for other in (SPLIT + 1.0, fewer_holes):
+        assert listen(lambda: fit.impute(other)) == [UndeterminedWarning]  # noqa: B023
+    with pytest.warns(UndeterminedWarning, match=r"3 missing .* X\[1, 2\]: the data"):
+        fit.impute(fewer_holes)
+
+
+@ignore_unknown
+def test_an_array_that_was_changed_since_is_another_table():
+    X = SPLIT.copy()
+    fit = a1gm.fit(X)
+    X[0, 2] = 7.0
+    assert listen(lambda: fit.impute(X)) == [UndeterminedWarning]
+
+
+@ignore_unknown
+def test_a_fit_that_has_travelled_warns_again():
+    fit = pickle.loads(pickle.dumps(a1gm.fit(SPLIT)))
+    assert listen(lambda: fit.impute(SPLIT)) == [UndeterminedWarning]
+
+
+def test_sparse_tables_are_told_once():
+    import scipy.sparse as sp
+
+    X = sp.csr_array(np.array([[0.0, 5.0], [5.0, nan]]))
+    said = listen(lambda: a1gm.fit(X, absent="zero").impute(X))
+    assert said == [UndeterminedWarning]
+
+
+def test_several_tables_are_told_once():
+    X, Y = np.array([[1.0, nan], [nan, 2.0]]), np.array([[1.0, nan]])
+    said = listen(lambda: a1gm.fit_nmmf(X, Y).impute(X, Y))
+    assert said == [UndeterminedWarning]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = a1gm.fit_nmmf(X, Y)
+    assert len(listen(lambda: fit.impute(X * 2.0, Y * 2.0))) == 2
+
+
+@ignore_unknown
+def test_impute_warns_at_the_caller():
+    fit = a1gm.fit(SPLIT)
+    with pytest.warns(UndeterminedWarning, match=r"X\[0, 2\]") as said:
+        fit.impute(SPLIT, on_undetermined="warn")
+    assert said[0].filename == __file__
+
+
+@ignore_unknown
+def test_fates_of_observed_cells_and_from_the_end():
+    fit = a1gm.fit(RUNAWAY)
+    assert fit.fate(0, 1) == "finite"
+    assert fit.fate(0, 0) == "zero"
+    assert fit.fate(-1, -1) == "unbounded"
+
+
+@pytest.mark.parametrize("X", [np.ones((2, 2)), RUNAWAY])
+@ignore_unknown
+def test_fate_outside_the_table_is_an_error(X):
+    fit = a1gm.fit(X)
+    for place, told in (
+        ((2, 0), "no row 2: the fit has 2 rows. Give a whole number from 0 to 1"),
+        ((0, 2), "no column 2: the fit has 2 columns"),
+        ((-3, 0), "no row -3: the fit has 2 rows.* or from -2 to -1"),
+        (([0, 1, 5], 0), "no row 5"),
+        (("a", 0), "no row 'a': the rows of the fit have no names"),
+        ((0, 1.5), "no column 1.5: the columns of the fit have no names"),
+        ((0, True), "no column True"),
+        ((None, 0), "no row None"),
+    ):
+        with pytest.raises(ParameterError, match=told) as error:
+            fit.fate(*place)
+        assert isinstance(error.value, IndexError)
+        assert isinstance(error.value, NoSuchCellError)
+    with pytest.raises(ParameterError, match=r"shape \(2,\).* shape \(3,\)"):
+        fit.fate([0, 1], [0, 1, 1])
+
+
+@ignore_unknown
+@ignore_empty
+@given(tables(max_rows=6, max_cols=6, zeros=0.3))
+def test_fates_of_many_cells_are_those_of_each(X):
+    fit = a1gm.fit(X)
+    n, m = X.shape
+    whole = fit.fate(np.arange(n)[:, None], np.arange(m))
+    np.testing.assert_array_equal(whole, oracles.fates(X))
+    np.testing.assert_array_equal(fit.fate(np.arange(-n, 0)[:, None], range(m)), whole)
+    assert fit.fate(np.int64(-1), np.uint8(0)) == whole[-1, 0]
+    assert isinstance(fit.fate(0, 0), str)
+    assert fit.fate([], 0).shape == (0,)
+
+
+@ignore_unknown
+def test_fates_by_label():
+    import pandas as pd
+
+    frame = pd.DataFrame(RUNAWAY, index=["north", "south"], columns=["x", "y"])
+    fit = a1gm.fit(frame)
+    assert fit.fate("south", "y") == "unbounded"
+    assert fit.fate(-1, "x") == "finite"
+    assert fit.fate(["north", "south"], "y").tolist() == ["finite", "unbounded"]
+    assert fit.fate(frame.index, 0).tolist() == ["zero", "finite"]
+    with pytest.raises(NoSuchCellError, match=r"No row is called 'west'.*one row has"):
+        fit.fate("west", "y")
+    with pytest.raises(NoSuchCellError, match=r"No column is called 'z'.*one column"):
+        fit.fate(0, "z")
+
+
+@ignore_unknown
+def test_fates_by_labels_that_are_dates_tuples_or_repeated():
+    import pandas as pd
+
+    days = pd.DataFrame(RUNAWAY, index=pd.to_datetime(["2024-01-01", "2024-01-02"]))
+    assert a1gm.fit(days).fate(pd.Timestamp("2024-01-02"), 1) == "unbounded"
+    pairs = pd.DataFrame(RUNAWAY, index=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
+    assert a1gm.fit(pairs).fate(("a", 2), 1) == "unbounded"
+    twice = pd.DataFrame(RUNAWAY, index=["a", "a"])
+    with pytest.raises(NoSuchCellError, match=r"2 rows are called 'a' \(0, 1\)"):
+        a1gm.fit(twice).fate("a", 1)
+
+
+@ignore_unknown
+def test_whole_numbers_are_labels_where_labels_are_whole_numbers():
+    import pandas as pd
+
+    fit = a1gm.fit(pd.DataFrame(RUNAWAY, index=[2019, 2020]))
+    assert fit.fate(2020, 1) == "unbounded"
+    with pytest.raises(NoSuchCellError, match="No row is called 1"):
+        fit.fate(1, 1)
+
+
+@ignore_unknown
+def test_fates_of_a_streamed_fit(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n0,5\n5,\n")
+    fit = a1gm.fit_file(path)
+    assert fit.fate(-1, "y") == "unbounded"
+    assert fit.fate([0, 1], [0, 1]).tolist() == ["zero", "unbounded"]
+    with pytest.raises(NoSuchCellError, match="no row 2"):
+        fit.fate(2, 0)
+    without_rows = a1gm.PatternTable(keep_rows=False).update(RUNAWAY).solve()
+    with pytest.raises(ParameterError, match="without its rows"):
+        without_rows.fate(0, 0)
+
+
+@ignore_unknown
+def test_blocks_count_from_zero_in_order_of_first_rows():
+    X = np.array([[0.0, nan, nan], [nan, 1.0, nan], [nan, nan, 2.0], [nan, 3.0, nan]])
+    fit = a1gm.fit(X)
+    assert fit.row_block.tolist() == [0, 1, 2, 1]
+    assert fit.col_block.tolist() == [3, 1, 2]
+    assert fit.n_blocks == 2  # blocks with data
+
+
+# ------------------------------------------------------------------- appearance
+def test_words_of_a_plain_fit():
+    fit = a1gm.fit(np.array([[1.0, 2.0], [2.0, nan]]))
+    text = repr(fit)
+    assert text.startswith("RankOneFit(")
+    assert "2 x 2" in text
+    assert "closed form" in text
+    assert "blocks: 1" in text
+    assert "known" not in text
+    assert fit.summary()["blocks"] == "1"
+
+
+@ignore_unknown
+def test_words_of_a_fit_that_cannot_know_everything():
+    text = repr(a1gm.fit(SPLIT))
+    assert "blocks: 2" in text
+    assert "cannot be known: 4 missing cells" in text
+    text = repr(a1gm.fit(RUNAWAY))
+    assert "cannot be known: 1 missing cell" in text
+    assert "zeros given up: 1" in text
+    html = a1gm.fit(RUNAWAY)._repr_html_()
+    assert "<table>" in html
+    assert "cannot be known" in html
+    assert "1 missing cell" in html
+
+
+def test_iterations_are_told():
+    X = make_table("at random", 20, 20, seed=3)
+    fit = a1gm.fit(X)
+    assert fit.n_iter > 0
+    assert f"{fit.n_iter} iterations" in repr(fit)
+
+
+def test_shape_and_certificate():
+    fit = a1gm.fit(np.ones((3, 4)))
+    assert fit.shape == (3, 4)
+    assert fit.certificate <= 1e-15
+    assert fit.converged
+    assert fit.tol == 1e-10
+
+
+# -------------------------------------------------------------------- life cycle
+@ignore_unknown
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize(
+    "X", [SPLIT, RUNAWAY, np.ones((3, 3)), make_table("at random", 9, 8, seed=1)]
+)
+@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
+def test_copies_are_whole(X, looked, way):
+    fit = a1gm.fit(X)
+    if looked:  # every cached property is there when it travels
+        _ = fit.pattern, fit.certificate, fit.undetermined, fit.row_block
+        fit.reconstruct()
+        repr(fit)
+        repr(fit.pattern)
+    other = pickle.loads(pickle.dumps(fit)) if way == "pickle" else copy.deepcopy(fit)
+    np.testing.assert_array_equal(other.row_factor, fit.row_factor)
+    np.testing.assert_array_equal(other.reconstruct(), fit.reconstruct())
+    np.testing.assert_array_equal(other.impute(X), fit.impute(X))
+    np.testing.assert_array_equal(other.transform(X), fit.transform(X))
+    assert other.divergence == fit.divergence
+    assert other.certificate == fit.certificate
+    assert other.n_undetermined == fit.n_undetermined
+    assert repr(other) == repr(fit)
+    assert repr(other.pattern) == repr(fit.pattern)
+
+
+def test_a_pickled_fit_leaves_the_data_behind():
+    X = np.random.default_rng(1).uniform(1, 2, (50_000, 20))
+    assert len(pickle.dumps(a1gm.fit(X))) < X.nbytes / 4
+
+
+def test_the_fit_does_not_write_to_shared_arrays():
+    X = make_table("at random", 30, 5, seed=4)
+    one, two = a1gm.fit(X), a1gm.fit(X)
+    one.row_factor[:] = 7.0
+    assert (two.row_factor != 7.0).all()
+
+
+def test_streamed_fits_say_what_they_do_not_hold():
+    table = a1gm.PatternTable(keep_rows=False).update(np.ones((3, 2)))
+    fit = table.solve()
+    with pytest.raises(ParameterError, match="keep_rows=True"):
+        _ = fit.row_factor
+    assert np.isnan(fit.divergence)
+    np.testing.assert_allclose(fit.transform(np.ones((1, 2))), [2.0])
+    assert "3 x 2" in repr(fit)
+
+
+def test_a_streamed_fit_without_rows_knows_whether_a_minimiser_exists():
+    table = a1gm.PatternTable(keep_rows=False).update(RUNAWAY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = table.solve()
+    assert not fit.attained
+
+
+@pytest.mark.parametrize("X", [[[1.0, 2.0], [nan, nan]], [[1.0, nan], [2.0, nan]]])
+def test_rows_and_columns_of_nothing_are_raised_for_when_asked(X):
+    with pytest.raises(UndeterminedError, match="Nothing is observed in"):
+        a1gm.fit(np.array(X), on_undetermined="raise")
+    with pytest.raises(UndeterminedError, match="Nothing is observed in"):
+        a1gm.impute(np.array(X), on_undetermined="raise")
+
+
+@pytest.mark.parametrize("change", ["fill", "double", "one cell"])
+def test_a_table_that_was_changed_after_the_fit_is_told(change):
+    rng = np.random.default_rng(12)
+    X = rng.poisson(20.0, (10, 4)).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    fit = a1gm.fit(X)
+    if change == "fill":
+        np.nan_to_num(X, copy=False)
+    elif change == "double":
+        X *= 2.0
+    else:
+        X[2, 1] = 1e6
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        _ = fit.divergence
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        fit.uncertainty()
+
+
+def test_a_fit_of_a_changed_table_is_pickled_without_its_scatter():
+    X = np.random.default_rng(0).poisson(20.0, (10, 4)).astype(float)
+    fit = a1gm.fit(X)
+    X *= 2.0
+    again = pickle.loads(pickle.dumps(fit))
+    assert np.isnan(again.divergence)
+    np.testing.assert_array_equal(again.col_factor, fit.col_factor)
+
+
+@pytest.mark.parametrize("what", ["robust", "explained", "weights"])
+def test_whatever_reads_a_changed_table_again_tells(what):
+    rng = np.random.default_rng(3)
+    X = rng.poisson(20.0, (10, 4)).astype(float)
+    V = rng.uniform(1.0, 2.0, X.shape)
+    fit = a1gm.fit(X, weights=None if what == "robust" else V)
+    _ = fit.divergence
+    if what == "weights":
+        V *= np.arange(1.0, 5.0)
+    else:
+        X *= 2.0
+    asked = {
+        "robust": lambda: fit.uncertainty(1.0, robust=True),
+        "explained": lambda: fit.deviance_explained,
+        "weights": lambda: fit.uncertainty(1.0).standard_error(0, 0),
+    }
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        asked[what]()
+
+
+@pytest.mark.parametrize("change", ["scale", "one cell", "a cell of a hole", "swap"])
+def test_exposures_that_were_changed_after_the_fit_are_told(change):
+    rng = np.random.default_rng(4)
+    X = rng.poisson(20.0, (10, 4)).astype(float)
+    E = rng.uniform(1.0, 2.0, X.shape)
+    X[3, 2], E[4, 1] = np.nan, np.nan
+    fit = a1gm.fit(X, exposure=E)
+    assert np.isfinite(fit.reconstruct()[3, 2])
+    if change == "scale":
+        E *= 2.0
+    elif change == "swap":
+        E[5, :2] = E[5, 1::-1]
+    else:
+        E[3, 2 if change == "a cell of a hole" else 1] += 0.5
+    for asked in (
+        fit.reconstruct,
+        lambda: fit.uncertainty(1.0).totals(by="row"),
+        lambda: fit.divergence,
+    ):
+        with pytest.raises(ParameterError, match="was changed after it was fitted"):
+            asked()
+    with pytest.raises(ParameterError, match="Pass exposure="):
+        fit.impute(X)
+    assert np.isfinite(fit.reconstruct(exposure=np.ones(X.shape))).all()
+
+
+@pytest.mark.parametrize("kind", ["a column", "rows", "sparse", "weights", "masks"])
+def test_changes_that_keep_the_column_sums_are_told(kind):
+    rng = np.random.default_rng(6)
+    X = rng.gamma(2.0, size=(12, 4))
+    V = rng.uniform(0.5, 2.0, X.shape) if kind == "weights" else None
+    if kind == "masks":
+        X = rng.gamma(2.0, size=(200, 150))
+        X[rng.random(X.shape) < 0.2] = np.nan
+    given = sp.csr_array(X) if kind == "sparse" else X
+    fit = a1gm.fit(given, weights=V, absent="missing" if kind == "sparse" else None)
+    changed = {"sparse": getattr(given, "data", X), "weights": V}.get(kind, X)
+    if kind == "a column":
+        changed = X[:, :1]
+    changed[:] = changed[::-1].copy()
+    asked = (lambda: fit.impute(X)) if kind == "weights" else (lambda: fit.divergence)
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        asked()
+
+
+@pytest.mark.parametrize("way", ["pickle", "save", "uncertainty"])
+def test_a_table_is_checked_once_for_all_that_is_read(way, tmp_path, monkeypatch):
+    X = np.random.default_rng(5).poisson(20.0, (10, 4)).astype(float)
+    fit, calls = a1gm.fit(X), []
+
+    def count(*args, **more):
+        calls.append(args)
+        return observe(*args, **more)
+
+    monkeypatch.setattr(table, "observe", count)
+    if way == "uncertainty":
+        fit.uncertainty(robust=True)
+    else:
+        pickle.dumps(fit) if way == "pickle" else fit.save(tmp_path / "m")
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("word", ["weights", "exposure"])
+@pytest.mark.parametrize("shape", [(10, 4), (200, 150)])
+@pytest.mark.parametrize("twins", [False, True])
+def test_an_exchange_between_rows_with_weights_is_told(word, shape, twins):
+    rng = np.random.default_rng(8)
+    X = rng.gamma(2.0, size=shape)
+    V = rng.uniform(0.5, 2.0, shape)
+    if twins:  # rows whose weights are proportional are one line
+        V = np.outer(V[:, 0], np.arange(1.0, shape[1] + 1.0))
+    fit = a1gm.fit(X, **{word: V})
+    fit.uncertainty()
+    step = 0.3 * X[:2, 0].min() / (V[:2, 0] if word == "weights" else 1.0)
+    X[:2, 0] += step * np.array([1.0, -1.0])  # the sums of the columns stay
+    with pytest.raises(ParameterError, match="was changed after it was fitted"):
+        fit.uncertainty()

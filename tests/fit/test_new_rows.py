@@ -1,0 +1,266 @@
+"""Row factors of any rows, for the column factors of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given
+from support.tables import tables
+
+import a1gm
+from a1gm._fit.fit import rule_of
+from a1gm._fit.new_rows import NewRows
+from a1gm._fit.rows_to_fill import filled_rows
+from a1gm._rows import read_input
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm.exceptions import NotRepresentableError, ParameterError
+
+nan = np.nan
+BLOCKS = np.array([[1.0, 2, nan], [2, nan, nan], [nan, nan, 3], [nan, nan, nan]])
+
+
+def row_factors(X, h):
+    """Factors of rows in a table of one component; columns of NaN have no data."""
+    label = np.where(np.isnan(h), -1, 0).astype(np.int32)
+    rule = NewRows(h, ColumnGraph(label, np.zeros((0, 2), np.int32), 1))
+    return rule.place(read_input(X)).factors
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
+@given(tables(max_rows=12))
+def test_the_rows_of_the_fit_get_their_own_factors(X):
+    fit = a1gm.fit(X)
+    assume(fit.n_blocks == 1)
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-8)
+
+
+def test_the_formula():
+    h = np.array([0.2, 0.3, 0.5])
+    X = np.array([[1.0, 2.0, 3.0], [1.0, nan, 3.0], [nan, nan, 4.0], [0.0, nan, 0.0]])
+    np.testing.assert_allclose(row_factors(X, h), [6.0, 4.0 / 0.7, 8.0, 0.0])
+
+
+def test_each_row_minimises_its_own_divergence():
+    rng = np.random.default_rng(1)
+    h = rng.dirichlet(np.ones(6))
+    X = rng.uniform(0.0, 2.0, (5, 6))
+    X[rng.random(X.shape) < 0.3] = nan
+    w = row_factors(X, h)
+
+    def cost(row: np.ndarray, factor: float) -> float:
+        seen = ~np.isnan(row)
+        fitted = factor * h[seen]
+        return float((fitted - row[seen] * np.log(fitted)).sum())
+
+    for row, best in zip(X, w, strict=True):
+        assert cost(row, best) < min(cost(row, best * f) for f in (0.99, 1.01))
+
+
+def test_rows_that_cannot_be_known():
+    h = np.array([0.0, nan, 1.0])
+    X = np.array([[0.0, nan, nan], [2.0, nan, nan], [nan, 5.0, nan], [nan, nan, nan]])
+    got = row_factors(X, h)
+    assert got[0] == 0.0  # zeros are fitted by zero
+    assert np.isnan(got[1:]).all()  # 2 / 0, an unknown column, nothing
+
+
+def test_columns_without_a_factor_are_left_out():
+    h = np.array([0.5, nan, 0.5])
+    X = np.array([[1.0, 7.0, 1.0]])
+    np.testing.assert_allclose(row_factors(X, h), [2.0])
+
+
+def test_many_rows_come_in_blocks():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(1.0, 2.0, (100_000, 3))
+    fit = a1gm.fit(X)
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-12)
+
+
+def test_another_number_of_columns_is_refused():
+    fit = a1gm.fit(np.ones((2, 3)))
+    with pytest.raises(a1gm.exceptions.DimensionError, match="2 columns"):
+        fit.transform(np.ones((2, 2)))
+
+
+def test_bad_cells_are_refused_with_their_place():
+    fit = a1gm.fit(np.ones((2, 3)))
+    X = np.ones((60_000, 3))
+    X[55_555, 1] = -1.0
+    with pytest.raises(a1gm.exceptions.NegativeValuesError, match=r"X\[55555, 1\]"):
+        fit.transform(X)
+
+
+def test_a_fit_that_allowed_negatives_allows_them_in_transform():
+    X = np.array([[100.0, 50.0, 8.0], [110.0, -4.0, np.nan], [120.0, np.nan, np.nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-10)
+
+
+def test_a_row_whose_sum_is_above_the_largest_float():
+    h = np.array([1.0, 2.0])
+    got = row_factors(np.array([[1e308, 1.5e308], [1.0, nan]]), h)
+    np.testing.assert_allclose(got, [8.333333333333333e307, 1.0])
+
+
+def test_a_row_whose_factor_is_no_float_is_named_in_a_table_of_several_blocks():
+    X = np.ones((300_000, 8))
+    X[250_000] = 1e200
+    with pytest.raises(NotRepresentableError, match="row 250000 "):
+        row_factors(X, np.full(8, 1e-200))
+
+
+def test_a_row_whose_factor_is_no_float_is_refused():
+    with pytest.raises(NotRepresentableError, match="row 1"):
+        row_factors(np.array([[1.0], [1e200]]), np.array([1e-200]))
+
+
+# ------------------------------------------------------------------- filling rows
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(5, (30, 6)).astype(float)
+    X[rng.random(X.shape) < 0.3] = nan
+    return X
+
+
+def test_pieces_of_the_fitted_table_are_filled_as_the_whole(table):
+    fit = a1gm.fit(table)
+    rule, expected = rule_of(fit), fit.impute(table)
+    for start in (0, 10, 29):
+        rows = table[start : start + 10]
+        before = rows.copy()
+        np.testing.assert_allclose(
+            filled_rows(rule, rows), expected[start : start + 10]
+        )
+        np.testing.assert_array_equal(rows, before)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize("name", ["table", "blocks"])
+def test_rows_of_a_fit_that_did_not_keep_them(table, name):
+    X = BLOCKS if name == "blocks" else table
+    statistics = a1gm.PatternTable(keep_rows=False)
+    for start in range(0, len(X), 7):
+        statistics.update(X[start : start + 7])
+    filled = filled_rows(rule_of(statistics.solve()), X)
+    np.testing.assert_allclose(filled, a1gm.fit(X).impute(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_new_rows_are_placed_by_their_own_cells():
+    rule = rule_of(a1gm.fit(BLOCKS))
+    new = np.array([[nan, 10, nan], [nan, nan, 7], [5, nan, 1], [nan, nan, nan]])
+    filled = filled_rows(rule, new)
+    np.testing.assert_allclose(filled[0], [5, 10, nan])
+    np.testing.assert_allclose(filled[1], [nan, nan, 7])
+    # Both blocks at once: each hole by the row's own cells of its block.
+    np.testing.assert_allclose(filled[2], [5, 10, 1])
+    assert np.isnan(filled[3]).all()
+
+
+def test_another_table_of_the_same_shape_gets_its_own_factors():
+    X = np.array([[1.0, 2.0], [2.0, nan]])
+    other = np.array([[1.0, 2.0], [100.0, nan]])
+    assert a1gm.fit(X).impute(other)[1, 1] == pytest.approx(200.0)
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[10, 5, 1, nan], [20, -1, nan, nan], [30, 14, nan, nan], [nan, nan, nan, 2]],
+        [[10, 5, 0], [20, -1, 0], [0, nan, nan]],
+    ],
+)
+def test_negative_cells_tie_rows_to_columns(X):
+    X = np.array(X, float)
+    fit = a1gm.fit(X, negatives="allow")
+    filled, hole = filled_rows(rule_of(fit), X), np.isnan(X)
+    np.testing.assert_allclose(filled[hole], fit.reconstruct()[hole])
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_a_stored_row_of_nothing_has_no_factor():
+    # With absent zeros every row observes all but its stored holes; this one nothing.
+    S = sp.csr_array(np.array([[1.0, 0.0], [nan, nan]]))
+    fit = a1gm.fit(S, absent="zero")
+    np.testing.assert_array_equal(fit.row_factor, [1.0, nan])
+    np.testing.assert_array_equal(fit.transform(S), [1.0, nan])
+
+
+def test_a_fit_that_may_see_negatives_takes_them_in_new_rows():
+    fit = a1gm.fit(np.ones((2, 2)), negatives="allow")
+    np.testing.assert_allclose(fit.impute([[-1.0, 4.0]]), [[-1.0, 4.0]])
+
+
+# ------------------------------------------------------------- seen by an attacker
+TWO = np.array(
+    [[1, 2, nan, nan], [2, nan, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, nan]]
+)
+TWO_FILLED = np.array(
+    [[1, 2, nan, nan], [2, 4, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, 2]]
+)
+quiet = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+
+
+@quiet
+def test_a_column_that_sums_to_zero_counts_in_the_sums_of_signed_rows():
+    X = np.array([[5, -1, 1], [2, 1, nan], [2, nan, 3]])
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
+    hole = np.isnan(X)
+    np.testing.assert_allclose(fit.impute(X)[hole], fit.reconstruct()[hole])
+
+
+@quiet
+def test_a_signed_row_that_sums_to_zero_has_factor_zero():
+    X = np.array(
+        [
+            *([5, -1, nan, nan], [2, 4, nan, nan], [-2, 2, nan, nan]),
+            *([nan, nan, 3, 1], [nan, nan, 1, nan]),
+        ]
+    )
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("scale", "weight"), [(1e200, 1e200), (1e-200, 1e-200), (1, 1e-320)]
+)
+def test_weights_of_any_size_place_rows(scale, weight):
+    V = np.full(TWO.shape, weight)
+    fit = a1gm.fit(TWO * scale, weights=V)
+    filled = fit.impute(TWO * scale) / scale
+    np.testing.assert_allclose(filled, TWO_FILLED, rtol=1e-12)
+    assert fit.divergence == pytest.approx(0.0, abs=1e-12 * scale)
+
+
+def test_only_ratios_of_the_weights_of_a_row_count():
+    fit = a1gm.fit(np.array([[1.0, 2, 3], [2, 4, 6]]), weights=np.full((2, 3), 2.0))
+    rows, V = [[1, nan, 1], [2, nan, 2]], [[1e-200] * 3, [1e200] * 3]
+    np.testing.assert_allclose(fit.transform(rows, weights=V), [3.0, 6.0])
+
+
+@quiet
+def test_huge_rows_beside_tiny_ones():
+    fit = a1gm.fit(TWO)
+    rows = np.array([[1e-300, nan, nan, nan], [1.7e308, 1.7e308, 1.7e308, nan]])
+    filled = fit.impute(rows)
+    assert filled[0, 1] == pytest.approx(2e-300, rel=1e-14)
+    assert filled[1, 3] == pytest.approx(1.7e308 / 3, rel=1e-14)
+    with pytest.raises(NotRepresentableError, match="above the largest float64"):
+        fit.impute([[1.5e308, nan, nan, nan]])
+
+
+def test_files_are_not_filled_without_the_weights_of_their_rows(tmp_path):
+    frame = pd.DataFrame([[1.0, 2.0], [2.0, nan]], columns=list("ab"))
+    fit = a1gm.fit(frame, weights=np.ones((2, 2)))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ParameterError, match="weighted cells"):
+        a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", fit=fit)
+    assert not (tmp_path / "o.csv").exists()

@@ -1,0 +1,588 @@
+"""Errors of a fit: what they are where nothing is ordinary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+import a1gm
+from a1gm._fit.holes import _quantiles
+from a1gm._fit.uncertainty import bounds_of_cells
+from a1gm.exceptions import (
+    DataError,
+    EmptyLineWarning,
+    NoSuchCellError,
+    NotRepresentableError,
+    ParameterError,
+    UndeterminedWarning,
+)
+
+nan = np.nan
+
+
+def counts(n=12, m=6, seed=0, holes=0.25):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(np.outer(rng.gamma(4, 12, n), rng.gamma(4, 0.5, m))) + 1.0
+    hidden = rng.random(X.shape) < holes
+    hidden[0] = hidden[:, 0] = False
+    X[hidden] = nan
+    return X
+
+
+# ------------------------------------------------------------------- the dispersion
+def test_a_number_needs_no_data_and_scales_all_errors():
+    fit = a1gm.fit(counts())
+    one, four = fit.uncertainty(1.0), fit.uncertainty(4)
+    where = np.argwhere(np.isnan(counts()))
+    i, j = where.T
+    np.testing.assert_allclose(four.standard_error(i, j), 2 * one.standard_error(i, j))
+    assert one.pearson_p < four.pearson_p
+    assert np.isnan(one.aic)
+    poisson = fit.uncertainty("poisson")
+    assert poisson.aic == pytest.approx(poisson.deviance + 2 * (12 + 6 - 1))
+    assert poisson.dispersion == 1.0
+
+
+@pytest.mark.parametrize("dispersion", ["normal", -1.0, np.inf, nan, None, True])
+def test_other_dispersions_are_refused(dispersion):
+    with pytest.raises(ParameterError, match="dispersion must be"):
+        a1gm.fit(counts()).uncertainty(dispersion)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [[[1.0, 2.0, 3.0]], [[1.0], [2.0]], [[1.0, 2.0], [3.0, nan]]],
+    ids=["row", "column", "no freedom"],
+)
+def test_too_few_cells_are_said_to_be(X):
+    fit = a1gm.fit(X)
+    with pytest.raises(DataError, match=r"0 degrees of freedom.*Pass dispersion="):
+        fit.uncertainty()
+    assert np.isfinite(fit.uncertainty(1.0).standard_error(0, 0))
+
+
+def test_a_perfect_fit_has_no_errors_and_says_so():
+    X = np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0])
+    X[2, 2] = nan
+    u = a1gm.fit(X).uncertainty()
+    assert u.dispersion == 0.0
+    assert u.standard_error(2, 2) == 0.0
+    assert "perfect fit" in repr(u)
+    lower, upper = u.interval(X)
+    assert lower[2, 2] == upper[2, 2] == pytest.approx(20.0)
+    assert u.simulate(3, by="all", random_state=0) == pytest.approx(20.0)
+
+
+def test_a_table_of_zeros():
+    fit = a1gm.fit(np.zeros((4, 3)))
+    u = fit.uncertainty("poisson")
+    assert u.standard_error(1, 1) == 0.0
+    assert u.totals("all").value[0] == 0.0
+
+
+# ---------------------------------------------------------------------- no value
+def test_cells_without_a_value_have_no_error():
+    X = np.array([[0.0, 5.0, 2.0], [5.0, nan, nan], [4.0, nan, nan], [6.0, nan, nan]])
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    u = fit.uncertainty(1.0)
+    assert fit.fate(1, 1) == "unbounded"
+    assert np.isnan(u.standard_error(1, 1))
+    assert np.isnan(u.standard_error(1, 1, prediction=True))
+    lower, upper = u.interval(X)
+    assert np.isnan(lower[1, 1])
+    assert np.isnan(upper[1, 1])
+    np.testing.assert_array_equal(
+        np.isnan(u.totals("row").se), [False, True, True, True]
+    )
+    assert np.isnan(u.totals("all").se[0])
+    assert u.totals("all", cells="fitted").value[0] > 0.0
+
+
+def test_a_hole_that_is_0_beside_unknown_ones_has_a_total():
+    blocks = np.array(
+        [
+            [5.0, 3.0, nan, nan],
+            [0.0, nan, nan, nan],
+            [2.0, 4.0, nan, nan],
+            [nan, nan, 3.0, 4.0],
+            [nan, nan, 6.0, nan],
+        ]
+    )
+    for fit in (
+        a1gm.fit(blocks, on_undetermined="ignore").uncertainty(1.0),
+        a1gm.fit_nmmf(blocks, on_undetermined="ignore").uncertainty(1.0)["X"],
+    ):
+        np.testing.assert_allclose(fit.totals("row").value, [nan, 0, nan, nan, 8])
+        np.testing.assert_allclose(fit.totals("column").value, [nan, 0, nan, 8])
+        np.testing.assert_allclose(fit.totals("all").value, [8.0])
+
+
+def test_cells_of_weight_0_count_as_missing_in_totals_and_are_kept_by_impute():
+    X, V = counts(), np.ones_like(counts())
+    i, j = np.argwhere(~np.isnan(X))[0]
+    V[i, j] = 0.0
+    fit = a1gm.fit(X, weights=V)
+    hidden = X.copy()
+    hidden[i, j] = nan
+    wanted = a1gm.fit(hidden).uncertainty().totals("row")
+    np.testing.assert_allclose(fit.uncertainty().totals("row").value, wanted.value)
+    assert fit.impute(X)[i, j] == X[i, j]
+
+
+def test_names_and_numbers_find_cells():
+    X = pd.DataFrame(counts(), columns=list("abcdef"))
+    u = a1gm.fit(X).uncertainty()
+    assert u.standard_error(3, "b") == u.standard_error(3, 1)
+    assert u.standard_error([3, 4], [1, 2]).shape == (2,)
+    with pytest.raises(NoSuchCellError):
+        u.standard_error(3, "z")
+
+
+# --------------------------------------------------------------------- containers
+def test_intervals_are_tables_like_the_one_given():
+    X = counts()
+    lower, upper = a1gm.fit(X).uncertainty().interval(X)
+    hole = np.isnan(X)
+    np.testing.assert_array_equal(lower[~hole], X[~hole])
+    fill = a1gm.impute(X)
+    assert (lower[hole] < fill[hole]).all()
+    assert (fill[hole] < upper[hole]).all()
+    assert (lower >= 0.0).all()
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=[f"r{i}" for i in range(12)])
+    low = a1gm.fit(frame).uncertainty().interval(frame)[0]
+    np.testing.assert_allclose(low.to_numpy(), lower)
+    assert low.index.equals(frame.index)
+    polars = pl.DataFrame(X, schema=list("abcdef")).fill_nan(None)
+    low = a1gm.fit(polars).uncertainty().interval(polars)[0]
+    np.testing.assert_allclose(low.to_numpy(), lower)
+
+
+def test_rows_that_were_not_fitted_have_intervals_of_their_own():
+    X = counts(30)
+    u = a1gm.fit(X).uncertainty()
+    wide = np.array([[10.0, nan, nan, nan, nan, nan]])
+    narrow = np.array([[1000.0, nan, nan, nan, nan, nan]])
+    share = [
+        float(np.subtract(*u.interval(x)[::-1])[0, 1] / a1gm.fit(X).impute(x)[0, 1])
+        for x in (wide, narrow)
+    ]
+    assert share[0] > 3 * share[1]
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1, 95])
+def test_levels_are_shares(level):
+    X = counts()
+    with pytest.raises(ParameterError, match="level must be between 0 and 1"):
+        a1gm.fit(X).uncertainty().interval(X, level)
+
+
+def test_totals_and_indices_are_frames_on_request():
+    X = pd.DataFrame(counts(), columns=list("abcdef"))
+    u = a1gm.fit(X).uncertainty()
+    frame = u.totals("column").to_frame()
+    assert list(frame.index) == list("abcdef")
+    assert set(frame) == {"value", "se", "se_estimation", "se_process"}
+    index = u.index("b")
+    assert index.value[1] == 1.0
+    assert index.se[1] == 0.0
+    assert "<table>" in index._repr_html_()
+    assert "se_process" in repr(u.totals("row"))
+    with pytest.raises(ParameterError, match="name the library"):
+        a1gm.fit(counts()).uncertainty().index().to_frame()
+    polars = a1gm.fit(counts()).uncertainty().index().to_frame("polars")
+    assert polars.columns == ["column", "value", "se"]
+
+
+def test_words_for_what_there_is_not():
+    u = a1gm.fit(counts()).uncertainty()
+    with pytest.raises(ParameterError, match="by must be"):
+        u.totals("rows")
+    with pytest.raises(ParameterError, match="cells must be"):
+        u.totals("row", cells="all")
+    with pytest.raises(ParameterError, match="axis must be"):
+        u.index(axis="rows")
+
+
+def test_a_saved_fit_knows_its_scatter(tmp_path):
+    fit = a1gm.fit(counts())
+    fit.save(tmp_path / "model")
+    loaded = a1gm.load(tmp_path / "model")
+    expected, found = fit.uncertainty(), loaded.uncertainty()
+    assert found.dispersion == expected.dispersion
+    np.testing.assert_allclose(found.totals("all").se, expected.totals("all").se)
+    assert loaded.deviance_explained == pytest.approx(fit.deviance_explained)
+    with pytest.raises(ParameterError, match="did not keep its cells"):
+        loaded.uncertainty(1.0, robust=True)
+
+
+# ----------------------------------------------------------------------- residuals
+@pytest.mark.parametrize("kind", ["pearson", "deviance", "response"])
+def test_residuals_sum_to_the_statistics(kind):
+    X = counts()
+    fit = a1gm.fit(X)
+    found, u = fit.residuals(X, kind), fit.uncertainty()
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(X))
+    if kind == "response":
+        np.testing.assert_allclose(np.nansum(found, axis=0), 0.0, atol=1e-6)
+    else:
+        statistic = u.pearson_chi2 if kind == "pearson" else u.deviance
+        np.testing.assert_allclose(np.nansum(found**2), statistic)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    np.testing.assert_allclose(a1gm.fit(frame).residuals(frame, kind).to_numpy(), found)
+    with pytest.raises(ParameterError, match="kind must be"):
+        fit.residuals(X, "raw")
+
+
+def test_the_deviance_explained():
+    X = counts()
+    fit = a1gm.fit(X)
+    x = X[~np.isnan(X)]
+    constant = 2 * np.sum(x * np.log(x / x.mean()))
+    assert fit.deviance == 2 * fit.divergence
+    assert fit.deviance_explained == pytest.approx(1 - fit.deviance / constant)
+
+
+# ----------------------------------------------------------------------- simulation
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_draws_scatter_as_the_formulas_say(by, weighted):
+    X = 1e4 * counts(8, 5, seed=3)
+    V = np.random.default_rng(1).uniform(0.5, 2.0, X.shape) if weighted else None
+    u = a1gm.fit(X, weights=V).uncertainty("poisson")
+    n = 1500 if weighted or by != "column" else 10_000
+    draws, totals = u.simulate(n, by=by, random_state=7), u.totals(by)
+    assert draws.shape == (n, len(totals))
+    assert (draws >= 0.0).all()
+    some = totals.value > 0.0
+    off = np.abs(draws.mean(0) - totals.value)[some] / totals.se[some] * np.sqrt(n)
+    assert off.max() < 4.0
+    ratio = draws.std(0)[some] / totals.se[some]
+    assert np.abs(ratio - 1.0).max() < 4.0 / np.sqrt(2 * n)
+    np.testing.assert_array_equal(u.simulate(2, by, random_state=7), draws[:2])
+
+
+@pytest.mark.parametrize("noise", ["poisson", "scaled poisson", "gamma"])
+def test_intervals_hold_what_they_say(noise):
+    held = of = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        mean = np.outer(rng.gamma(4, 12, 12), rng.gamma(4, 0.5, 8))
+        phi = 1.0 if noise == "poisson" else 4.0
+        Y = rng.gamma(mean / phi) if noise == "gamma" else rng.poisson(mean / phi)
+        Y = phi * Y.astype(float)
+        X = np.where(rng.random(Y.shape) < 0.25, nan, Y)
+        X[0], X[:, 0] = Y[0], Y[:, 0]
+        fit = a1gm.fit(X, on_undetermined="ignore")
+        lower, upper = fit.uncertainty().interval(X)
+        chosen = np.isnan(X) & (mean >= 3 * phi)
+        held += int(((lower <= Y) & (upper >= Y))[chosen].sum())
+        of += int(chosen.sum())
+    assert 0.92 < held / of < 0.985
+
+
+def two_parts(bridge):
+    A = np.array([[5.0, 3, 4], [2, 4, 6], [7, 1, 2]])
+    B = np.array([[7.0, 2, 5], [3, 9, 4], [6, 2, 8]])
+    none = np.full((3, 3), nan)
+    X = np.block([[A, none], [none, B]])
+    X[0, 3] = bridge
+    return A, B, X
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.01, 0.3, 0.5, 0.8, 0.95, 0.999, 1 - 1e-15])
+@pytest.mark.parametrize("phi", [0.0, 1e-3, 1.0, 50.0])
+def test_intervals_hold_the_fill_and_widen_as_certainty_falls(level, phi):
+    tails = (1 - level) / 2, (1 + level) / 2
+    of_log = np.concatenate([[0.0], np.geomspace(1e-12, 1e12, 4000), [np.inf]])
+    for mean in (1e-6, 0.02, 1.0, 30.0, 1e8):
+        f = np.full(len(of_log), mean)
+        with np.errstate(all="ignore"):
+            lower, upper = (_quantiles(f, of_log, phi, tail) for tail in tails)
+        assert ((lower <= f) & (f <= upper)).all()
+        assert (lower >= 0.0).all()
+        assert (np.diff(lower) <= 1e-9 * mean).all()
+        assert (upper[1:] >= upper[:-1] * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_ordinary_bounds_are_quantiles_of_the_gamma_distribution(level):
+    gamma = pytest.importorskip("scipy.stats").gamma
+    mean, of_log = np.array([3.0, 20.0, 700.0]), np.array([0.1, 0.1, 0.01])
+    variance = mean**2 * of_log + 2.0 * mean
+    upper = gamma.ppf((1 + level) / 2, mean**2 / variance, scale=variance / mean)
+    found = _quantiles(mean, of_log, 2.0, (1 + level) / 2)
+    np.testing.assert_allclose(found, upper, rtol=1e-12)
+
+
+def test_a_bridge_that_says_little_gives_a_bound_that_says_little():
+    uppers = []
+    for bridge in (1.0, 0.1, 0.01, 1e-3, 1e-6):
+        X = two_parts(bridge)[2]
+        fit = a1gm.fit(X)
+        lower, upper = fit.uncertainty().interval(X)
+        fill = fit.reconstruct()[3, 0]
+        assert lower[3, 0] <= fill <= upper[3, 0]
+        uppers.append(upper[3, 0] / fill)
+    assert (np.array(uppers)[1:] >= np.array(uppers)[:-1]).all()
+    assert uppers[-1] == np.inf
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("bridge", [1e-3, 1e-6, 1e-8, 1e-10, 1e-12])
+def test_each_side_of_a_thin_bridge_has_the_errors_of_its_own_table(bridge, robust):
+    A, B, X = two_parts(bridge)
+    sure = a1gm.fit(X).uncertainty(1.0, robust=robust)
+    assert (sure.covariance.diagonal() >= 0.0).all()
+    for own, first in ((A, 0), (B, 3)):
+        alone = a1gm.fit(own).uncertainty(1.0, robust=robust).index(0).se
+        found = sure.index(first).se[first : first + 3]
+        np.testing.assert_allclose(found, alone, rtol=max(1e-3, 2e-15 / bridge))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_errors_do_not_depend_on_the_unit_of_exposures(scale):
+    X = counts()
+    E = np.random.default_rng(5).uniform(0.5, 2.0, X.shape)
+    E[2, 3], E[4, 1] = nan, 0.0
+    rows = np.where(np.arange(12) < 6, scale, 1.0)[:, None]
+    u = a1gm.fit(X, exposure=E).uncertainty()
+    for scales in (scale, rows):
+        found = a1gm.fit(X, exposure=scales * E).uncertainty()
+        for by in ("row", "column", "all"):
+            for cells in ("missing", "fitted"):
+                a, b = found.totals(by, cells), u.totals(by, cells)
+                np.testing.assert_allclose(a.value, b.value, rtol=1e-8)
+                np.testing.assert_allclose(a.se, b.se, rtol=1e-8)
+
+
+def test_absent_zeros_scatter_as_zeros_do():
+    X = np.random.default_rng(0).poisson(2.0, (30, 5)).astype(float)
+    X[3, 2] = nan
+    dense = a1gm.fit(X).uncertainty(robust=True)
+    sparse = a1gm.fit(csr_array(X), absent="zero").uncertainty(robust=True)
+    np.testing.assert_allclose(sparse.index().se, dense.index().se, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("bridge", [1e-14, 1e-16, 1e-18, 1e-40])
+def test_a_bridge_that_is_lost_in_rounding_is_refused_in_words(bridge, scale):
+    fit = a1gm.fit(scale * two_parts(bridge)[2])
+    with pytest.raises(NotRepresentableError, match="Leave these cells out"):
+        fit.uncertainty(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
+@pytest.mark.parametrize("robust", [False, True])
+def test_indices_do_not_depend_on_the_unit(scale, robust):
+    X = counts()
+    u = a1gm.fit(X).uncertainty(robust=robust)
+    found = a1gm.fit(scale * X).uncertainty(robust=robust)
+    np.testing.assert_allclose(found.index().se, u.index().se, rtol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_draws_of_tables_with_as_many_patterns_as_rows(weighted, monkeypatch):
+    from a1gm._observe import one_pass, weights
+
+    X = 1e4 * counts(40, 5, seed=3)
+    V = np.random.default_rng(1).uniform(0.5, 2.0, X.shape) if weighted else None
+    for module in (one_pass, weights):
+        monkeypatch.setattr(module, "TABLE_CELLS", 1)
+    u = a1gm.fit(X, weights=V).uncertainty("poisson")
+    draws, totals = u.simulate(300, by="all", random_state=7), u.totals("all")
+    assert abs(draws.mean() - totals.value[0]) < 4 * totals.se[0] / np.sqrt(300)
+    assert draws.std() / totals.se[0] == pytest.approx(1.0, abs=0.17)
+
+
+def test_draws_that_leave_a_cell_without_a_value_are_repeated_and_counted():
+    # The hole hangs on two small cells; either may be drawn as 0.
+    X = np.array([[1.0, 500.0, 400.0], [2.0, nan, nan], [nan, 300.0, 200.0]])
+    u = a1gm.fit(X).uncertainty(2000.0)
+    with pytest.warns(a1gm.exceptions.ConvergenceWarning, match="repeated"):
+        draws = u.simulate(50, by="column", random_state=0)
+    assert np.isfinite(draws).all()
+    assert (draws >= 0.0).all()
+
+
+def test_draws_of_two_blocks():
+    X = np.full((6, 6), nan)
+    X[:3, :3], X[3:, 3:] = counts(3, 3, 1, 0.0), counts(3, 3, 2, 0.0)
+    X[1, 1] = X[4, 4] = nan
+    u = a1gm.fit(X, on_undetermined="ignore").uncertainty()
+    draws, totals = u.simulate(300, by="all", random_state=0), u.totals("all")
+    assert draws.mean() == pytest.approx(totals.value[0], rel=0.2)
+
+
+# ------------------------------------------------------------------------ odd tables
+ODD = {
+    "one row": np.array([[3.0, 1.0, nan]]),
+    "one column": np.array([[3.0], [1.0], [nan]]),
+    "one cell": np.array([[3.0]]),
+    "zeros": np.zeros((4, 3)),
+    "zeros and holes": np.array([[0.0, 0.0], [nan, 0.0], [0.0, nan]]),
+    "unbounded": np.array([[0.0, 5.0, 2.0], [5.0, nan, nan], [4.0, nan, nan]]),
+    "two blocks": np.array([[1.0, 2.0, nan], [3.0, 5.0, nan], [nan, nan, 4.0]]),
+    "empty lines": np.array([[1.0, nan, 2.0], [nan, nan, nan], [2.0, nan, 5.0]]),
+    "perfect": np.outer([1.0, 2.0, 5.0], [3.0, 1.0, 4.0]),
+    "a row of zeros": np.array([[1.0, 2.0, 4.0], [0.0, 0.0, nan], [2.0, 3.0, 9.0]]),
+    "huge": 1e300 * np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, 1.0, 1.5]]),
+    "tiny": 1e-300 * np.array([[1.0, 2.0, nan], [2.0, 5.0, 3.0], [1.0, 1.0, 1.5]]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+@pytest.mark.parametrize("dispersion", ["pearson", "deviance", "poisson", 0.0, 2.5])
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("way", ["memory", "pieces"])
+def test_odd_tables_get_an_answer_or_a_word(way, name, dispersion):
+    """No warning of NumPy (they are errors here), and never an error below zero."""
+    X = ODD[name]
+    fit = a1gm.fit(X)
+    if way == "pieces":
+        fit = a1gm.PatternTable(uncertainty=True).update(X[:1]).update(X).solve()
+    if dispersion in ("pearson", "deviance") and fit.uncertainty(1.0).dof < 1:
+        with pytest.raises(DataError, match=r"degrees of freedom.*Pass dispersion="):
+            fit.uncertainty(dispersion)
+        return
+    u = fit.uncertainty(dispersion)
+    assert u.dispersion >= 0.0
+    i, j = np.indices(fit.shape)
+    if name in ("huge", "tiny"):
+        for ask in (lambda: u.totals("all"), lambda: u.standard_error(0, 0)):
+            with pytest.raises(NotRepresentableError, match="power of ten"):
+                ask()
+        assert np.isfinite(u.index().se).all()
+        return
+    errors = [u.standard_error(i, j), u.standard_error(i, j, prediction=True)]
+    for by in ("row", "column", "all"):
+        for cells in ("missing", "fitted"):
+            errors.append(u.totals(by, cells).se)
+            draws = u.simulate(2, by, cells, random_state=0)
+            assert not (draws < 0.0).any()
+    errors.append(u.index(None).se)
+    if name.startswith("zeros"):
+        with pytest.raises(ParameterError, match="so there is no index"):
+            u.index(None, axis="row")
+    else:
+        errors.append(u.index(None, axis="row").se)
+    assert not any((found < 0.0).any() for found in errors)
+    lower, upper = u.interval(X)
+    assert not (lower > upper).any()
+    assert repr(u)
+    assert 0.0 <= u.pearson_p <= 1.0 or np.isnan(u.pearson_p)
+    assert np.isfinite(fit.deviance)
+    assert fit.deviance_explained <= 1.0 or np.isnan(fit.deviance_explained)
+
+
+@pytest.mark.parametrize("exposed", [False, True])
+def test_lines_without_cells_have_no_total(exposed):
+    cells = np.array([[3.0, nan, 4.0, 5.0]])
+    for X, by in ((cells, "column"), (cells.T, "row")):
+        E = np.ones_like(X) if exposed else None
+        with pytest.warns(EmptyLineWarning):
+            u = a1gm.fit(X, exposure=E).uncertainty("poisson")
+        found = u.totals(by, "fitted")
+        assert np.isnan(found.value).tolist() == np.isnan(X).ravel().tolist()
+        assert np.isnan(found.se).tolist() == np.isnan(X).ravel().tolist()
+
+
+def test_rows_of_zeros_are_in_no_index():
+    X = np.array([[1.0, 3.0, 5.0], [2.0, 4.0, nan], [0.0, 0.0, 0.0]])
+    u = a1gm.fit(X).uncertainty("poisson")
+    assert np.isnan(u.index(0, axis="row").value).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("axis", ["column", "row"])
+@pytest.mark.parametrize("cell", [0.0, nan])
+def test_a_base_without_a_factor_is_refused_by_name(axis, cell):
+    X = pd.DataFrame([[cell, cell, cell], [cell, 3.0, 5.0], [cell, 2.0, 4.0]])
+    X.columns, X.index = ["a", "b", "c"], ["r", "s", "t"]
+    if np.isnan(cell):
+        with pytest.warns(EmptyLineWarning):
+            fit = a1gm.fit(X, on_undetermined="ignore")
+    else:
+        fit = a1gm.fit(X)
+    u, name = fit.uncertainty("poisson"), {"column": "a", "row": "r"}[axis]
+    for base in (0, name):
+        with pytest.raises(ParameterError, match=f"{axis} '{name}'.*Choose another"):
+            u.index(base, axis)
+    found = u.index(None, axis).value
+    np.testing.assert_array_equal(found, u.index(1, axis).value)
+    assert np.isnan(found).tolist() == [True, False, False]
+
+
+def test_no_draws_are_refused_in_words():
+    u = a1gm.fit(counts(8, 5, seed=3)).uncertainty("poisson")
+    for n in (0, -1, 2.5):
+        with pytest.raises(ParameterError, match="whole number of draws"):
+            u.simulate(n)
+
+
+@pytest.mark.parametrize("cells", ["missing", "fitted"])
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[5.0, 6.0, nan], [7.0, 8.0, 9.0], [nan] * 3],
+        [[5.0, 6.0, nan, 4.0], [7.0, 8.0, nan, 3.0], [nan] * 4, [0.0, 0.0, nan, 0.0]],
+    ],
+    ids=["a row", "a row and a column"],
+)
+def test_draws_have_no_value_where_totals_have_none(X, by, cells):
+    with pytest.warns(EmptyLineWarning):
+        u = a1gm.fit(X, on_undetermined="ignore").uncertainty("poisson")
+    draws = u.simulate(2, by, cells, random_state=0)
+    unknown = np.isnan(u.totals(by, cells).value)
+    np.testing.assert_array_equal(np.isnan(draws), [unknown, unknown])
+
+
+def test_lines_without_cells_have_no_error_of_a_factor():
+    X = np.array([[5.0, 6.0, nan, 0.0], [7.0, 9.0, nan, 0.0], [nan] * 4])
+    with pytest.warns(EmptyLineWarning):
+        fit = a1gm.fit(X, on_undetermined="ignore")
+    rows, columns = fit.uncertainty("poisson").factor_errors()
+    assert np.isnan(rows[:]).tolist() == np.isnan(fit.row_factor[:]).tolist()
+    assert np.isnan(columns).tolist() == np.isnan(fit.col_factor).tolist()
+    assert columns[3] == 0.0
+
+
+def test_negative_cells_have_no_deviance():
+    X = np.array([[5.0, 6.0, 7.0], [7.0, -1.0, 9.0], [3.0, 4.0, np.nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.uncertainty().dispersion > 0.0
+    with pytest.raises(ParameterError, match="Negative cells have no deviance"):
+        fit.uncertainty("deviance")
+
+
+@pytest.mark.parametrize("word", ["weights", "exposure", None])
+def test_bounds_of_some_cells_are_those_of_all(word, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(np.outer(rng.gamma(3, 5, 40), rng.gamma(3, 1, 6))).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    V = rng.uniform(0.5, 2.0, X.shape)
+    sure = a1gm.fit(X, **({word: V} if word else {})).uncertainty()
+    i, j = (places[::3] for places in np.nonzero(np.isnan(X)))
+    monkeypatch.setattr("a1gm._fit.holes.CELLS_AT_ONCE", 18)  # three rows
+    found = bounds_of_cells(sure, X, i, j, 0.9)
+    for one, other in zip(found, sure.interval(X, 0.9), strict=True):
+        np.testing.assert_array_equal(one, other[i, j])
+
+
+@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize("cells", ["missing", "fitted"])
+@pytest.mark.parametrize("fit", [a1gm.fit, a1gm.fit_nmmf])
+def test_totals_say_how_many_cells_are_in_none(fit, by, cells):
+    X = np.array([[3.0, 5.0, nan], [4.0, nan, nan], [2.0, 3.0, nan], [nan, nan, 7.0]])
+    with pytest.warns(UndeterminedWarning):
+        u = fit(X).uncertainty("poisson")
+    u = u if fit is a1gm.fit else u["X"]
+    words = "5 cells without a value are in no total"
+    totals = u.totals(by, cells)
+    assert repr(totals).splitlines()[-1] == words
+    assert words in totals._repr_html_()
+    assert list(totals.columns()) == ["value", "se", "se_estimation", "se_process"]
+    whole = a1gm.fit(X[:3, :2]).uncertainty("poisson").totals(by, cells)
+    assert "without" not in repr(whole) + whole._repr_html_()

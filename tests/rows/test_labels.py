@@ -1,0 +1,286 @@
+"""Frames that are used together must name the same rows and columns."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather
+
+import a1gm
+from a1gm._rows import read_input
+from a1gm._rows.labels import text_of_label
+from a1gm._rows.lookup import Lookup
+from a1gm.exceptions import (
+    A1gmWarning,
+    DimensionError,
+    EmptyLineWarning,
+    LabelError,
+    NoSuchCellError,
+)
+
+
+@pytest.fixture
+def named() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"x": [1.0, 2.0, np.nan], "y": [2.0, np.nan, 6.0]}, index=["a", "b", "c"]
+    )
+
+
+def test_columns_in_another_order_are_found_by_name(
+    named: pd.DataFrame, tmp_path: Path
+) -> None:
+    fit = a1gm.fit(named)
+    fit.save(tmp_path / "model.a1gm")
+    other = named[["y", "x"]]
+    for known in (fit, a1gm.load(tmp_path / "model.a1gm")):
+        pd.testing.assert_frame_equal(
+            known.impute(other)[["x", "y"]], fit.impute(named)
+        )
+        assert known.transform(other).tolist() == fit.transform(named).tolist()
+        assert known.divergence_of(other) == fit.divergence
+        pd.testing.assert_frame_equal(
+            known.residuals(other)[["x", "y"]], fit.residuals(named)
+        )
+    polars = a1gm.fit(pl.from_pandas(named)).impute(pl.from_pandas(other))
+    assert polars.columns == ["y", "x"]
+    assert polars["x"].to_list() == fit.impute(named)["x"].to_list()
+    bounds = zip(*map(fit.uncertainty(1.0).interval, (other, named)), strict=True)
+    for bound, right in bounds:
+        pd.testing.assert_frame_equal(bound[["x", "y"]], right)
+    with pytest.raises(LabelError, match="of weights are not those of X"):
+        a1gm.fit(named, weights=other.notna() * 1.0)
+    with pytest.raises(LabelError, match="of this piece are not those of the table"):
+        a1gm.PatternTable().update(named).update(other)
+
+
+def test_columns_of_several_blocks_are_found_by_name() -> None:
+    nan = np.nan
+    X = pd.DataFrame(
+        [[1, 2, nan, nan], [2, nan, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, nan]],
+        columns=list("abcd"),
+    )
+    fit = a1gm.fit(X, on_undetermined="ignore")
+    other = X[list("dbca")]
+    filled = fit.impute(other)
+    pd.testing.assert_frame_equal(filled[list("abcd")], fit.impute(X))
+    assert filled.loc[1, "b"] == 4.0
+
+
+def test_columns_of_a_dask_frame_are_found_by_name(named: pd.DataFrame) -> None:
+    dask = pytest.importorskip("dask")
+    frames = pytest.importorskip("dask.dataframe")
+    with dask.config.set(scheduler="synchronous"):
+        fit = a1gm.distributed.fit(frames.from_pandas(named, npartitions=2))
+        other = frames.from_pandas(named[["y", "x"]], npartitions=2)
+        filled = fit.impute(other).compute()
+        factors = np.asarray(fit.transform(other))
+    right = a1gm.fit(named).impute(named).to_numpy()
+    np.testing.assert_allclose(filled[["x", "y"]].to_numpy(), right)
+    np.testing.assert_allclose(factors, a1gm.fit(named).transform(named))
+
+
+def test_missing_and_extra_columns_are_named(named: pd.DataFrame) -> None:
+    fit = a1gm.fit(named)
+    with pytest.raises(LabelError, match="it lacks column 'y', column 'z' is new"):
+        fit.impute(named.rename(columns={"y": "z"}))
+    with pytest.raises(DimensionError, match="but the fit has 2: column 'z' is new"):
+        fit.impute(named.assign(z=1.0))
+    with pytest.raises(DimensionError, match="1 column, but the fit has 2: it lacks"):
+        fit.transform(named[["x"]])
+
+
+def test_rows_in_another_order_are_placed_by_their_cells(named: pd.DataFrame) -> None:
+    fit = a1gm.fit(named)
+    filled = fit.impute(named.iloc[::-1])
+    pd.testing.assert_frame_equal(filled, fit.impute(named).iloc[::-1])
+    assert fit.transform(named.iloc[::-1]).tolist() == [9.0, 6.0, 3.0]
+
+
+def test_names_that_are_no_text_survive_a_file(
+    named: pd.DataFrame, tmp_path: Path
+) -> None:
+    named.index = pd.to_datetime(["2024-01-01", "2024-02-01", None])
+    a1gm.fit(named).save(tmp_path / "model.a1gm")
+    filled = a1gm.load(tmp_path / "model.a1gm").impute(named)
+    assert filled.notna().all(axis=None)
+
+
+def test_a_path_is_no_table() -> None:
+    with pytest.raises(DimensionError, match=r"single str.*fit_file"):
+        a1gm.fit("sales.csv")
+    with pytest.raises(DimensionError, match="single NoneType, not a table"):
+        read_input(None)
+
+
+def test_warnings_call_lines_by_their_labels() -> None:
+    frame = pd.DataFrame(
+        {"x": [1.0, np.nan, np.nan], "y": np.nan, "z": [np.nan, 2.0, np.nan]},
+        index=["ann", "bob", "cid"],
+    )
+    with pytest.warns(A1gmWarning) as said:
+        a1gm.fit(frame)
+    assert "Nothing is observed in row 'cid' and column 'y':" in str(said[0].message)
+    assert "undetermined, the first at ('ann', 'z')" in str(said[1].message)
+    with pytest.warns(A1gmWarning) as said:
+        a1gm.fit(frame.to_numpy())
+    assert "Nothing is observed in row 2 and column 1:" in str(said[0].message)
+    assert "undetermined, the first at (0, 2)" in str(said[1].message)
+
+
+def test_only_some_of_many_empty_rows_are_named() -> None:
+    X = np.full((9, 2), np.nan)
+    X[0] = 1.0
+    with pytest.warns(EmptyLineWarning, match="in rows 1, 2, 3, 4, 5 and 3 more: the"):
+        a1gm.fit(X)
+
+
+def test_places_of_small_integers_in_a_long_table():
+    places = Lookup("row", None, 1_000).find(np.array([-1, 5], np.int8))
+    assert places.tolist() == [999, 5]
+    assert Lookup("row", None, 1_000).find(np.array([7], np.uint8)).tolist() == [7]
+
+
+def test_places_by_name_and_number_together():
+    names = ["a", "b", "c"]
+    assert Lookup("row", names, 3).find(["c", 0, -1]).tolist() == [2, 0, 2]
+    assert Lookup("row", names, 3).find("b").shape == ()
+    assert Lookup("column", names, 3).find(np.array([["a"], ["b"]])).shape == (2, 1)
+
+
+def test_numbers_are_labels_where_labels_are_numbers():
+    years = Lookup("column", (2021, 2022, 2023), 3)
+    assert years.find([2023, 2021]).tolist() == [2, 0]
+    with pytest.raises(NoSuchCellError, match="No column is called 0"):
+        years.find(0)
+    assert Lookup("row", range(3), 3).find([-1, 2]).tolist() == [2, 2]
+    texts = Lookup("row", ["7", "1", "3"], 3)  # ids of a text file
+    assert texts.find([1, 7]).tolist() == [1, 0]
+    with pytest.raises(NoSuchCellError, match="No row is called 0"):
+        texts.find(0)
+    gaps = pd.Index([0, 2, 5])
+    assert Lookup("row", gaps, 3).find(2).tolist() == 1
+
+
+def test_days_are_found_whatever_type_holds_them():
+    days = pd.to_datetime(["2024-01-31", "2024-02-29"])
+    lookup = Lookup("row", days, 2)
+    for day in (date(2024, 2, 29), "2024-02-29", np.datetime64("2024-02-29"), days[1]):
+        assert int(lookup.find(day)) == 1
+    assert lookup.find(days[::-1]).tolist() == [1, 0]
+    assert Lookup("row", pd.PeriodIndex(days, freq="M"), 2).find("2024-02") == 1
+
+
+def test_time_spans_are_found_whatever_type_holds_them():
+    spans = pd.to_timedelta([1, 36], unit="h")
+    lookup = Lookup("row", spans, 2)
+    for span in (timedelta(hours=36), np.timedelta64(36, "h"), "1 days 12:00:00"):
+        assert int(lookup.find(span)) == 1
+    assert lookup.find(spans[::-1]).tolist() == [1, 0]
+
+
+def test_names_of_several_levels():
+    for index in ([(1, 1), (1, 2)], [("a", 1), ("a", pd.Timestamp("2024-05-01"))]):
+        lookup = Lookup("row", pd.MultiIndex.from_tuples(index), 2)
+        assert int(lookup.find(index[1])) == 1
+        assert lookup.find(index[::-1]).tolist() == [1, 0]
+
+
+INDEXES = {
+    "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
+    "periods": pd.period_range("2024-01", periods=3, freq="M"),
+    "days": pd.date_range("2024-01-01", periods=3),
+    "spans": pd.timedelta_range("1D", periods=3),
+    "intervals": pd.interval_range(0, 3),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_frames_of_a_fit_have_the_names_of_the_table(kind: str) -> None:
+    names = INDEXES[kind]
+    X = pd.DataFrame(
+        [[10.0, 20.0, 33.0], [21.0, np.nan, 59.0], [30.0, 61.0, 92.0]], names, names
+    )
+    fit = a1gm.fit(X)
+    u = fit.uncertainty()
+    for like in (fit.impute(X), fit.reconstruct(), fit.residuals(X), u.interval(X)[0]):
+        assert like.index.equals(names)
+        assert like.columns.equals(names)
+    for lines in (*fit.to_frames(), u.totals("row").to_frame(), u.index().to_frame()):
+        assert lines.index.equals(names)
+        assert type(lines.index) is type(names)
+    assert len(fit.to_frames("polars").columns) == 3
+    assert len(u.totals("column").to_frame("pyarrow")) == 3
+
+
+def test_a_name_that_does_not_exist_is_told_the_nearest():
+    months = pd.period_range("2024-01", periods=3, freq="M")
+    with pytest.raises(NoSuchCellError, match=r"2024-02-01\. .* mean '2024-02'"):
+        Lookup("row", months, 3).find(date(2024, 2, 1))
+
+
+def test_a_name_that_several_rows_have_is_refused(named: pd.DataFrame) -> None:
+    named.index = pd.Index(["a", "b", "a"])
+    fit = a1gm.fit(named)
+    for asked in (fit.predict, fit.fate, fit.uncertainty(1.0).standard_error):
+        with pytest.raises(NoSuchCellError, match=r"2 rows are called 'a' \(0, 2\)"):
+            asked(["b", "a"], "x")
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        (pd.Timestamp("2024-05-01"), "2024-05-01"),
+        (pd.Timestamp("2024-05-01 10:30"), "2024-05-01 10:30:00"),
+        (pd.Period("2024Q2"), "2024Q2"),
+        (("north", 2024, pd.Period("2024-05")), "('north', 2024, 2024-05)"),
+        (np.str_("a"), "'a'"),
+        (np.int64(3), "3"),
+    ],
+)
+def test_labels_read_well(label, text):
+    assert text_of_label(label) == text
+
+
+@pytest.mark.parametrize("cells", [float, "Int64"])
+def test_the_names_of_both_axes_are_kept(tmp_path, cells):
+    columns = pd.Index(["a", "b", "c"], name="month")
+    index = pd.RangeIndex(5, 11, 2, name="shop")
+    frame = pd.DataFrame(
+        np.array([[1, 2, 3], [2, 4, 6], [3, 6, 9]]), index, columns
+    ).astype(cells)
+    fit = a1gm.fit(frame)
+    for other in (fit, pickle.loads(pickle.dumps(fit))):
+        found = other.reconstruct()
+        assert found.columns.equals(columns)
+        assert (found.index.name, found.columns.name) == ("shop", "month")
+        assert other.to_frames().columns.index.name == "month"
+    assert fit.col_labels == ("a", "b", "c")
+    pairs = pd.MultiIndex.from_product([[2023], ["a", "b", "c"]], names=["year", None])
+    found = a1gm.fit(frame.set_axis(pairs, axis=1)).reconstruct()
+    assert found.columns.equals(pairs)
+    assert list(found.columns.names) == ["year", None]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_a_range_of_names_is_kept_in_typed_files(tmp_path, ending):
+    index = pd.RangeIndex(5, 11, 2, name="shop")
+    cells = [[11.0, 20.0, 31.0], [24.0, np.nan, 60.0], [33.0, 60.0, 88.0]]
+    frame = pd.DataFrame(cells, index, ["a", "b", "c"])
+    path, out = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        feather.write_feather(pa.Table.from_pandas(frame), path)
+    for options in ({}, {"mark": True, "interval": 0.9, "overwrite": True}):
+        a1gm.impute_file(path, out, **options)
+        table = pq.read_table(out) if ending == "parquet" else feather.read_table(out)
+        assert table.to_pandas().index.equals(index)
+        assert table.to_pandas().index.name == "shop"
