@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import a1gm
 from a1gm._kernel import is_compiled
 from a1gm._observe.observe import observe
-from a1gm._rows import SparseSource, frames, read_input
+from a1gm._rows import SparseRows, frames, read_input
 from a1gm._rows import arrow as columns
 from a1gm._rows.sparse import lines_of_pairs
 
@@ -324,7 +324,7 @@ def test_many_patterns_of_stored_nan_use_the_mask(monkeypatch):
 def test_rows_of_cells_of_a_sparse_source():
     S = sp.csr_array(np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3], [0, 4, 0]], float))
     source = read_input(S, absent="missing")
-    assert isinstance(source, SparseSource)
+    assert isinstance(source, SparseRows)
     for start in range(4):
         for stop in range(start + 1, 5):
             np.testing.assert_array_equal(

@@ -19,7 +19,7 @@ from a1gm._fit.uncertainty import bounds_of_cells
 from a1gm._observe.observe import observe
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._rows.choose import choose, read_advised
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._rows.read import is_sparse
 from a1gm.exceptions import (
     DataError,
@@ -113,7 +113,7 @@ def assess(
         )
     if id is not None or columns is not None or exclude is not None:
         X = choose(X, id, columns, exclude)[0].of(X)
-    source: Source = read_advised(X)
+    source: Rows = read_advised(X)
     every = slice(0, source.n_rows)
     name, given = one_of_both(weights, exposure)
     more: dict[str, Floats] = {}

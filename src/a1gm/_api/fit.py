@@ -32,7 +32,7 @@ from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PairStatistics, Statistics
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._rows.choose import Chosen, choose, read_advised
-from a1gm._rows.read import AnySource
+from a1gm._rows.read import AnyRows
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
@@ -152,7 +152,7 @@ def fit(
     if id is not None or columns is not None or exclude is not None:
         chosen, labels = choose(X, id, columns, exclude)
         X = chosen.of(X)
-    source: AnySource = read_advised(X, absent)
+    source: AnyRows = read_advised(X, absent)
     if labels is not None:
         source = replace(source, row_labels=labels)
     V = None
@@ -186,7 +186,7 @@ def check_signs(negatives: Negatives, name: str) -> None:
 
 def fit_observation(
     seen: Observation,
-    source: AnySource | None = None,
+    source: AnyRows | None = None,
     V: Any = None,
     *,
     solved: Solved | None = None,

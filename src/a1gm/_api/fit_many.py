@@ -19,9 +19,9 @@ from a1gm._fit.solved_table import Doubts, doubts_of
 from a1gm._kernel import threads_for
 from a1gm._observe.observe import observe
 from a1gm._rows.arrays import as_kernel_array
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._rows.labels import text_of_label
-from a1gm._rows.read import AnySource, read_input
+from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.triangles import is_triangle, read_triangles
 from a1gm._solve.many import SmallTables
 from a1gm.exceptions import (
@@ -124,7 +124,7 @@ def fit_many(
     )
 
 
-def _stacked(stack: Any) -> list[Source]:
+def _stacked(stack: Any) -> list[Rows]:
     """The tables of a 3-D array, where they lie."""
     if stack.ndim != 3 or 0 in stack.shape[1:]:
         raise DimensionError(
@@ -140,7 +140,7 @@ def _stacked(stack: Any) -> list[Source]:
     values = as_kernel_array(data.reshape(-1, n_cols), "tables").reshape(data.shape)
     masks: Any = [None] * len(values) if mask is None else np.asarray(mask)
     return [
-        Source([(table, own, None, 0, 0)], n_rows, n_cols)
+        Rows([(table, own, None, 0, 0)], n_rows, n_cols)
         for table, own in zip(values, masks, strict=True)
     ]
 
@@ -178,7 +178,7 @@ def _side(name: str, sources: Sequence[Any], side: str) -> Side:
 def fit_tables(
     keys: Sequence[Any],
     sources: Sequence[Any],
-    named: Callable[[int], AnySource],
+    named: Callable[[int], AnyRows],
     sides: tuple[Side, Side],
     options: dict[str, Any],
     **more: Any,
@@ -195,7 +195,7 @@ def fit_tables(
 
 def _fit_each(
     sources: Sequence[Any],
-    named: Callable[[int], AnySource],
+    named: Callable[[int], AnyRows],
     *,
     tol: float,
     max_iter: int,

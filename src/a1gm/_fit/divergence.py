@@ -22,8 +22,8 @@ from a1gm._base.types import Floats, Ints
 from a1gm._fit.new_rows import NewRows, Placed
 from a1gm._rows.cells import check_piece
 from a1gm._rows.dense import table_of
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import DataError, NotRepresentableError
 
 FAR = 1000.0  # powers of two
@@ -44,7 +44,7 @@ def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
     return np.where(cells < 0.0, np.where(cells == -np.inf, np.inf, 0.0), cells)
 
 
-def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float:
+def divergence_of_rows(rule: NewRows, source: AnyRows, V: Any = None) -> float:
     """Sum the divergence over the observed cells of rows placed by their own cells.
 
     ``V`` are the weights of the cells, as they were read.
@@ -57,7 +57,7 @@ def divergence_of_rows(rule: NewRows, source: AnySource, V: Any = None) -> float
     found = rule.divergence(source, V)
     if found is not None:
         return found
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return _of_stored(rule, source, V)
     parts = [
         _of_placed(piece.x, piece.placed, piece.i, piece.j, piece.weight)
@@ -149,7 +149,7 @@ def _of_wide(x: Floats, fitted: Wide, v: Floats) -> float:
     return total
 
 
-def _of_stored(rule: NewRows, source: SparseSource, V: Any) -> float:
+def _of_stored(rule: NewRows, source: SparseRows, V: Any) -> float:
     """Sum over the stored and the absent cells of a sparse table.
 
     An absent cell that counts as zero adds its fitted value. Rows are fitted exactly,

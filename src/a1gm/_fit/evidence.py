@@ -22,7 +22,7 @@ from a1gm._fit.scatter import ScatterOfSums, gain_over_constants
 from a1gm._fit.table import Table
 from a1gm._observe.statistics import WeightedStatistics, weighted_counts
 from a1gm._rows.read import read_input
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.sparse import SparseRows
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
@@ -141,7 +141,7 @@ class Evidence:
                 )
             unit = math.ldexp(1.0, self.table.exposure_exponent or 0)
             return np.asarray(self.rows.factor) * self._reach[lines] * unit
-        if isinstance(source, SparseSource):
+        if isinstance(source, SparseRows):
             used = ~source.missing & (V.values > 0.0)
             times = np.ones(1) if self.table.is_exposed else V.values
             cells = (source.values * times)[used]
@@ -247,7 +247,7 @@ class Evidence:
         m = self.shape[1]
         total = np.zeros((m, m))
         pieces, source = self._cells(), self.table.source
-        if isinstance(source, SparseSource) and source.absent == "zero":
+        if isinstance(source, SparseRows) and source.absent == "zero":
             dense = (read_input(piece) for _, piece in source.blocks())
             pieces = (c for piece in dense for c in fitted_cells(self.rule, piece))
         for cells in pieces:

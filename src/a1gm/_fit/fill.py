@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray
 from a1gm._fit.fill_columns import Left, OnePass, Values, fill_columns
 from a1gm._fit.fill_frames import Fill, fill_frame
-from a1gm._rows import AnySource, Source, SparseSource
+from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm.exceptions import ParameterError
 
 
@@ -25,7 +25,7 @@ class Filled:
 
 def fill_table(
     X: Any,
-    source: AnySource,
+    source: AnyRows,
     values: Values,
     one_pass: OnePass | None = None,
     *,
@@ -39,7 +39,7 @@ def fill_table(
     X : table
         What the user gave; it is not modified unless ``in_place`` is set and it is a
         writeable array of floats.
-    source : Source or SparseSource
+    source : Rows or SparseRows
         X as ``read_input`` reads it.
     values : callable
         Gives the values of the cells (rows[k], cols[k]), NaN where there is none.
@@ -56,7 +56,7 @@ def fill_table(
         A table of the kind of X, with its labels; columns without a missing cell keep
         their type.
     """
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return _fill_sparse(X, source, values, in_place=in_place)
     fill = partial(fill_columns, source, values, one_pass)
     if source.backend is not None and not as_array:
@@ -66,7 +66,7 @@ def fill_table(
 
 # ------------------------------------------------------------------------- arrays
 def _fill_array(
-    X: Any, source: Source, fill: Fill, *, in_place: bool, as_array: bool
+    X: Any, source: Rows, fill: Fill, *, in_place: bool, as_array: bool
 ) -> Filled:
     is_array = isinstance(X, np.ndarray) or source.backend is None
     array = np.asarray(np.ma.getdata(X)) if is_array else None
@@ -96,7 +96,7 @@ def _room_for(array: AnyArray) -> AnyArray:
 
 # ------------------------------------------------------------------------- sparse
 def _fill_sparse(
-    X: Any, source: SparseSource, values: Values, *, in_place: bool
+    X: Any, source: SparseRows, values: Values, *, in_place: bool
 ) -> Filled:
     if source.absent == "missing":
         raise ParameterError(
@@ -116,11 +116,11 @@ def _fill_sparse(
     return Filled(out.asformat(X.format), Left(len(left), first))
 
 
-def _shares_cells(X: Any, source: SparseSource) -> bool:
+def _shares_cells(X: Any, source: SparseRows) -> bool:
     return X.format == "csr" and np.shares_memory(X.data, source.values)
 
 
-def _sparse_copy(X: Any, source: SparseSource) -> Any:
+def _sparse_copy(X: Any, source: SparseRows) -> Any:
     from scipy.sparse import csr_array, csr_matrix, sparray
 
     make = csr_array if isinstance(X, sparray) else csr_matrix

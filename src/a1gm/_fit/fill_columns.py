@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 
 #: Where some columns go; None for a column that nobody asks for.
 Target: TypeAlias = AnyArray | None
@@ -28,14 +28,14 @@ OnePass: TypeAlias = Callable[[Sequence[Target]], Left | None]
 
 
 def fill_columns(
-    source: Source, values: Values, one_pass: OnePass | None, targets: Sequence[Target]
+    source: Rows, values: Values, one_pass: OnePass | None, targets: Sequence[Target]
 ) -> Left:
     """Fill targets that have the columns of the source, in one pass if there is one."""
     left = None if one_pass is None else one_pass(targets)
     return _fill_pieces(source, values, targets) if left is None else left
 
 
-def _fill_pieces(source: Source, values: Values, targets: Sequence[Target]) -> Left:
+def _fill_pieces(source: Rows, values: Values, targets: Sequence[Target]) -> Left:
     n_left, first = 0, None
     for rows, piece in source.blocks():
         i, j = np.nonzero(np.isnan(piece))

@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._fit.fill_columns import Left, Target
 from a1gm._kernel import kernel
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm._rows.arrow import with_types
 from a1gm._rows.dense import Part, read_parts
 from a1gm._rows.frames import open_frame
@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 1 << 14  # when holes are looked for
 TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
-def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
+def fill_frame(X: Any, source: Rows, fill: Fill) -> tuple[Any, Left]:
     """Return X with new columns where it had holes; the others are its own.
 
     A frame of float64 alone, which has its types whatever is filled, is made anew.
@@ -50,14 +50,14 @@ def fill_frame(X: Any, source: Source, fill: Fill) -> tuple[Any, Left]:
 
 
 # ----------------------------------------------------------------------------- whole
-def _can_be_made_anew(X: Any, source: Source) -> bool:
+def _can_be_made_anew(X: Any, source: Rows) -> bool:
     """Whether a frame has columns of float64 alone, and nothing else to be kept."""
     if source.backend == "pandas" and not _is_plain(X):
         return False
     return is_all_float64(X, source)
 
 
-def _room_for_all(source: Source) -> Floats:
+def _room_for_all(source: Rows) -> Floats:
     """Room for all columns, laid out as they are."""
     if len(source.parts) == 1:
         return np.empty_like(source.parts[0][0], np.float64, subok=False)
@@ -66,12 +66,12 @@ def _room_for_all(source: Source) -> Floats:
     return np.empty((source.n_cols, source.n_rows)).T
 
 
-def _is_turned(source: Source) -> bool:
+def _is_turned(source: Rows) -> bool:
     """Whether polars makes the frame faster from its rows than from its columns."""
     return source.backend == "polars" and source.n_cols >= TURNED * source.n_rows
 
 
-def _whole_frame(X: Any, source: Source, cells: Floats, *, has_nan: bool) -> Any:
+def _whole_frame(X: Any, source: Rows, cells: Floats, *, has_nan: bool) -> Any:
     """A frame like X of these cells, which are not copied; None where it must be."""
     if source.backend == "pandas":
         return _new_pandas(X, cells)
@@ -110,7 +110,7 @@ class _Room:
     columns: dict[int, Floats] = field(default_factory=dict)
 
 
-def _room_for(source: Source) -> _Room:
+def _room_for(source: Rows) -> _Room:
     """Room for the columns with holes, laid out as they are."""
     room, at = _Room(), 0
     has_holes = _columns_with_holes(source)
@@ -134,7 +134,7 @@ def _room_for(source: Source) -> _Room:
     return room
 
 
-def _columns_with_holes(source: Source) -> Bools:
+def _columns_with_holes(source: Rows) -> Bools:
     """Which columns have a missing cell."""
     found = np.zeros(source.n_cols, bool)
     for _, piece in source.pieces():

@@ -36,7 +36,7 @@ from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._fit.table import Table
 from a1gm._fit.uncertainty import Uncertainty
-from a1gm._rows.read import AnySource
+from a1gm._rows.read import AnyRows
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
 __all__ = [
@@ -116,7 +116,7 @@ class RankOneFit(SolvedTable):
 
     def _read(
         self, X: Any, weights: Any, exposure: Any
-    ) -> tuple[AnySource, Any, NewRows]:
+    ) -> tuple[AnyRows, Any, NewRows]:
         """Rows, their weights, and the rule for columns in their order."""
         fitted = self._solved, self._rows
         source, V, order = self._table.read(X, fitted, weights, exposure)
@@ -435,7 +435,7 @@ class RankOneFit(SolvedTable):
             "totals": self._fates.totals,
         }
 
-    def _has_warned(self, n_left: int, source: AnySource) -> bool:
+    def _has_warned(self, n_left: int, source: AnyRows) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
         if self._on_undetermined != "warn":
             return False

@@ -12,7 +12,7 @@ from a1gm._base.types import Floats, Ints
 from a1gm._fit.evidence import Evidence
 from a1gm._fit.information import resistance
 from a1gm._fit.new_rows import Placed
-from a1gm._rows.read import AnySource
+from a1gm._rows.read import AnyRows
 
 CELLS_AT_ONCE = 1 << 20  # of the rows whose cells get quantiles
 
@@ -38,7 +38,7 @@ class Holes:
     known: Evidence
     covariance: Floats
     dispersion: float
-    source: AnySource
+    source: AnyRows
     weights: Any = None
     order: Ints | None = None
 

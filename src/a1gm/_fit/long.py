@@ -14,8 +14,8 @@ from a1gm._rows.keys import Key, code_key, taken
 from a1gm._rows.labels import check_there
 from a1gm._rows.long import open_pairs
 from a1gm._rows.lookup import paired
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError, UnknownLabelWarning
 
 Fitted = Callable[[Ints, Ints], Floats]
@@ -88,14 +88,14 @@ def filled_long(
     return long_frame(table.backend, list(keys), {table.long[2]: values})
 
 
-def _count_known(source: AnySource) -> int:
-    if isinstance(source, SparseSource):
+def _count_known(source: AnyRows) -> int:
+    if isinstance(source, SparseRows):
         return int(np.count_nonzero(~source.missing))
     return sum(int(np.count_nonzero(~np.isnan(x))) for _, x in source.blocks())
 
 
 def _pairs(
-    source: AnySource, fitted: Fitted, *, only_missing: bool
+    source: AnyRows, fitted: Fitted, *, only_missing: bool
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield rows, columns and values of pairs, some rows at a time."""
     step = max(1, CELLS_AT_ONCE // source.n_cols)

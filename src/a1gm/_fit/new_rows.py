@@ -36,9 +36,9 @@ from a1gm._observe.observe import observe
 from a1gm._observe.statistics import weighted_counts
 from a1gm._observe.weights import cell_weights
 from a1gm._rows.cells import check_piece, check_stored_cells
-from a1gm._rows.dense import Source
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.dense import Rows
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm.exceptions import ParameterError
 
@@ -81,7 +81,7 @@ class NewRows:
         graph = replace(self.graph, label=self.graph.label[order])
         return replace(self, col_factor=self.col_factor[order], graph=graph)
 
-    def place(self, source: AnySource, V: Any = None) -> Placed:
+    def place(self, source: AnyRows, V: Any = None) -> Placed:
         """Place the rows of a table; ``V`` are the weights of its cells, as read."""
         if self.needs_weights and V is None:
             name = "exposure" if self.is_exposed else "weights"
@@ -92,7 +92,7 @@ class NewRows:
         h = self.plain_factors(V)
         if h is not None:
             factors = None
-            if isinstance(source, Source):
+            if isinstance(source, Rows):
                 factors = one_pass.row_factors(
                     source, h, takes_negatives=self.has_negatives
                 )
@@ -104,17 +104,17 @@ class NewRows:
         exposure = V if self.is_exposed else None
         return _SeveralBlocksRows(self, groups, source.n_rows, exposure)
 
-    def divergence(self, source: AnySource, V: Any = None) -> float | None:
+    def divergence(self, source: AnyRows, V: Any = None) -> float | None:
         """Divergence of rows in one pass; None where that is not possible."""
         h = self.plain_factors(V)
-        if h is None or not isinstance(source, Source):
+        if h is None or not isinstance(source, Rows):
             return None
         return one_pass.divergence(source, h)
 
-    def pearson(self, source: AnySource, V: Any = None) -> float | None:
+    def pearson(self, source: AnyRows, V: Any = None) -> float | None:
         """Pearson's statistic of rows in one pass; None where that is not possible."""
         h = self.plain_factors(V)
-        if h is None or not isinstance(source, Source):
+        if h is None or not isinstance(source, Rows):
             return None
         return one_pass.pearson(source, h, takes_negatives=self.has_negatives)
 
@@ -151,7 +151,7 @@ class _OneBlockRows:
 
 
 def _row_factors(
-    h: Floats, source: AnySource, negatives: Negatives | None
+    h: Floats, source: AnyRows, negatives: Negatives | None
 ) -> Floats | None:
     """Row sums over the sums of the observed columns' factors, pattern by pattern.
 
@@ -332,7 +332,7 @@ Placed: TypeAlias = _OneBlockRows | _SeveralBlocksRows
 _Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
 
 
-def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
+def _grouped(rule: NewRows, source: AnyRows, V: Any) -> _Groups:
     """Group the observed cells by row and component of the column."""
     found = [_group(rule, cells) for cells in _observed_cells(rule, source, V)]
     keys, all_sums, reaches, positives = zip(*found, strict=True)
@@ -342,7 +342,7 @@ def _grouped(rule: NewRows, source: AnySource, V: Any) -> _Groups:
         margins = _by_margins(sums, reach, positive, key // rule.graph.n)
         sums, positive = margins
     groups = _Groups(key, sums, reach, positive, np.ones(len(key), bool))
-    if isinstance(source, SparseSource) and source.absent == "zero":
+    if isinstance(source, SparseRows) and source.absent == "zero":
         return _with_absent_zeros(rule, source, groups)
     return groups
 
@@ -372,12 +372,12 @@ def _by_margins(
     return Wide(*chosen), positive
 
 
-def _observed_cells(rule: NewRows, source: AnySource, V: Any) -> Iterator[_Cells]:
+def _observed_cells(rule: NewRows, source: AnyRows, V: Any) -> Iterator[_Cells]:
     """Yield the observed cells, some rows at a time; raise for bad ones.
 
     Cells of weight 0 are as good as missing, whatever stands in them.
     """
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         if V is not None:
             used = np.where(V.values > 0.0, source.values, np.nan)
             source = source.with_values(used)
@@ -440,7 +440,7 @@ def _numbered(keys: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[keys - low]
 
 
-def _with_absent_zeros(rule: NewRows, source: SparseSource, stored: _Groups) -> _Groups:
+def _with_absent_zeros(rule: NewRows, source: SparseRows, stored: _Groups) -> _Groups:
     """Let the absent cells count as zeros: all cells but the holes are observed."""
     graph = rule.graph
     every, label = wide(_or_zero(rule.col_factor)), graph.label

@@ -14,10 +14,10 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._fit.fill_columns import Left, Target
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 
 
-def row_factors(source: Source, h: Floats, *, takes_negatives: bool) -> Floats | None:
+def row_factors(source: Rows, h: Floats, *, takes_negatives: bool) -> Floats | None:
     """Row sums over the sums of the observed columns' factors; NaN for empty rows."""
     found: list[Floats] = []
     for _, parts, threads in _pieces(source):
@@ -29,7 +29,7 @@ def row_factors(source: Source, h: Floats, *, takes_negatives: bool) -> Floats |
 
 
 def fill_rows(
-    source: Source,
+    source: Rows,
     h: Floats,
     targets: Sequence[Target],
     otherwise: Floats | None = None,
@@ -59,12 +59,12 @@ def fill_rows(
     return Left(n_empty * len(without), (first_empty, int(without[0])))
 
 
-def divergence(source: Source, h: Floats) -> float | None:
+def divergence(source: Rows, h: Floats) -> float | None:
     """Sum of x log(x / f) - x + f over the observed cells, f being the fitted value."""
     return _sum(source, lambda parts, threads: kernel.divergence(parts, h, threads))
 
 
-def pearson(source: Source, h: Floats, *, takes_negatives: bool) -> float | None:
+def pearson(source: Rows, h: Floats, *, takes_negatives: bool) -> float | None:
     """Sum of (x - f)² / f over the observed cells with a positive fitted value f."""
 
     def of_piece(parts: Any, threads: int) -> Any:
@@ -73,7 +73,7 @@ def pearson(source: Source, h: Floats, *, takes_negatives: bool) -> float | None
     return _sum(source, of_piece)
 
 
-def _sum(source: Source, of_piece: Callable[[Any, int], Any]) -> float | None:
+def _sum(source: Rows, of_piece: Callable[[Any, int], Any]) -> float | None:
     total = 0.0
     for _, parts, threads in _pieces(source):
         found = of_piece(parts, threads)
@@ -83,7 +83,7 @@ def _sum(source: Source, of_piece: Callable[[Any, int], Any]) -> float | None:
     return total
 
 
-def _pieces(source: Source) -> Iterator[tuple[int, Any, int]]:
+def _pieces(source: Rows) -> Iterator[tuple[int, Any, int]]:
     """Yield first row, parts and threads of the pieces of a table."""
     say_if_slow()
     for first, piece in source.pieces():

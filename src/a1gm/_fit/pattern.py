@@ -15,7 +15,7 @@ from a1gm._fit.hole_shapes import shape_of
 from a1gm._fit.rows import HeldRows
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import Statistics
-from a1gm._rows.read import AnySource, read_input
+from a1gm._rows.read import AnyRows, read_input
 from a1gm._solve.dispatch import solve_observation
 
 
@@ -204,7 +204,7 @@ class MissingPattern:
         )
 
 
-def _fates_of_table(source: AnySource) -> tuple[int, int]:
+def _fates_of_table(source: AnyRows) -> tuple[int, int]:
     """Blocks and undetermined cells; negative cells count as positive ones."""
     seen = observe(source, negatives="allow")
     if seen.n_negative:

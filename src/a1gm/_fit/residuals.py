@@ -13,8 +13,8 @@ from a1gm._base.types import Floats, Ints
 from a1gm._fit.divergence import divergence_of_cells, placed_pieces
 from a1gm._fit.frames import table_frame
 from a1gm._fit.new_rows import NewRows
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
 Kind: TypeAlias = Literal["pearson", "deviance", "response"]
@@ -47,13 +47,13 @@ class Cells:
         return np.where(off == 0.0, 0.0, found)
 
 
-def fitted_cells(rule: NewRows, source: AnySource, V: Any = None) -> Iterator[Cells]:
+def fitted_cells(rule: NewRows, source: AnyRows, V: Any = None) -> Iterator[Cells]:
     """Yield the observed cells of rows placed by their own cells, some at a time.
 
     A cell of weight 0 is not observed. Absent cells of a sparse table that count as
     zeros are not yielded.
     """
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         used = ~source.missing
         v = np.ones(len(used)) if V is None else V.values
         used &= v > 0.0
@@ -71,7 +71,7 @@ def fitted_cells(rule: NewRows, source: AnySource, V: Any = None) -> Iterator[Ce
         yield Cells(i + piece.first, j, piece.x, fitted, weight, exposure)
 
 
-def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
+def pearson_chi2(rule: NewRows, source: AnyRows, V: Any = None) -> float:
     """Sum of v (x - f)² / f over the observed cells with a fitted value above 0."""
     found = rule.pearson(source, V)
     if found is not None:
@@ -82,7 +82,7 @@ def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
         r = cells.residuals("pearson")[own]
         with np.errstate(over="ignore"):
             total += float(r @ r)
-        if isinstance(source, SparseSource) and source.absent == "zero":
+        if isinstance(source, SparseRows) and source.absent == "zero":
             # An absent cell adds its fitted value; all of them sum to the data.
             total += float((cells.x - cells.fitted)[own].sum())
     if math.isinf(total):
@@ -93,13 +93,13 @@ def pearson_chi2(rule: NewRows, source: AnySource, V: Any = None) -> float:
     return total
 
 
-def residuals_of(rule: NewRows, X: Any, source: AnySource, V: Any, kind: Kind) -> Any:
+def residuals_of(rule: NewRows, X: Any, source: AnyRows, V: Any, kind: Kind) -> Any:
     """Residuals of the observed cells, in a table of the kind of X."""
     if kind not in ("pearson", "deviance", "response"):
         raise ParameterError(
             f'kind must be "pearson", "deviance" or "response", got {kind!r}.'
         )
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return _sparse_residuals(rule, X, source, V, kind)
     out = np.full((source.n_rows, source.n_cols), np.nan)
     for cells in fitted_cells(rule, source, V):
@@ -113,7 +113,7 @@ def residuals_of(rule: NewRows, X: Any, source: AnySource, V: Any, kind: Kind) -
 
 
 def _sparse_residuals(
-    rule: NewRows, X: Any, source: SparseSource, V: Any, kind: Kind
+    rule: NewRows, X: Any, source: SparseRows, V: Any, kind: Kind
 ) -> Any:
     """Residuals of the stored cells; those of absent zeros would fill the table."""
     from scipy.sparse import csr_array

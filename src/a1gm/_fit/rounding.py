@@ -9,7 +9,7 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats
 from a1gm._fit.fill_columns import Values
-from a1gm._rows import AnySource, SparseSource
+from a1gm._rows import AnyRows, SparseRows
 from a1gm.exceptions import ParameterError
 
 #: Digits after the point, or ``"auto"``: whole numbers in columns of whole numbers.
@@ -42,7 +42,7 @@ def rounded(values: Floats, is_whole: Bools | bool, how: Rounding) -> Floats:
     return np.where(is_whole, np.round(values), values)
 
 
-def values_rounded(values: Values, source: AnySource, how: Rounding) -> Values:
+def values_rounded(values: Values, source: AnyRows, how: Rounding) -> Values:
     """What gives the values of cells, rounded like those that are known."""
     if how is None:
         return values
@@ -52,10 +52,10 @@ def values_rounded(values: Values, source: AnySource, how: Rounding) -> Values:
     return lambda rows, cols: rounded(values(rows, cols), is_whole[cols], how)
 
 
-def _whole_columns(source: AnySource) -> Bools:
+def _whole_columns(source: AnyRows) -> Bools:
     """Columns whose known cells are all whole."""
     whole = np.ones(source.n_cols, bool)
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         known = source.values[~source.missing]
         whole[source.cols[~source.missing][known != np.floor(known)]] = False
         return whole

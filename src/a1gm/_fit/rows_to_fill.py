@@ -12,9 +12,9 @@ from a1gm._base.types import Floats, Ints
 from a1gm._fit import one_pass
 from a1gm._fit.fill_columns import Left, Target, fill_columns
 from a1gm._fit.new_rows import NewRows, Placed
-from a1gm._rows.dense import Source, table_of
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.dense import Rows, table_of
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 
 
 def filled_rows(rule: NewRows, values: Floats) -> Floats:
@@ -43,13 +43,13 @@ class RowsToFill:
     def __init__(
         self,
         rule: NewRows,
-        source: AnySource,
+        source: AnyRows,
         V: Any = None,
         otherwise: Floats | None = None,
     ) -> None:
         self._rule, self._source, self._weights = rule, source, V
         self._otherwise = otherwise
-        if isinstance(source, SparseSource):
+        if isinstance(source, SparseRows):
             self._check()
 
     @cached_property
@@ -70,7 +70,7 @@ class RowsToFill:
     def one_pass(self, targets: Sequence[Target]) -> Left | None:
         """Fill all columns of a dense table; None, after a check, where it cannot."""
         source, left = self._source, None
-        assert isinstance(source, Source)
+        assert isinstance(source, Rows)
         # Only arrays are filled in place: then before any cell is changed.
         if source.backend is None and any(_is_shared(t, source) for t in targets):
             self._check()
@@ -85,7 +85,7 @@ class RowsToFill:
         return left
 
 
-def _is_shared(target: Target, source: Source) -> bool:
+def _is_shared(target: Target, source: Rows) -> bool:
     """Whether a target may lie in the memory of the table itself."""
     return target is not None and any(
         np.may_share_memory(target, part[0]) for part in source.parts

@@ -18,10 +18,10 @@ from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._rows.choose import Chosen
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
-from a1gm._rows.read import AnySource, is_sparse, read_input, same_cells
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
+from a1gm._rows.sparse import SparseRows
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import DataError, DimensionError, LabelError, ParameterError
 
@@ -69,7 +69,7 @@ class Table:
 
     def mark_exposures(self) -> None:
         """Keep marks of the exposures, which the sums of a fit say nothing of."""
-        if self.exposure_exponent is not None and isinstance(self.weights, Source):
+        if self.exposure_exponent is not None and isinstance(self.weights, Rows):
             self._exposure_marks = marks_of(self.weights)
 
     @property
@@ -81,9 +81,9 @@ class Table:
         """The columns of X that the fit is about."""
         return X if self.chosen is None else self.chosen.of(X)
 
-    def source_of(self, X: Any) -> AnySource:
+    def source_of(self, X: Any) -> AnyRows:
         """X, read as the fitted table was, with the names that its rows would have."""
-        source: AnySource = self._read_part(X)
+        source: AnyRows = self._read_part(X)
         names = None if self.chosen is None else self.chosen.row_names(X)
         return source if names is None else replace(source, row_labels=names)
 
@@ -96,7 +96,7 @@ class Table:
         fitted: tuple[Solved, RowStore],
         weights: Any = None,
         exposure: Any = None,
-    ) -> tuple[AnySource, Any, Ints | None]:
+    ) -> tuple[AnyRows, Any, Ints | None]:
         """Read rows the way the fitted ones were read, their weights and their order.
 
         Weights that the fit remembers are still those that were ``fitted``, or it
@@ -105,7 +105,7 @@ class Table:
         """
         if self.long is not None:
             self._refuse_long(X)
-        source: AnySource = self.source
+        source: AnyRows = self.source
         if X is None or X is not self.unchanged:
             source = self._read_part(X)
         n_cols = fitted[0].statistics.n_cols
@@ -127,15 +127,15 @@ class Table:
         found, labels = self.engine.columns(X)
         return self.engine, self._order_of(found, labels, n_cols)
 
-    def exposures(self, shape: tuple[int, int], given: Any = None) -> Source | None:
+    def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:
         """Exposures of all cells of the fitted table; None where it had none."""
         if given is not None:
-            like = Source([], *shape, self.row_labels, self.col_labels)
-            V: Source = self._weights_of(like, None, given)
+            like = Rows([], *shape, self.row_labels, self.col_labels)
+            V: Rows = self._weights_of(like, None, given)
             return V
         if not self.is_exposed:
             return None
-        if isinstance(self.weights, Source):
+        if isinstance(self.weights, Rows):
             if not self._are_exposures_same():
                 raise ParameterError(CHANGED)
             return self.weights
@@ -151,7 +151,7 @@ class Table:
 
         A table that the fit has left behind is known by its names, holes and sums.
         """
-        source: AnySource = self._read_part(X)
+        source: AnyRows = self._read_part(X)
         shape, own = (source.n_rows, source.n_cols), self.source
         n, m = rows.n_rows, solved.statistics.n_cols
         if shape != (n, m):
@@ -190,7 +190,7 @@ class Table:
 
         Its holes and the sums of its rows and columns are compared.
         """
-        if self._is_checked or not isinstance(self.source, Source | SparseSource):
+        if self._is_checked or not isinstance(self.source, Rows | SparseRows):
             return  # files are stamped
         seen = self._seen_again()
         is_same = seen is not None and is_as_fitted(seen, solved, rows, self.exponent)
@@ -223,7 +223,7 @@ class Table:
         marks = self._exposure_marks
         return marks is None or are_as_marked(self.weights, marks)
 
-    def is_same(self, source: AnySource) -> bool:
+    def is_same(self, source: AnyRows) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
         own = self.source
         return (
@@ -270,7 +270,7 @@ class Table:
                 "prediction=True) gives the errors of these as guesses at the pairs."
             )
 
-    def _weights_of(self, source: AnySource, weights: Any, exposure: Any) -> Any:
+    def _weights_of(self, source: AnyRows, weights: Any, exposure: Any) -> Any:
         name, given = one_of_both(weights, exposure)
         if given is not None:
             if self.is_signed:

@@ -14,7 +14,7 @@ from a1gm._observe.statistics import (
     Statistics,
     WeightedStatistics,
 )
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
 
@@ -32,7 +32,7 @@ def is_as_fitted(
     )
 
 
-def marks_of(E: Source) -> Floats:
+def marks_of(E: Rows) -> Floats:
     """A number for each row that changes with any of its exposures."""
     each = 1.0 + np.sqrt(np.arange(2.0, E.n_cols + 2.0)) % 1.0
     with np.errstate(all="ignore"):  # beyond float64 infinite, which is a mark, too
@@ -40,7 +40,7 @@ def marks_of(E: Source) -> Floats:
     return np.concatenate(rows)
 
 
-def are_as_marked(E: Source, marks: Floats) -> bool:
+def are_as_marked(E: Rows, marks: Floats) -> bool:
     """Whether exposures are those that had these marks."""
     return np.allclose(marks, marks_of(E), rtol=1e-9, atol=0.0)
 

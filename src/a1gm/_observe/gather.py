@@ -21,7 +21,7 @@ from a1gm._observe.observe import observe
 from a1gm._observe.row_log import LineLog, MaskLog
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._observe.sums import ALL_ROWS, PatternSums, bytes_needed
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm.exceptions import TableTooLargeError
 
 TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns
@@ -67,7 +67,7 @@ class Gatherer:
         """Rows so far."""
         return self._lines.n_rows if self._masks is None else self._masks.n_rows
 
-    def add(self, source: Source, n_rows_expected: int | None = None) -> None:
+    def add(self, source: Rows, n_rows_expected: int | None = None) -> None:
         """Add some rows."""
         seen = observe(
             source,

@@ -14,14 +14,14 @@ from a1gm._observe.scatter import with_scatter
 from a1gm._observe.sparse import observe_sparse
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
-from a1gm._rows.dense import Source
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.dense import Rows
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 
 def observe(
-    source: AnySource,
+    source: AnyRows,
     *,
     n_threads: int | None = None,
     negatives: Negatives | None = "raise",
@@ -33,7 +33,7 @@ def observe(
 
     Parameters
     ----------
-    source : Source or SparseSource
+    source : Rows or SparseRows
         The table.
     n_threads : int, optional
         Threads for the pass; the cores available by default.
@@ -46,7 +46,7 @@ def observe(
     scatter : bool
         Keep the sums that the scatter of the cells needs, beside those of patterns.
     """
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return observe_sparse(source, negatives=negatives, row_offset=row_offset)
     look = observe_parts if source.cut is None else _observe_pieces
     seen = look(
@@ -60,7 +60,7 @@ def observe(
 
 
 def _observe_pieces(
-    source: Source, *, row_offset: int = 0, keep_table: bool = False, **options: Any
+    source: Rows, *, row_offset: int = 0, keep_table: bool = False, **options: Any
 ) -> Observation:
     """Add up the pattern tables of the pieces; join the pieces only where they must.
 
@@ -84,7 +84,7 @@ def _observe_pieces(
 class _Pieces:
     """Sums per pattern so far, and the sum and pattern of every row, in memory."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Rows) -> None:
         self.sums = PatternSums(source.n_cols)
         self.row_sums: Floats = np.empty(source.n_rows)
         self.line_of_row: SmallInts = np.empty(source.n_rows, np.int32)

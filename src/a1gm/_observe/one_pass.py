@@ -14,7 +14,7 @@ from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._rows.cells import Fault, check_faults
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm.exceptions import NotRepresentableError
 
 SAME = 1e-13  # relative: sums of the same numbers on two scales
@@ -44,7 +44,7 @@ class Columns(Protocol):
 
 
 def observe_parts(
-    source: Source,
+    source: Rows,
     *,
     n_threads: int | None = None,
     negatives: Negatives | None = "raise",

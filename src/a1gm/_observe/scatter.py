@@ -16,11 +16,11 @@ from a1gm._base.types import Floats
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 
 
 def with_scatter(
-    source: Source, seen: Observation, n_threads: int | None = None
+    source: Rows, seen: Observation, n_threads: int | None = None
 ) -> Observation:
     """Add the sums to the pattern statistics of a piece; not where float64 has none.
 

@@ -17,7 +17,7 @@ from a1gm._observe.statistics import (
     Statistics,
 )
 from a1gm._rows.cells import check_stored_cells
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import TableTooLargeError
 
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
@@ -26,7 +26,7 @@ CELLS_AT_ONCE = 1 << 22
 
 
 def observe_sparse(
-    source: SparseSource, *, negatives: Negatives | None = "raise", row_offset: int = 0
+    source: SparseRows, *, negatives: Negatives | None = "raise", row_offset: int = 0
 ) -> Observation:
     """Observe a sparse table, and raise for cells that cannot be fitted."""
     n_negative = check_stored_cells(source, negatives, row_offset)
@@ -36,7 +36,7 @@ def observe_sparse(
     return observation if exponent == 0 else seen(source, exponent, n_negative)
 
 
-def _better_exponent(seen: Observation, source: SparseSource) -> int:
+def _better_exponent(seen: Observation, source: SparseRows) -> int:
     """Power of two to divide by when sums overflow or nearly vanish; else 0."""
     # The total bounds every column sum, unless cells of both signs cancel.
     with np.errstate(over="ignore"):
@@ -55,9 +55,7 @@ def _scaled(values: Floats, exponent: int) -> Floats:
 
 
 # ----------------------------------------------------- absent cells are missing
-def _observe_missing(
-    source: SparseSource, exponent: int, n_negative: int
-) -> Observation:
+def _observe_missing(source: SparseRows, exponent: int, n_negative: int) -> Observation:
     known = source.without_missing()
     sums = _scaled(known.values, exponent)
     pairs = PairStatistics(known.ptr, known.cols, sums, None, known.n_cols)
@@ -65,7 +63,7 @@ def _observe_missing(
 
 
 # -------------------------------------------------------- absent cells are zero
-def _observe_zero(source: SparseSource, exponent: int, n_negative: int) -> Observation:
+def _observe_zero(source: SparseRows, exponent: int, n_negative: int) -> Observation:
     """Group rows by their stored NaN: nearly all rows have none and are one line."""
     missing = source.missing
     lines = source.lines
@@ -93,7 +91,7 @@ def _observe_zero(source: SparseSource, exponent: int, n_negative: int) -> Obser
 
 
 def _group_rows(
-    source: SparseSource, hole_rows: Ints, missing: Bools
+    source: SparseRows, hole_rows: Ints, missing: Bools
 ) -> tuple[SmallInts, SmallInts, Ints]:
     """Line of each row, and the holes of each line: columns, and the line of each."""
     holes = source.cols[missing]

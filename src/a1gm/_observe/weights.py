@@ -22,9 +22,9 @@ from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.pair_statistics import pointers
 from a1gm._observe.statistics import PairStatistics, WeightedStatistics
-from a1gm._rows import AnySource, SparseSource, read_input
+from a1gm._rows import AnyRows, SparseRows, read_input
 from a1gm._rows.cells import check_piece, check_stored_cells
-from a1gm._rows.dense import Source, table_of
+from a1gm._rows.dense import Rows, table_of
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import is_sparse
 from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
@@ -48,13 +48,13 @@ def one_of_both(weights: Any, exposure: Any) -> tuple[Name, Any]:
 
 
 def read_cell_weights(
-    weights: Any, source: AnySource, *, check: bool = True, name: Name = "weights"
+    weights: Any, source: AnyRows, *, check: bool = True, name: Name = "weights"
 ) -> Any:
     """Weights of the cells of a table, as another of its kind.
 
     Dense ones need no ``check`` of their values where a pass will look at them.
     """
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return read_stored_weights(weights, source, name)
     if is_sparse(weights):
         raise WeightsError(f"{name} is sparse, but X is dense. Pass {name}.toarray().")
@@ -62,10 +62,10 @@ def read_cell_weights(
 
 
 def read_weights(
-    weights: Any, source: AnySource, *, check: bool, name: Name = "weights"
-) -> Source:
+    weights: Any, source: AnyRows, *, check: bool, name: Name = "weights"
+) -> Rows:
     """Weights that lie as a table of the same shape and names."""
-    given: Source = read_input(weights, name=name)
+    given: Rows = read_input(weights, name=name)
     given.name = name
     _check_shape(given, source, name)
     check_same_labels("row", given.row_labels, source.row_labels, name, "X")
@@ -79,14 +79,14 @@ def _are_weights(V: Floats) -> bool:
     return bool(((V >= 0.0) & (np.inf > V)).all())
 
 
-def _refuse(V: Source) -> None:
+def _refuse(V: Rows) -> None:
     """Raise for weights that cannot be used, with the number of them."""
     _check_values(V.rows(slice(0, V.n_rows)), lambda at: divmod(at, V.n_cols), V.name)
 
 
 def read_stored_weights(
-    weights: Any, source: SparseSource, name: Name = "weights"
-) -> SparseSource:
+    weights: Any, source: SparseRows, name: Name = "weights"
+) -> SparseRows:
     """Weights of the cells that a sparse table stores; each must have one."""
     if source.absent == "zero":
         raise ParameterError(
@@ -96,7 +96,7 @@ def read_stored_weights(
     if not is_sparse(weights):
         V = read_weights(weights, source, check=True, name=name)
         return source.with_values(V.rows(slice(0, V.n_rows))[source.lines, source.cols])
-    given: SparseSource = read_input(weights, absent="missing", name=name)
+    given: SparseRows = read_input(weights, absent="missing", name=name)
     _check_shape(given, source, name)
     _check_values(given.values, given.place, name)
     stored = given.values_at(source)
@@ -111,7 +111,7 @@ def read_stored_weights(
     return source.with_values(stored)
 
 
-def _check_shape(given: AnySource, source: AnySource, name: Name) -> None:
+def _check_shape(given: AnyRows, source: AnyRows, name: Name) -> None:
     if (given.n_rows, given.n_cols) != (source.n_rows, source.n_cols):
         raise WeightsError(
             f"{name} have shape ({given.n_rows}, {given.n_cols}), but X has "
@@ -150,9 +150,9 @@ def check_weights(V: Floats, name_of: Callable[[int], str], zero: str) -> None:
             )
 
 
-def cell_weights(V: AnySource, i: Ints, j: Ints) -> Floats:
+def cell_weights(V: AnyRows, i: Ints, j: Ints) -> Floats:
     """Weights of some cells, which a sparse table must store."""
-    if isinstance(V, SparseSource):
+    if isinstance(V, SparseRows):
         place = np.searchsorted(V.lines * V.n_cols + V.cols, i * V.n_cols + j)
         return V.values[place]
     if not len(i):
@@ -164,17 +164,17 @@ def cell_weights(V: AnySource, i: Ints, j: Ints) -> Floats:
 
 # ----------------------------------------------------------------------- observing
 def observe_weighted(
-    source: AnySource, V: Any, *, is_exposure: bool, n_threads: int | None = None
+    source: AnyRows, V: Any, *, is_exposure: bool, n_threads: int | None = None
 ) -> Observation:
     """Observe a table whose cells have weights, as ``read_cell_weights`` gives them."""
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return _observe_stored(source, V, is_exposure=is_exposure)
     table, V = source.in_one_piece(), V.in_one_piece()
     return _observe_dense(table, V, n_threads, is_exposure=is_exposure)
 
 
 def _observe_stored(
-    source: SparseSource, weights: SparseSource, *, is_exposure: bool
+    source: SparseRows, weights: SparseRows, *, is_exposure: bool
 ) -> Observation:
     """Pairs of the stored cells that count, every row a line of its own."""
     used = ~source.missing & (weights.values > 0.0)
@@ -192,7 +192,7 @@ def _observe_stored(
 
 
 def _observe_dense(
-    source: Source, V: Source, n_threads: int | None, *, is_exposure: bool
+    source: Rows, V: Rows, n_threads: int | None, *, is_exposure: bool
 ) -> Observation:
     """One pass, again on another scale where numbers leave float64."""
     say_if_slow()
@@ -247,7 +247,7 @@ def _observe_dense(
     return Observation(row_sums, line_of_row, pairs, exponent, 0, of_exposure)
 
 
-def _check_cells(source: Source, V: Source) -> None:
+def _check_cells(source: Rows, V: Rows) -> None:
     """Raise for weights, and cells of positive weight, that cannot be used."""
     _refuse(V)
     every = slice(0, V.n_rows)
@@ -255,7 +255,7 @@ def _check_cells(source: Source, V: Source) -> None:
     check_piece(source, X, 0, None)
 
 
-def _array_of(V: Source, exponent: int) -> AnyArray:
+def _array_of(V: Rows, exponent: int) -> AnyArray:
     """The weights in one array: where they lie, if they lie in one and as they are."""
     (values, mask, validity, *_), *more = V.parts
     if exponent or more or mask is not None or validity is not None:

@@ -1,13 +1,13 @@
-"""Any table that a user may have becomes a checked `Source`.
+"""Any table that a user may have becomes a checked `Rows`.
 
-anything ──► read_input ──► Source (arrays, frames)  ──► the kernel
-                            SparseSource (SciPy)     ──► the kernel
+anything ──► read_input ──► Rows (arrays, frames)  ──► the kernel
+                            SparseRows (SciPy)     ──► the kernel
 """
 
 from __future__ import annotations
 
-from a1gm._rows.dense import Source
-from a1gm._rows.read import AnySource, read_input, same_cells
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.dense import Rows
+from a1gm._rows.read import AnyRows, read_input, same_cells
+from a1gm._rows.sparse import SparseRows
 
-__all__ = ["AnySource", "Source", "SparseSource", "read_input", "same_cells"]
+__all__ = ["AnyRows", "Rows", "SparseRows", "read_input", "same_cells"]

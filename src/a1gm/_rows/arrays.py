@@ -1,4 +1,4 @@
-"""NumPy arrays, masked arrays and rows of Python numbers as a `Source`."""
+"""NumPy arrays, masked arrays and rows of Python numbers as a `Rows`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm.exceptions import DimensionError, NotNumericError
 
 # What the kernel reads where it lies; everything else becomes float64 first.
@@ -26,7 +26,7 @@ NOT_NUMBERS = {
 }
 
 
-def read_array(X: Any, name: str) -> Source:
+def read_array(X: Any, name: str) -> Rows:
     """Read an array, or what NumPy can make one of."""
     mask = None
     if type(X) is not np.ndarray:
@@ -35,7 +35,7 @@ def read_array(X: Any, name: str) -> Source:
     if mask is not None and X.dtype.kind == "O":
         X = np.where(mask, None, X)  # whatever is under the mask need not be a number
     values = as_kernel_array(X, name)
-    return Source([(values, mask, None, 0, 0)], *values.shape)
+    return Rows([(values, mask, None, 0, 0)], *values.shape)
 
 
 def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:

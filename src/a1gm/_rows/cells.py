@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Negatives
-from a1gm._rows.dense import Source
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.dense import Rows
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 #: Cells of one bad kind: how many, and row, column and value of the first.
@@ -45,7 +45,7 @@ def check_faults(
 
 
 def check_piece(
-    source: Source | SparseSource,
+    source: Rows | SparseRows,
     piece: Floats,
     start: int,
     negatives: Negatives | None = "raise",
@@ -66,7 +66,7 @@ def check_piece(
 
 
 def check_stored_cells(
-    source: SparseSource, negatives: Negatives | None, row_offset: int = 0
+    source: SparseRows, negatives: Negatives | None, row_offset: int = 0
 ) -> int:
     """Raise for bad cells of a sparse table; returns how many are negative."""
     x = source.values
@@ -80,7 +80,7 @@ def check_stored_cells(
     return faults[0][0]
 
 
-def _stored_fault(source: SparseSource, bad: Bools) -> Fault:
+def _stored_fault(source: SparseRows, bad: Bools) -> Fault:
     count = int(bad.sum())
     if count == 0:
         return 0, -1, -1, 0.0

@@ -19,7 +19,7 @@ BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
 
 @dataclass(slots=True)  # not frozen: that would take a twentieth of a small fit
-class Source:
+class Rows:
     """A table that lies in memory, in one piece or in several pieces of rows.
 
     A table in one piece has its ``parts`` side by side. One whose columns are cut into
@@ -39,7 +39,7 @@ class Source:
     steps: tuple[int, ...] = ()
     name: str = "X"
 
-    def pieces(self) -> Iterator[tuple[int, Source]]:
+    def pieces(self) -> Iterator[tuple[int, Rows]]:
         """Yield (first row, table in one piece)."""
         if self.cut is None:
             yield 0, self
@@ -49,15 +49,15 @@ class Source:
             parts = self.cut(start, stop)
             yield start, self._with(parts, stop - start, names)
 
-    def in_one_piece(self) -> Source:
+    def in_one_piece(self) -> Rows:
         """The same table with its pieces joined, which takes a copy."""
         if self.cut is None:
             return self
         return self._with(self.cut(0, self.n_rows), self.n_rows, self.row_labels)
 
-    def _with(self, parts: list[Part], n_rows: int, row_labels: Any) -> Source:
+    def _with(self, parts: list[Part], n_rows: int, row_labels: Any) -> Rows:
         """Some rows of this table, in one piece."""
-        return Source(
+        return Rows(
             parts, n_rows, self.n_cols, row_labels, self.col_labels, name=self.name
         )
 
@@ -76,7 +76,7 @@ class Source:
             return read_parts(self.parts, rows.start, rows.stop)
         return read_parts(self.cut(rows.start, rows.stop), 0, rows.stop - rows.start)
 
-    def observed_as_ones(self) -> Source:
+    def observed_as_ones(self) -> Rows:
         """The same holes, with 1 in every observed cell."""
         ones = np.vstack([np.where(np.isnan(b), np.nan, 1.0) for _, b in self.blocks()])
         return table_of(ones)
@@ -87,9 +87,9 @@ class Source:
         return name_cell(*labels, row, col, row_offset, name=self.name)
 
 
-def table_of(values: AnyArray) -> Source:
+def table_of(values: AnyArray) -> Rows:
     """An array of numbers, NaN for the missing ones, as a table."""
-    return Source([(values, None, None, 0, 0)], *values.shape)
+    return Rows([(values, None, None, 0, 0)], *values.shape)
 
 
 def name_cell(

@@ -1,4 +1,4 @@
-"""Frames of any library, through narwhals, as a `Source`.
+"""Frames of any library, through narwhals, as a `Rows`.
 
 Columns are read where they lie: NumPy-backed ones as views, the others through their
 Arrow buffers. Columns in several chunks are read in pieces of rows, so that no dense
@@ -19,7 +19,7 @@ from a1gm._rows.arrays import (
     read_array,
 )
 from a1gm._rows.arrow import arrow_part, join_neighbours, piece_steps
-from a1gm._rows.dense import Part, Source
+from a1gm._rows.dense import Part, Rows
 from a1gm._rows.labels import NamedLabels
 from a1gm._rows.long_hint import check_no_long_series, hint_if_long
 from a1gm._rows.whole_frames import read_whole
@@ -29,7 +29,7 @@ PIECE_ROWS = 1 << 17
 STORED_INDEX = "__index_level_0__"  # as pandas names it in an Arrow table
 
 
-def read_frame(X: Any, name: str) -> Source:
+def read_frame(X: Any, name: str) -> Rows:
     """Read a frame, or what its library holds instead of one."""
     labels = None if type(X).__name__ == "LazyFrame" else _checked_names(X, name)
     if labels is not None:
@@ -205,7 +205,7 @@ def _is_plain(dtype: Any) -> bool:
 
 
 # ------------------------------------------------------------------ the columns
-def _source_of(frame: Any, name: str, index: Any, labels: Any, backend: str) -> Source:
+def _source_of(frame: Any, name: str, index: Any, labels: Any, backend: str) -> Rows:
     columns = [_Column(frame, j, name) for j in range(len(labels))]
     n_rows = len(frame)
     common = {"row_labels": index, "col_labels": labels, "backend": backend}
@@ -215,8 +215,8 @@ def _source_of(frame: Any, name: str, index: Any, labels: Any, backend: str) -> 
 
     steps = piece_steps([column.ends for column in columns], n_rows, PIECE_ROWS)
     if len(steps) == 2:
-        return Source(cut(0, n_rows), n_rows, len(labels), **common)
-    return Source([], n_rows, len(labels), cut=cut, steps=steps, **common)
+        return Rows(cut(0, n_rows), n_rows, len(labels), **common)
+    return Rows([], n_rows, len(labels), cut=cut, steps=steps, **common)
 
 
 class _Column:

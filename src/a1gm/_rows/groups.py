@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._base.words import listed
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._rows.keys import Key, code_key, labels_of, taken
 from a1gm._rows.labels import check_there, names_in
 from a1gm._rows.long import (
@@ -20,7 +20,7 @@ from a1gm._rows.long import (
     numbers_of,
     open_long,
 )
-from a1gm._rows.read import AnySource
+from a1gm._rows.read import AnyRows
 from a1gm.exceptions import A1gmError, ParameterError
 
 SPARSE = 32  # cells per row of the frame from which on a group is read as sparse
@@ -40,11 +40,11 @@ class Groups:
     parts: list[tuple[Any, Any, Ints]]  # of the keys: name, distinct values, codes
     columns: LongColumns
     backend: str
-    sources: list[AnySource | A1gmError]
+    sources: list[AnyRows | A1gmError]
     rows: tuple[Ints, Ints, Any]
     cols: tuple[Ints, Ints, Any]
 
-    def named(self, k: int) -> AnySource:
+    def named(self, k: int) -> AnyRows:
         """A group with the names of its rows and columns."""
         source = self.sources[k]
         assert not isinstance(source, A1gmError)
@@ -154,7 +154,7 @@ class _Maker:
     cols: tuple[Ints, Ints, Any]
     duplicates: Duplicates
 
-    def sources(self) -> list[AnySource | A1gmError]:
+    def sources(self) -> list[AnyRows | A1gmError]:
         """Every group, or the error where it has pairs twice."""
         n, m = np.diff(self.rows[0]), np.diff(self.cols[0])
         counts = np.bincount(self.group, minlength=len(n))
@@ -162,12 +162,12 @@ class _Maker:
         size = np.where(is_dense, n * m, 0)
         start = np.concatenate(([0], np.cumsum(size)))
         buffer, repeated = self._dense(is_dense, start, m)
-        sources: list[AnySource | A1gmError] = []
+        sources: list[AnyRows | A1gmError] = []
         bounds, shapes = start.tolist(), zip(n.tolist(), m.tolist(), strict=True)
         for k, (n_rows, n_cols) in enumerate(shapes):
             if is_dense[k] and k not in repeated:
                 table = buffer[bounds[k] : bounds[k + 1]].reshape(n_rows, n_cols)
-                sources.append(Source([(table, None, None, 0, 0)], n_rows, n_cols))
+                sources.append(Rows([(table, None, None, 0, 0)], n_rows, n_cols))
             else:
                 sources.append(self._sparse(k))
         return sources
@@ -197,7 +197,7 @@ class _Maker:
         buffer[has_value] = sums[has_value]
         return buffer, set()
 
-    def _sparse(self, k: int) -> AnySource | A1gmError:
+    def _sparse(self, k: int) -> AnyRows | A1gmError:
         """A group by its cells alone; the error if it has pairs twice."""
         chosen = np.flatnonzero(self.group == k)
         row, column = (

@@ -14,7 +14,7 @@ from a1gm._rows.cells import Fault, check_faults
 from a1gm._rows.frames import open_frame, read_frame
 from a1gm._rows.keys import Key, code_key, row_number
 from a1gm._rows.labels import check_there, text_of_label
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.sparse import SparseRows
 from a1gm._rows.triangles import is_triangle
 from a1gm.exceptions import (
     DimensionError,
@@ -108,16 +108,14 @@ class LongCells:
         if not (V > 0.0).any():
             raise WeightsError("All weights are zero: nothing is left to fit.")
 
-    def source(
-        self, duplicates: Duplicates
-    ) -> tuple[SparseSource, SparseSource | None]:
+    def source(self, duplicates: Duplicates) -> tuple[SparseRows, SparseRows | None]:
         """The cells as a sparse table whose absent cells are missing; its weights."""
         table = self._sorted(self.values)
         if table.nnz < len(self.values):
             if duplicates == "raise":
                 self._refuse_duplicates()
             table = self._sums()
-        source = SparseSource(
+        source = SparseRows(
             table.indptr.astype(np.int64),
             table.indices.astype(np.int32, copy=False),
             table.data,

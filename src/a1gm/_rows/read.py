@@ -9,12 +9,12 @@ import numpy as np
 
 from a1gm._base.types import Absent
 from a1gm._rows.arrays import read_array
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._rows.libraries import library_of
-from a1gm._rows.sparse import SparseSource, read_sparse
+from a1gm._rows.sparse import SparseRows, read_sparse
 from a1gm.exceptions import NotNumericError, ParameterError
 
-AnySource: TypeAlias = Source | SparseSource
+AnyRows: TypeAlias = Rows | SparseRows
 
 
 def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
@@ -31,9 +31,9 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
 
     Returns
     -------
-    Source or SparseSource
+    Rows or SparseRows
     """
-    if isinstance(X, Source):  # read already, by the file layer
+    if isinstance(X, Rows):  # read already, by the file layer
         return X
     if is_sparse(X):
         return read_sparse(X, absent, name)
@@ -61,16 +61,16 @@ def is_sparse(X: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(X))
 
 
-def same_cells(one: AnySource, other: AnySource) -> bool:
+def same_cells(one: AnyRows, other: AnyRows) -> bool:
     """Whether two tables of one shape have the same cells, missing ones included."""
-    if isinstance(one, SparseSource) and isinstance(other, SparseSource):
+    if isinstance(one, SparseRows) and isinstance(other, SparseRows):
         return (
             one.absent == other.absent
             and np.array_equal(one.ptr, other.ptr)
             and np.array_equal(one.cols, other.cols)
             and np.array_equal(one.values, other.values, equal_nan=True)
         )
-    if isinstance(one, Source) and isinstance(other, Source):
+    if isinstance(one, Rows) and isinstance(other, Rows):
         return all(
             np.array_equal(piece, other.rows(rows), equal_nan=True)
             for rows, piece in one.blocks()

@@ -16,7 +16,7 @@ CELLS_AT_ONCE = 1 << 20  # of a sparse table that is read as a dense one
 
 
 @dataclass(frozen=True, slots=True)
-class SparseSource:
+class SparseRows:
     """Stored cells row by row, columns ascending, each once.
 
     A stored NaN is a missing cell; so is an absent one with ``absent="missing"``,
@@ -49,12 +49,12 @@ class SparseSource:
         """Which stored cells are NaN."""
         return np.isnan(self.values)
 
-    def without_missing(self) -> SparseSource:
+    def without_missing(self) -> SparseRows:
         """The stored cells that hold a number."""
         missing = self.missing
         return self.with_cells(~missing) if missing.any() else self
 
-    def with_cells(self, chosen: Bools) -> SparseSource:
+    def with_cells(self, chosen: Bools) -> SparseRows:
         """Some of the stored cells."""
         counts = np.bincount(self.lines[chosen], minlength=self.n_rows)
         ptr = np.concatenate(([0], np.cumsum(counts)))
@@ -62,11 +62,11 @@ class SparseSource:
             self, ptr=ptr, cols=self.cols[chosen], values=self.values[chosen]
         )
 
-    def with_values(self, values: Floats) -> SparseSource:
+    def with_values(self, values: Floats) -> SparseRows:
         """The same stored cells with other values."""
         return replace(self, values=values)
 
-    def values_at(self, other: SparseSource) -> Floats:
+    def values_at(self, other: SparseRows) -> Floats:
         """Values of the cells that another table stores; NaN where this has none."""
         same_rows = np.array_equal(self.ptr, other.ptr)
         if same_rows and np.array_equal(self.cols, other.cols):
@@ -97,18 +97,18 @@ class SparseSource:
             rows = slice(start, min(start + step, self.n_rows))
             yield rows, self.rows(rows)
 
-    def scaled_rows(self, scale: Floats) -> SparseSource:
+    def scaled_rows(self, scale: Floats) -> SparseRows:
         """The table with each row multiplied by a number; rows times 0 are left out."""
         kept = np.flatnonzero(scale > 0.0)
         counts = np.diff(self.ptr)
         chosen = np.repeat(scale > 0.0, counts)
         ptr = np.concatenate(([0], np.cumsum(counts[kept])))
         values = self.values[chosen] * np.repeat(scale[kept], counts[kept])
-        return SparseSource(
+        return SparseRows(
             ptr, self.cols[chosen], values, len(kept), self.n_cols, self.absent
         )
 
-    def observed_as_ones(self) -> SparseSource:
+    def observed_as_ones(self) -> SparseRows:
         """The same holes, with 1 in every other stored cell."""
         return self.with_values(np.where(self.missing, np.nan, 1.0))
 
@@ -125,7 +125,7 @@ def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:
     return np.repeat(np.arange(first - 1, last), np.diff(ends))
 
 
-def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseSource:
+def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
     """Read a sparse array or matrix; the input is never modified."""
     if absent not in ("missing", "zero"):
         raise ParameterError(
@@ -139,7 +139,7 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseSource:
             table = table.copy()
         table.sum_duplicates()
     n_rows, n_cols = table.shape
-    return SparseSource(
+    return SparseRows(
         np.asarray(table.indptr, np.int64),
         np.asarray(table.indices, np.int32),
         np.asarray(_as_floats(table.data), np.float64),

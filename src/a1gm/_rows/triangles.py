@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 
 
 def is_triangle(given: Any) -> bool:
@@ -17,7 +17,7 @@ def is_triangle(given: Any) -> bool:
 
 def read_triangles(
     triangle: Any,
-) -> tuple[list[tuple[Any, ...]], tuple[Any, ...], list[Source]]:
+) -> tuple[list[tuple[Any, ...]], tuple[Any, ...], list[Rows]]:
     """Keys, what their parts are called, and the increments of every triangle.
 
     Cells before the valuation are known, 0 where chainladder holds NaN for it; the
@@ -32,7 +32,7 @@ def read_triangles(
     names = [tuple(name) for name in given.index.to_numpy().tolist()]
     keys = [(*name, column) for name in names for column in given.columns]
     sources = [
-        Source(
+        Rows(
             [(table, None, None, 0, 0)],
             len(origins),
             len(ages),

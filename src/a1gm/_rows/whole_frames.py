@@ -13,11 +13,11 @@ import numpy as np
 
 from a1gm._kernel import SMALL, kernel
 from a1gm._rows.arrays import KERNEL_DTYPES
-from a1gm._rows.dense import Part, Source
+from a1gm._rows.dense import Part, Rows
 from a1gm._rows.libraries import library_of
 
 
-def read_whole(X: Any, labels: tuple[Any, ...]) -> Source | None:
+def read_whole(X: Any, labels: tuple[Any, ...]) -> Rows | None:
     """Read a frame with such column names at once; None where that cannot be done."""
     backend = library_of(X)
     parts: Any = None
@@ -30,10 +30,10 @@ def read_whole(X: Any, labels: tuple[Any, ...]) -> Source | None:
         parts, index = kernel.read_stream(X.__arrow_c_stream__()), None
     if parts is None:
         return None
-    return Source(parts, len(X), len(labels), index, labels, backend)
+    return Rows(parts, len(X), len(labels), index, labels, backend)
 
 
-def is_all_float64(X: Any, source: Source) -> bool:
+def is_all_float64(X: Any, source: Rows) -> bool:
     """Whether a frame that was read has columns of NumPy's or Arrow's float64 alone."""
     if source.backend != "pandas":
         return bool(getattr(source.parts, "are_float64", False))  # columns by address

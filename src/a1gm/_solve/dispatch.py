@@ -28,8 +28,8 @@ from a1gm._observe.statistics import (
     WeightedStatistics,
     as_mask,
 )
-from a1gm._rows.dense import Source
-from a1gm._rows.read import AnySource
+from a1gm._rows.dense import Rows
+from a1gm._rows.read import AnyRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
@@ -83,7 +83,7 @@ class Solved:
 
 def solve_observation(
     seen: Observation,
-    source: AnySource | Rereadable | None = None,
+    source: AnyRows | Rereadable | None = None,
     *,
     tol: float,
     max_iter: int,
@@ -95,7 +95,7 @@ def solve_observation(
     if isinstance(statistics, DiskStatistics) and source is not None:
         if statistics.n_lines * statistics.n_cols <= CELLS_AGAIN:
             read_cells = partial(_cells_of, source, exponent, statistics.n_cols)
-    elif isinstance(source, Source):
+    elif isinstance(source, Rows):
         V = statistics.weights if isinstance(statistics, WeightedStatistics) else None
         is_exposure = seen.exposure_exponent is not None
         read_cells = partial(
@@ -391,7 +391,7 @@ def plain_factors(found: Any, step: float) -> Factors:
 
 
 def _solve_nested(
-    mask: MaskStatistics, source: Source, exponent: int, n_threads: int | None
+    mask: MaskStatistics, source: Rows, exponent: int, n_threads: int | None
 ) -> Factors | None:
     """Solve a staircase of as many steps as rows in one more pass over its cells.
 

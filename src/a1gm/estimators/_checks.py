@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 from a1gm._base.types import Absent, Floats
 from a1gm._fit.fit import Voice
 from a1gm._observe.weights import check_weights
-from a1gm._rows.read import AnySource, is_sparse, read_input
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows, is_sparse, read_input
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ConvergenceWarning, WeightsError
 
 
@@ -46,15 +46,15 @@ class Features:
             estimator.__dict__.pop("feature_names_in_", None)
 
 
-def read_table(X: Any, absent: Absent | None) -> AnySource:
+def read_table(X: Any, absent: Absent | None) -> AnyRows:
     """Read a table; ``absent`` counts for sparse ones only."""
-    source: AnySource = read_input(X, absent=absent if is_sparse(X) else None)
+    source: AnyRows = read_input(X, absent=absent if is_sparse(X) else None)
     return source
 
 
 def read_features(
     estimator: BaseEstimator, X: Any, absent: Absent | None
-) -> tuple[AnySource, Features]:
+) -> tuple[AnyRows, Features]:
     """Read a table to fit, and its columns."""
     source = read_table(X, absent)
     return source, Features(estimator, X)
@@ -65,9 +65,9 @@ def check_same_features(estimator: BaseEstimator, X: Any) -> None:
     validate_data(estimator, X, reset=False, skip_check_array=True)
 
 
-def output_dtype(X: Any, source: AnySource) -> Any:
+def output_dtype(X: Any, source: AnyRows) -> Any:
     """Single precision for a table that is all single precision, else double."""
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         is_single = X.dtype == np.float32
     else:
         dtypes = [part[0].dtype for part in source.parts]

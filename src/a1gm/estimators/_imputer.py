@@ -23,8 +23,8 @@ from a1gm._fit.new_rows import NewRows
 from a1gm._fit.rows_to_fill import RowsToFill
 from a1gm._fit.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._checks import (
     VOICE,
     check_same_features,
@@ -206,8 +206,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 warn_user(assessment.verdict + ADVICE, WorseThanMeansWarning)
         return self
 
-    def _assessment_of(self, source: AnySource) -> Assessment:
-        if isinstance(source, SparseSource):
+    def _assessment_of(self, source: AnyRows) -> Assessment:
+        if isinstance(source, SparseRows):
             raise ParameterError(
                 "check=True is not for sparse tables. Leave it out, or try a share of "
                 "the rows as an array."
@@ -234,10 +234,10 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             state["_fit"] = None
         return state
 
-    def _new_indicator(self, source: AnySource) -> Any:
+    def _new_indicator(self, source: AnyRows) -> Any:
         indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)
         holes = _holes(source).astype(np.float64)
-        if isinstance(source, SparseSource):
+        if isinstance(source, SparseRows):
             holes.data[:] = np.nan
         else:
             holes[holes == 1.0] = np.nan
@@ -284,11 +284,11 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return filled
         return _beside(filled, _holes(source)[:, self.indicator_.features_])
 
-    def _filled(self, X: Any, source: AnySource) -> Any:
+    def _filled(self, X: Any, source: AnyRows) -> Any:
         rows = RowsToFill(self._rule, source, otherwise=self._fallback())
         in_place = not self.copy
         dtype = output_dtype(X, source)
-        if isinstance(source, SparseSource):
+        if isinstance(source, SparseRows):
             result = fill_table(X, source, rows.values, in_place=in_place)
             table = result.table.tocsc()
         else:
@@ -378,10 +378,10 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _holes(source: AnySource) -> Any:
+def _holes(source: AnyRows) -> Any:
     """Which cells are missing: an array, or a sparse table of those stored."""
     shape = (source.n_rows, source.n_cols)
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         from scipy.sparse import coo_array
 
         at = np.flatnonzero(source.missing)
@@ -394,9 +394,9 @@ def _holes(source: AnySource) -> Any:
     return holes
 
 
-def _holes_of(source: AnySource, chosen: Bools) -> int:
+def _holes_of(source: AnyRows, chosen: Bools) -> int:
     """Missing cells in some columns."""
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         return int(chosen[source.cols[source.missing]].sum())
     return sum(int(np.isnan(piece[:, chosen]).sum()) for _, piece in source.blocks())
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from a1gm._rows.dense import Part
-from a1gm._rows.read import AnySource, is_sparse
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows, is_sparse
+from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import DataError, ParameterError
 
 
@@ -36,12 +36,12 @@ def check_marker(marker: Any, X: Any) -> None:
         )
 
 
-def mark_missing(source: AnySource, marker: Any) -> AnySource:
+def mark_missing(source: AnyRows, marker: Any) -> AnyRows:
     """The same table with the cells equal to the marker missing."""
     if is_nan_like(marker):
         return source
     value = float(marker)
-    if isinstance(source, SparseSource):
+    if isinstance(source, SparseRows):
         _refuse_nan(bool(source.missing.any()), marker)
         values = np.where(source.values == value, np.nan, source.values)
         return replace(source, values=values)

@@ -17,8 +17,8 @@ from a1gm._fit.divergence import divergence_of_rows
 from a1gm._fit.fit import RankOneFit, rule_of
 from a1gm._observe.observe import observe
 from a1gm._rows.dense import table_of
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._checks import (
     VOICE,
     check_same_features,
@@ -104,7 +104,7 @@ class RankOneNMF(RowFactors):
     # The fit, or the table it can be solved from; what was fitted, and its divergence.
     _fit: RankOneFit | None
     _table: PatternTable | None
-    _seen: tuple[AnySource, Floats | None] | None
+    _seen: tuple[AnyRows, Floats | None] | None
     _error: float | None
 
     def __init__(
@@ -150,9 +150,9 @@ class RankOneNMF(RowFactors):
         features.set_on(self)
         return self
 
-    def _fit_rows(self, source: AnySource, s: Floats | None) -> RankOneFit:
+    def _fit_rows(self, source: AnyRows, s: Floats | None) -> RankOneFit:
         options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
-        if s is not None and not isinstance(source, SparseSource):
+        if s is not None and not isinstance(source, SparseRows):
             table = collect_rows(
                 source, s, negatives=self.negatives, n_threads=self.n_threads, call=0
             )
@@ -274,7 +274,7 @@ class RankOneNMF(RowFactors):
         source, s = (None, None) if self._seen is None else self._seen
         if s is None or source is None:
             return fit.divergence
-        if isinstance(source, SparseSource):
+        if isinstance(source, SparseRows):
             return float("nan")
         V = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
         return divergence_of_rows(rule_of(fit), source, table_of(V))

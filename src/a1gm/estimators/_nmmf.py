@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import listed_where
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._checks import (
     EstimatorConvergenceWarning,
@@ -204,7 +204,7 @@ class RankOneNMMF(RowFactors):
         placed = place_new_rows(self._fit, source, self._read_z(Z, source))
         return self._factors_of(placed, X, source)
 
-    def _read_z(self, Z: Any, x: Source) -> Source | None:
+    def _read_z(self, Z: Any, x: Rows) -> Rows | None:
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None

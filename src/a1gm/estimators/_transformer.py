@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from a1gm._base.types import AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
 from a1gm._fit.new_rows import Placed
-from a1gm._rows.read import AnySource
+from a1gm._rows.read import AnyRows
 from a1gm.estimators._checks import output_dtype
 from a1gm.exceptions import EmptyLineWarning
 
@@ -56,7 +56,7 @@ class RowFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         solver: Solver = self._solution().solver
         return solver
 
-    def _factors_of(self, placed: Placed, X: Any, source: AnySource) -> AnyArray:
+    def _factors_of(self, placed: Placed, X: Any, source: AnyRows) -> AnyArray:
         """Factors of rows as a column, with a warning for rows that have none."""
         text = placed.unplaced()
         if text:

@@ -12,12 +12,12 @@ from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Floats, Negatives
 from a1gm._rows.cells import check_piece, check_stored_cells
 from a1gm._rows.dense import table_of
-from a1gm._rows.read import AnySource
-from a1gm._rows.sparse import SparseSource
+from a1gm._rows.read import AnyRows
+from a1gm._rows.sparse import SparseRows
 
 
 def collect_rows(
-    source: AnySource,
+    source: AnyRows,
     sample_weight: Floats | None,
     *,
     negatives: Negatives,
@@ -32,7 +32,7 @@ def collect_rows(
     table = PatternTable(
         source.n_cols, keep_rows=False, negatives=negatives, n_threads=n_threads
     )
-    if sample_weight is None and not isinstance(source, SparseSource):
+    if sample_weight is None and not isinstance(source, SparseRows):
         return table.add_source(source, (call, 0), row_offset)
     for k, (rows, piece) in enumerate(source.blocks()):
         check_piece(source, piece, rows.start, negatives, row_offset)
@@ -49,9 +49,9 @@ def collect_rows(
 
 
 def weighted_rows(
-    source: AnySource, sample_weight: Floats, negatives: Negatives
-) -> SparseSource:
+    source: AnyRows, sample_weight: Floats, negatives: Negatives
+) -> SparseRows:
     """Multiply the rows of a sparse table by their weights."""
-    assert isinstance(source, SparseSource)
+    assert isinstance(source, SparseRows)
     check_stored_cells(source, negatives)  # it names the cells as they are
     return source.scaled_rows(sample_weight)

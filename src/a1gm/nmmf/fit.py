@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import OnUndetermined
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.join import join
 from a1gm.nmmf.layout import Layout, check_passive_sets, lay_out
@@ -113,7 +113,7 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_weight(value, name, ParameterError)
     x = read_table(X, "X")
-    declared: list[tuple[Hashable, str, Hashable, Hashable, Source, float]] = [
+    declared: list[tuple[Hashable, str, Hashable, Hashable, Rows, float]] = [
         ("X", "X", "w", "h", x, 1.0)
     ]
     y = read_side(Y, "Y", 1, x)
@@ -217,7 +217,7 @@ def fit_relations(
 
 def _declared(
     tables: Mapping[Any, Any], weights: Mapping[Any, Any]
-) -> Iterator[tuple[Hashable, str, Hashable, Hashable, Source, float]]:
+) -> Iterator[tuple[Hashable, str, Hashable, Hashable, Rows, float]]:
     if not tables:
         msg = "fit_relations needs at least one table."
         raise ParameterError(msg)

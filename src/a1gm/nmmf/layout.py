@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm._rows.dense import Part, name_cell
 from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf.entities import Axis, check_same_entities
@@ -29,7 +29,7 @@ class SharedTable:
 
     key: Hashable
     name: str
-    source: Source
+    source: Rows
     row_set: int
     col_set: int
     weight: float
@@ -162,7 +162,7 @@ class Layout:
 
 
 def lay_out(
-    declared: Iterable[tuple[Hashable, str, Hashable, Hashable, Source, float]],
+    declared: Iterable[tuple[Hashable, str, Hashable, Hashable, Rows, float]],
 ) -> Layout:
     """Give every entity set a side, and check that shared sets have one size.
 
@@ -229,7 +229,7 @@ def _refuse_passive_set(
 
 
 def _check_sets(
-    entries: list[tuple[Hashable, str, Hashable, Hashable, Source, float]],
+    entries: list[tuple[Hashable, str, Hashable, Hashable, Rows, float]],
 ) -> None:
     """Raise for a set that is related to itself, or differs between two tables."""
     known: dict[Hashable, Axis] = {}
@@ -276,7 +276,7 @@ def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, in
     return side
 
 
-def transpose(source: Source) -> Source:
+def transpose(source: Rows) -> Rows:
     """Return the same table with rows and columns exchanged, without copying it."""
     parts: list[Part]
     if len(source.parts) == 1 and source.parts[0][2] is None:
@@ -284,7 +284,7 @@ def transpose(source: Source) -> Source:
         parts = [(values.T, None if mask is None else mask.T, None, offset, group)]
     else:  # column frames do not lie in one piece
         parts = [(source.rows(slice(0, source.n_rows)).T, None, None, 0, 0)]
-    return Source(
+    return Rows(
         parts,
         source.n_cols,
         source.n_rows,

@@ -10,7 +10,7 @@ import numpy as np
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._fit.new_rows import NewRows, Placed
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm._rows.cells import check_piece
 from a1gm._rows.dense import table_of
 from a1gm._solve.column_graph import ColumnGraph
@@ -44,10 +44,10 @@ def place_rows(given: Sequence[RowsOfTable], n_components: int) -> Placed:
     label = np.concatenate([rows.label for rows in used])
     factor = np.concatenate([rows.factor for rows in used])
     rule = NewRows(factor, ColumnGraph.of_blocks(label, n_components))
-    return rule.place(Source(parts, len(observes[0]), len(label)), weights)
+    return rule.place(Rows(parts, len(observes[0]), len(label)), weights)
 
 
-def _check(source: Source) -> Bools:
+def _check(source: Rows) -> Bools:
     """Raise for bad cells, in the words of their table; tell which rows observe."""
     observes = np.zeros(source.n_rows, bool)
     for rows, piece in source.blocks():

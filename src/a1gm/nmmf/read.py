@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from a1gm._base.words import counted
-from a1gm._rows import Source, read_input
+from a1gm._rows import Rows, read_input
 from a1gm._rows.read import is_sparse
 from a1gm.exceptions import DimensionError, ParameterError
 
 
-def open_table(table: Any, name: str) -> Source:
+def open_table(table: Any, name: str) -> Rows:
     """Read a table that messages call ``name``; sparse ones are refused."""
     if is_sparse(table):
         msg = (
@@ -20,16 +20,16 @@ def open_table(table: Any, name: str) -> Source:
             "these are missing and not zero, put NaN instead."
         )
         raise ParameterError(msg)
-    source: Source = replace(read_input(table, name=name), name=name)
+    source: Rows = replace(read_input(table, name=name), name=name)
     return source
 
 
-def read_table(table: Any, name: str) -> Source:
+def read_table(table: Any, name: str) -> Rows:
     """Read a table into one piece."""
     return open_table(table, name).in_one_piece()
 
 
-def read_side(table: Any, name: str, axis: int, x: Source) -> Source | None:
+def read_side(table: Any, name: str, axis: int, x: Rows) -> Rows | None:
     """Read a table that shares one axis with X; None when it has no entities.
 
     ``axis`` is the shared one. A table of no rows (or, for Z, columns) of its own is

@@ -24,7 +24,7 @@ from a1gm._fit.new_rows import Placed
 from a1gm._fit.rows import HeldRows
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._observe.observation import Observation
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm._rows.labels import text_of_label
 from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
 from a1gm.exceptions import EmptyLineWarning
@@ -250,7 +250,7 @@ def fitted_table(fit: SharedFit, name: str) -> SharedTable | None:
     return next((t for t in fit._layout.tables if t.key == name), None)
 
 
-def place_new_rows(fit: SharedFit, x: Source, z: Source | None) -> Placed:
+def place_new_rows(fit: SharedFit, x: Rows, z: Rows | None) -> Placed:
     """Place rows of X, with their rows of Z if there are any, by the fit's columns."""
     shares, given = fit._shares, []
     for name, source in (("X", x), ("Z", z)):

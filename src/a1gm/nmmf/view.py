@@ -32,7 +32,7 @@ from a1gm._fit.fill import fill_table
 from a1gm._fit.messages import check_telling, tell_undetermined, text_of_left
 from a1gm._fit.rows import HeldRows
 from a1gm._observe.statistics import PatternStatistics, Statistics
-from a1gm._rows import Source, same_cells
+from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels
 from a1gm.exceptions import DimensionError
 from a1gm.nmmf.join import JointTable
@@ -220,7 +220,7 @@ class TableView:
             return values
         return _decided(values, self.fates.of_cells(i, j))
 
-    def _check_same_table(self, source: Source) -> None:
+    def _check_same_table(self, source: Rows) -> None:
         own, name = self._own_source, self.table.name
         fitted = (own.n_rows, own.n_cols)
         if (source.n_rows, source.n_cols) != fitted:
@@ -236,12 +236,12 @@ class TableView:
             check_same_labels(side, labels, known, name, "the fit")
 
     @cached_property
-    def _own_source(self) -> Source:
+    def _own_source(self) -> Rows:
         """The table as its owner has it."""
         source = self.table.source
         return transpose(source) if self.table.transposed else source
 
-    def _has_warned(self, n_left: int, source: Source) -> bool:
+    def _has_warned(self, n_left: int, source: Rows) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
         if self.on_undetermined != "warn" or not self.table.parts:
             return False

@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import counted, shown
-from a1gm._rows import AnySource
+from a1gm._rows import AnyRows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def drawing(*given: Axes | None, height: float = 4.2) -> Iterator[tuple[Axes, ..
     yield tuple(made[0])
 
 
-def values_of(source: AnySource) -> Floats:
+def values_of(source: AnyRows) -> Floats:
     """Numbers of a table that was read, NaN where missing."""
     return source.rows(slice(0, source.n_rows))
 
@@ -82,7 +82,7 @@ def _binned(table: AnyArray) -> Floats:
     return picture
 
 
-def name_table(axes: Axes, source: AnySource, order: str = "") -> None:
+def name_table(axes: Axes, source: AnyRows, order: str = "") -> None:
     """Say how many rows and columns a picture has, and name some of them."""
     for axis, n in (("y", source.n_rows), ("x", source.n_cols)):
         noun = "row" if axis == "y" else "column"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
 from a1gm._fit.solved_table import fitted_cells, memory_of
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm.exceptions import ParameterError
 from a1gm.report.findings import Findings
 from a1gm.report.notes import ignored_in_words, notes_of
@@ -98,7 +98,7 @@ def report_html(
 
 
 def _check_weights(memory: Table) -> None:
-    if memory.is_weighted and not isinstance(memory.weights, Source):
+    if memory.is_weighted and not isinstance(memory.weights, Rows):
         raise ParameterError(
             "This fit had weights or exposures and has not kept those of every cell, "
             "which a report needs. Fit the table again, as an array."

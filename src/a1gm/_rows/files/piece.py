@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._rows.dense import Part, Source
+from a1gm._rows.dense import Part, Rows
 from a1gm._rows.files.numbers import cast_numbers
 from a1gm._rows.files.options import TableOptions, hint
 from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
@@ -43,9 +43,9 @@ class Piece:
         return int(self.batch.num_rows)
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Rows:
         """The rows as the kernel reads them."""
-        return Source(self.parts, self.n_rows, len(self.names), None, list(self.names))
+        return Rows(self.parts, self.n_rows, len(self.names), None, list(self.names))
 
     @cached_property
     def values(self) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._base.types import Floats, Negatives
-from a1gm._rows.dense import Source
+from a1gm._rows.dense import Rows
 from a1gm._rows.files.doubts import refuse_long, say_doubts
 from a1gm._rows.files.table_file import Progress
 from a1gm._rows.files.table_files import TableFiles
@@ -26,11 +26,11 @@ class WholeTable:
     columns: tuple[str, ...]
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Rows:
         """The table with the names that messages use."""
         n_rows, n_cols = self.values.shape
         names, columns = self.ids or self.places, list(self.columns)
-        return Source([(self.values, None, None, 0, 0)], n_rows, n_cols, names, columns)
+        return Rows([(self.values, None, None, 0, 0)], n_rows, n_cols, names, columns)
 
 
 def read_whole(

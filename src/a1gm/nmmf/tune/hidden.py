@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints
-from a1gm._rows import Source
+from a1gm._rows import Rows
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.tune.sweeps import small_pieces
 
@@ -90,8 +90,8 @@ def check_share(share: float, n_cols: int) -> None:
 
 
 def hide_cells(
-    x: Source, share: float, rng: np.random.Generator
-) -> tuple[Source, HiddenCells]:
+    x: Rows, share: float, rng: np.random.Generator
+) -> tuple[Rows, HiddenCells]:
     """Hide a share of the cells; returns a copy of X without them, and the cells."""
     rows, hidden = draw_cells((x.n_rows, x.n_cols), share, rng)
     if not hidden.any():
