@@ -20,9 +20,7 @@ from measuring import duration, fastest, machine, markdown, write_csv
 import a1gm
 
 RESULTS = Path(__file__).parent / "results" / "nmmf.csv"
-# A grid of weights takes 3 fits when a kernel of its own sweeps all pairs together; the
-# 6 allowed here are what one batch of matrix products needs, with half of the code.
-FIT_LIMIT, TUNE_LIMIT = 2.0, 6.0
+FIT_LIMIT = 2.0
 NO_HOLES, PATTERNS = "no holes", "16 patterns of holes"
 AT_RANDOM = "10 % at random in all tables"
 Row = dict[str, object]
@@ -91,35 +89,11 @@ def fits(scale: float, budget: float) -> list[Row]:
     return rows
 
 
-def grids(scale: float, budget: float) -> list[Row]:
-    n = int(100_000 * scale)
-    rows = []
-    # With as many patterns as rows every pair of weights is solved by itself.
-    for holes, limit in (
-        (NO_HOLES, TUNE_LIMIT),
-        (PATTERNS, TUNE_LIMIT),
-        (AT_RANDOM, None),
-    ):
-        X, Y, Z = tables(n, 50, 100, 5, holes=holes)
-        work = f"10 x 10 weights, X {n:,} x 50, {holes}"
-        rows.append(
-            compare(
-                work,
-                lambda t=(X, Y, Z): a1gm.tune_nmmf(*t),
-                "one fit_nmmf",
-                lambda t=(X, Y, Z): a1gm.fit_nmmf(*t),
-                limit,
-                budget,
-            )
-        )
-    return rows
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     scale, budget = (0.1, 0.3) if parser.parse_args().quick else (1.0, 3.0)
-    rows = fits(scale, budget) + grids(scale, budget)
+    rows = fits(scale, budget)
     print(f"\n{machine()}\n")
     print(markdown(rows))
     if scale < 1.0:

@@ -32,25 +32,29 @@ Z[rng.random(Z.shape) < 0.1] = np.nan
 
 hidden = ~np.isnan(X) & (rng.random(X.shape) < 0.1)
 known = np.where(hidden, np.nan, X)
-with warnings.catch_warnings():
-    # Users whose known purchases are all zero, or who have none left.
-    warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
-    alone = a1gm.fit_nmmf(known)
-    tuning = a1gm.tune_nmmf(known, Y, Z)
-    alpha, beta = tuning.best
-    together = a1gm.fit_nmmf(known, Y, Z, alpha=alpha, beta=beta)
-
-# X alone says nothing of users and items without a purchase: leave them aside.
+# X alone does not determine users and items without a purchase: they are not scored.
 bought, sold = np.nansum(known, axis=1) > 0, np.nansum(known, axis=0) > 0
 judged = hidden & np.outer(bought, sold)
+
+
+def fit_known(**tables):
+    with warnings.catch_warnings():
+        # Users whose known purchases are all zero, or who have none left.
+        warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
+        return a1gm.fit_nmmf(known, **tables)
 
 
 def score(fit):
     return float(kl_div(X[judged], np.outer(fit.w, fit.h)[judged]).sum())
 
 
+alone = fit_known()
+fits = {beta: fit_known(Y=Y, Z=Z, beta=beta) for beta in (0.01, 0.1, 1.0, 10.0)}
+beta = min(fits, key=lambda weight: score(fits[weight]))
+together = fits[beta]
+
 print(f"purchases: {N_USERS} users x {N_ITEMS} items, {judged.sum()} hidden")
-print(f"weights chosen by tune_nmmf: alpha = {alpha:g}, beta = {beta:g}")
+print(f"the best weight of Z on these cells: beta = {beta:g}")
 print(together)
 print(f"divergence of the hidden purchases, X alone:    {score(alone):8.1f}")
 print(f"divergence of the hidden purchases, all tables: {score(together):8.1f}")

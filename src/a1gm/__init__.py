@@ -27,21 +27,13 @@ if TYPE_CHECKING:
     from a1gm._fit.many import ManyFits
     from a1gm._fit.pattern import MissingPattern
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
-    from a1gm.nmmf import (
-        NMMFFit,
-        NMMFTuning,
-        RelationsFit,
-        fit_nmmf,
-        fit_relations,
-        tune_nmmf,
-    )
+    from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
 
 __all__ = [
     "Assessment",
     "ManyFits",
     "MissingPattern",
     "NMMFFit",
-    "NMMFTuning",
     "PatternTable",
     "RankOneFit",
     "RankOneImputer",
@@ -65,7 +57,6 @@ __all__ = [
     "paper",
     "plot",
     "report",
-    "tune_nmmf",
 ]
 
 
@@ -77,7 +68,6 @@ _LAZY: dict[str, str | None] = {
     "ManyFits": "a1gm._fit.many",
     "MissingPattern": "a1gm._fit.pattern",
     "NMMFFit": "a1gm.nmmf",
-    "NMMFTuning": "a1gm.nmmf",
     "PatternTable": "a1gm._api.pattern_table",
     "RankOneFit": "a1gm._fit.fit",
     "RelationsFit": "a1gm.nmmf",
@@ -87,7 +77,6 @@ _LAZY: dict[str, str | None] = {
     "fit_relations": "a1gm.nmmf",
     "impute": "a1gm._api.impute",
     "load": "a1gm._api.load",
-    "tune_nmmf": "a1gm.nmmf",
     "RankOneImputer": "a1gm.estimators",
     "RankOneNMF": "a1gm.estimators",
     "RankOneNMMF": "a1gm.estimators",

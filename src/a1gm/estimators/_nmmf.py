@@ -77,12 +77,11 @@ class RankOneNMMF(RowFactors):
     Cross-validation (``GridSearchCV``, ``cross_validate``) cuts whatever has
     ``n_samples`` rows to the rows of each fold. That is right for Z, but Y shares the
     columns of X, not its rows: if it happens to have as many rows, it is cut as well.
-    Add a row of NaN to Y then, or choose the weights with ``a1gm.tune_nmmf``.
+    Add a row of NaN to Y then.
 
     See Also
     --------
     a1gm.fit_nmmf : The function behind this class.
-    a1gm.tune_nmmf : Choose ``alpha`` and ``beta``.
 
     Examples
     --------

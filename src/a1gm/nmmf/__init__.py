@@ -4,13 +4,5 @@ from __future__ import annotations
 
 from a1gm.nmmf.fit import fit_nmmf, fit_relations
 from a1gm.nmmf.result import NMMFFit, RelationsFit
-from a1gm.nmmf.tune.tune import NMMFTuning, tune_nmmf
 
-__all__ = [
-    "NMMFFit",
-    "NMMFTuning",
-    "RelationsFit",
-    "fit_nmmf",
-    "fit_relations",
-    "tune_nmmf",
-]
+__all__ = ["NMMFFit", "RelationsFit", "fit_nmmf", "fit_relations"]

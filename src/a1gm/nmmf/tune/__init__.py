@@ -1,1 +1,0 @@
-"""Choose the weights of the side tables by what they predict."""
