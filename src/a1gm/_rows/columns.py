@@ -1,0 +1,204 @@
+"""Which columns are the table: one rule, by names and types, for every container.
+
+Frames in memory, lazy frames, databases, text files, typed files, spreadsheets and
+Dask all use `choose`, before a row is read. Estimators of scikit-learn do not: there
+every column is a feature.
+
+A container without types (text files, sheets, object columns) finds the kind of a
+column in the pass that reads it: ``"number"`` if all cells are numbers or missing,
+``"text"`` if none is a number; anything between is refused with the first cell that
+disagrees. A column without any value is ``"number"``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from a1gm._base.words import listed
+from a1gm._rows.labels import check_there
+from a1gm.exceptions import LabelError, NotNumericError
+
+Kind: TypeAlias = Literal["number", "bool", "text", "date", "other"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Last words that make a label of a number column with no data column before it:
+#: "customer_id", "AccidentYear".
+KEYS = _words("id ids index year no nbr number code key date")
+
+#: Whole names that make a label of a number column anywhere, and last words that make
+#: one of the first column.
+LABELS = _words(
+    "id ids index year yr ay uy origin cohort season quarter month week day date "
+    "datekey period timestamp site plot station shop store branch customer client "
+    "user item product sku article patient subject gene fips zip zipcode postcode "
+    "code nbr no number key region county country"
+)
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD = re.compile(r"[^\W\d_]+")
+_UNNAMED = re.compile(r"(Unnamed: ?\d+|index|level_\d+)?")
+
+
+@dataclass
+class Choice:
+    """What each column of a table is used for."""
+
+    table: list[Any] = field(default_factory=list)  # numbers: fitted and filled
+    ids: list[Any] = field(default_factory=list)  # labels of the rows
+    kept: list[Any] = field(default_factory=list)  # returned as they are
+    inferred: list[Any] = field(default_factory=list)  # labels that nobody asked for
+    kinds: Mapping[Any, Kind] = field(default_factory=dict)
+
+    def warning(self, name: str) -> str:
+        """Text of the warning about inferred columns; empty if none needs one.
+
+        Leading columns of text or dates are row labels in every table and need none.
+        """
+        own = set(self.ids)
+        kept = [column for column in self.inferred if column not in own]
+        ids = [c for c in self.inferred if c in own and self.kinds[c] == "number"]
+        if not ids and not kept:
+            return ""
+        parts = []
+        if ids:
+            parts.append(f"{_titles(ids)} as row labels")
+        if kept:
+            parts.append(f"{_titles(kept)} as not part of the table")
+        return (
+            f"{name}: took {' and '.join(parts)}, by name and type. Pass columns= for "
+            "the columns to fit, id= for row labels, or exclude= for columns to leave "
+            "out."
+        )
+
+
+def choose(
+    schema: Mapping[Any, Kind],
+    id: Iterable[Any] | None = None,
+    columns: Iterable[Any] | None = None,
+    exclude: Iterable[Any] = (),
+    *,
+    has_index: bool = False,
+    name: str = "X",
+) -> Choice:
+    """Choose the columns of a table, its row labels, and those that are kept as is.
+
+    Parameters
+    ----------
+    schema : mapping
+        Kind of each column by its name, in the order of the table.
+    id, columns, exclude : iterable of names, optional
+        Columns that the caller asks for: row labels, data, neither.
+    has_index : bool, default=False
+        Whether the container's own index labels the rows.
+    name : str, default="X"
+        Name of the table in messages.
+
+    Returns
+    -------
+    Choice
+        The columns of each use, in the order of the schema (``ids`` as asked for).
+
+    Raises
+    ------
+    LabelError
+        A name is not in the schema, or no column is left to fit.
+    NotNumericError
+        No column holds numbers.
+
+    Examples
+    --------
+    >>> schema = {"shop": "text", "year": "number", "jan": "number", "note": "text"}
+    >>> choice = choose(schema)
+    >>> choice.table, choice.ids, choice.kept
+    (['jan'], ['shop', 'year'], ['note'])
+    """
+    asked = None if columns is None else dict.fromkeys(columns)
+    left_out, ids = dict.fromkeys(exclude), dict.fromkeys(id or ())
+    check_there(name, (*ids, *(asked or ()), *left_out), list(schema), LabelError)
+    choice = Choice(ids=list(ids), kinds=schema)
+    for place, (column, kind) in enumerate(schema.items()):
+        if column in ids:
+            continue
+        if asked is not None:
+            (choice.table if column in asked else choice.kept).append(column)
+        elif column in left_out:
+            choice.kept.append(column)
+        elif kind == "number" and not is_label(
+            column, leads=not choice.table, is_first=place == 0
+        ):
+            choice.table.append(column)
+        else:
+            leads = not choice.table and kind != "bool"
+            labels_rows = leads and id is None and not has_index
+            (choice.ids if labels_rows else choice.kept).append(column)
+            choice.inferred.append(column)
+    if not choice.table:
+        raise _nothing_left(name, choice)
+    return choice
+
+
+def is_label(name: Any, *, leads: bool, is_first: bool) -> bool:
+    """Whether a number column is a label by its name, not data.
+
+    ``leads``: no data column is before it. A name that is a number or ends in a digit
+    is never a label.
+
+    Examples
+    --------
+    >>> is_label("store_nbr", leads=True, is_first=True)
+    True
+    >>> is_label("week_1", leads=True, is_first=True)
+    False
+    """
+    text = str(name).strip()
+    if leads and _UNNAMED.fullmatch(text):
+        return True
+    if not text or text[-1].isdigit():
+        return False
+    words = words_of(text)
+    if not words:
+        return False
+    last = words[-1]
+    return (
+        "".join(words) in LABELS
+        or (leads and last in KEYS)
+        or (is_first and last in LABELS)
+    )
+
+
+def words_of(name: Any) -> list[str]:
+    """Lower-case words of a name.
+
+    Examples
+    --------
+    >>> words_of("AccidentYear"), words_of("store_nbr")
+    (['accident', 'year'], ['store', 'nbr'])
+    """
+    return [word.lower() for word in _WORD.findall(_HUMP.sub(" ", str(name)))]
+
+
+def _titles(columns: list[Any]) -> str:
+    return listed([repr(column) for column in columns])
+
+
+def _nothing_left(name: str, choice: Choice) -> LabelError | NotNumericError:
+    labels = [c for c in choice.inferred if choice.kinds[c] == "number"]
+    if labels:
+        return LabelError(
+            f"{name} has no column left to fit; {_titles(labels)} were taken for "
+            "labels. Pass columns= with the columns to fit."
+        )
+    if choice.inferred:
+        error = NotNumericError(
+            f"{name} has no number column. Its columns are: {_titles(choice.inferred)}."
+        )
+        error.columns = tuple(choice.inferred)
+        return error
+    return LabelError(f"{name} has no column left to fit. Name some with columns=.")

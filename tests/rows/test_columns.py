@@ -1,0 +1,92 @@
+"""Which columns are the table: by names and types."""
+
+import pytest
+
+from a1gm._rows.columns import choose
+from a1gm.exceptions import LabelError, NotNumericError
+
+
+def number(*names):
+    return dict.fromkeys(names, "number")
+
+
+@pytest.mark.parametrize(
+    ("schema", "table", "ids"),
+    [
+        (
+            {"shop": "text", "city": "text", "open": "bool", **number("jan", "feb")},
+            ["jan", "feb"],
+            ["shop", "city"],
+        ),
+        (number("AccidentYear", "12", "24"), ["12", "24"], ["AccidentYear"]),
+        (
+            number("origin", *map(str, range(1, 11))),
+            list(map(str, range(1, 11))),
+            ["origin"],
+        ),
+        (number("site", *range(1990, 1995)), list(range(1990, 1995)), ["site"]),
+        (number("week_1", "week_2"), ["week_1", "week_2"], []),
+        (number("item1", "item2"), ["item1", "item2"], []),
+        (number("売上", "Год"), ["売上", "Год"], []),
+        (number("Ozone", "Wind", "Month", "Day"), ["Ozone", "Wind"], []),
+        (number("", "jan", "shop_sales"), ["jan", "shop_sales"], [""]),
+        (number("Unnamed: 0", "a"), ["a"], ["Unnamed: 0"]),
+        (
+            number("body_wt", "danger_index", "grams per day"),
+            ["body_wt", "danger_index", "grams per day"],
+            [],
+        ),
+        (number("store_nbr", "sales_per_store", "b"), None, ["store_nbr"]),
+        (number("customer_id", "sku_no", "a"), ["a"], ["customer_id", "sku_no"]),
+        ({"day": "date", "a": "number", "": "number"}, ["a", ""], ["day"]),
+    ],
+)
+def test_number_columns_that_are_not_labels_are_the_table(schema, table, ids):
+    choice = choose(schema)
+    assert choice.table == (table or [c for c in schema if c not in ids])
+    assert choice.ids == ids
+    assert sorted(map(str, choice.table + choice.ids + choice.kept)) == sorted(
+        map(str, schema)
+    )
+
+
+def test_an_index_labels_the_rows_and_the_column_is_kept():
+    choice = choose(number("id", "a"), has_index=True)
+    assert (choice.table, choice.ids, choice.kept) == (["a"], [], ["id"])
+
+
+def test_what_is_asked_for_is_not_inferred():
+    schema = {"shop": "text", **number("year", "a", "b"), "note": "text"}
+    choice = choose(schema, id=["shop"], columns=["year", "a"])
+    assert (choice.table, choice.ids) == (["year", "a"], ["shop"])
+    assert choice.kept == ["b", "note"]
+    assert choice.warning("X") == ""
+    choice = choose(schema, exclude=["year", "note"])
+    assert choice.kept == ["year", "note"]
+    assert choice.warning("X") == ""  # leading text only
+    assert choose(schema, id=["shop"]).kept == ["year", "note"]
+
+
+def test_the_warning_names_inferred_columns_and_the_options():
+    schema = {"shop": "text", **number("year", "a"), "note": "text"}
+    text = choose(schema).warning("X")
+    assert "'year' as row labels" in text
+    assert "'note' as not part of the table" in text
+    assert "'shop'" not in text
+    for option in ("columns=", "id=", "exclude="):
+        assert option in text
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "error", "part"),
+    [
+        (number("a"), {"id": ["b"]}, LabelError, "'b'"),
+        (number("id", "year"), {}, LabelError, "'id', 'year' were taken for labels"),
+        ({"a": "text", "b": "date"}, {}, NotNumericError, "'a', 'b'"),
+        (number("a"), {"exclude": ["a"]}, LabelError, "columns="),
+    ],
+)
+def test_refused(schema, options, error, part):
+    with pytest.raises(error, match="X has no") as raised:
+        choose(schema, **options)
+    assert part in str(raised.value)
