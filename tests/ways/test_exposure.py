@@ -227,7 +227,7 @@ def test_any_size(of_counts, of_exposure):
     [
         (lambda E: E - 3.0, "negative"),
         (lambda E: np.where(E > 3.0, np.inf, E), "infinite"),
-        (lambda E: E[:2], "exposure have shape"),
+        (lambda E: E[:2], "exposure has shape"),
         (lambda E: E * 0.0, "No exposure is above 0"),
         (lambda E: E * np.nan, "No exposure is above 0"),
     ],

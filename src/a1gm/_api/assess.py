@@ -17,10 +17,10 @@ from a1gm._fit.divergence import divergence_of_cells
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.uncertainty import bounds_of_cells
 from a1gm._observe.observe import observe
-from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._rows.choose import choose, read_advised
 from a1gm._rows.dense import Rows
 from a1gm._rows.read import is_sparse
+from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import (
     DataError,
     DimensionError,
@@ -115,16 +115,15 @@ def assess(
         X = choose(X, id, columns, exclude)[0].of(X)
     source: Rows = read_advised(X)
     every = slice(0, source.n_rows)
-    name, given = one_of_both(weights, exposure)
+    name, given = weights_or_exposure(weights, exposure)
     more: dict[str, Floats] = {}
-    # A pass refuses what cannot be fitted, by its place in the whole table.
-    if given is None:
-        observe(source, negatives=negatives)
-    else:
+    if given is not None:
         check_signs(negatives, name)
-        V = read_cell_weights(given, source, check=False, name=name)
-        observe_weighted(source, V, is_exposure=name == "exposure")
+        source = with_weights(source, name, given, is_observed=True)
+        V: Any = source.weights
         more = {name: V.rows(every)}
+    # A pass refuses what cannot be fitted, by its place in the whole table.
+    observe(source, negatives=negatives)
     return assess_cells(
         source.rows(every),
         hide,

@@ -30,9 +30,9 @@ from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PairStatistics, Statistics
-from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._rows.choose import Chosen, choose, read_advised
 from a1gm._rows.read import AnyRows
+from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
@@ -155,19 +155,13 @@ def fit(
     source: AnyRows = read_advised(X, absent)
     if labels is not None:
         source = replace(source, row_labels=labels)
-    V = None
-    if weights is None is exposure:
-        seen = observe(source, n_threads=n_threads, negatives=negatives)
-    else:
-        name, given = one_of_both(weights, exposure)
+    if weights is not None or exposure is not None:
+        name, given = weights_or_exposure(weights, exposure)
         check_signs(negatives, name)
-        V = read_cell_weights(given, source, check=False, name=name)
-        is_exposure = name == "exposure"
-        seen = observe_weighted(source, V, is_exposure=is_exposure, n_threads=n_threads)
+        source = with_weights(source, name, given, is_observed=True)
     return fit_observation(
-        seen,
+        observe(source, n_threads=n_threads, negatives=negatives),
         source,
-        V,
         takes_negatives=negatives == "allow",
         on_undetermined=on_undetermined,
         tol=tol,
@@ -187,7 +181,6 @@ def check_signs(negatives: Negatives, name: str) -> None:
 def fit_observation(
     seen: Observation,
     source: AnyRows | None = None,
-    V: Any = None,
     *,
     solved: Solved | None = None,
     col_labels: Any = None,
@@ -212,6 +205,7 @@ def fit_observation(
             seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
         )
         factor = _row_factor(seen, solved, n_threads)
+    V = getattr(source, "weights", None)
     rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
     table = Table(
         source=source,

@@ -10,7 +10,6 @@ from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._observe.observe import observe
-from a1gm._observe.weights import observe_weighted
 from a1gm._rows.long import Duplicates, LongCells, read_long
 from a1gm.exceptions import ParameterError
 
@@ -118,22 +117,19 @@ def fit_cells(
     cells: LongCells, duplicates: Duplicates, negatives: Negatives, **options: Any
 ) -> RankOneFit:
     """Fit the rows of a long frame that were read and checked."""
-    source, V = cells.source(duplicates)
+    source = cells.source(duplicates)
     columns, n_threads = cells.columns, options["n_threads"]
     remembered: dict[str, Any] = {
         "long": (columns.row, columns.column, columns.value),
         "key_values": (cells.row.values, cells.column.values),
     }
     del cells  # its codes are not needed any more
-    if V is None:
-        seen = observe(source, n_threads=n_threads, negatives=negatives)
-    elif negatives == "allow":
+    takes_negatives = negatives == "allow"
+    if source.weights is not None and takes_negatives:
         raise ParameterError(
             'negatives="allow" and weight= cannot be combined; leave one out.'
         )
-    else:
-        seen = observe_weighted(source, V, n_threads=n_threads, is_exposure=False)
-    takes_negatives = negatives == "allow"
+    seen = observe(source, n_threads=n_threads, negatives=negatives)
     return fit_observation(
-        seen, source, V, takes_negatives=takes_negatives, **options, **remembered
+        seen, source, takes_negatives=takes_negatives, **options, **remembered
     )

@@ -16,12 +16,12 @@ from a1gm._fit.rows import RowStore
 from a1gm._fit.unchanged import are_as_marked, is_as_fitted, marks_of
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
-from a1gm._observe.weights import observe_weighted, one_of_both, read_cell_weights
 from a1gm._rows.choose import Chosen
 from a1gm._rows.dense import Rows
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.sparse import SparseRows
+from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import DataError, DimensionError, LabelError, ParameterError
 
@@ -121,7 +121,7 @@ class Table:
         """What fills rows that lie elsewhere, and their order; None in memory."""
         if self.engine is None or not self.engine.takes(X):
             return None, None
-        name, given = one_of_both(weights, exposure)
+        name, given = weights_or_exposure(weights, exposure)
         if given is not None:
             raise ParameterError(f"Fits of collections have no {name}; leave it out.")
         found, labels = self.engine.columns(X)
@@ -210,12 +210,9 @@ class Table:
     def _seen_again(self) -> Observation | None:
         """What a pass over the table sees now; None where it can be fitted no more."""
         try:
-            if self.weights is None:
-                how: Negatives = "allow" if self.takes_negatives else "raise"
-                return observe(self.source, negatives=how)
-            return observe_weighted(
-                self.source, self.weights, is_exposure=self.is_exposed
-            )
+            how: Negatives = "allow" if self.takes_negatives else "raise"
+            own = {"weights": self.weights, "exposed": self.is_exposed}
+            return observe(replace(self.source, **own), negatives=how)
         except DataError:
             return None
 
@@ -271,7 +268,7 @@ class Table:
             )
 
     def _weights_of(self, source: AnyRows, weights: Any, exposure: Any) -> Any:
-        name, given = one_of_both(weights, exposure)
+        name, given = weights_or_exposure(weights, exposure)
         if given is not None:
             if self.is_signed:
                 raise ParameterError(
@@ -284,7 +281,7 @@ class Table:
                     f"This fit {had} exposure, so {name}= says nothing that it knows. "
                     f"Pass {instead} here, or fit the table with {name}=."
                 )
-            return read_cell_weights(given, source, name=name)
+            return with_weights(source, name, given).weights
         if not self.is_weighted:
             return None
         if self.is_same(source) and self._are_exposures_same():

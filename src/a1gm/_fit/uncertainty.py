@@ -29,8 +29,8 @@ from a1gm._fit.labelled import Index, TotalsWithErrors, totals_with_errors
 from a1gm._fit.lazy_rows import LazyRows
 from a1gm._fit.show import html_table, one_line
 from a1gm._fit.simulate import simulate
-from a1gm._observe.weights import cell_weights
 from a1gm._rows.lookup import Lookup
+from a1gm._rows.weights import cell_weights
 from a1gm.exceptions import DataError, ParameterError
 
 TOO_FEW = (

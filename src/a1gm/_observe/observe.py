@@ -14,6 +14,7 @@ from a1gm._observe.scatter import with_scatter
 from a1gm._observe.sparse import observe_sparse
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
+from a1gm._observe.weights import observe_weighted
 from a1gm._rows.dense import Rows
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
@@ -46,6 +47,8 @@ def observe(
     scatter : bool
         Keep the sums that the scatter of the cells needs, beside those of patterns.
     """
+    if source.weights is not None:
+        return observe_weighted(source, n_threads=n_threads)
     if isinstance(source, SparseRows):
         return observe_sparse(source, negatives=negatives, row_offset=row_offset)
     look = observe_parts if source.cut is None else _observe_pieces

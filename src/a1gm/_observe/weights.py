@@ -11,172 +11,40 @@ they are, so no rate X / E is ever formed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from a1gm._base.float_range import product
-from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.types import AnyArray, Floats
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.pair_statistics import pointers
 from a1gm._observe.statistics import PairStatistics, WeightedStatistics
-from a1gm._rows import AnyRows, SparseRows, read_input
+from a1gm._rows import AnyRows, SparseRows
 from a1gm._rows.cells import check_piece, check_stored_cells
 from a1gm._rows.dense import Rows, table_of
-from a1gm._rows.labels import check_same_labels
-from a1gm._rows.read import is_sparse
-from a1gm.exceptions import NotRepresentableError, ParameterError, WeightsError
+from a1gm._rows.weights import check_weights
+from a1gm.exceptions import NotRepresentableError
 
-Name: TypeAlias = Literal["weights", "exposure"]
-OF_ZERO = "0 is for a cell that cannot have counts, NaN for an unknown exposure"
 LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
 
 
-# ------------------------------------------------------------------------- reading
-def one_of_both(weights: Any, exposure: Any) -> tuple[Name, Any]:
-    """Name and table of the one that was given; None for none. Raise for both."""
-    if exposure is None:
-        return "weights", weights
-    if weights is not None:
-        raise ParameterError(
-            "weights and exposure cannot be combined. Pass exposure= for counts that "
-            "were made over unlike stretches of time or space, else weights=."
-        )
-    return "exposure", exposure
-
-
-def read_cell_weights(
-    weights: Any, source: AnyRows, *, check: bool = True, name: Name = "weights"
-) -> Any:
-    """Weights of the cells of a table, as another of its kind.
-
-    Dense ones need no ``check`` of their values where a pass will look at them.
-    """
-    if isinstance(source, SparseRows):
-        return read_stored_weights(weights, source, name)
-    if is_sparse(weights):
-        raise WeightsError(f"{name} is sparse, but X is dense. Pass {name}.toarray().")
-    return read_weights(weights, source, check=check, name=name)
-
-
-def read_weights(
-    weights: Any, source: AnyRows, *, check: bool, name: Name = "weights"
-) -> Rows:
-    """Weights that lie as a table of the same shape and names."""
-    given: Rows = read_input(weights, name=name)
-    given.name = name
-    _check_shape(given, source, name)
-    check_same_labels("row", given.row_labels, source.row_labels, name, "X")
-    check_same_labels("column", given.col_labels, source.col_labels, name, "X")
-    if check and not all(_are_weights(piece) for _, piece in given.blocks()):
-        _refuse(given)
-    return given
-
-
-def _are_weights(V: Floats) -> bool:
-    return bool(((V >= 0.0) & (np.inf > V)).all())
-
-
-def _refuse(V: Rows) -> None:
-    """Raise for weights that cannot be used, with the number of them."""
-    _check_values(V.rows(slice(0, V.n_rows)), lambda at: divmod(at, V.n_cols), V.name)
-
-
-def read_stored_weights(
-    weights: Any, source: SparseRows, name: Name = "weights"
-) -> SparseRows:
-    """Weights of the cells that a sparse table stores; each must have one."""
-    if source.absent == "zero":
-        raise ParameterError(
-            f'{name} with absent="zero" would be needed for the absent cells as well. '
-            f'Pass X.toarray() and an array of {name}, or say absent="missing".'
-        )
-    if not is_sparse(weights):
-        V = read_weights(weights, source, check=True, name=name)
-        return source.with_values(V.rows(slice(0, V.n_rows))[source.lines, source.cols])
-    given: SparseRows = read_input(weights, absent="missing", name=name)
-    _check_shape(given, source, name)
-    _check_values(given.values, given.place, name)
-    stored = given.values_at(source)
-    without = np.isnan(stored) & ~source.missing
-    if name == "weights" and without.any():
-        row, col = source.place(int(without.argmax()))
-        raise WeightsError(
-            f"X[{row}, {col}] is stored, but weights[{row}, {col}] is absent "
-            f"({int(without.sum())} in all). Store a weight for every stored cell of "
-            "X; use 0 for a cell to be ignored."
-        )
-    return source.with_values(stored)
-
-
-def _check_shape(given: AnyRows, source: AnyRows, name: Name) -> None:
-    if (given.n_rows, given.n_cols) != (source.n_rows, source.n_cols):
-        raise WeightsError(
-            f"{name} have shape ({given.n_rows}, {given.n_cols}), but X has "
-            f"shape ({source.n_rows}, {source.n_cols}). Give one number per cell."
-        )
-
-
-def _check_values(
-    V: Floats, place: Callable[[int], tuple[int, int]], name: str
-) -> None:
-    """Raise for weights that cannot be used; ``place`` finds the cell of a weight."""
-
-    def name_of(at: int) -> str:
-        row, col = place(at)
-        return f"{name}[{row}, {col}]"
-
-    if name == "exposure":  # NaN is one that is not known
-        check_weights(np.nan_to_num(V, posinf=np.inf, neginf=-np.inf), name_of, OF_ZERO)
-        if not (V > 0.0).any():
-            raise WeightsError("No exposure is above 0: nothing is left to fit.")
-        return
-    check_weights(V, name_of, "use 0 for a cell to be ignored")
-    if not V.any():
-        raise WeightsError("All weights are zero: nothing is left to fit.")
-
-
-def check_weights(V: Floats, name_of: Callable[[int], str], zero: str) -> None:
-    """Raise for NaN, infinite or negative weights; ``zero`` tells what 0 is for."""
-    faults = {"NaN": np.isnan(V), "infinite": np.isinf(V), "negative": V < 0.0}
-    for what, bad in faults.items():
-        if bad.any():
-            at = int(bad.argmax())
-            raise WeightsError(
-                f"{name_of(at)} = {V.flat[at]} is {what} ({int(bad.sum())} in all). "
-                f"It must be finite and >= 0; {zero}."
-            )
-
-
-def cell_weights(V: AnyRows, i: Ints, j: Ints) -> Floats:
-    """Weights of some cells, which a sparse table must store."""
-    if isinstance(V, SparseRows):
-        place = np.searchsorted(V.lines * V.n_cols + V.cols, i * V.n_cols + j)
-        return V.values[place]
-    if not len(i):
-        return np.zeros(0)
-    first = int(i.min())
-    found: Floats = V.rows(slice(first, int(i.max()) + 1))[i - first, j]
-    return found
-
-
 # ----------------------------------------------------------------------- observing
-def observe_weighted(
-    source: AnyRows, V: Any, *, is_exposure: bool, n_threads: int | None = None
-) -> Observation:
-    """Observe a table whose cells have weights, as ``read_cell_weights`` gives them."""
+def observe_weighted(source: AnyRows, *, n_threads: int | None = None) -> Observation:
+    """Observe a table whose cells have weights or exposures."""
     if isinstance(source, SparseRows):
-        return _observe_stored(source, V, is_exposure=is_exposure)
-    table, V = source.in_one_piece(), V.in_one_piece()
-    return _observe_dense(table, V, n_threads, is_exposure=is_exposure)
+        return _observe_stored(source)
+    V = source.weights
+    assert V is not None
+    return _observe_dense(source.in_one_piece(), V.in_one_piece(), n_threads)
 
 
-def _observe_stored(
-    source: SparseRows, weights: SparseRows, *, is_exposure: bool
-) -> Observation:
+def _observe_stored(source: SparseRows) -> Observation:
     """Pairs of the stored cells that count, every row a line of its own."""
+    weights, is_exposure = source.weights, source.exposed
+    assert weights is not None
     used = ~source.missing & (weights.values > 0.0)
     cells = source.with_cells(used)
     check_stored_cells(cells, None)  # weights take no negatives
@@ -191,10 +59,9 @@ def _observe_stored(
     return Observation(pairs.row_sums, None, pairs, exponent, 0, of_exposure)
 
 
-def _observe_dense(
-    source: Rows, V: Rows, n_threads: int | None, *, is_exposure: bool
-) -> Observation:
+def _observe_dense(source: Rows, V: Rows, n_threads: int | None) -> Observation:
     """One pass, again on another scale where numbers leave float64."""
+    is_exposure = source.exposed
     say_if_slow()
     n_cells = source.n_rows * source.n_cols
     threads = threads_for(n_cells, n_threads)
@@ -249,7 +116,7 @@ def _observe_dense(
 
 def _check_cells(source: Rows, V: Rows) -> None:
     """Raise for weights, and cells of positive weight, that cannot be used."""
-    _refuse(V)
+    check_weights(V)
     every = slice(0, V.n_rows)
     X = np.where(V.rows(every) > 0.0, source.rows(every), np.nan)
     check_piece(source, X, 0, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +26,8 @@ class Rows:
     chunks, or cannot be read where they lie, has ``cut``, which makes the rows from
     one place to another a table in one piece, and ``steps``, the rows where the pieces
     begin and end. ``backend`` names the frame library it came from, ``name`` is what
-    messages call the table.
+    messages call the table. ``weights`` are those of its cells, or their exposures if
+    the table is ``exposed``.
     """
 
     parts: list[Part]
@@ -38,6 +39,8 @@ class Rows:
     cut: Callable[[int, int], list[Part]] | None = None
     steps: tuple[int, ...] = ()
     name: str = "X"
+    weights: Rows | None = None
+    exposed: bool = False
 
     def pieces(self) -> Iterator[tuple[int, Rows]]:
         """Yield (first row, table in one piece)."""
@@ -53,7 +56,7 @@ class Rows:
         """The same table with its pieces joined, which takes a copy."""
         if self.cut is None:
             return self
-        return self._with(self.cut(0, self.n_rows), self.n_rows, self.row_labels)
+        return replace(self, parts=self.cut(0, self.n_rows), cut=None, steps=())
 
     def _with(self, parts: list[Part], n_rows: int, row_labels: Any) -> Rows:
         """Some rows of this table, in one piece."""

@@ -218,6 +218,6 @@ class _Maker:
             places=chosen,
         )
         try:
-            return cells.source(self.duplicates)[0]
+            return cells.source(self.duplicates)
         except A1gmError as error:
             return error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -108,8 +108,8 @@ class LongCells:
         if not (V > 0.0).any():
             raise WeightsError("All weights are zero: nothing is left to fit.")
 
-    def source(self, duplicates: Duplicates) -> tuple[SparseRows, SparseRows | None]:
-        """The cells as a sparse table whose absent cells are missing; its weights."""
+    def source(self, duplicates: Duplicates) -> SparseRows:
+        """The cells as a sparse table whose absent cells are missing."""
         table = self._sorted(self.values)
         if table.nnz < len(self.values):
             if duplicates == "raise":
@@ -127,10 +127,11 @@ class LongCells:
             backend=str(self.frame.implementation.value),
         )
         if self.weights is None:
-            return source, None
+            return source
         # A weight of 0 takes the cell out: the one of a missing value does not matter.
         weights = np.where(np.isnan(self.values), 0.0, self.weights)
-        return source, source.with_values(self._sorted(weights).data)
+        V = source.with_values(self._sorted(weights).data)
+        return replace(source, weights=V)
 
     def _sorted(self, values: Floats, chosen: Any = slice(None)) -> Any:
         """Cells row by row, columns ascending; pairs that are there twice are added."""

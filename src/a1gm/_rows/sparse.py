@@ -20,7 +20,7 @@ class SparseRows:
     """Stored cells row by row, columns ascending, each once.
 
     A stored NaN is a missing cell; so is an absent one with ``absent="missing"``,
-    while with ``absent="zero"`` it is an observed 0.
+    while with ``absent="zero"`` it is an observed 0. ``weights`` stores the same cells.
     """
 
     ptr: Ints
@@ -33,6 +33,8 @@ class SparseRows:
     col_labels: Any = None
     backend: str | None = None
     name: str = "X"
+    weights: SparseRows | None = None
+    exposed: bool = False
 
     @property
     def lines(self) -> Ints:

@@ -11,9 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from a1gm._base.types import Absent, Floats
 from a1gm._fit.fit import Voice
-from a1gm._observe.weights import check_weights
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.sparse import SparseRows
+from a1gm._rows.weights import bad_weight
 from a1gm.exceptions import ConvergenceWarning, WeightsError
 
 
@@ -95,7 +95,8 @@ def read_sample_weight(sample_weight: Any, n_rows: int) -> Floats | None:
         raise WeightsError(
             f"sample_weight has {len(s)} entries, but X has {n_rows} rows."
         )
-    check_weights(s, lambda at: f"sample_weight[{at}]", "0 leaves a row out")
+    if (bad := bad_weight(s)) is not None:
+        raise WeightsError(f"sample_weight[{bad[0]}] {bad[1]}; 0 leaves a row out.")
     if not s.any():
         raise WeightsError("All sample weights are zero: no row is left to fit.")
     return s

@@ -20,9 +20,10 @@ from a1gm._fit.information import spread
 from a1gm._fit.labelled import Index, TotalsWithErrors, totals_with_errors
 from a1gm._fit.show import html_table, one_line
 from a1gm._fit.uncertainty import Uncertainty
-from a1gm._observe.weights import observe_weighted, read_cell_weights
+from a1gm._observe.observe import observe
 from a1gm._rows.lookup import Lookup, paired
 from a1gm._rows.read import read_input
+from a1gm._rows.weights import with_weights
 from a1gm.exceptions import ParameterError, TableTooLargeError
 from a1gm.nmmf.layout import EntitySet, Layout, SharedTable
 
@@ -255,10 +256,8 @@ def uncertainty_of_tables(
         place = rows[table.row_set], cols[table.col_set]
         X[place] = table.source.rows(slice(0, table.n_rows))
         V[place] = table.weight
-    source = read_input(X)
-    weights = read_cell_weights(V, source, check=False)
-    seen = observe_weighted(source, weights, is_exposure=False)
-    joint = fit_observation(seen, source, weights, voice=None)  # the fit has warned
+    source = with_weights(read_input(X), "weights", V, is_observed=True)
+    joint = fit_observation(observe(source), source, voice=None)  # the fit has warned
     found, known = joint.uncertainty(dispersion, robust=robust), evidence_of(joint)
     return {
         table.key: TableUncertainty(

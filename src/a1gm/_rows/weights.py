@@ -1,0 +1,145 @@
+"""Weights and exposures of the cells of a table, read into `Rows.weights`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._rows.dense import Rows
+from a1gm._rows.labels import check_same_labels
+from a1gm._rows.read import AnyRows, is_sparse, read_input
+from a1gm._rows.sparse import SparseRows
+from a1gm.exceptions import ParameterError, WeightsError
+
+Name: TypeAlias = Literal["weights", "exposure"]
+
+
+def weights_or_exposure(weights: Any, exposure: Any) -> tuple[Name, Any]:
+    """Name and value of the argument that was passed; None for neither."""
+    if exposure is None:
+        return "weights", weights
+    if weights is not None:
+        raise ParameterError(
+            "weights and exposure cannot be combined. Pass exposure= for counts "
+            "collected over different lengths of time or areas, otherwise weights=."
+        )
+    return "exposure", exposure
+
+
+def with_weights(
+    rows: AnyRows, name: Name, given: Any, *, is_observed: bool = False
+) -> Any:
+    """Return the table with weights or exposures of its cells.
+
+    Values of dense weights are not checked where the table ``is_observed`` next: the
+    pass checks them.
+    """
+    if isinstance(rows, SparseRows):
+        V: Any = _stored_weights(given, rows, name)
+    elif is_sparse(given):
+        raise WeightsError(f"{name} is sparse, but X is dense. Pass {name}.toarray().")
+    else:
+        V = _dense_weights(given, rows, name)
+        if not is_observed and not all(_are_weights(v) for _, v in V.blocks()):
+            check_weights(V)
+    return replace(rows, weights=V, exposed=name == "exposure")
+
+
+def _dense_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
+    """Weights as a table of the same shape and labels."""
+    V: Rows = replace(read_input(given, name=name), name=name)
+    _check_shape(V, rows, name)
+    check_same_labels("row", V.row_labels, rows.row_labels, name, "X")
+    check_same_labels("column", V.col_labels, rows.col_labels, name, "X")
+    return V
+
+
+def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
+    """Weights of the cells that a sparse table stores; each must have one."""
+    if rows.absent == "zero":
+        raise ParameterError(
+            f'With absent="zero" the absent cells need {name} as well. Pass '
+            f'X.toarray() and an array of {name}, or absent="missing".'
+        )
+    if not is_sparse(given):
+        dense = _dense_weights(given, rows, name)
+        check_weights(dense)
+        return rows.with_values(
+            dense.rows(slice(0, rows.n_rows))[rows.lines, rows.cols]
+        )
+    V: SparseRows = replace(read_input(given, absent="missing", name=name), name=name)
+    _check_shape(V, rows, name)
+    check_weights(V)
+    stored = V.values_at(rows)
+    without = np.isnan(stored) & ~rows.missing
+    if name == "weights" and without.any():
+        row, col = rows.place(int(without.argmax()))
+        raise WeightsError(
+            f"X[{row}, {col}] is stored, but weights[{row}, {col}] is absent "
+            f"({int(without.sum())} in all). Store a weight for every stored cell of "
+            "X; use 0 for a cell to be ignored."
+        )
+    return rows.with_values(stored)
+
+
+def _check_shape(V: AnyRows, rows: AnyRows, name: Name) -> None:
+    if (V.n_rows, V.n_cols) != (rows.n_rows, rows.n_cols):
+        raise WeightsError(
+            f"{name} has shape ({V.n_rows}, {V.n_cols}), but X has "
+            f"shape ({rows.n_rows}, {rows.n_cols}). Pass one number per cell."
+        )
+
+
+def _are_weights(V: Floats) -> bool:
+    return bool(((V >= 0.0) & (np.inf > V)).all())
+
+
+def check_weights(V: AnyRows) -> None:
+    """Raise for weights or exposures that cannot be used; name and count them."""
+    cells = V.values if isinstance(V, SparseRows) else V.rows(slice(0, V.n_rows))
+    is_exposure = V.name == "exposure"  # NaN is an unknown exposure
+    bad = bad_weight(cells, or_nan=is_exposure)
+    if bad is not None:
+        at, text = bad
+        is_stored = isinstance(V, SparseRows)
+        row, col = V.place(at) if is_stored else divmod(at, V.n_cols)  # type: ignore[union-attr]
+        zero = "use 0 for a cell to be ignored"
+        if is_exposure:
+            zero = "0 is for a cell that cannot have counts, NaN for an unknown one"
+        raise WeightsError(f"{V.name}[{row}, {col}] {text}; {zero}.")
+    if not (cells > 0.0).any():
+        raise WeightsError(
+            "No exposure is above 0: nothing is left to fit."
+            if is_exposure
+            else "All weights are zero: nothing is left to fit."
+        )
+
+
+def bad_weight(V: AnyArray, *, or_nan: bool = False) -> tuple[int, str] | None:
+    """Position of the first NaN, infinite or negative weight, and what it is."""
+    faults = {"infinite": np.isinf(V), "negative": V < 0.0}
+    if not or_nan:
+        faults = {"NaN": np.isnan(V), **faults}
+    for what, bad in faults.items():
+        if bad.any():
+            at, n = int(bad.argmax()), int(bad.sum())
+            return (
+                at,
+                f"= {V.flat[at]} is {what} ({n} in all). It must be finite and >= 0",
+            )
+    return None
+
+
+def cell_weights(V: AnyRows, i: Ints, j: Ints) -> Floats:
+    """Weights of some cells, which a sparse table must store."""
+    if isinstance(V, SparseRows):
+        place = np.searchsorted(V.lines * V.n_cols + V.cols, i * V.n_cols + j)
+        return V.values[place]
+    if not len(i):
+        return np.zeros(0)
+    first = int(i.min())
+    found: Floats = V.rows(slice(first, int(i.max()) + 1))[i - first, j]
+    return found
