@@ -18,8 +18,8 @@ from a1gm._fit.frames import labelled_frame
 from a1gm._fit.uncertainty import bounds_of_cells
 from a1gm._observe.observe import observe
 from a1gm._rows.choose import choose, read_advised
-from a1gm._rows.dense import Rows
 from a1gm._rows.read import is_sparse
+from a1gm._rows.rows import Rows
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import (
     DataError,

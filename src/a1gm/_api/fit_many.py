@@ -19,9 +19,9 @@ from a1gm._fit.solved_table import Doubts, doubts_of
 from a1gm._kernel import threads_for
 from a1gm._observe.observe import observe
 from a1gm._rows.arrays import as_kernel_array
-from a1gm._rows.dense import Rows
 from a1gm._rows.labels import text_of_label
 from a1gm._rows.read import AnyRows, read_input
+from a1gm._rows.rows import Rows
 from a1gm._rows.triangles import is_triangle, read_triangles
 from a1gm._solve.many import SmallTables
 from a1gm.exceptions import (

@@ -20,9 +20,8 @@ from a1gm._base.float_range import (
 )
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.new_rows import NewRows, Placed
-from a1gm._rows.cells import check_piece
-from a1gm._rows.dense import table_of
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import check_piece, table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import DataError, NotRepresentableError
 

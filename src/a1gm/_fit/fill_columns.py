@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 
 #: Where some columns go; None for a column that nobody asks for.
 Target: TypeAlias = AnyArray | None

@@ -13,8 +13,8 @@ from a1gm._fit.fill_columns import Left, Target
 from a1gm._kernel import kernel
 from a1gm._rows import Rows
 from a1gm._rows.arrow import with_types
-from a1gm._rows.dense import Part, read_parts
 from a1gm._rows.frames import open_frame
+from a1gm._rows.rows import Part, read_parts
 from a1gm._rows.whole_frames import is_all_float64
 
 #: Writes the columns of the table, filled, to targets.

@@ -34,10 +34,9 @@ from a1gm._fit.fates import ZERO, fates_of_row
 from a1gm._fit.messages import text_of_unplaced_rows
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import weighted_counts
-from a1gm._rows.cells import check_piece, check_stored_cells
-from a1gm._rows.dense import Rows
 from a1gm._rows.read import AnyRows
-from a1gm._rows.sparse import SparseRows
+from a1gm._rows.rows import Rows, check_piece
+from a1gm._rows.sparse import SparseRows, check_stored_cells
 from a1gm._rows.weights import cell_weights
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm.exceptions import ParameterError

@@ -14,7 +14,7 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._fit.fill_columns import Left, Target
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 
 
 def row_factors(source: Rows, h: Floats, *, takes_negatives: bool) -> Floats | None:

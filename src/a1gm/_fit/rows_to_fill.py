@@ -12,8 +12,8 @@ from a1gm._base.types import Floats, Ints
 from a1gm._fit import one_pass
 from a1gm._fit.fill_columns import Left, Target, fill_columns
 from a1gm._fit.new_rows import NewRows, Placed
-from a1gm._rows.dense import Rows, table_of
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.sparse import SparseRows
 
 

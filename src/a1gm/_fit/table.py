@@ -17,9 +17,9 @@ from a1gm._fit.unchanged import are_as_marked, is_as_fitted, marks_of
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._rows.choose import Chosen
-from a1gm._rows.dense import Rows
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
+from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved

@@ -14,7 +14,7 @@ from a1gm._observe.statistics import (
     Statistics,
     WeightedStatistics,
 )
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
 

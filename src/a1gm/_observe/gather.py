@@ -21,7 +21,7 @@ from a1gm._observe.observe import observe
 from a1gm._observe.row_log import LineLog, MaskLog
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._observe.sums import ALL_ROWS, PatternSums, bytes_needed
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 from a1gm.exceptions import TableTooLargeError
 
 TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns

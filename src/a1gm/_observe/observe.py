@@ -15,8 +15,8 @@ from a1gm._observe.sparse import observe_sparse
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums
 from a1gm._observe.weights import observe_weighted
-from a1gm._rows.dense import Rows
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 

@@ -13,8 +13,7 @@ from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
 from a1gm._observe.observation import LIFT, TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
-from a1gm._rows.cells import Fault, check_faults
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Fault, Rows, check_faults
 from a1gm.exceptions import NotRepresentableError
 
 SAME = 1e-13  # relative: sums of the same numbers on two scales

@@ -16,7 +16,7 @@ from a1gm._base.types import Floats
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observation import Observation
 from a1gm._observe.statistics import PatternStatistics
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 
 
 def with_scatter(

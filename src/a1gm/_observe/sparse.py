@@ -16,8 +16,7 @@ from a1gm._observe.statistics import (
     PatternStatistics,
     Statistics,
 )
-from a1gm._rows.cells import check_stored_cells
-from a1gm._rows.sparse import SparseRows
+from a1gm._rows.sparse import SparseRows, check_stored_cells
 from a1gm.exceptions import TableTooLargeError
 
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept

@@ -23,8 +23,8 @@ from a1gm._observe.observation import TABLE_CELLS, Observation
 from a1gm._observe.pair_statistics import pointers
 from a1gm._observe.statistics import PairStatistics, WeightedStatistics
 from a1gm._rows import AnyRows, SparseRows
-from a1gm._rows.cells import check_piece, check_stored_cells
-from a1gm._rows.dense import Rows, table_of
+from a1gm._rows.rows import Rows, check_piece, table_of
+from a1gm._rows.sparse import check_stored_cells
 from a1gm._rows.weights import check_weights
 from a1gm.exceptions import NotRepresentableError
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 from a1gm.exceptions import DimensionError, NotNumericError
 
 # What the kernel reads where it lies; everything else becomes float64 first.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import AnyArray
-from a1gm._rows.dense import Part
+from a1gm._rows.rows import Part
 
 MANY_COLUMNS = 2  # joining pays when this many columns lie side by side
 

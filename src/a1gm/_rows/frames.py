@@ -19,9 +19,9 @@ from a1gm._rows.arrays import (
     read_array,
 )
 from a1gm._rows.arrow import arrow_part, join_neighbours, piece_steps
-from a1gm._rows.dense import Part, Rows
 from a1gm._rows.labels import NamedLabels
 from a1gm._rows.long_hint import check_no_long_series, hint_if_long
+from a1gm._rows.rows import Part, Rows
 from a1gm._rows.whole_frames import read_whole
 from a1gm.exceptions import LabelError, NotNumericError
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._base.words import listed
-from a1gm._rows.dense import Rows
 from a1gm._rows.keys import Key, code_key, labels_of, taken
 from a1gm._rows.labels import check_there, names_in
 from a1gm._rows.long import (
@@ -21,6 +20,7 @@ from a1gm._rows.long import (
     open_long,
 )
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import Rows
 from a1gm.exceptions import A1gmError, ParameterError
 
 SPARSE = 32  # cells per row of the frame from which on a group is read as sparse

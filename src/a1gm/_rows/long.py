@@ -10,10 +10,10 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import counted, listed
-from a1gm._rows.cells import Fault, check_faults
 from a1gm._rows.frames import open_frame, read_frame
 from a1gm._rows.keys import Key, code_key, row_number
 from a1gm._rows.labels import check_there, text_of_label
+from a1gm._rows.rows import Fault, check_faults
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.triangles import is_triangle
 from a1gm.exceptions import (

@@ -9,9 +9,10 @@ import numpy as np
 
 from a1gm._base.types import Absent
 from a1gm._rows.arrays import read_array
-from a1gm._rows.dense import Rows
-from a1gm._rows.libraries import library_of
+from a1gm._rows.frames import read_frame
+from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows, read_sparse
+from a1gm._rows.whole_frames import library_of
 from a1gm.exceptions import NotNumericError, ParameterError
 
 AnyRows: TypeAlias = Rows | SparseRows
@@ -49,8 +50,6 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
     if library.startswith("dask"):
         _refuse_dask(X, name)
     if library or hasattr(X, "__narwhals_dataframe__"):
-        from a1gm._rows.frames import read_frame
-
         return read_frame(X, name)
     return read_array(X, name)
 

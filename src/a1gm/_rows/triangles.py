@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 
 
 def is_triangle(given: Any) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._rows.dense import Rows
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
+from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, WeightsError
 

@@ -28,8 +28,8 @@ from a1gm._observe.statistics import (
     WeightedStatistics,
     as_mask,
 )
-from a1gm._rows.dense import Rows
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import Rows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph

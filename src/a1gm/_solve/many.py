@@ -11,7 +11,7 @@ from a1gm._base.types import Bools, Floats
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observation import TABLE_CELLS, TINY, Observation
 from a1gm._observe.statistics import PatternStatistics
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 from a1gm._solve.dispatch import Solved, plain_factors, plain_options
 
 WORTH_A_THREAD = 1 << 12  # cells; a small table takes 50 times as long per cell

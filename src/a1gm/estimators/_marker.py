@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._rows.dense import Part
 from a1gm._rows.read import AnyRows, is_sparse
+from a1gm._rows.rows import Part
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import DataError, ParameterError
 

@@ -16,8 +16,8 @@ from a1gm._base.words import listed_where
 from a1gm._fit.divergence import divergence_of_rows
 from a1gm._fit.fit import RankOneFit, rule_of
 from a1gm._observe.observe import observe
-from a1gm._rows.dense import table_of
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._checks import (
     VOICE,

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Floats, Negatives
-from a1gm._rows.cells import check_piece, check_stored_cells
-from a1gm._rows.dense import table_of
 from a1gm._rows.read import AnyRows
-from a1gm._rows.sparse import SparseRows
+from a1gm._rows.rows import check_piece, table_of
+from a1gm._rows.sparse import SparseRows, check_stored_cells
 
 
 def collect_rows(

@@ -16,7 +16,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._rows import Rows
-from a1gm._rows.dense import Part, name_cell
+from a1gm._rows.rows import Part, name_cell
 from a1gm.exceptions import ParameterError, WeightsError
 from a1gm.nmmf.entities import Axis, check_same_entities
 

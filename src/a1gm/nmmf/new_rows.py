@@ -11,8 +11,7 @@ from a1gm._base.float_range import LEAST
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._fit.new_rows import NewRows, Placed
 from a1gm._rows import Rows
-from a1gm._rows.cells import check_piece
-from a1gm._rows.dense import table_of
+from a1gm._rows.rows import check_piece, table_of
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm.nmmf.layout import SharedTable
 

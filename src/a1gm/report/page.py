@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
 from a1gm._fit.solved_table import fitted_cells, memory_of
-from a1gm._rows.dense import Rows
+from a1gm._rows.rows import Rows
 from a1gm.exceptions import ParameterError
 from a1gm.report.findings import Findings
 from a1gm.report.notes import ignored_in_words, notes_of

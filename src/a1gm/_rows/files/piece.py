@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
-from a1gm._rows.dense import Part, Rows
 from a1gm._rows.files.numbers import cast_numbers
 from a1gm._rows.files.options import TableOptions, hint
+from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from a1gm._base.optional import require_pyarrow
 from a1gm._base.types import Floats
 from a1gm._base.words import counted, listed
-from a1gm._rows.dense import Part
 from a1gm._rows.files import csv_faults
 from a1gm._rows.files.columnar import ArrowSource, ParquetSource
 from a1gm._rows.files.csv import CsvSource
@@ -34,6 +33,7 @@ from a1gm._rows.files.row_names import ColumnFacts, Verdict, may_name_rows, role
 from a1gm._rows.files.spreadsheet import SpreadsheetSource
 from a1gm._rows.labels import check_there
 from a1gm._rows.long_hint import FIT_FRAME, long_call
+from a1gm._rows.rows import Part
 from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from a1gm._base.types import Floats, Negatives
-from a1gm._rows.dense import Rows
 from a1gm._rows.files.doubts import refuse_long, say_doubts
 from a1gm._rows.files.table_file import Progress
 from a1gm._rows.files.table_files import TableFiles
+from a1gm._rows.rows import Rows
 
 
 @dataclass(frozen=True)

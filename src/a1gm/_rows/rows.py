@@ -8,12 +8,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats
+from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._rows.labels import text_of_label
+from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
 # Values (2-D), mask of missing cells, Arrow validity bitmap of a single column with the
 # offset of its first bit, and the row sum that the columns count into.
 Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
+
+#: Cells of one bad kind: how many, and row, column and value of the first.
+Fault: TypeAlias = tuple[int, int, int, float]
+ADVICE = ', or pass negatives="allow" to fit the margins only'
 
 BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
@@ -130,3 +135,53 @@ def _is_null(validity: AnyArray, first: int, last: int) -> AnyArray:
     skip = first % 8
     null: AnyArray = bits[skip : skip + last - first] == 0
     return null
+
+
+# --------------------------------------------------------- cells that cannot be fitted
+def check_faults(
+    source: Any,
+    negative: Fault,
+    infinite: Fault,
+    negatives: Negatives | None,
+    row_offset: int = 0,
+) -> None:
+    """Raise for infinite cells, and for negative ones unless they are allowed.
+
+    ``negatives`` is None where the caller has no such option to advise.
+    """
+    count, row, col, value = infinite
+    if count:
+        where = source.where(row, col, row_offset)
+        raise InfiniteValuesError(
+            f"Input {source.name} contains infinity: {where} = {value} ({count} in "
+            "all). Entries must be finite; mark unknown ones as NaN."
+        )
+    count, row, col, value = negative
+    if count and negatives != "allow":
+        where = source.where(row, col, row_offset)
+        advice = "" if negatives is None else ADVICE
+        raise NegativeValuesError(
+            f"Negative values in data: {where} = {value:g} ({count} in all). Entries "
+            f"must be >= 0; mark unknown ones as NaN{advice}."
+        )
+
+
+def check_piece(
+    source: Any,
+    piece: Floats,
+    start: int,
+    negatives: Negatives | None = "raise",
+    row_offset: int = 0,
+) -> None:
+    """Raise for negative and infinite cells of some dense rows of a table.
+
+    ``start`` is the place of the first of these rows in the table.
+    """
+    infinite = np.isinf(piece)
+    faults: list[Fault] = []
+    for bad in ((piece < 0.0) & ~infinite, infinite):
+        n = int(bad.sum())
+        row, col = divmod(int(bad.argmax()), piece.shape[1])
+        first = (n, row + start, col, float(piece[row, col]))
+        faults.append(first if n else (0, 0, 0, 0.0))
+    check_faults(source, faults[0], faults[1], negatives, row_offset)
