@@ -254,4 +254,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from attack import compare as imported  # answers are pickles of its classes
+
+    imported.main()
