@@ -255,6 +255,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     # Answers are pickles of the classes of the imported module, not of this one.
-    from attack.compare import main as imported  # noqa: PLW0406
+    from attack.compare import main as imported
 
     imported()
