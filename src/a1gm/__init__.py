@@ -63,7 +63,7 @@ __all__ = [
 # Loaded on first use: name -> module that holds it (None = the module itself).
 _LAZY: dict[str, str | None] = {
     "Assessment": "a1gm._api.assess",
-    "Uncertainty": "a1gm._fit.uncertainty",
+    "Uncertainty": "a1gm._fit.sure.uncertainty",
     "assess": "a1gm._api.assess",
     "ManyFits": "a1gm._fit.many",
     "MissingPattern": "a1gm._fit.pattern",

@@ -427,11 +427,3 @@ def test_advice_on_negative_cells_can_be_followed():
         a1gm.fit_long(frame, keys=["r", "c"], value="v")
     with pytest.raises(NegativeValuesError, match='make the table with negatives="al'):
         a1gm.PatternTable().update(np.array([[1.0, -2.0]]))
-
-
-def test_why_the_scatter_of_signed_sums_is_not_known():
-    X = np.array([[5.0, -2.0, 3.0], [4.0, 1.0, 2.0], [-6.0, 3.0, 2.0], [7.0, 8.0, 9.0]])
-    table = a1gm.PatternTable(negatives="allow", uncertainty=True).update(X)
-    with pytest.raises(ParameterError, match="unless a row with negative cells sums"):
-        table.solve().uncertainty()
-    assert a1gm.fit(X, negatives="allow").uncertainty().dispersion > 0.0

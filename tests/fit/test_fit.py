@@ -14,8 +14,6 @@ from support import oracles
 from support.tables import make_table, tables
 
 import a1gm
-from a1gm._fit import table
-from a1gm._observe.observe import observe
 from a1gm.exceptions import (
     DimensionError,
     NoSuchCellError,
@@ -191,7 +189,6 @@ def test_a_fit_that_has_travelled_warns_again():
 
 
 def test_sparse_tables_are_told_once():
-    import scipy.sparse as sp
 
     X = sp.csr_array(np.array([[0.0, 5.0], [5.0, nan]]))
     said = listen(lambda: a1gm.fit(X, absent="zero").impute(X))
@@ -472,82 +469,3 @@ def test_whatever_reads_a_changed_table_again_tells(what):
     }
     with pytest.raises(ParameterError, match="was changed after it was fitted"):
         asked[what]()
-
-
-@pytest.mark.parametrize("change", ["scale", "one cell", "a cell of a hole", "swap"])
-def test_exposures_that_were_changed_after_the_fit_are_told(change):
-    rng = np.random.default_rng(4)
-    X = rng.poisson(20.0, (10, 4)).astype(float)
-    E = rng.uniform(1.0, 2.0, X.shape)
-    X[3, 2], E[4, 1] = np.nan, np.nan
-    fit = a1gm.fit(X, exposure=E)
-    assert np.isfinite(fit.reconstruct()[3, 2])
-    if change == "scale":
-        E *= 2.0
-    elif change == "swap":
-        E[5, :2] = E[5, 1::-1]
-    else:
-        E[3, 2 if change == "a cell of a hole" else 1] += 0.5
-    for asked in (
-        fit.reconstruct,
-        lambda: fit.uncertainty(1.0).totals(by="row"),
-        lambda: fit.divergence,
-    ):
-        with pytest.raises(ParameterError, match="was changed after it was fitted"):
-            asked()
-    with pytest.raises(ParameterError, match="Pass exposure="):
-        fit.impute(X)
-    assert np.isfinite(fit.reconstruct(exposure=np.ones(X.shape))).all()
-
-
-@pytest.mark.parametrize("kind", ["a column", "rows", "sparse", "weights", "masks"])
-def test_changes_that_keep_the_column_sums_are_told(kind):
-    rng = np.random.default_rng(6)
-    X = rng.gamma(2.0, size=(12, 4))
-    V = rng.uniform(0.5, 2.0, X.shape) if kind == "weights" else None
-    if kind == "masks":
-        X = rng.gamma(2.0, size=(200, 150))
-        X[rng.random(X.shape) < 0.2] = np.nan
-    given = sp.csr_array(X) if kind == "sparse" else X
-    fit = a1gm.fit(given, weights=V, absent="missing" if kind == "sparse" else None)
-    changed = {"sparse": getattr(given, "data", X), "weights": V}.get(kind, X)
-    if kind == "a column":
-        changed = X[:, :1]
-    changed[:] = changed[::-1].copy()
-    asked = (lambda: fit.impute(X)) if kind == "weights" else (lambda: fit.divergence)
-    with pytest.raises(ParameterError, match="was changed after it was fitted"):
-        asked()
-
-
-@pytest.mark.parametrize("way", ["pickle", "save", "uncertainty"])
-def test_a_table_is_checked_once_for_all_that_is_read(way, tmp_path, monkeypatch):
-    X = np.random.default_rng(5).poisson(20.0, (10, 4)).astype(float)
-    fit, calls = a1gm.fit(X), []
-
-    def count(*args, **more):
-        calls.append(args)
-        return observe(*args, **more)
-
-    monkeypatch.setattr(table, "observe", count)
-    if way == "uncertainty":
-        fit.uncertainty(robust=True)
-    else:
-        pickle.dumps(fit) if way == "pickle" else fit.save(tmp_path / "m")
-    assert len(calls) == 1
-
-
-@pytest.mark.parametrize("word", ["weights", "exposure"])
-@pytest.mark.parametrize("shape", [(10, 4), (200, 150)])
-@pytest.mark.parametrize("twins", [False, True])
-def test_an_exchange_between_rows_with_weights_is_told(word, shape, twins):
-    rng = np.random.default_rng(8)
-    X = rng.gamma(2.0, size=shape)
-    V = rng.uniform(0.5, 2.0, shape)
-    if twins:  # rows whose weights are proportional are one line
-        V = np.outer(V[:, 0], np.arange(1.0, shape[1] + 1.0))
-    fit = a1gm.fit(X, **{word: V})
-    fit.uncertainty()
-    step = 0.3 * X[:2, 0].min() / (V[:2, 0] if word == "weights" else 1.0)
-    X[:2, 0] += step * np.array([1.0, -1.0])  # the sums of the columns stay
-    with pytest.raises(ParameterError, match="was changed after it was fitted"):
-        fit.uncertainty()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import a1gm
-from a1gm.exceptions import A1gmWarning, ParameterError
+from a1gm.exceptions import A1gmWarning, DataError, ParameterError
 from ways import containers, file_ways, ways
 from ways.tables import TABLES, WEIGHTED, weights_of
 
@@ -221,7 +221,10 @@ def test_negative_cells(tmp_path):
     fit = ways.in_pieces(X, negatives="allow", **KEPT).solve()
     assert np.isnan(fit.divergence)
     assert fit.uncertainty().dispersion == pytest.approx(right.uncertainty().dispersion)
-    X[0] = [1.0, -4.0, 2.0]  # sums to less than zero: no sums, and a sentence
-    fit = ways.in_pieces(X[[1, 2, 0]], negatives="allow", **KEPT).solve()
-    with pytest.raises(ParameterError, match="uncertainty=True"):
-        fit.uncertainty()
+    X[0] = [1.0, -4.0, 2.0]  # sums to less than zero
+    for fit in (
+        a1gm.fit(X, negatives="allow"),
+        ways.in_pieces(X[[1, 2, 0]], negatives="allow", **KEPT).solve(),
+    ):
+        with pytest.raises(DataError, match="Mack's method"):
+            fit.uncertainty()

@@ -12,10 +12,9 @@ import numpy as np
 from a1gm._api.fit import check_signs, fit
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
-from a1gm._fit.choices import check_level, generator_of, is_share
 from a1gm._fit.divergence import divergence_of_cells
 from a1gm._fit.frames import labelled_frame
-from a1gm._fit.uncertainty import bounds_of_cells
+from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._observe.observe import observe
 from a1gm._rows.choose import choose, read_advised
 from a1gm._rows.read import is_sparse
@@ -302,8 +301,7 @@ class _Judge:
         self.places.append(np.flatnonzero(hidden))
         self.guesses.append(np.array([guesses[name] for name in self.methods]))
         try:
-            sure = found.uncertainty()
-            lower, upper = bounds_of_cells(sure, left, i, j, self.level)
+            lower, upper = found.uncertainty()._bounds(left, i, j, self.level)
         except DataError:  # too few degrees of freedom
             return
         x = self.cells[i, j]

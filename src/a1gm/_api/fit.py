@@ -223,8 +223,6 @@ def fit_observation(
     )
     if more:
         table = replace(table, **more)
-    if V is not None:
-        table.mark_exposures()
     return RankOneFit(
         solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
     )

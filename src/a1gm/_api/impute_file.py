@@ -23,12 +23,12 @@ from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import shown
-from a1gm._fit.choices import check_level
 from a1gm._fit.fit import RankOneFit, rule_of, what_was_told
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.new_rows import NewRows
 from a1gm._fit.rounding import Rounding, check_rounding
 from a1gm._fit.rows_to_fill import filled_rows
+from a1gm._fit.sure.arguments import check_level
 from a1gm._rows.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._rows.files.find import FoundFiles, find_files
 from a1gm._rows.files.formats import FORMATS, suffix_of

@@ -200,7 +200,8 @@ class Fates:
         self._totals = totals
         self._known: dict[int, SmallInts] = {}
 
-    def _lines(self) -> Lines:
+    def kept_lines(self) -> Lines:
+        """The lines; raises where they were not kept."""
         if self.lines is None:
             self.rows.read(0, 0)  # raises: the rows are gone
             raise AssertionError
@@ -208,7 +209,7 @@ class Fates:
 
     # ---------------------------------------------------------------------- classes
     def _classes(self, lines: Ints, is_zero: Bools) -> Ints:
-        component = self._lines().component(lines).astype(np.int64)
+        component = self.kept_lines().component(lines).astype(np.int64)
         is_zero = (component == ZEROS) | (is_zero & (component >= 0))
         return np.where(is_zero, self.graph.n + lines, component)
 
@@ -222,7 +223,7 @@ class Fates:
             elif row_class < n:
                 found = fates_of_row(self.graph, np.array([row_class]), none)
             else:
-                touched = self._lines().touched(row_class - n)
+                touched = self.kept_lines().touched(row_class - n)
                 found = fates_of_row(self.graph, none, touched)
             if len(self._known) >= MOST_KEPT:
                 self._known.clear()
@@ -258,7 +259,7 @@ class Fates:
     def observed(self, start: int, stop: int) -> Bools:
         """Observed cells of some rows."""
         lines, _ = self.rows.read(start, stop)
-        return self._lines().statistics.observed_at(lines)
+        return self.kept_lines().statistics.observed_at(lines)
 
     @property
     def _step(self) -> int:
@@ -276,7 +277,7 @@ class Fates:
         """What is counted over all rows."""
         if self._totals is not None:
             return self._totals
-        graph, lines = self.graph, self._lines()
+        graph, lines = self.graph, self.kept_lines()
         n_cols = len(graph.label)
         of_component = np.zeros(graph.n, np.int64)  # rows with data
         counts = np.zeros(len(FATES), np.int64)
@@ -365,7 +366,7 @@ class Fates:
         """Place of the first observed zero that no minimiser fits."""
         if not self.rows.is_kept:
             return None
-        lines_of = self._lines()
+        lines_of = self.kept_lines()
         for start, stop in self.pieces():
             lines, is_zero = self.rows.read(start, stop)
             component = lines_of.component(lines)
@@ -381,8 +382,8 @@ class Fates:
         """The first rows without an observed cell, and how many there are."""
         n_empty, found = self.totals.n_empty_rows, []
         if n_empty and self.rows.is_kept:
-            for start, stop in self.pieces(self._lines().statistics.lines_at_once):
-                component = self._lines().component(self.rows.read(start, stop)[0])
+            for start, stop in self.pieces(self.kept_lines().statistics.lines_at_once):
+                component = self.kept_lines().component(self.rows.read(start, stop)[0])
                 found += (start + np.flatnonzero(component == NOTHING)).tolist()
                 if len(found) >= most:
                     break
@@ -400,9 +401,9 @@ class Fates:
     def row_blocks(self) -> tuple[SmallInts, SmallInts]:
         """Component of each row and column, rows of zeros each their own; -1 empty."""
         found, n = [], self.graph.n
-        for start, stop in self.pieces(self._lines().statistics.lines_at_once):
+        for start, stop in self.pieces(self.kept_lines().statistics.lines_at_once):
             lines, is_zero = self.rows.read(start, stop)
-            component = self._lines().component(lines).copy()
+            component = self.kept_lines().component(lines).copy()
             component[is_zero & (component >= 0)] = ZEROS
             found.append(component)
         rows = np.concatenate(found)

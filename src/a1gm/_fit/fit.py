@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.float_range import Wide, check_cells, product, wide
-from a1gm._base.types import OnUndetermined
+from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.choices import Dispersion
 from a1gm._fit.divergence import divergence_of_rows
-from a1gm._fit.evidence import Evidence
 from a1gm._fit.fates import UNBOUNDED, ZERO
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorFrames, factor_frames, table_frame
@@ -34,8 +33,11 @@ from a1gm._fit.rows_to_fill import RowsToFill
 from a1gm._fit.save import save_fit
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.solved_table import SolvedTable, rule_of, source_of, what_was_told
+from a1gm._fit.sure import scatter
+from a1gm._fit.sure.arguments import Dispersion
+from a1gm._fit.sure.information import Information
+from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import Table
-from a1gm._fit.uncertainty import Uncertainty
 from a1gm._rows.read import AnyRows
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
@@ -43,7 +45,6 @@ __all__ = [
     "RankOneFit",
     "Table",
     "Voice",
-    "evidence_of",
     "rule_of",
     "source_of",
     "what_was_told",
@@ -74,13 +75,7 @@ class RankOneFit(SolvedTable):
         of files is saved with it if it was asked for before. NotRepresentableError
         where it is above the largest float64.
         """
-        table, statistics = self._table, self._solved.statistics
-        if getattr(statistics, "logs", None) is not None and not table.is_signed:
-            return self._evidence.divergence_of_sums()
-        if table.is_signed or table.source is None:
-            return math.nan
-        table.check_unchanged(self._solved, self._rows)
-        return divergence_of_rows(self._new_rows, table.source, table.weights)
+        return scatter.divergence(self)
 
     @property
     def _known_divergence(self) -> float:
@@ -118,8 +113,7 @@ class RankOneFit(SolvedTable):
         self, X: Any, weights: Any, exposure: Any
     ) -> tuple[AnyRows, Any, NewRows]:
         """Rows, their weights, and the rule for columns in their order."""
-        fitted = self._solved, self._rows
-        source, V, order = self._table.read(X, fitted, weights, exposure)
+        source, V, order = self._table.read(X, self.shape[1], weights, exposure)
         return source, V, self._new_rows.in_order(order)
 
     def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, NewRows]:
@@ -138,22 +132,58 @@ class RankOneFit(SolvedTable):
 
         NaN where the divergence is, and for a table that is constant.
         """
-        gained = self._evidence.gain_over_constants()
+        gained = scatter.gain_over_constants(self)
         total = self.deviance + gained
         return gained / total if total > 0.0 else math.nan
 
     @cached_property
-    def _evidence(self) -> Evidence:
-        known = self._solved, self._rows, self._table, self._fates, self._new_rows
-        return Evidence(
-            *known,
-            self.shape,
-            self.row_labels,
-            self.col_labels,
-            lambda: self.divergence,
-            lambda: self.undetermined,
-            self._places,
-        )
+    def _information(self) -> Information:
+        """What the errors of the fit are computed from."""
+        return Information(self)
+
+    def _has_negative_fit(self) -> bool:
+        """Whether a fitted cell, observed or not, is below 0."""
+        h, block = self._solved.factors.col_factor, self.col_block
+        w, row_block = self._solved.factors.line_factor, None
+        if self._rows.is_kept:
+            w, row_block = np.asarray(self.row_factor), self.row_block
+        for k in range(self.n_blocks):
+            rows, columns = w if row_block is None else w[row_block == k], h[block == k]
+            ends = np.outer(
+                [rows.min(initial=0.0), rows.max(initial=0.0)],
+                [columns.min(initial=0.0), columns.max(initial=0.0)],
+            )
+            if ends.min() < 0.0:
+                return True
+        return False
+
+    def _own_cells(self, X: Any) -> Floats:
+        """The cells of the table that was fitted; any other is refused.
+
+        A table that the fit does not hold is recognised by its row factors and the
+        sums of its columns.
+        """
+        source, is_same = self._table.fitted(X, self.shape)
+        if type(source) is not type(self._table.source) and not self._table.is_signed:
+            sums = self._solved.statistics.col_sums, self._table.exponent
+            is_same &= self._is_close(_column_sums(source), np.ldexp(*sums))
+            if self._rows.is_kept and is_same:
+                w = self._new_rows.place(source, self._table.weights).factors
+                is_same &= self._is_close(w, np.asarray(self.row_factor))
+        if not is_same:
+            raise ParameterError(
+                "This is not the table that was fitted: cells differ, or rows are "
+                "others or in another order. Fit this table, or pass the one that was "
+                "fitted."
+            )
+        return source.rows(slice(0, self.shape[0]))
+
+    def _is_close(self, seen: Floats, fitted: Floats) -> bool:
+        """Whether margins of a table that is read again are those of the fit."""
+        known = np.isfinite(seen) & np.isfinite(fitted)
+        rtol = max(1e-9, 10.0 * self.certificate)
+        atol = rtol * float(np.abs(fitted).max(initial=0.0, where=known))
+        return bool(np.allclose(seen[known], fitted[known], rtol=rtol, atol=atol))
 
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
@@ -166,12 +196,23 @@ class RankOneFit(SolvedTable):
             Variance of a cell of weight 1 over its mean: estimated by Pearson's
             statistic or by the deviance, 1, or a number that is known from elsewhere.
         robust : bool, default=False
-            Take what the columns say from the scatter of the rows, as it is: right
-            too where the cells of a row scatter together.
+            Estimate the errors of the column factors from the scatter of the rows:
+            valid too where the cells of a row scatter together.
 
         Returns
         -------
         Uncertainty
+
+        Raises
+        ------
+        DataError
+            The table has fewer than one degree of freedom, or, with negative cells, a
+            fitted cell is below 0.
+        ParameterError
+            The fit did not keep its data; or the table in memory, which is read again
+            here, has other sums than when it was fitted. (A change that keeps the sum
+            of the row factors and of the columns is not noticed: do not change a table
+            that you have fitted, or fit a copy.)
 
         Examples
         --------
@@ -181,8 +222,7 @@ class RankOneFit(SolvedTable):
         >>> round(u.standard_error(2, 2), 1)
         4.3
         """
-        with self._table.checked_once():
-            return Uncertainty(self._evidence, dispersion, robust=robust)
+        return Uncertainty(self, dispersion, robust=robust)
 
     def residuals(
         self,
@@ -425,7 +465,7 @@ class RankOneFit(SolvedTable):
             "tol": self.tol,
             "on_undetermined": self._on_undetermined,
             "certificate": self.certificate,
-            **self._evidence.scatter_to_keep(is_held=self._is_held),
+            **self._kept_scatter(),
             "divergence": self._known_divergence
             if self._is_held
             else self.__dict__.get("divergence", math.nan),
@@ -434,6 +474,17 @@ class RankOneFit(SolvedTable):
             "graph": self._fates.graph,
             "totals": self._fates.totals,
         }
+
+    def _kept_scatter(self) -> dict[str, Any]:
+        """Pearson's statistic and the gain over constants of a table left behind."""
+        table = self._table
+        kept: dict[str, Any] = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
+        if self._is_held and table.source is not None:
+            with suppress(NotRepresentableError, ParameterError):
+                kept["pearson_chi2"] = scatter.pearson_chi2(self)
+                if table.is_weighted:  # else it follows from the margins
+                    kept["gain"] = scatter.gain_over_constants(self)
+        return kept
 
     def _has_warned(self, n_left: int, source: AnyRows) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
@@ -465,16 +516,18 @@ class RankOneFit(SolvedTable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the data, but with their divergence."""
-        kept = self._evidence.scatter_to_keep(is_held=self._is_held)
+        kept = self._kept_scatter()
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
         state["_table"] = replace(self._table, source=None, weights=None, **kept)
-        for cached in ("_evidence", "_fates", "_new_rows", "_finders", "pattern"):
+        for cached in ("_information", "_fates", "_new_rows", "_finders", "pattern"):
             state.pop(cached, None)
         return state
 
 
-def evidence_of(fit: RankOneFit) -> Evidence:
-    """What a fit knows of its rows and cells when errors are asked for."""
-    return fit._evidence
+def _column_sums(source: AnyRows) -> Floats:
+    sums: Floats = np.zeros(source.n_cols)
+    for _, piece in source.blocks():
+        sums += np.nansum(piece, axis=0)
+    return sums

@@ -108,14 +108,8 @@ class NewRows:
         h = self.plain_factors(V)
         if h is None or not isinstance(source, Rows):
             return None
-        return one_pass.divergence(source, h)
-
-    def pearson(self, source: AnyRows, V: Any = None) -> float | None:
-        """Pearson's statistic of rows in one pass; None where that is not possible."""
-        h = self.plain_factors(V)
-        if h is None or not isinstance(source, Rows):
-            return None
-        return one_pass.pearson(source, h, takes_negatives=self.has_negatives)
+        found = one_pass.divergence(source, h)
+        return None if found is None else found[0]
 
     def plain_factors(self, V: Any) -> Floats | None:
         """Column factors, where rows need no more to be placed."""

@@ -59,13 +59,15 @@ def fill_rows(
     return Left(n_empty * len(without), (first_empty, int(without[0])))
 
 
-def divergence(source: Rows, h: Floats) -> float | None:
-    """Sum of x log(x / f) - x + f over the observed cells, f being the fitted value."""
+def divergence(source: Rows, h: Floats) -> tuple[float, float] | None:
+    """Sum of x log(x / f) - x + f over the observed cells, and of the row factors."""
     return _sum(source, lambda parts, threads: kernel.divergence(parts, h, threads))
 
 
-def pearson(source: Rows, h: Floats, *, takes_negatives: bool) -> float | None:
-    """Sum of (x - f)² / f over the observed cells with a positive fitted value f."""
+def pearson(
+    source: Rows, h: Floats, *, takes_negatives: bool
+) -> tuple[float, float] | None:
+    """Sum of (x - f)² / f over the cells with f > 0, and of the row factors."""
 
     def of_piece(parts: Any, threads: int) -> Any:
         return kernel.pearson(parts, h, takes_negatives, threads)
@@ -73,14 +75,16 @@ def pearson(source: Rows, h: Floats, *, takes_negatives: bool) -> float | None:
     return _sum(source, of_piece)
 
 
-def _sum(source: Rows, of_piece: Callable[[Any, int], Any]) -> float | None:
-    total = 0.0
+def _sum(
+    source: Rows, of_piece: Callable[[Any, int], Any]
+) -> tuple[float, float] | None:
+    cells = factors = 0.0
     for _, parts, threads in _pieces(source):
         found = of_piece(parts, threads)
         if found is None:
             return None
-        total += found
-    return total
+        cells, factors = cells + found[0], factors + found[1]
+    return cells, factors
 
 
 def _pieces(source: Rows) -> Iterator[tuple[int, Any, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -15,7 +14,7 @@ from a1gm._fit.frames import table_frame
 from a1gm._fit.new_rows import NewRows
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import NotRepresentableError, ParameterError
+from a1gm.exceptions import ParameterError
 
 Kind: TypeAlias = Literal["pearson", "deviance", "response"]
 
@@ -69,28 +68,6 @@ def fitted_cells(rule: NewRows, source: AnyRows, V: Any = None) -> Iterator[Cell
         weight = ones if piece.weight is None else piece.weight
         exposure = ones if piece.exposure is None else piece.exposure
         yield Cells(i + piece.first, j, piece.x, fitted, weight, exposure)
-
-
-def pearson_chi2(rule: NewRows, source: AnyRows, V: Any = None) -> float:
-    """Sum of v (x - f)² / f over the observed cells with a fitted value above 0."""
-    found = rule.pearson(source, V)
-    if found is not None:
-        return found
-    total = 0.0
-    for cells in fitted_cells(rule, source, V):
-        own = cells.fitted > 0.0
-        r = cells.residuals("pearson")[own]
-        with np.errstate(over="ignore"):
-            total += float(r @ r)
-        if isinstance(source, SparseRows) and source.absent == "zero":
-            # An absent cell adds its fitted value; all of them sum to the data.
-            total += float((cells.x - cells.fitted)[own].sum())
-    if math.isinf(total):
-        raise NotRepresentableError(
-            "Pearson's statistic is above the largest float64. Multiply the data by a "
-            "power of ten that brings them nearer to 1: it changes by the same power."
-        )
-    return total
 
 
 def residuals_of(rule: NewRows, X: Any, source: AnyRows, V: Any, kind: Kind) -> Any:

@@ -410,11 +410,6 @@ def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:
     return cells, missing
 
 
-def fitted_cells(fit: SolvedTable, X: Any) -> Floats:
-    """The cells of the table that was fitted; any other is refused."""
-    return fit._table.cells(X, fit._solved, fit._rows)
-
-
 def text_of_doubt(fit: SolvedTable, names: Names | None = None) -> str:
     """Say how far the fit may be off the best one; empty where it has converged."""
     factors = fit._solved.factors

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Absent, Floats, Ints, Negatives
+from a1gm._base.types import Absent, Ints
 from a1gm._base.words import counted, named
-from a1gm._fit.rows import RowStore
-from a1gm._fit.unchanged import are_as_marked, is_as_fitted, marks_of
-from a1gm._observe.observation import Observation
-from a1gm._observe.observe import observe
 from a1gm._rows.choose import Chosen
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows
-from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm._solve.dispatch import Solved
-from a1gm.exceptions import DataError, DimensionError, LabelError, ParameterError
-
-CHANGED = (
-    "The table, or its weights or exposure, was changed after it was fitted, and the "
-    "fit reads it again here. Fit it again, or fit a copy."
-)
+from a1gm.exceptions import DimensionError, LabelError, ParameterError
 
 
 @dataclass
@@ -64,13 +51,6 @@ class Table:
     key_values: tuple[Any, Any] | None = None
     chosen: Chosen | None = None
     unchanged: Any = field(default=None, init=False)
-    _exposure_marks: Floats | None = field(default=None, init=False)
-    _is_checked: bool | None = field(default=None, init=False)  # None: always check
-
-    def mark_exposures(self) -> None:
-        """Keep marks of the exposures, which the sums of a fit say nothing of."""
-        if self.exposure_exponent is not None and isinstance(self.weights, Rows):
-            self._exposure_marks = marks_of(self.weights)
 
     @property
     def is_exposed(self) -> bool:
@@ -91,29 +71,20 @@ class Table:
         return read_input(self.part_of(X), absent=self.absent if is_sparse(X) else None)
 
     def read(
-        self,
-        X: Any,
-        fitted: tuple[Solved, RowStore],
-        weights: Any = None,
-        exposure: Any = None,
+        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
     ) -> tuple[AnyRows, Any, Ints | None]:
-        """Read rows the way the fitted ones were read, their weights and their order.
+        """Read rows as the fitted ones were read; also their weights and order.
 
-        Weights that the fit remembers are still those that were ``fitted``, or it
-        raises. The order is the place of each column among those of the fit; None when
-        they are in the order of the fit.
+        The order is the position of each column among the ``n_cols`` of the fit; None
+        when they are in the order of the fit.
         """
         if self.long is not None:
             self._refuse_long(X)
         source: AnyRows = self.source
         if X is None or X is not self.unchanged:
             source = self._read_part(X)
-        n_cols = fitted[0].statistics.n_cols
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
-        V = self._weights_of(source, weights, exposure)
-        if V is not None and V is self.weights:
-            self.check_unchanged(*fitted)
-        return source, V, order
+        return source, self._weights_of(source, weights, exposure), order
 
     def engine_for(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
@@ -136,8 +107,6 @@ class Table:
         if not self.is_exposed:
             return None
         if isinstance(self.weights, Rows):
-            if not self._are_exposures_same():
-                raise ParameterError(CHANGED)
             return self.weights
         kept = "only that of stored cells" if self.weights else "no exposure"
         raise ParameterError(
@@ -146,79 +115,29 @@ class Table:
             "as an array."
         )
 
-    def cells(self, X: Any, solved: Solved, rows: RowStore) -> Floats:
-        """Read the fitted table again, its columns by name; any other is refused.
+    def fitted(self, X: Any, shape: tuple[int, int]) -> tuple[AnyRows, bool]:
+        """Read the fitted table again, its columns in the order of the fit.
 
-        A table that the fit has left behind is known by its names, holes and sums.
+        Also whether its rows have the names of the fit, and its cells are those of the
+        table that the fit holds, if it does.
         """
         source: AnyRows = self._read_part(X)
-        shape, own = (source.n_rows, source.n_cols), self.source
-        n, m = rows.n_rows, solved.statistics.n_cols
-        if shape != (n, m):
+        n, m = shape
+        if (source.n_rows, source.n_cols) != shape:
             raise DimensionError(
-                f"The table is {shape[0]} × {shape[1]}, the fit {n} × {m}. Pass the "
-                "table that was fitted."
+                f"The table is {source.n_rows} × {source.n_cols}, the fit {n} × {m}. "
+                "Pass the table that was fitted."
             )
         names = self.row_labels
         if names is None and source.row_labels is not None:
-            names = getattr(own, "row_labels", None)
+            names = getattr(self.source, "row_labels", None)
         is_same = first_difference(source.row_labels, names) is None
         order = self._order_of(m, source.col_labels, m)
-        cells: Floats = source.rows(slice(0, n))
         if order is not None:
-            cells = cells[:, np.argsort(order)]
-            source = read_input(cells)
-        if type(source) is type(own):
-            self.check_unchanged(solved, rows)
+            source = read_input(source.rows(slice(0, n))[:, np.argsort(order)])
+        if type(source) is type(self.source):
             is_same = is_same and self.is_same(source)
-        elif not self.is_signed:  # sums that cancel are known too badly
-            seen = replace(self, source=source)._seen_again()
-            if is_same and seen is not None:
-                is_same = is_as_fitted(seen, solved, rows, self.exponent)
-            else:
-                is_same = False
-        if not is_same:
-            raise ParameterError(
-                "This is not the table that was fitted: cells differ, or rows are "
-                "others or in another order. Fit this table, or pass the one that was "
-                "fitted."
-            )
-        return cells
-
-    def check_unchanged(self, solved: Solved, rows: RowStore) -> None:
-        """Raise where the table in memory is no longer the one that was fitted.
-
-        Its holes and the sums of its rows and columns are compared.
-        """
-        if self._is_checked or not isinstance(self.source, Rows | SparseRows):
-            return  # files are stamped
-        seen = self._seen_again()
-        is_same = seen is not None and is_as_fitted(seen, solved, rows, self.exponent)
-        if not (is_same and self._are_exposures_same()):
-            raise ParameterError(CHANGED)
-        self._is_checked = None if self._is_checked is None else True
-
-    @contextmanager
-    def checked_once(self) -> Iterator[None]:
-        """Check the table once for all that is read inside."""
-        self._is_checked = False
-        try:
-            yield
-        finally:
-            self._is_checked = None
-
-    def _seen_again(self) -> Observation | None:
-        """What a pass over the table sees now; None where it can be fitted no more."""
-        try:
-            how: Negatives = "allow" if self.takes_negatives else "raise"
-            own = {"weights": self.weights, "exposed": self.is_exposed}
-            return observe(replace(self.source, **own), negatives=how)
-        except DataError:
-            return None
-
-    def _are_exposures_same(self) -> bool:
-        marks = self._exposure_marks
-        return marks is None or are_as_marked(self.weights, marks)
+        return source, is_same
 
     def is_same(self, source: AnyRows) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
@@ -284,7 +203,7 @@ class Table:
             return with_weights(source, name, given).weights
         if not self.is_weighted:
             return None
-        if self.is_same(source) and self._are_exposures_same():
+        if self.is_same(source):
             return self.weights
         name = "exposure" if self.is_exposed else "weights"
         one = "an exposure" if self.is_exposed else "a weight"

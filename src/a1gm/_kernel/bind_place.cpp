@@ -103,16 +103,16 @@ nb::object fill_rows_of(nb::handle parts, nb::handle h, nb::handle given_otherwi
   return nb::make_tuple(empty.count, empty.first);
 }
 
-nb::object sum_of(Given& given, bool (*measure)(const Placing&, double&)) {
+nb::object sum_of(Given& given, bool (*measure)(const Placing&, Sums&)) {
   const Placing job = given.job();
-  double sum = 0.0;
+  Sums sums;
   bool holds = false;
   {
     Unlocked unlocked;
-    holds = measure(job, sum);
+    holds = measure(job, sums);
   }
   if (!holds) return nb::none();
-  return nb::float_(sum);
+  return nb::make_tuple(sums.cells, sums.factors);
 }
 
 nb::object divergence_of(nb::handle parts, nb::handle h, int n_threads) {

@@ -40,7 +40,7 @@ def with_scatter(
         )
         # Factors of 1 fit every row by its mean.
         found = kernel.divergence(piece.parts, ones, threads)
-        of_cells += math.nan if found is None else found
+        of_cells += math.nan if found is None else found[0]
     logs = np.array([of_cells * scale, _sum_of_logs(seen.row_sums, seen.exponent)])
     if seen.n_negative:
         logs[:] = 0.0  # there is no divergence

@@ -14,7 +14,7 @@ from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.uncertainty import Uncertainty
+    from a1gm._fit.sure.uncertainty import Uncertainty
 
 
 def write_fit(

@@ -21,7 +21,7 @@ from a1gm._fit.fit import rule_of
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.new_rows import NewRows
 from a1gm._fit.rows_to_fill import RowsToFill
-from a1gm._fit.uncertainty import Uncertainty
+from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows

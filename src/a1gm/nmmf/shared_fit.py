@@ -12,7 +12,6 @@ import numpy as np
 from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
-from a1gm._fit.choices import Dispersion
 from a1gm._fit.fates import UNBOUNDED, UNDETERMINED, UndeterminedCells, fates_of
 from a1gm._fit.messages import (
     tell_undetermined,
@@ -23,6 +22,7 @@ from a1gm._fit.messages import (
 from a1gm._fit.new_rows import Placed
 from a1gm._fit.rows import HeldRows
 from a1gm._fit.show import html_table, one_line, solver_in_words
+from a1gm._fit.sure.arguments import Dispersion
 from a1gm._observe.observation import Observation
 from a1gm._rows import Rows
 from a1gm._rows.labels import text_of_label

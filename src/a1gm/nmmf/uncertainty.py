@@ -12,14 +12,13 @@ import numpy as np
 
 from a1gm._api.fit import fit_observation
 from a1gm._base.types import Bools, Floats, Ints
-from a1gm._fit.choices import By, Dispersion, Which, check_choices
-from a1gm._fit.evidence import Evidence
 from a1gm._fit.fates import FINITE, ZERO
-from a1gm._fit.fit import evidence_of
-from a1gm._fit.information import spread
-from a1gm._fit.labelled import Index, TotalsWithErrors, totals_with_errors
+from a1gm._fit.fit import RankOneFit
 from a1gm._fit.show import html_table, one_line
-from a1gm._fit.uncertainty import Uncertainty
+from a1gm._fit.sure.arguments import By, Dispersion, Which, check_totals
+from a1gm._fit.sure.information import spread
+from a1gm._fit.sure.totals import Index, TotalsWithErrors, totals_with_errors
+from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
 from a1gm._rows.lookup import Lookup, paired
 from a1gm._rows.read import read_input
@@ -39,7 +38,7 @@ class TableUncertainty:
     """
 
     _joint: Uncertainty
-    _known: Evidence
+    _fit: RankOneFit
     _table: SharedTable
     _rows: slice  # of the joint table
     _cols: slice
@@ -105,8 +104,8 @@ class TableUncertainty:
         TotalsWithErrors
             As ``RankOneFit.uncertainty().totals``.
         """
-        check_choices(by, cells)
-        self._known.information.check_size()
+        check_totals(by, cells)
+        self._fit._information.check_size()
         wanted = self._missing if cells == "missing" else np.ones_like(self._missing)
         fitted = np.where(wanted, np.nan_to_num(self._fitted), 0.0)
         value, variance = self._sums(fitted, by)
@@ -139,7 +138,7 @@ class TableUncertainty:
         finder = self._finder(axis)
         side = self._side(axis)
         own = self._rows if side == "row" else self._cols
-        at = finder.base(base, self._known.blocks(side)[own] >= 0)
+        at = finder.base(base, self._fit._information.blocks(side)[own] >= 0)
         found = self._joint.index(own.start + at, side)
         return Index(
             labels=np.arange(finder.n) if finder.labels is None else finder.labels,
@@ -174,15 +173,15 @@ class TableUncertainty:
     @cached_property
     def _rows_of_table(self) -> tuple[Floats, Floats, Ints]:
         """Factor, weighted sum over all tables, and line of the rows."""
-        return self._known.some_rows(np.arange(self._rows.start, self._rows.stop))
+        return self._fit._information.rows(np.arange(self._rows.start, self._rows.stop))
 
     @cached_property
     def _fitted(self) -> Floats:
         """Fitted values of the table; NaN for cells without one."""
         i, j = np.indices((self._table.n_rows, self._table.n_cols))
         at = i.ravel() + self._rows.start, j.ravel() + self._cols.start
-        fate = self._known.fates.of_cells(*at).reshape(i.shape)
-        w, h = self._rows_of_table[0], self._known.information.h[self._cols]
+        fate = self._fit._fates.of_cells(*at).reshape(i.shape)
+        w, h = self._rows_of_table[0], self._fit._information.h[self._cols]
         found = np.where(fate == FINITE, w[:, None] * h, np.nan)
         return np.where(fate == ZERO, 0.0, found)
 
@@ -194,7 +193,7 @@ class TableUncertainty:
 
     def _sums(self, fitted: Floats, by: By) -> tuple[Floats, Floats]:
         """Totals of cells, and the variance that the estimates give them."""
-        info, axis = self._known.information, self._axis(by)
+        info, axis = self._fit._information, self._axis(by)
         _, r, line = self._rows_of_table
         some, place = np.unique(line, return_inverse=True)
         Q = np.concatenate([info.shares(slice(k, k + 1))[0] for k in some.tolist()])
@@ -258,10 +257,10 @@ def uncertainty_of_tables(
         V[place] = table.weight
     source = with_weights(read_input(X), "weights", V, is_observed=True)
     joint = fit_observation(observe(source), source, voice=None)  # the fit has warned
-    found, known = joint.uncertainty(dispersion, robust=robust), evidence_of(joint)
+    found = joint.uncertainty(dispersion, robust=robust)
     return {
         table.key: TableUncertainty(
-            found, known, table, rows[table.row_set], cols[table.col_set]
+            found, joint, table, rows[table.row_set], cols[table.col_set]
         )
         for table in tables
     }

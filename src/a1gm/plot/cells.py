@@ -9,7 +9,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._fit.solved_table import memory_of
-from a1gm._fit.uncertainty import Uncertainty, bounds_of_cells, holes_of
+from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._rows.lookup import Lookup
 from a1gm.exceptions import ParameterError
 from a1gm.plot.axes import (
@@ -200,7 +200,8 @@ def interval(
             "The bounds of cells are those of an Uncertainty, and this is a "
             f"{type(errors).__name__}. Pass fit.uncertainty()."
         )
-    source = holes_of(errors, X).known.table.source_of(X)
+    errors._holes(X)  # raises for other columns
+    source = memory_of(errors._fit).source_of(X)
     found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
     if found.ndim:
         raise ParameterError(
@@ -212,7 +213,7 @@ def interval(
     places, holes = np.arange(len(x)), np.isnan(x)
     low, high = x.copy(), x.copy()
     cells = np.full(holes.sum(), at), places[holes]
-    low[holes], high[holes] = bounds_of_cells(errors, X, *cells, level)
+    low[holes], high[holes] = errors._bounds(X, *cells, level)
     filled, lost = holes & ~np.isnan(low), holes & np.isnan(low)
     with drawing(ax, height=3.4) as (axes,):
         size = max(1.0, min(6.0, 400.0 / len(places)))

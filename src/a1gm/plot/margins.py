@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.labelled import Index, TotalsWithErrors
+    from a1gm._fit.sure.totals import Index, TotalsWithErrors
 
 __all__ = ["bars", "factors", "index", "totals", "units_of_factors"]
 

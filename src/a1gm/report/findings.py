@@ -25,7 +25,7 @@ from a1gm.report.order import are_ordered
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.uncertainty import Uncertainty
+    from a1gm._fit.sure.uncertainty import Uncertainty
 
 MOST_ASSESSED = 200_000  # cells of a table that is fitted again and again
 _ROUNDING = 1e-9  # of a cell: a smaller difference is no residual

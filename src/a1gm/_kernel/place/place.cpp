@@ -299,24 +299,30 @@ double sum_of(Placer& p, const Tile& tile, Rows of_rows, Column of_column) {
   return sum;
 }
 
-// The sum over all cells; the same for any number of threads.
+// The sum over all cells, and that of the row factors; the same for any number of
+// threads.
 template <typename Rows, typename Column>
-bool sum_all(const Placing& job, Rows of_rows, Column of_column, double& sum) {
+bool sum_all(const Placing& job, Rows of_rows, Column of_column, Sums& sums) {
   const Layout layout(job, true, false);
-  std::vector<double> found(static_cast<size_t>(layout.count));
+  std::vector<Sums> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
         double hi = 0.0, lo = 0.0;
+        Sums& own = found[static_cast<size_t>(k)];
         const bool is_right = p.place(begin, end, [&](const Tile& tile) {
           two_sum(sum_of(p, tile, of_rows, of_column), hi, lo);
+          for (int64_t i = 0; i < tile.rows; ++i) own.factors += p.w()[i];
         });
-        found[static_cast<size_t>(k)] = hi + lo;
+        own.cells = hi + lo;
         return is_right;
       });
   double hi = 0.0, lo = 0.0;
-  for (const double part : found) two_sum(part, hi, lo);
-  sum = hi + lo;
-  return holds && std::isfinite(sum);
+  for (const Sums& part : found) {
+    two_sum(part.cells, hi, lo);
+    sums.factors += part.factors;
+  }
+  sums.cells = hi + lo;
+  return holds && std::isfinite(sums.cells);
 }
 
 }  // namespace
@@ -349,12 +355,12 @@ bool fill_rows(const Placing& job, const double* otherwise,
   return holds;
 }
 
-bool divergence(const Placing& job, double& sum) {
-  return sum_all(job, &PlaceIsa::diverge_rows, &PlaceIsa::diverge_column, sum);
+bool divergence(const Placing& job, Sums& sums) {
+  return sum_all(job, &PlaceIsa::diverge_rows, &PlaceIsa::diverge_column, sums);
 }
 
-bool pearson(const Placing& job, double& sum) {
-  return sum_all(job, &PlaceIsa::scatter_rows, &PlaceIsa::scatter_column, sum);
+bool pearson(const Placing& job, Sums& sums) {
+  return sum_all(job, &PlaceIsa::scatter_rows, &PlaceIsa::scatter_column, sums);
 }
 
 }  // namespace a1gm

@@ -35,11 +35,15 @@ bool row_factors(const Placing& job, double* factors);
 bool fill_rows(const Placing& job, const double* otherwise,
                const std::vector<Target>& targets, EmptyRows& empty);
 
+struct Sums {  // over the cells, and of the factors of the rows
+  double cells = 0.0, factors = 0.0;
+};
+
 // Sum over the observed cells of x log(x / f) - x + f, f being the fitted value. The
 // same number for any number of threads.
-bool divergence(const Placing& job, double& sum);
+bool divergence(const Placing& job, Sums& sums);
 
 // Sum of (x - f)^2 / f over the observed cells with a positive fitted value f.
-bool pearson(const Placing& job, double& sum);
+bool pearson(const Placing& job, Sums& sums);
 
 }  // namespace a1gm

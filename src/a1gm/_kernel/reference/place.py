@@ -73,25 +73,28 @@ def fill_rows(
     return n_empty, first
 
 
-def divergence(parts: list[Part], h: Floats, n_threads: int) -> float | None:
-    """Sum of x log(x / f) - x + f over the observed cells, f being the fitted value."""
+def divergence(
+    parts: list[Part], h: Floats, n_threads: int
+) -> tuple[float, float] | None:
+    """Sum of x log(x / f) - x + f over the observed cells, and of the row factors."""
     _check(parts, h, n_threads)
-    total = 0.0
+    total = factors = 0.0
     try:
         for _, piece, w in _placed(parts, h, takes_negatives=False):
             i, j = np.nonzero(~np.isnan(piece))
             total += float(_of_cells(piece[i, j], w[i], h[j]).sum())
+            factors += float(np.nansum(w))
     except _OutOfRangeError:
         return None
-    return total if np.isfinite(total) else None
+    return (total, factors) if np.isfinite(total) else None
 
 
 def pearson(
     parts: list[Part], h: Floats, takes_negatives: bool, n_threads: int
-) -> float | None:
-    """Sum of (x - f)² / f over the observed cells with a positive fitted value f."""
+) -> tuple[float, float] | None:
+    """Sum of (x - f)² / f over the cells with f > 0, and of the row factors."""
     _check(parts, h, n_threads)
-    total = 0.0
+    total = factors = 0.0
     try:
         for _, piece, w in _placed(parts, h, takes_negatives):
             f = w[:, None] * h
@@ -99,9 +102,10 @@ def pearson(
             d = piece[own] - f[own]
             with np.errstate(over="ignore"):
                 total += float((d * (d / f[own])).sum())
+            factors += float(np.nansum(w))
     except _OutOfRangeError:
         return None
-    return total if np.isfinite(total) else None
+    return (total, factors) if np.isfinite(total) else None
 
 
 def square_sums(

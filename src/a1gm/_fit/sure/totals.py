@@ -1,4 +1,4 @@
-"""Numbers with their errors: small results that show themselves."""
+"""Totals and indices with their standard errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
-from a1gm._fit.choices import By
 from a1gm._fit.frames import labelled_frame
+from a1gm._fit.sure.arguments import By
 
 MOST_SHOWN = 12
 
@@ -129,7 +129,7 @@ def totals_with_errors(
     n_left_out: int,
     backend: str | None = None,
 ) -> TotalsWithErrors:
-    """Put totals with the variance of their estimates together.
+    """Totals from their values and the variance of their estimates.
 
     ``process`` is the variance over mean of the cells themselves; ``n_left_out`` of
     them have no value.
@@ -139,14 +139,13 @@ def totals_with_errors(
         labels = ["all"]
     elif labels is None:
         labels = np.arange(len(value))
-    with np.errstate(invalid="ignore"):  # signed data: no error below 0
-        return TotalsWithErrors(
-            labels=labels,
-            value=value,
-            se=np.sqrt(variance + process * value),
-            se_estimation=np.sqrt(variance),
-            se_process=np.sqrt(process * value),
-            _of="total" if by == "all" else by,
-            _backend=backend,
-            _n_left_out=n_left_out,
-        )
+    return TotalsWithErrors(
+        labels=labels,
+        value=value,
+        se=np.sqrt(variance + process * value),
+        se_estimation=np.sqrt(variance),
+        se_process=np.sqrt(process * value),
+        _of="total" if by == "all" else by,
+        _backend=backend,
+        _n_left_out=n_left_out,
+    )

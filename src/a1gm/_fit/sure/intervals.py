@@ -1,18 +1,20 @@
-"""Missing cells of any rows, and where their values will lie."""
+"""Prediction intervals of the missing cells of any rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._fit.evidence import Evidence
-from a1gm._fit.information import resistance
 from a1gm._fit.new_rows import Placed
+from a1gm._fit.sure.information import resistance
 from a1gm._rows.read import AnyRows
+
+if TYPE_CHECKING:
+    from a1gm._fit.fit import RankOneFit
 
 CELLS_AT_ONCE = 1 << 20  # of the rows whose cells get quantiles
 
@@ -23,8 +25,8 @@ class Holes:
 
     Attributes
     ----------
-    known : Evidence
-        What the fit knows.
+    fit : RankOneFit
+        The fit.
     covariance : ndarray
         Of the logarithms of its column factors.
     dispersion : float
@@ -35,7 +37,7 @@ class Holes:
         Place of each of their columns in the fit, if they are in another order.
     """
 
-    known: Evidence
+    fit: RankOneFit
     covariance: Floats
     dispersion: float
     source: AnyRows
@@ -44,7 +46,8 @@ class Holes:
 
     @cached_property
     def _placed(self) -> Placed:
-        return self.known.rule.in_order(self.order).place(self.source, self.weights)
+        rule = self.fit._new_rows.in_order(self.order)
+        return rule.place(self.source, self.weights)
 
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
@@ -62,7 +65,7 @@ class Holes:
 
     def _log_variance(self, i: Ints, j: Ints) -> Floats:
         """Variance of the logarithm of the fitted value of cells."""
-        info, first = self.known.information, int(i.min())
+        info, first = self.fit._information, int(i.min())
         rows = slice(first, int(i.max()) + 1)
         x = self.source.rows(rows)
         weights = np.where(np.isnan(x), 0.0, 1.0)
@@ -72,7 +75,7 @@ class Holes:
         if self.order is not None:
             back = np.argsort(self.order)
             x, weights, j = x[:, back], weights[:, back], self.order[j]
-        is_exposed = self.known.table.is_exposed
+        is_exposed = self.fit.has_exposure
         component = info.label[j]
         out = np.full(len(i), np.nan)
         for c in np.unique(component[component >= 0]):
@@ -107,9 +110,11 @@ def _quantiles(mean: Floats, of_log: Floats, phi: float, tail: float) -> Floats:
         # The mean itself bounds only levels that are hardly above 0.
         found = np.maximum(found * np.exp(ndtri(tail) * beyond), mean)
     found = np.where(relative == 0.0, mean, found)
-    is_zero = np.exp(-mean / phi) > tail if phi > 0.0 else mean < 0.0
-    found[(mean == 0.0) | (is_zero & (not is_upper))] = 0.0
-    return np.where(mean < 0.0, np.nan, found)
+    is_zero = mean == 0.0
+    if phi > 0.0 and not is_upper:
+        is_zero |= np.exp(-mean / phi) > tail
+    found[is_zero] = 0.0
+    return found
 
 
 @lru_cache

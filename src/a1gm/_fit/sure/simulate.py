@@ -1,4 +1,4 @@
-"""Draws of totals: data drawn by the model on the pattern table, and fitted again.
+"""Simulated totals: data drawn by the model on the pattern table, and refitted.
 
 The sum of the cells of one pattern and column is drawn as a whole, from the gamma
 distribution of its mean and variance; every draw is solved by the solver of all fits.
@@ -7,16 +7,17 @@ distribution of its mean and variance; every draw is solved by the solver of all
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.evidence import Evidence
 from a1gm._fit.fates import FINITE, UNBOUNDED, fates_of
 from a1gm._fit.rows import HeldRows
+from a1gm._fit.sure.arguments import By, Which
+from a1gm._fit.sure.information import Information
 from a1gm._observe.pair_statistics import pointers
 from a1gm._observe.statistics import (
     PairStatistics,
@@ -33,21 +34,18 @@ MOST_TRIES = 100
 
 
 def simulate(
-    known: Evidence,
+    info: Information,
     phi: float,
     n: int,
-    by: Literal["row", "column", "all"],
-    chosen: Floats,
+    by: By,
+    cells: Which,
     random: np.random.Generator,
 ) -> Floats:
-    """Draw n sets of totals of the chosen cells, (lines x columns).
-
-    With weights (rows x columns), and times the exposures that they have.
-    """
-    table = _Table(known, phi, chosen, by)
+    """Draw n sets of totals of the missing, or of all, cells."""
+    table = _Table(info, phi, by, cells)
     if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
-        sizes = {"row": known.shape[0], "column": known.shape[1], "all": 1}
-        return np.zeros((n, sizes[by]))
+        n_rows, n_cols = info.fit.shape
+        return np.zeros((n, {"row": n_rows, "column": n_cols, "all": 1}[by]))
     draws = [table.draw(random) for _ in range(n)]
     if table.n_redrawn:
         warn_user(
@@ -59,28 +57,34 @@ def simulate(
 
 
 class _Table:
-    """The fitted sums of (line, column), from which data are drawn."""
+    """The fitted sums of (pattern, column), from which data are drawn.
 
-    def __init__(self, known: Evidence, phi: float, chosen: Floats, by: str) -> None:
-        info = known.information
+    Rows of proportional weights share a pattern, but not its scale: with weights every
+    row is drawn on its own.
+    """
+
+    def __init__(self, info: Information, phi: float, by: By, cells: Which) -> None:
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        self.chosen = chosen
-        lines = slice(0, info.statistics.n_lines)
+        patterns, is_weighted = info.patterns, info.fit.has_weights
+        lines = slice(0, patterns.n_lines)
         Q, reach = info.shares(lines)
-        P = info.statistics.weight_lines(lines)
-        sums = info.unit * info.statistics.line_sums(lines)
-        self.inside = info.statistics.inside(info.component, info.label)
+        P = patterns.weight_lines(lines)
+        sums = info.unit * patterns.line_sums(lines)
+        self.chosen: Any = info.chosen(lines, cells)
+        self.inside = patterns.inside(info.component, info.label)
         self.line_of_row: Ints | None = None
-        if by == "row" or known.table.is_weighted:
-            w, r, line = known.some_rows(np.arange(known.shape[0]))
-            self.row_sums, self.line_of_row = r, line
-        # Rows of proportional weights share a line, but not its scale: one by one.
+        if by == "row" or is_weighted:
+            w, self.row_sums, self.line_of_row = info.every_row
         self.scale = np.ones(len(Q))
-        if known.table.is_weighted:
-            Q, P, sums, self.line_of_row = Q[line], P[line], r, None
+        if is_weighted:
+            line, self.line_of_row = self.line_of_row, None
+            Q, P, sums, self.chosen = Q[line], P[line], self.row_sums, self.chosen[line]
             with np.errstate(divide="ignore", invalid="ignore"):
-                self.scale = np.where(w > 0.0, w * reach[line] / r, 0.0)
-        if known.table.is_weighted or not isinstance(
+                self.scale = np.where(w > 0.0, w * reach[line] / sums, 0.0)
+        if info.exposures is not None:
+            E = info.exposures.rows(slice(0, info.fit.shape[0]))
+            self.chosen = self.chosen * np.nan_to_num(E)
+        if is_weighted or not isinstance(
             self.inside, PatternStatistics | PairStatistics
         ):
             i, j = np.nonzero(Q)
@@ -114,7 +118,8 @@ class _Table:
         Small means may be drawn as 0, and zeros part the table.
         """
         if solved.components is None and solved.factors.all_inside:
-            return self.chosen
+            everything: Floats = self.chosen
+            return everything
         rows = HeldRows(solved.factors.line_factor, None, len(self.chosen))
         fates = fates_of(solved, rows).of_rows(0, len(self.chosen))
         if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():

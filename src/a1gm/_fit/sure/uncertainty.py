@@ -5,33 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats, Ints
-from a1gm._fit.choices import (
+from a1gm._base.types import Floats, Ints
+from a1gm._fit.fates import FINITE, ZERO
+from a1gm._fit.fill import fill_table
+from a1gm._fit.lazy_rows import LazyRows
+from a1gm._fit.show import html_table, one_line
+from a1gm._fit.sure import scatter
+from a1gm._fit.sure.arguments import (
     By,
     Dispersion,
     Which,
-    check_choices,
     check_dispersion,
     check_level,
+    check_totals,
     generator_of,
 )
-from a1gm._fit.evidence import Evidence
-from a1gm._fit.factor_errors import factor_errors
-from a1gm._fit.fates import FINITE, ZERO
-from a1gm._fit.fill import fill_table
-from a1gm._fit.holes import Holes
-from a1gm._fit.information import resistance, spread
-from a1gm._fit.labelled import Index, TotalsWithErrors, totals_with_errors
-from a1gm._fit.lazy_rows import LazyRows
-from a1gm._fit.show import html_table, one_line
-from a1gm._fit.simulate import simulate
+from a1gm._fit.sure.information import Information, resistance, spread
+from a1gm._fit.sure.intervals import Holes
+from a1gm._fit.sure.simulate import simulate
+from a1gm._fit.sure.totals import Index, TotalsWithErrors, totals_with_errors
+from a1gm._observe.statistics import weighted_counts
 from a1gm._rows.lookup import Lookup
 from a1gm._rows.weights import cell_weights
 from a1gm.exceptions import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from a1gm._fit.fit import RankOneFit
 
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
@@ -40,13 +43,17 @@ TOO_FEW = (
 )
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
-    "uncertainty=True (fit_file, PatternTable, distributed.fit), which does unless a "
-    "row with negative cells sums to 0 or less, or with a1gm.fit in memory; or pass "
-    'dispersion= a number or "poisson".'
+    "uncertainty=True (fit_file, PatternTable, distributed.fit) or with a1gm.fit in "
+    'memory; or pass dispersion= a number or "poisson".'
 )
 NO_DEVIANCE = (
     "Negative cells have no deviance, so it cannot measure their scatter. Leave "
     'dispersion= out (then it is "pearson"), or pass a number or "poisson".'
+)
+BELOW_ZERO = (
+    "Some fitted cells are below 0, where the over-dispersed Poisson model has no "
+    "variance, so this fit has no standard errors. For a claims triangle use Mack's "
+    "method, which estimates them from the development factors."
 )
 
 
@@ -69,11 +76,13 @@ class Uncertainty:
     """
 
     def __init__(
-        self, known: Evidence, dispersion: Dispersion, *, robust: bool = False
+        self, fit: RankOneFit, dispersion: Dispersion, *, robust: bool = False
     ) -> None:
         is_number = check_dispersion(dispersion)
-        self._known, self._word = known, dispersion
-        self.dof, self._n_parameters = known.degrees_of_freedom()
+        if fit._table.is_signed and fit._has_negative_fit():
+            raise DataError(BELOW_ZERO)
+        self._fit = fit
+        self.dof = self._info.degrees_of_freedom()
         self.dispersion = float(dispersion) if is_number else 1.0
         # Of the Poisson's variance in the tests of fit.
         self._unit = (self.dispersion or 1.0) if is_number else 1.0
@@ -83,50 +92,45 @@ class Uncertainty:
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
             if math.isnan(chi2):
-                is_signed = known.table.is_signed and dispersion == "deviance"
+                is_signed = fit._table.is_signed and dispersion == "deviance"
                 raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
-        M = known.information.inverse
-        self.covariance = self.dispersion * M
-        if robust:
-            self.covariance = known.sandwich(M)
+        M = self._info.inverse
+        self.covariance = scatter.sandwich(fit, M) if robust else self.dispersion * M
+
+    @property
+    def _info(self) -> Information:
+        return self._fit._information
 
     # ---------------------------------------------------------------- tests of the fit
     @cached_property
     def pearson_chi2(self) -> float:
         """Pearson's statistic of the observed cells; NaN where they are not kept."""
-        return self._known.pearson_chi2()
+        return scatter.pearson_chi2(self._fit)
 
     @cached_property
     def deviance(self) -> float:
         """Twice the divergence; NaN for negative cells, and where none are kept."""
-        return self._known.deviance()
+        return scatter.deviance(self._fit)
 
     @property
     def pearson_p(self) -> float:
-        """Chance of as large a Pearson's statistic, if rank 1 and Poisson are right.
+        """p-value of Pearson's chi-square under the rank-1 Poisson model.
 
         With a dispersion that was given as a number, it takes the place of 1.
         """
-        return self._chance(self.pearson_chi2)
+        return self._p_value(self.pearson_chi2)
 
     @property
     def deviance_p(self) -> float:
-        """Chance of as large a deviance, if rank 1 and Poisson are right."""
-        return self._chance(self.deviance)
+        """p-value of the deviance under the rank-1 Poisson model."""
+        return self._p_value(self.deviance)
 
-    def _chance(self, statistic: float) -> float:
+    def _p_value(self, statistic: float) -> float:
         from scipy.special import chdtrc
 
         if self.dof < 1:
             return math.nan
         return float(chdtrc(self.dof, statistic / self._unit))
-
-    @property
-    def aic(self) -> float:
-        """Deviance + 2 × parameters for ``dispersion="poisson"``, else NaN."""
-        if self._word != "poisson":
-            return math.nan
-        return self.deviance + 2.0 * self._n_parameters
 
     # ------------------------------------------------------------------------- cells
     def standard_error(self, i: Any, j: Any, *, prediction: bool = False) -> Any:
@@ -145,8 +149,8 @@ class Uncertainty:
         float, or ndarray
             0 for cells that are 0, NaN for those without a value.
         """
-        self._known.information.check_size()
-        rows, cols = self._known.places(i, j)
+        self._info.check_size()
+        rows, cols = self._fit._places(i, j)
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
         if prediction:
@@ -157,18 +161,18 @@ class Uncertainty:
 
     def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
         """Fitted values of cells of the table, and their variances."""
-        known, info = self._known, self._known.information
-        fate = known.fates.of_cells(rows, cols)
+        info, exposures = self._info, self._info.exposures
+        fate = self._fit._fates.of_cells(rows, cols)
         value = np.where(fate == ZERO, 0.0, np.nan)
         variance = value.copy()
         own = np.flatnonzero(fate == FINITE)
         if len(own):
             some, place = np.unique(rows[own], return_inverse=True)
-            w, r, lines = known.some_rows(some)
+            w, r, lines = info.rows(some)
             used, at = np.unique(lines, return_inverse=True)
             f = w[place] * info.h[cols[own]]
-            if known.exposures is not None:
-                f *= cell_weights(known.exposures, rows[own], cols[own])
+            if exposures is not None:
+                f *= cell_weights(exposures, rows[own], cols[own])
             value[own] = f
             G = np.empty(len(own))
             line_of_cell = at[place]
@@ -179,8 +183,8 @@ class Uncertainty:
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = f**2 * (self.dispersion / r[place] + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
-        if known.exposures is not None:
-            nothing = cell_weights(known.exposures, rows, cols) == 0.0
+        if exposures is not None:
+            nothing = cell_weights(exposures, rows, cols) == 0.0
             value[nothing] = variance[nothing] = 0.0
         return value, variance
 
@@ -204,26 +208,18 @@ class Uncertainty:
             weight 1. Cells without a value are in no total, and
             it says how many they are; NaN where there are no others.
         """
-        check_choices(by, cells)
-        self._known.information.check_size()
+        check_totals(by, cells)
+        self._info.check_size()
         if by == "row":
             value, variance = self._row_totals(cells)
-            labels = self._known.row_labels
+            labels = self._fit.row_labels
         else:
             value, variance = self._column_totals(by, cells)
-            labels = self._known.col_labels
-        value[self._known.has_no_total(by, cells)] = np.nan
-        about = self.dispersion, self._known.n_without_value()
-        backend = self._known.table.backend
+            labels = self._fit.col_labels
+        value[self._info.has_no_total(by, cells)] = np.nan
+        about = self.dispersion, self._info.n_without_value()
+        backend = self._fit._table.backend
         return totals_with_errors(by, labels, value, variance, *about, backend)
-
-    def _chosen(self, lines: slice, cells: Which) -> Bools:
-        """Which of the chosen cells of some lines have a value."""
-        info = self._known.information
-        inside = info.inside(info.component[lines])
-        if cells == "missing":
-            inside &= info.statistics.weight_lines(lines) == 0.0
-        return inside
 
     def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
         """Yield shares, factors of the chosen cells, and sums of w and w²/r, by lines.
@@ -231,24 +227,24 @@ class Uncertainty:
         Twins have their own exposures of missing cells, so with these by rows: fitted
         values, with w as 1.
         """
-        known, info = self._known, self._known.information
-        if known.exposures is None:
-            for lines in info.statistics.stretches():
+        info = self._info
+        if info.exposures is None:
+            for lines in info.patterns.stretches():
                 Q, reach = info.shares(lines)
-                H = self._chosen(lines, cells) * info.h
-                yield Q, H, *known.line_totals(lines, reach)
+                H = info.chosen(lines, cells) * info.h
+                yield Q, H, *info.line_totals(lines, reach)
             return
-        for rows, exposure in known.exposures.blocks():
-            w, r, line = known.some_rows(np.arange(rows.start, rows.stop))
+        for rows, exposure in info.exposures.blocks():
+            w, r, line = info.rows(np.arange(rows.start, rows.stop))
             lines = slice(int(line.min()), int(line.max()) + 1)
             at = line - lines.start
             F = w[:, None] * exposure * info.h  # in units of the data
-            F = np.where(self._chosen(lines, cells)[at] & ~np.isnan(F), F, 0.0)
+            F = np.where(info.chosen(lines, cells)[at] & ~np.isnan(F), F, 0.0)
             own = 1.0 / np.where(w > 0.0, r, np.inf)
             yield info.shares(lines)[0][at], F, np.ones(len(w)), own
 
     def _column_totals(self, by: By, cells: Which) -> tuple[Floats, Floats]:
-        m = len(self._known.information.h)
+        m = len(self._info.h)
         value, own, total_own = np.zeros(m), np.zeros(m), 0.0
         away = np.zeros((m, m))
         for Q, H, W, U in self._chosen_cells(cells):
@@ -270,8 +266,8 @@ class Uncertainty:
             sums.append(k)
             spreads.append(spread(H - k[:, None] * Q, self.covariance))
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
-        w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
-        if self._known.exposures is not None:
+        w, r, line = self._info.every_row
+        if self._info.exposures is not None:
             w, line = np.ones(len(w)), np.arange(len(w))
         value = w * k[line]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -295,11 +291,11 @@ class Uncertainty:
         Index
             ``labels``, ``value`` and ``se``; NaN where the two share no block.
         """
-        known, info = self._known, self._known.information
+        fit, info = self._fit, self._info
         if axis not in ("column", "row"):
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        block, is_row = self._known.blocks(axis), axis == "row"
-        labels, n = known.row_labels if is_row else known.col_labels, len(block)
+        block, is_row = info.blocks(axis), axis == "row"
+        labels, n = fit.row_labels if is_row else fit.col_labels, len(block)
         at = Lookup(axis, labels, n).base(base, block >= 0)
         if is_row:
             value, variance = self._row_index(at)
@@ -315,17 +311,17 @@ class Uncertainty:
             value=value,
             se=value * np.sqrt(variance),
             _of=axis,
-            _backend=known.table.backend,
+            _backend=fit._table.backend,
         )
 
     def _row_index(self, at: int) -> tuple[Floats, Floats]:
-        info = self._known.information
-        w, r, line = self._known.some_rows(np.arange(self._known.shape[0]))
+        info = self._info
+        w, r, line = info.every_row
         base, _ = info.shares(slice(int(line[at]), int(line[at]) + 1))
         of_line = np.concatenate(
             [
                 spread(info.shares(lines)[0] - base, self.covariance)
-                for lines in info.statistics.stretches()
+                for lines in info.patterns.stretches()
             ]
         )
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -342,7 +338,32 @@ class Uncertainty:
             are shares, and the row factors totals, so each error is that of a factor
             with the others around it, not of a scale that could be chosen.
         """
-        return factor_errors(self._known, self.covariance, self.dispersion)
+        # The column factors of a block have a fixed sum, so what is estimated is
+        # log h_j less the logarithm of that sum: the direction is e_j - p, p being the
+        # shares of the columns in their block. A row's is p - q_i, beside the 1 / r_i
+        # of its own level.
+        info, inside = self._info, self._info.label >= 0
+        block = np.where(inside, info.label, 0)
+        sums = weighted_counts(block[inside], info.h[inside], int(block.max()) + 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = np.nan_to_num(np.where(inside, info.h / sums[block], 0.0))
+        same = (info.label[:, None] == info.label) & inside
+        of_h = info.h * np.sqrt(spread(np.eye(len(p)) - same * p, self.covariance))
+
+        def of_rows(start: int, stop: int) -> Floats:
+            w, r, line = info.rows(np.arange(start, stop))
+            lines = slice(int(line.min()), int(line.max()) + 1)
+            Q, _ = info.shares(lines)
+            own = np.where(info.inside(info.component[lines]), p, 0.0)
+            away = spread(own - Q, self.covariance)[line - lines.start]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors = w * np.sqrt(self.dispersion / r + away)
+            found: Floats = np.where(w == 0.0, 0.0, errors)
+            return found
+
+        is_zero = self._fit.col_factor == 0.0  # that of an empty column is NaN
+        columns = np.where(inside, of_h, np.where(is_zero, 0.0, np.nan))
+        return LazyRows(self._fit.shape[0], of_rows), columns
 
     # --------------------------------------------------------------------- intervals
     def interval(
@@ -373,7 +394,7 @@ class Uncertainty:
             error of its logarithm instead, up to inf: no bound is known.
         """
         holes = self._holes(X, weights, exposure)
-        part = self._known.table.part_of(X)
+        part = self._fit._table.part_of(X)
         lower, upper = (
             fill_table(part, holes.source, partial(holes.quantiles, tail))
             for tail in _tails(level)
@@ -381,11 +402,16 @@ class Uncertainty:
         return lower.table, upper.table
 
     def _holes(self, X: Any, weights: Any = None, exposure: Any = None) -> Holes:
-        self._known.information.check_size()
-        known = self._known
-        fitted = known.solved, known.rows
-        source, V, order = known.table.read(X, fitted, weights, exposure)
-        return Holes(known, self.covariance, self.dispersion, source, V, order)
+        """The missing cells of any rows."""
+        self._info.check_size()
+        rows = self._fit._table.read(X, self._fit.shape[1], weights, exposure)
+        return Holes(self._fit, self.covariance, self.dispersion, *rows)
+
+    def _bounds(self, X: Any, i: Ints, j: Ints, level: float) -> tuple[Floats, Floats]:
+        """The bounds that ``interval`` gives some missing cells, whose rows ascend."""
+        holes = self._holes(X)
+        lower, upper = (holes.quantiles_by_rows(tail, i, j) for tail in _tails(level))
+        return lower, upper
 
     # ------------------------------------------------------------------------- draws
     def simulate(
@@ -414,30 +440,23 @@ class Uncertainty:
             Their deviation is the prediction error of ``totals``, beyond first order;
             NaN where these are.
         """
-        check_choices(by, cells, n)
-        known = self._known
-        n_rows, lines = known.shape[0], slice(0, known.information.statistics.n_lines)
-        chosen: Any = self._chosen(lines, cells)
-        if known.table.is_weighted:
-            chosen = chosen[known.some_rows(np.arange(n_rows))[2]]
-        if known.exposures is not None:
-            chosen = chosen * np.nan_to_num(known.exposures.rows(slice(0, n_rows)))
+        check_totals(by, cells, n)
         random = generator_of(random_state)
-        draws = simulate(known, self.dispersion, n, by, chosen, random)
-        draws[:, known.has_no_total(by, cells)] = np.nan
+        draws = simulate(self._info, self.dispersion, n, by, cells, random)
+        draws[:, self._info.has_no_total(by, cells)] = np.nan
         return draws
 
     # -------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:
-        """What it says, line by line."""
+        """The dispersion and the tests of fit, one entry each."""
         phi = f"{self.dispersion:.6g}"
         if self.dispersion == 0.0:
             phi = "0: a perfect fit, all errors are 0"
         return {
             "dispersion": phi,
             "degrees of freedom": f"{self.dof:,}",
-            "Pearson's chi-square": _tested(self.pearson_chi2, self.pearson_p),
-            "deviance": _tested(self.deviance, self.deviance_p),
+            "Pearson's chi-square": _with_p(self.pearson_chi2, self.pearson_p),
+            "deviance": _with_p(self.deviance, self.deviance_p),
         }
 
     def __repr__(self) -> str:
@@ -447,22 +466,10 @@ class Uncertainty:
         return html_table("Uncertainty", self.summary())
 
 
-holes_of = Uncertainty._holes  # the holes of rows, as a picture wants them
-
-
-def bounds_of_cells(
-    sure: Uncertainty, X: Any, i: Ints, j: Ints, level: float
-) -> tuple[Floats, Floats]:
-    """The bounds that ``interval`` gives some missing cells, whose rows ascend."""
-    holes = sure._holes(X)
-    lower, upper = (holes.quantiles_by_rows(tail, i, j) for tail in _tails(level))
-    return lower, upper
-
-
 def _tails(level: float) -> tuple[float, float]:
     check_level(level)
     return (1.0 - level) / 2.0, (1.0 + level) / 2.0
 
 
-def _tested(statistic: float, chance: float) -> str:
-    return f"{statistic:.6g} (p = {chance:.2g})"
+def _with_p(statistic: float, p: float) -> str:
+    return f"{statistic:.6g} (p = {p:.2g})"

@@ -1,4 +1,4 @@
-"""What can be asked of the errors of a fit, and the words for what cannot."""
+"""Arguments of the methods of ``Uncertainty``, and their validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Dispersion: TypeAlias = Literal["pearson", "deviance", "poisson"] | float
 
 
 def check_dispersion(dispersion: Any) -> bool:
-    """Return whether it is a number; raise if it is neither that nor a known word."""
+    """Return whether the dispersion is a number; raise if it is not valid."""
     if dispersion in ("pearson", "deviance", "poisson"):
         return False
     is_number = isinstance(dispersion, int | float) and not isinstance(dispersion, bool)
@@ -29,7 +29,7 @@ def check_dispersion(dispersion: Any) -> bool:
 
 
 def check_level(level: Any, name: str = "level") -> None:
-    """Raise for a share of cells that is not between 0 and 1."""
+    """Raise unless 0 < level < 1."""
     if not is_share(level):
         raise ParameterError(f"{name} must be between 0 and 1, got {level!r}.")
 
@@ -40,7 +40,7 @@ def is_share(value: Any) -> bool:
 
 
 def generator_of(random_state: Any) -> np.random.Generator:
-    """Where random numbers come from, as every function takes it."""
+    """Generator of a ``random_state`` argument."""
     if not (
         random_state is None
         or isinstance(random_state, np.random.Generator)
@@ -53,8 +53,8 @@ def generator_of(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)  # type: ignore[arg-type]
 
 
-def check_choices(by: Any, cells: Any, n: Any = 1) -> None:
-    """Raise for totals that there are not, and for no draws of them."""
+def check_totals(by: Any, cells: Any, n: Any = 1) -> None:
+    """Raise for unknown totals, and for fewer than one draw of them."""
     if not (isinstance(n, int | np.integer) and n >= 1):
         raise ParameterError(f"n must be a whole number of draws >= 1, got {n!r}.")
     if by not in ("row", "column", "all"):
