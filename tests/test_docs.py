@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
+import re
 import warnings
 from pathlib import Path
 
@@ -14,7 +16,6 @@ import a1gm
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OPTIONAL = {"a1gm.cli", "a1gm.plot", "a1gm.report", "a1gm.distributed"}
 
 
 def modules() -> list[str]:
@@ -42,8 +43,6 @@ def test_examples_of_a_module_run(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
-    import re
-
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
@@ -60,6 +59,10 @@ def test_every_public_name_is_in_the_api_page():
     assert missing == []
 
 
-def test_every_public_thing_has_a_docstring():
-    for name in a1gm.__all__:
-        assert getattr(a1gm, name).__doc__, name
+@pytest.mark.parametrize("home", [a1gm, a1gm.paper, a1gm.paper.geometry, a1gm.plot])
+def test_every_public_thing_has_a_docstring_and_functions_an_example(home):
+    for name in home.__all__:
+        thing = getattr(home, name)
+        assert thing.__doc__, name
+        if inspect.isfunction(thing):
+            assert ">>> " in thing.__doc__, name

@@ -326,9 +326,3 @@ def test_nothing_else_of_a_fit_is_public():
         "has_exposure",
         "has_weights",
     }
-
-
-def test_the_version_is_that_of_the_package():
-    from importlib.metadata import version
-
-    assert a1gm.__version__ == version("a1gm")

@@ -37,14 +37,6 @@ def test_the_grid_holds_every_hole_and_no_smaller_one_does(mask) -> None:
 
 
 @given(MASKS)
-def test_grid_like_means_nothing_grows(mask) -> None:
-    assert bool(paper.grid_like(mask)) == np.array_equal(
-        paper.complete_to_grid(mask), mask
-    )
-    assert paper.grid_like(paper.complete_to_grid(mask))
-
-
-@given(MASKS)
 def test_the_holes_grow_at_most_to_their_square(mask) -> None:
     grid = paper.grid_like(mask)
     assert grid.n_holes <= grid.n_holes_grown <= grid.n_holes**2
@@ -95,17 +87,6 @@ def test_algorithm_1_step_by_step(holes, seed) -> None:
 
 
 @given(SPARSE, st.integers(0, 1000))
-def test_exact_on_grids_the_margins_of_the_observed_cells_are_kept(holes, seed) -> None:
-    holes = paper.complete_to_grid(holes)
-    assume(can_start(holes))
-    X = table_with(holes, seed)
-    R = np.where(holes, 0, np.outer(*paper.a1gm(X)))
-    data = np.where(holes, 0, X)
-    np.testing.assert_allclose(R.sum(axis=0), data.sum(axis=0), rtol=1e-11)
-    np.testing.assert_allclose(R.sum(axis=1), data.sum(axis=1), rtol=1e-11)
-
-
-@given(SPARSE, st.integers(0, 1000))
 def test_observed_cells_inside_the_grown_grid_are_not_used(holes, seed) -> None:
     assume(can_start(holes))
     X = table_with(holes, seed)
@@ -121,19 +102,6 @@ def test_rank_one_data_are_recovered_on_any_pattern_that_can_start(seed) -> None
     X = truth.copy()
     X[rng.integers(1, 6, 4), rng.integers(1, 5, 4)] = np.nan
     np.testing.assert_allclose(np.outer(*paper.a1gm(X)), truth, rtol=1e-11)
-
-
-def test_nmmf_is_missing_nmf_when_the_holes_are_the_bottom_right_corner() -> None:
-    rng = np.random.default_rng(1)
-    X, Y, Z = rng.random((3, 4)), rng.random((2, 4)), rng.random((3, 2))
-    table = np.block([[X, Z], [Y, np.full((2, 2), np.nan)]])
-    w, h, a, b = paper.rank1_nmmf(X, Y, Z)
-    c, d = paper.a1gm(table)
-    np.testing.assert_allclose(c, np.r_[w, a], rtol=1e-13)
-    np.testing.assert_allclose(d, np.r_[h, b], rtol=1e-13)
-    assert paper.kl_divergence(table, np.outer(c, d)) == pytest.approx(
-        paper.nmmf_cost((X, Y, Z), (w, h, a, b)), rel=1e-12
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
-"""The best rank-1 table of a complete table."""
+"""The best rank-1 table of a complete table, the error, and the data preparation."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from a1gm.paper import kl_divergence, rank1_nmf
+from a1gm.exceptions import DimensionError, InfiniteValuesError
+from a1gm.paper import kl_divergence, prepare, rank1_nmf
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
-TABLES = hnp.arrays(np.float64, SHAPES, elements=st.floats(0.01, 100))
+CELLS = st.floats(0.01, 100)
+TABLES = hnp.arrays(np.float64, SHAPES, elements=CELLS)
+SAME_SHAPE = hnp.arrays(np.float64, (3, 4), elements=CELLS)
 
 
 @given(TABLES)
@@ -42,3 +46,64 @@ def test_integers_give_the_float_answer() -> None:
     X = np.array([[1, 2], [3, 4]])
     for left, right in zip(rank1_nmf(X), rank1_nmf(X.astype(float)), strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_the_definition_cell_by_cell() -> None:
+    X, R = [[2.0, np.nan], [0.0, 3.0]], [[1.0, 7.0], [5.0, 4.0]]
+    by_hand = (2 * np.log(2) - 2 + 1) + 5 + (3 * np.log(3 / 4) - 3 + 4)
+    assert kl_divergence(X, R) == pytest.approx(by_hand, rel=1e-14)
+
+
+@given(SAME_SHAPE, SAME_SHAPE)
+def test_never_negative_and_zero_only_on_equality(X, R) -> None:
+    assert kl_divergence(X, R) >= -1e-12 * X.sum()
+    assert kl_divergence(X, X) == 0
+
+
+@given(SAME_SHAPE, SAME_SHAPE, st.floats(0.01, 100))
+def test_scales_with_the_data(X, R, k) -> None:
+    scale = X.sum() + R.sum()
+    assert kl_divergence(k * X, k * R) == pytest.approx(
+        k * kl_divergence(X, R), rel=1e-9, abs=1e-12 * k * scale
+    )
+
+
+@given(SAME_SHAPE, SAME_SHAPE, hnp.arrays(np.bool_, (3, 4)))
+def test_missing_cells_do_not_count(X, R, holes) -> None:
+    holes[0, 0] = False
+    holed = np.where(holes, np.nan, X)
+    changed = np.where(holes, np.nan, R)
+    assert kl_divergence(holed, changed) == kl_divergence(holed, R)
+
+
+def test_a_positive_cell_fitted_as_zero_costs_infinitely_much() -> None:
+    assert kl_divergence([[1.0, 1.0]], [[0.0, 1.0]]) == np.inf
+
+
+def test_other_shape_is_refused() -> None:
+    with pytest.raises(DimensionError, match=r"\(1, 2\) and R has shape \(2, 1\)"):
+        kl_divergence([[1.0, 2.0]], [[1.0], [2.0]])
+
+
+def test_holes_count_as_one_in_the_mean_and_stay_holes() -> None:
+    X = np.array([[0.0, -3.0, np.nan], [4.0, 0.0, np.nan]])
+    mean = (0 + 3 + 1 + 4 + 0 + 1) / 6
+    np.testing.assert_array_equal(prepare(X), [[mean, 3, np.nan], [4, mean, np.nan]])
+
+
+def test_negative_zero_is_zero() -> None:
+    assert prepare([[-0.0, 2.0]]).tolist() == [[1.0, 2.0]]
+
+
+def test_positive_tables_stay_as_they_are() -> None:
+    X = np.array([[1.0, np.nan], [3.0, 4.0]])
+    np.testing.assert_array_equal(prepare(X), X)
+
+
+@pytest.mark.parametrize(
+    ("X", "error"),
+    [(np.empty((0, 2)), DimensionError), ([[np.inf, 1.0]], InfiniteValuesError)],
+)
+def test_refused(X, error) -> None:
+    with pytest.raises(error):
+        prepare(X)

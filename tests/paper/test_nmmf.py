@@ -95,23 +95,6 @@ def test_a_weight_of_zero_keeps_a_table_from_moving_the_shared_factors() -> None
     np.testing.assert_allclose(np.outer(w, b).sum(axis=0), Z.sum(axis=0), rtol=1e-13)
 
 
-def test_the_formula_as_printed() -> None:
-    X, Y, Z = random_triple((3, 4, 2, 5), seed=3)
-    alpha, beta = 0.7, 1.9
-    w, h, a, b = rank1_nmmf(X, Y, Z, alpha, beta)
-    root = np.sqrt(X.sum())
-    shared_rows = X.sum(1) + beta * Z.sum(1)
-    shared_columns = X.sum(0) + alpha * Y.sum(0)
-    expected = (
-        root / (X.sum() + beta * Z.sum()) * shared_rows,
-        root / (X.sum() + alpha * Y.sum()) * shared_columns,
-        Y.sum(1) / root,
-        Z.sum(0) / root,
-    )
-    for left, want in zip((w, h, a, b), expected, strict=True):
-        np.testing.assert_allclose(left, want, rtol=1e-13)
-
-
 def test_all_zero_tables_give_zero_factors() -> None:
     for factor in rank1_nmmf(np.zeros((2, 2)), np.zeros((1, 2)), np.zeros((2, 1))):
         assert (factor == 0).all()
@@ -123,33 +106,24 @@ def parts(n_y=2, n_z=3):
 
 
 @pytest.mark.parametrize("other", [None, 0.0, 1.0])
-def test_a_zero_x_beside_y_alone_is_y_alone(other) -> None:
-    """Z is absent, zero, or has weight 0."""
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_zero_x_beside_one_table_is_that_table_alone(other, transposed) -> None:
+    """The other is absent, zero, or has weight 0; transposed, Y and Z trade places."""
     X, Y, Z = parts()
     Z = None if other is None else other * Z
-    beta = 0.0 if other == 1.0 else 1.0
-    w, h, a, b = rank1_nmmf(X, Y, Z, 0.7, beta)
+    weights = 0.7, 0.0 if other == 1.0 else 1.0
+    tables = (X, Y, Z)
+    if transposed:
+        tables = (X.T, None if Z is None else Z.T, Y.T)
+        h, w, b, a = rank1_nmmf(*tables, *weights[::-1])
+    else:
+        w, h, a, b = rank1_nmmf(*tables, *weights)
     assert not w.any()
     assert h.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(np.outer(a, h), np.outer(*rank1_nmf(Y)), rtol=1e-13)
     assert b.shape == (0 if Z is None else 3,)
     least = nmmf_cost((Y, None, None), (*rank1_nmf(Y), [], []))
-    cost = nmmf_cost((X, Y, Z), (w, h, a, b), 0.7, beta)
-    assert cost == pytest.approx(0.7 * least, rel=1e-12)
-
-
-@pytest.mark.parametrize("other", [None, 0.0, 1.0])
-def test_a_zero_x_beside_z_alone_is_z_alone(other) -> None:
-    X, Y, Z = parts()
-    Y = None if other is None else other * Y
-    alpha = 0.0 if other == 1.0 else 1.0
-    w, h, a, b = rank1_nmmf(X, Y, Z, alpha, 0.7)
-    assert not h.any()
-    assert not a.any()
-    assert w.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(np.outer(w, b), np.outer(*rank1_nmf(Z)), rtol=1e-13)
-    least = nmmf_cost((Z, None, None), (*rank1_nmf(Z), [], []))
-    cost = nmmf_cost((X, Y, Z), (w, h, a, b), alpha, 0.7)
+    cost = nmmf_cost((X, Y, Z), (w, h, a, b), *weights)
     assert cost == pytest.approx(0.7 * least, rel=1e-12)
 
 

@@ -22,13 +22,10 @@ AISTATS 2022. For work, use `a1gm.fit`: it is exact for every pattern of holes.
 from __future__ import annotations
 
 from a1gm.paper import geometry
-from a1gm.paper.divergence import kl_divergence
-from a1gm.paper.expectation_maximisation import em
 from a1gm.paper.grid import Grid, a1gm, complete_to_grid, grid_like, permutations
-from a1gm.paper.nmf import rank1_nmf
+from a1gm.paper.iterative import em, kl_wnmf
+from a1gm.paper.nmf import kl_divergence, prepare, rank1_nmf
 from a1gm.paper.nmmf import nmmf_cost, rank1_nmmf
-from a1gm.paper.prepare import prepare
-from a1gm.paper.wnmf import kl_wnmf
 
 __all__ = [
     "Grid",

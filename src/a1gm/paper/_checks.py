@@ -22,11 +22,12 @@ from a1gm.exceptions import (
 )
 
 
-def as_floats(X: npt.ArrayLike, name: str) -> Floats:
+def as_floats(
+    X: npt.ArrayLike, name: str = "X", *, may_be_empty: bool = False
+) -> Floats:
     """Return ``X`` as a 2-D float64 table in which NaN marks a missing cell."""
-    if isinstance(X, np.ma.MaskedArray):
-        # asarray would drop the mask and let the junk under it in
-        return as_floats(np.ma.filled(X.astype(np.float64), np.nan), name)
+    if isinstance(X, np.ma.MaskedArray):  # asarray would drop the mask
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     table = np.asarray(X)
     if table.dtype.kind not in "biufO":
         raise NotNumericError(
@@ -40,28 +41,35 @@ def as_floats(X: npt.ArrayLike, name: str) -> Floats:
             f"{name} holds a value that is not a real number ({error}). "
             "Convert it to numbers, with NaN for the missing cells."
         ) from error
+    check_2d(table, name)
+    if table.size == 0 and not may_be_empty:
+        raise DimensionError(f"{name} is empty: its shape is {table.shape}.")
+    return table
+
+
+def check_2d(table: npt.NDArray[Any], name: str) -> None:
+    """Refuse arrays that are not a table."""
     if table.ndim != 2:
         raise DimensionError(
             f"{name} has {counted(table.ndim, 'dimension')}; a table has 2: rows × "
             "columns."
         )
-    return table
 
 
-def as_table(X: npt.ArrayLike, name: str = "X") -> Floats:
+def as_table(X: npt.ArrayLike) -> Floats:
     """Return ``X`` as a non-negative 2-D table with at least one observed cell."""
-    table = as_floats(X, name)
-    if table.size == 0:
-        raise DimensionError(f"{name} is empty: its shape is {table.shape}.")
-    check_cells(table, name)
+    table = as_floats(X)
+    check_cells(table, "X")
     if np.isnan(table).all():
-        raise NothingObservedError(f"{name} has no observed cell: every cell is NaN.")
+        raise NothingObservedError("X has no observed cell: every cell is NaN.")
     return table
 
 
-def as_complete_table(X: npt.ArrayLike, name: str = "X") -> Floats:
+def as_complete_table(
+    X: npt.ArrayLike, name: str = "X", *, may_be_empty: bool = False
+) -> Floats:
     """Return ``X`` as a non-negative 2-D table without missing cells."""
-    table = as_floats(X, name)
+    table = as_floats(X, name, may_be_empty=may_be_empty)
     check_cells(table, name)
     missing = np.isnan(table)
     if missing.any():
@@ -81,11 +89,7 @@ def as_mask(mask: npt.ArrayLike) -> Bools:
             f"The mask holds {holes.dtype} values; it must be boolean, True where a "
             "cell is missing. np.isnan(X) makes one."
         )
-    if holes.ndim != 2:
-        raise DimensionError(
-            f"The mask has {counted(holes.ndim, 'dimension')}; a table has 2: rows × "
-            "columns."
-        )
+    check_2d(holes, "The mask")
     return holes
 
 
@@ -105,18 +109,6 @@ def check_cells(table: Floats, name: str) -> None:
             "mark unknown ones as NaN, or use paper.prepare, which takes absolute "
             "values as the paper does."
         )
-
-
-def check_no_empty_line(missing: Bools) -> None:
-    """Refuse a row or a column without observed cell: nothing determines it."""
-    for axis, line in ((1, "row"), (0, "column")):
-        empty = missing.all(axis=axis)
-        if empty.any():
-            raise DataError(
-                f"X has no observed cell in {line} {int(np.argmax(empty))} "
-                f"({empty.sum()} in all). Drop it, or use a1gm.fit, which leaves "
-                "its factor NaN."
-            )
 
 
 def check_positive_int(value: Any, name: str) -> None:

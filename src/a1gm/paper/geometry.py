@@ -39,13 +39,12 @@ With weights α and β, use ``alpha * Y`` and ``beta * Z`` here: the weighted co
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from a1gm._base.types import Bools, Floats
+from a1gm._base.types import Floats
 from a1gm.exceptions import DataError, DimensionError
 from a1gm.paper._checks import as_floats, check_not_negative
 from a1gm.paper.nmmf import as_triple, theorem1
@@ -379,35 +378,25 @@ def _split(block: Floats, shape: tuple[int, int]) -> Triple:
     )
 
 
-def _corner(block_shape: tuple[int, ...], shape: tuple[int, int]) -> Bools:
-    """Mark the cells of the block table that are not in Ω."""
-    corner = np.zeros(block_shape, dtype=np.bool_)
-    corner[shape[0] :, shape[1] :] = True
-    return corner
-
-
 def _blank_corner(block: Floats, shape: tuple[int, ...]) -> Floats:
     """Put NaN where no coordinate exists."""
-    n_rows, n_columns = shape
-    return np.where(_corner(block.shape, (n_rows, n_columns)), np.nan, block)
+    block[shape[0] :, shape[1] :] = np.nan
+    return block
 
 
 def _zero_corner(coordinates: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
     """Check a table of coordinates and make its corner 0."""
-    block = as_floats(coordinates, COORDINATES)
-    if not _is_shape(shape) or shape[0] > block.shape[0] or shape[1] > block.shape[1]:
+    block = as_floats(coordinates, COORDINATES).copy()
+    limits = np.reshape(shape, -1).tolist()  # None and numbers too
+    fits = len(limits) == 2 and all(
+        isinstance(n, int) and 1 <= n <= limit
+        for n, limit in zip(limits, block.shape, strict=True)
+    )
+    if not fits:
         raise DimensionError(
             f"The coordinates have shape {block.shape} and X has shape {shape!r}; pass "
             "the (rows, columns) of X, two integers >= 1: X must fit into the top left "
             "of the table of coordinates."
         )
-    return np.where(_corner(block.shape, shape), 0.0, block)
-
-
-def _is_shape(shape: Any) -> bool:
-    """Whether it is two integers of at least 1."""
-    return (
-        isinstance(shape, tuple | list)
-        and len(shape) == 2
-        and all(isinstance(n, Integral) and int(n) >= 1 for n in shape)
-    )
+    block[shape[0] :, shape[1] :] = 0.0
+    return block

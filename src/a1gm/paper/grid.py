@@ -13,8 +13,6 @@ from a1gm.exceptions import DataError
 from a1gm.paper._checks import as_mask, as_table
 from a1gm.paper.nmmf import factors_of_zero_x, theorem1_from_sums
 
-__all__ = ["Grid", "a1gm", "complete_to_grid", "grid_like", "permutations"]
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -235,12 +233,11 @@ def _solve_corner(
     rows, columns = ~row_holes, ~column_holes
     y, z = table[row_holes][:, columns], table[:, column_holes][rows]
     x_columns = (rows.astype(np.float64) @ table)[columns]
-    xz_rows = table.sum(axis=1)[rows]
     if not x_columns.any():
         return _solve_zero_corner(y, z)
     return theorem1_from_sums(
         float(x_columns.sum()),
-        xz_rows,
+        table.sum(axis=1)[rows],
         x_columns + y.sum(axis=0),
         y.sum(axis=1),
         z.sum(axis=0),

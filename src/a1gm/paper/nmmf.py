@@ -9,9 +9,7 @@ from a1gm._base.types import Floats
 from a1gm._base.words import counted
 from a1gm.exceptions import DataError, DimensionError
 from a1gm.paper._checks import as_complete_table, check_not_negative
-from a1gm.paper.divergence import kl_divergence
-
-__all__ = ["nmmf_cost", "rank1_nmmf"]
+from a1gm.paper.nmf import kl_divergence
 
 
 def rank1_nmmf(
@@ -184,11 +182,11 @@ def as_triple(
 ) -> tuple[Floats, Floats, Floats]:
     """Check the three tables and replace an absent one by an empty one."""
     x = as_complete_table(X)
-    if x.size == 0:
-        raise DimensionError(f"X is empty: its shape is {x.shape}.")
     n_rows, n_columns = x.shape
-    y = np.empty((0, n_columns)) if Y is None else as_complete_table(Y, "Y")
-    z = np.empty((n_rows, 0)) if Z is None else as_complete_table(Z, "Z")
+    Y = np.empty((0, n_columns)) if Y is None else Y
+    Z = np.empty((n_rows, 0)) if Z is None else Z
+    y = as_complete_table(Y, "Y", may_be_empty=True)
+    z = as_complete_table(Z, "Z", may_be_empty=True)
     if y.shape[1] != n_columns:
         raise DimensionError(
             f"Y has {counted(y.shape[1], 'column')} and X has {n_columns}; Y shares "
