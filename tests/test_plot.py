@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import a1gm
 from a1gm import plot
 from a1gm.exceptions import NoSuchCellError, ParameterError
-from a1gm.plot.margins import bars
+from a1gm.plot.pictures import bars
 
 nan = np.nan
 
@@ -97,17 +97,12 @@ def test_fit_draws_a_selection_of_many_cells():
     assert axes.get_xscale() == "symlog"
 
 
-def test_order_shows_grids_and_blocks():
-    grid = np.zeros((6, 5), bool)
-    grid[np.ix_([0, 3, 5], [1, 4])] = True
-    rows, columns = plot.structure_order(grid)
-    sorted_grid = grid[rows][:, columns]
-    assert sorted_grid[3:, 3:].all()
-    assert not sorted_grid[:3].any()
-    rows, columns = plot.structure_order(
-        np.eye(2, dtype=bool)[::-1], np.array([1, 0]), np.array([1, 0])
-    )
-    assert list(rows) == list(columns) == [1, 0]
+def test_reordered_holes_show_grids():
+    X = np.ones((6, 5))
+    X[np.ix_([0, 3, 5], [1, 4])] = nan
+    picture = plot.pattern(X, reorder=True).images[0].get_array()
+    assert picture[3:, 3:].all()
+    assert picture.sum() == 6
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")

@@ -6,9 +6,15 @@ thinned out, and large tables are averaged down to what a screen shows.
 
 from __future__ import annotations
 
-from a1gm.plot.cells import interval, observed_vs_fitted, residuals
-from a1gm.plot.holes import pattern, structure_order
-from a1gm.plot.margins import factors, index, totals
+from a1gm.plot.pictures import (
+    factors,
+    index,
+    interval,
+    observed_vs_fitted,
+    pattern,
+    residuals,
+    totals,
+)
 
 __all__ = [
     "factors",
@@ -17,6 +23,5 @@ __all__ = [
     "observed_vs_fitted",
     "pattern",
     "residuals",
-    "structure_order",
     "totals",
 ]

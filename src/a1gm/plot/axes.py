@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,19 +14,6 @@ from a1gm._rows import AnyRows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "HOLE",
-    "KNOWN",
-    "UNITS",
-    "averaged",
-    "drawing",
-    "name_places",
-    "name_table",
-    "percent",
-    "short",
-    "values_of",
-]
-
 # Told apart by the colour-blind, too: bluish green and vermilion of unlike lightness.
 KNOWN, HOLE = "#0f766e", "#d55e00"
 UNITS = "in the units of the table"
@@ -37,21 +22,17 @@ MOST_NAMES = 12
 _LETTERS_PER_INCH = 10
 
 
-@contextmanager
-def drawing(*given: Axes | None, height: float = 4.2) -> Iterator[tuple[Axes, ...]]:
-    """Give axes to draw on, new ones where none were given."""
+def axes_for(*given: Axes | None, height: float = 4.2) -> tuple[Axes, ...]:
+    """Return axes to draw on: those given, or those of a new figure."""
     pyplot = require("matplotlib.pyplot", "plot", "A picture")
-    if all(axes is not None for axes in given):
-        yield tuple(axes for axes in given if axes is not None)
-        return
+    chosen = tuple(axes for axes in given if axes is not None)
+    if len(chosen) == len(given):
+        return chosen
+    size = (4.8 * len(given), height)
     _, made = pyplot.subplots(
-        1,
-        len(given),
-        squeeze=False,
-        figsize=(4.8 * len(given), height),
-        layout="constrained",
+        1, len(given), squeeze=False, figsize=size, layout="constrained"
     )
-    yield tuple(made[0])
+    return tuple(made[0])
 
 
 def values_of(source: AnyRows) -> Floats:

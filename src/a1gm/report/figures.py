@@ -17,8 +17,7 @@ from a1gm import plot
 from a1gm._base.optional import require
 from a1gm._base.words import counted
 from a1gm.plot.axes import HOLE, KNOWN, name_places
-from a1gm.plot.cells import residual_map
-from a1gm.plot.margins import bars, units_of_factors
+from a1gm.plot.pictures import bars, residual_map, units_of_factors
 from a1gm.report.findings import Findings
 
 if TYPE_CHECKING:

@@ -1,0 +1,524 @@
+"""The pictures: holes, cells beside their fit, factors, indices and totals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from a1gm._base.types import Absent, Bools, Floats, Ints
+from a1gm._fit.solved_table import memory_of
+from a1gm._fit.sure.uncertainty import Uncertainty
+from a1gm._rows import read_input
+from a1gm._rows.lookup import Lookup
+from a1gm.exceptions import ParameterError
+from a1gm.plot.axes import (
+    HOLE,
+    KNOWN,
+    UNITS,
+    averaged,
+    axes_for,
+    name_places,
+    name_table,
+    percent,
+    short,
+    values_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.residuals import Kind
+    from a1gm._fit.sure.totals import Index, TotalsWithErrors
+
+_MOST_POINTS, _MOST_SHAPES = 4000, 1000  # drawn at all; drawn as shapes, not as pixels
+_MOST_MARKED, _MOST_JOINED = 60, 600  # points marked on a line; joined by one
+
+
+def pattern(
+    X: Any,
+    *,
+    absent: Absent | None = None,
+    reorder: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw which cells of a table are missing.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        An array or a frame of any kind; NaN, null or a mask marks a missing cell.
+    absent : {"missing", "zero"}, optional
+        For SciPy sparse tables, what an absent cell is.
+    reorder : bool
+        Whether to sort rows and columns so that grids, staircases and blocks show.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A large table is averaged down to a few hundred pixels: the darker, the more
+        cells are missing.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> X = np.ones((12, 8))
+    >>> X[np.ix_([1, 4, 5, 9], [0, 3, 6])] = np.nan
+    >>> _, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    >>> found = a1gm.plot.pattern(X, ax=axes[0])
+    >>> sorted_ = a1gm.plot.pattern(X, reorder=True, ax=axes[1])
+    >>> found.get_title()
+    'Missing: 12 of 96 cells (12.5 %)'
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    source = read_input(X, absent=absent)
+    missing = np.isnan(values_of(source))
+    if reorder:
+        rows, columns = _structure_order(missing)
+        missing = missing[rows][:, columns]
+    (axes,) = axes_for(ax)
+    axes.imshow(
+        averaged(missing),
+        cmap=LinearSegmentedColormap.from_list("holes", [f"{HOLE}00", f"{HOLE}ff"]),
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, missing.shape[1], missing.shape[0], 0),
+    )
+    name_table(axes, source, ", reordered" * reorder)
+    n, share = int(missing.sum()), 100.0 * missing.mean()
+    axes.set_title(f"Missing: {n:,} of {missing.size:,} cells ({share:.1f} %)")
+    axes.spines[:].set_visible(True)
+    return axes
+
+
+def _structure_order(missing: Bools) -> tuple[Ints, Ints]:
+    """Order rows and columns so that grids become rectangles and staircases stairs."""
+    columns = _line_order(missing.T)
+    return _line_order(missing[:, columns]), columns
+
+
+def _line_order(missing: Bools) -> Ints:
+    """Order lines by their number of holes, then equal patterns together."""
+    # Patterns as whole numbers, 64 cells each: equal lines have equal numbers.
+    bits = np.packbits(missing, axis=1)
+    bits = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    words = np.ascontiguousarray(bits).view(np.uint64)
+    return np.lexsort((*words.T, missing.sum(axis=1)))
+
+
+def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Axes:
+    """Draw the observed cells against their fitted values.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, an array or a frame of any kind.
+    fit : RankOneFit
+        Its fit.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Points on the diagonal are explained perfectly. Above a few thousand cells an
+        even selection is drawn.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> _, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
+    >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
+    """
+    memory = memory_of(fit)
+    observed = values_of(memory.source_of(X)).ravel()
+    off = values_of(memory.source_of(fit.residuals(X, "response"))).ravel()
+    fitted = observed - off
+    chosen = np.flatnonzero(np.isfinite(fitted))
+    if len(chosen) > _MOST_POINTS:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
+    observed, fitted = observed[chosen], fitted[chosen]
+    (axes,) = axes_for(ax)
+    is_many = len(chosen) > _MOST_SHAPES
+    size = 9 if is_many else 20
+    style: dict[str, Any] = {"s": size, "alpha": 0.5, "color": KNOWN, "lw": 0}
+    axes.scatter(fitted, observed, rasterized=is_many, zorder=3, **style)
+    lowest = min(observed.min(initial=0), fitted.min(initial=0))
+    highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
+    axes.plot([lowest, highest], [lowest, highest], color=HOLE, lw=1)
+    positive = observed[observed > 0]
+    scale = float(np.median(positive)) / 10 if positive.size else 0.0
+    # Counts and amounts spread over decades; zeros stay visible at the edge. Below
+    # 1e-286 matplotlib takes limits of axes for 0.
+    if scale > 1e-280 and highest / scale > 300:
+        axes.set_xscale("symlog", linthresh=scale)
+        axes.set_yscale("symlog", linthresh=scale)
+        axes.set_xticks(_decades(scale, highest))
+        axes.set_yticks(_decades(scale, highest))
+    axes.set_xlabel(f"fitted cell, {UNITS}")
+    axes.set_ylabel("observed cell")
+    axes.set_title("Observed against fitted cells")
+    return axes
+
+
+def residuals(
+    X: Any, fit: RankOneFit, *, kind: Kind = "pearson", ax: Axes | None = None
+) -> Axes:
+    """Draw the residuals of a table as a map: red above the fit, blue below it.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table that was fitted, or other rows with its columns.
+    fit : RankOneFit
+        The fit.
+    kind : {"pearson", "deviance", "response"}
+        As in ``fit.residuals``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Missing cells are grey. Large tables are averaged down.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> X[8:12, 3:6] *= 1.5
+    >>> X[20:, 9:] = np.nan
+    >>> _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
+    >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
+    """
+    memory = memory_of(fit)
+    found = values_of(memory.source_of(fit.residuals(X, kind)))
+    (axes,) = axes_for(ax)
+    unit = f",\n{UNITS}" if kind == "response" else ""
+    word = "Pearson" if kind == "pearson" else kind
+    residual_map(axes, found, f"{word} residual{unit}")
+    name_table(axes, memory.source_of(X))
+    axes.set_title("Residuals: red above, blue below the fit")
+    return axes
+
+
+def residual_map(axes: Axes, found: Floats, label: str) -> None:
+    """Draw residuals as a map with a scale of colours; ``label`` is its title."""
+    from matplotlib import colormaps
+
+    picture = averaged(found)
+    known = np.isfinite(picture)
+    largest = np.quantile(np.abs(picture[known]), 0.99) if known.any() else 0.0
+    image = axes.imshow(
+        picture,
+        # Told apart by the colour-blind, too; white is a number, grey is none.
+        cmap=colormaps["RdBu_r"].with_extremes(bad="#b0b0b0"),
+        vmin=-largest or -1.0,
+        vmax=largest or 1.0,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, found.shape[1], found.shape[0], 0),
+    )
+    mean = ", averaged" * (picture.shape != found.shape)
+    axes.figure.colorbar(image, ax=axes, label=label + mean, extend="both")
+
+
+def interval(
+    X: Any,
+    errors: Uncertainty,
+    row: Any,
+    *,
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one row: its cells, and its holes filled with their bounds.
+
+    Parameters
+    ----------
+    X : table of shape (n_rows, n_cols)
+        The table.
+    errors : Uncertainty
+        What ``fit.uncertainty()`` gives.
+    row : label or int
+        Which row: by its name, or by its place from 0.
+    level : float
+        The share of cells that the bounds hold.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> X[5, 3:9] = np.nan
+    >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    >>> ax = a1gm.plot.interval(X, a1gm.fit(X).uncertainty(), 5, ax=ax)
+    """
+    if not isinstance(errors, Uncertainty):
+        raise ParameterError(
+            "The bounds of cells are those of an Uncertainty, and this is a "
+            f"{type(errors).__name__}. Pass fit.uncertainty()."
+        )
+    errors._holes(X)  # raises for other columns
+    source = memory_of(errors._fit).source_of(X)
+    found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
+    if found.ndim:
+        raise ParameterError(
+            f"A picture shows one row, and row={row!r} are {found.size:,}. Give the "
+            "name or the place of one; ax= puts several pictures side by side."
+        )
+    at = int(found)
+    x = source.rows(slice(at, at + 1))[0]
+    places, holes = np.arange(len(x)), np.isnan(x)
+    low, high = x.copy(), x.copy()
+    cells = np.full(holes.sum(), at), places[holes]
+    low[holes], high[holes] = errors._bounds(X, *cells, level)
+    filled, lost = holes & ~np.isnan(low), holes & np.isnan(low)
+    (axes,) = axes_for(ax, height=3.4)
+    size = max(1.0, min(6.0, 400.0 / len(places)))
+    if not holes.all():
+        axes.plot(places[~holes], x[~holes], "o", ms=size, color=KNOWN, label="known")
+    if filled.any():
+        axes.vlines(
+            places[filled],
+            low[filled],
+            high[filled],
+            color=HOLE,
+            lw=size / 2.0,
+            label=f"missing: {percent(level)} bounds",
+        )
+    if lost.any():
+        axes.plot(
+            places[lost],
+            np.full(lost.sum(), 0.03),
+            "x",
+            ms=size,
+            color=HOLE,
+            label="missing: no value",
+            transform=axes.get_xaxis_transform(),
+        )
+    name_places(axes, source.col_labels)
+    axes.margins(y=0.3)  # room for the legend
+    if not np.any(x < 0.0):
+        axes.set_ylim(bottom=0.0)
+    if lost.all():
+        axes.set_yticks([])
+    labels = source.row_labels
+    name = at if labels is None else short(labels[at], 40)
+    axes.set_title(f"Row {name}", parse_math=False)
+    axes.set_ylabel(f"cell, {UNITS}")
+    axes.legend(frameon=False, loc="upper left", ncols=2)
+    return axes
+
+
+def _decades(lowest: float, highest: float, most: int = 6) -> Floats:
+    """Zero and some powers of ten; those near zero would be written over its label."""
+    first, last = math.ceil(math.log10(lowest)), math.floor(math.log10(highest))
+    step = -(-(last - first + 1) // most)
+    return np.array([0.0, *(10.0**k for k in range(first, last + 1, max(step, 1)))])
+
+
+def factors(
+    fit: RankOneFit,
+    *,
+    most: int = 20,
+    row_names: Sequence[Any] | None = None,
+    col_names: Sequence[Any] | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> tuple[Axes, Axes]:
+    """Draw both factors as bars, largest first.
+
+    Parameters
+    ----------
+    fit : RankOneFit
+        The fit.
+    most : int
+        The most bars per factor; the largest are shown.
+    row_names, col_names : sequence, optional
+        Names. Default: the labels of the fit, or numbers.
+    axes : two matplotlib.axes.Axes, optional
+        Where to draw the row factor and the column factor.
+
+    Returns
+    -------
+    tuple of matplotlib.axes.Axes
+        The row factor and the column factor.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, 33.0], [9.0, 22.0, np.nan]])
+    >>> _, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    >>> rows, columns = a1gm.plot.factors(
+    ...     a1gm.fit(X), row_names=["ann", "bob", "cid"], axes=axes
+    ... )
+    """
+    given = (None, None) if axes is None else axes
+    height = _height(min(most, max(fit.shape)))
+    left, right = axes_for(*given, height=height)
+    rows = fit.row_labels if row_names is None else row_names
+    columns = fit.col_labels if col_names is None else col_names
+    of_rows, of_columns = units_of_factors(fit)
+    bars(left, np.asarray(fit.row_factor), rows, most=most, title=of_rows)
+    bars(right, fit.col_factor, columns, most=most, title=of_columns)
+    left.set_title("Rows")
+    right.set_title("Columns")
+    return left, right
+
+
+def units_of_factors(fit: RankOneFit) -> tuple[str, str]:
+    """Say what the factors of rows and of columns are."""
+    if fit.n_blocks <= 1 and fit.has_exposure:
+        return "estimated total of a row at exposure 1", "share of a row's rate"
+    if fit.n_blocks <= 1:
+        return "estimated total of a row", "share of a row's total"
+    return ("factor, to compare within a block only",) * 2
+
+
+def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw an index with its band, in the order of its columns or rows.
+
+    Parameters
+    ----------
+    found : Index
+        What ``fit.uncertainty().index()`` gives.
+    level : float
+        The share that the band holds.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 30), np.linspace(1, 2, 12))) + 1.0
+    >>> X[5, 3:9] = np.nan
+    >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    >>> ax = a1gm.plot.index(a1gm.fit(X).uncertainty().index(), ax=ax)
+    """
+    from scipy.special import ndtri
+
+    width = float(ndtri((1.0 + level) / 2.0)) * found.se
+    places = np.arange(len(found))
+    (axes,) = axes_for(ax, height=3.4)
+    low = np.maximum(found.value - width, 0.0)
+    high = found.value + width
+    axes.fill_between(places, low, high, color=KNOWN, alpha=0.2, lw=0)
+    style: dict[str, Any] = {"marker": "o", "ms": 3}
+    if len(found) > _MOST_JOINED:
+        style = {"marker": ".", "ms": 2, "lw": 0, "rasterized": True}
+    elif len(found) > _MOST_MARKED:
+        style = {"lw": 1}
+    axes.plot(places, found.value, color=KNOWN, **style)
+    axes.axhline(1.0, color="#888888", lw=0.8)
+    name_places(axes, found.labels)
+    base = np.flatnonzero((found.value == 1.0) & (found.se == 0.0))
+    of = short(found.labels[base[0]], 16) if len(base) else "the base"
+    axes.set_ylabel(f"relative to {of}", parse_math=False)
+    axes.set_title(f"Index with its {percent(level)} band")
+    axes.set_ylim(bottom=0.0)
+    axes.margins(x=0.01)
+    return axes
+
+
+def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw totals as bars with their standard errors, largest first.
+
+    Parameters
+    ----------
+    found : TotalsWithErrors
+        What ``fit.uncertainty().totals()`` gives.
+    most : int
+        The most bars; the largest are shown.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np, a1gm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(np.outer(rng.gamma(3, 20, 8), np.linspace(1, 2, 12))) + 1.0
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> _, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    >>> ax = a1gm.plot.totals(a1gm.fit(X).uncertainty().totals(), ax=ax)
+    """
+    (axes,) = axes_for(ax, height=_height(min(most, len(found))))
+    title = f"total, {UNITS}"
+    order = bars(axes, found.value, found.labels, most=most, title=title)
+    axes.errorbar(
+        found.value[order],
+        np.arange(len(order)),
+        xerr=np.nan_to_num(found.se[order]),
+        fmt="none",
+        ecolor=HOLE,
+        capsize=2,
+    )
+    axes.set_title("Totals ± one standard error")
+    return axes
+
+
+def _height(n_bars: int) -> float:
+    """Give the height of a picture in inches: few bars are not drawn thick."""
+    return 1.5 + 0.2 * n_bars
+
+
+def bars(
+    axes: Axes, factor: Floats, names: Sequence[Any] | None, *, most: int, title: str
+) -> Ints:
+    """Draw numbers as horizontal bars, largest first; return their places.
+
+    ``title`` says what they are. NaN values are left out; ``names`` are numbers by
+    default.
+    """
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    known = np.flatnonzero(~np.isnan(factor))
+    order = known[np.argsort(-factor[known], kind="stable")][:most]
+    labels = [short(names[k] if names is not None else k) for k in order]
+    axes.barh(np.arange(len(order)), factor[order], color=KNOWN)
+    axes.set_yticks(np.arange(len(order)), labels=labels, parse_math=False)
+    axes.invert_yaxis()
+    some = f"\nlargest {len(order)} of {len(factor):,}" * (len(order) < len(known))
+    without = len(factor) - len(known)
+    axes.set_xlabel(title + some + f"\n{without:,} without a value" * (without > 0))
+    axes.margins(y=0.01)
+    if not len(order):
+        axes.set_xticks([])
+        return order
+    largest = float(factor[order[0]])
+    # Long numbers beside each other would overlap.
+    axes.xaxis.set_major_locator(MaxNLocator(5 if largest < 1e5 else 3))
+    if 1e3 <= largest < 1e9:
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    return order
