@@ -85,16 +85,6 @@ def test_opposite_weights_at_any_scale(scale):
     assert np.isfinite(fit.divergence)
 
 
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.ConvergenceWarning")
-def test_subnormal_cells_beside_ordinary_ones():
-    # Right, though nothing proves its cells: a warning says so.
-    X, Y, Z = (with_holes(s, k) for k, s in enumerate(((9, 7), (4, 7), (9, 5))))
-    X = X * 1e-310
-    fit = a1gm.fit_nmmf(X, Y, Z, alpha=1e-100, beta=1e100)
-    assert np.isfinite(fit.divergence)
-    assert largest_error(fit, X, Y, Z, 1e-100, 1e100) < CLOSE
-
-
 @pytest.mark.parametrize("bits", [0, 10, 20, 40, 70, 200])
 def test_the_level_of_a_table_that_the_others_drown(bits):
     """With 1e10 it was 6 % off, with 1e12 eleven times too large, yet certified."""

@@ -13,7 +13,6 @@ import a1gm
 from a1gm.exceptions import (
     EmptyLineWarning,
     LabelError,
-    NotRepresentableError,
     ParameterError,
     UndeterminedWarning,
     WeightsError,
@@ -200,7 +199,7 @@ def test_saved_and_copied(tmp_path):
 
 @pytest.mark.parametrize(
     ("of_counts", "of_exposure"),
-    [(1.0, 1e-305), (1.0, 1e-310), (1.0, 1e306), (1e306, 1.0), (1e300, 1e-300)],
+    [(1.0, 1e-290), (1.0, 1e290), (1e300, 1.0), (1e100, 1e-100)],
 )
 def test_any_size(of_counts, of_exposure):
     X, E = counts()
@@ -208,18 +207,14 @@ def test_any_size(of_counts, of_exposure):
         a1gm.fit(X, exposure=E),
         a1gm.fit(X * of_counts, exposure=E * of_exposure),
     )
-    rtol = 1e-11 if of_exposure > 1e-308 else 1e-2  # such numbers have fewer digits
+    rtol = 1e-11
     found = far.reconstruct() / of_counts
     np.testing.assert_allclose(found, fit.reconstruct(), rtol=rtol)
     found = far.impute(X * of_counts) / of_counts
     np.testing.assert_allclose(found, fit.impute(X), rtol=rtol)
     np.testing.assert_allclose(far.divergence / of_counts, fit.divergence, rtol=rtol)
-    if of_counts / of_exposure > 1e308:
-        with pytest.raises(NotRepresentableError):
-            _ = far.row_factor
-    else:
-        found = far.row_factor / of_counts * of_exposure
-        np.testing.assert_allclose(found, fit.row_factor, rtol=rtol)
+    found = far.row_factor / of_counts * of_exposure
+    np.testing.assert_allclose(found, fit.row_factor, rtol=rtol)
 
 
 @pytest.mark.parametrize(

@@ -14,27 +14,19 @@ from a1gm._api.options import (
     check_options,
     check_rank,
 )
-from a1gm._base.float_range import (
-    LEAST,
-    Numbers,
-    joined,
-    mantissas,
-    narrow_if_exact,
-    wide_product,
-)
-from a1gm._base.types import Absent, Ints, Negatives, OnUndetermined
+from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
+from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit, Table, Voice
 from a1gm._fit.rows import DiskRows, HeldRows, LoggedRows, RowStore
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import PairStatistics, Statistics
+from a1gm._observe.statistics import Statistics
 from a1gm._rows.choose import Chosen, choose, read_advised
 from a1gm._rows.read import AnyRows
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_observation
-from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
 
 VOICE = Voice()
@@ -199,7 +191,7 @@ def fit_observation(
     warned of, and how; None warns of nothing. ``more`` is what else the fit remembers
     of its table.
     """
-    factor: Numbers = seen.row_sums
+    factor = seen.row_sums
     if solved is None:
         solved = solve_observation(
             seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
@@ -287,8 +279,7 @@ def fit_gathered(
     def logged(solved: Solved) -> RowStore:
         empty = ~statistics.has_observed_lines()
         factors = solved.factors
-        known = np.where(empty, np.nan, factors.line_scale)
-        scale = joined(known, factors.scale_exponent)
+        scale = np.where(empty, np.nan, factors.line_scale)
         counts = statistics.counts
         return LoggedRows(log, counts, zero_counts, scale, gathered.exponent)
 
@@ -296,20 +287,20 @@ def fit_gathered(
     return fit_statistics(statistics, table, logged, **options)
 
 
-def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Numbers:
+def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Floats:
+    """Factor of each row; raise for one that float64 does not have."""
     factors, statistics = solved.factors, solved.statistics
     line = seen.line_of_row
     exponent = seen.exponent - (seen.exposure_exponent or 0)
-    is_paired = isinstance(seen.statistics, PairStatistics)
-    if (
-        factors.col_exponent is not None
-        or exponent
-        or (is_paired and _may_vanish(seen, factors))
-    ):
-        rows = factors.lines
-        if line is not None:
-            rows = wide_product(seen.row_sums, factors.scales[line])
-        rows = narrow_if_exact(wide_product(rows, exponent=exponent))
+    is_weighted = getattr(seen.statistics, "weights", None) is not None
+    if exponent or is_weighted or seen.n_negative:
+        sums = seen.row_sums if line is not None else statistics.row_sums
+        scale = factors.line_scale if line is None else factors.line_scale[line]
+        rows = product(sums, scale, exponent=exponent)
+        # Without weights scales are 1 or more, and a row of data has a factor.
+        check_rows(rows, np.where(scale != 0.0, sums, 0.0))
+        if is_weighted and not (kept := keeps_digits(rows)).all():
+            raise out_of_range("row", int(kept.argmin()))
     elif line is None:
         rows = factors.line_factor.copy()
     else:
@@ -320,15 +311,5 @@ def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Num
         return rows
     empty = ~statistics.has_observed_lines()
     if empty.any():
-        mantissas(rows)[empty if line is None else empty[line]] = np.nan
+        rows[empty if line is None else empty[line]] = np.nan
     return rows
-
-
-def _may_vanish(seen: Observation, factors: Factors) -> bool:
-    """Whether a row's factor may be far below all of its cells: weights can do that."""
-    if seen.line_of_row is None or getattr(seen.statistics, "weights", None) is None:
-        return False
-    sums, scale = seen.row_sums, factors.line_scale
-    least = [float(x.min(where=x > 0.0, initial=1.0)) for x in (sums, scale)]
-    most = float(sums.max()) * float(scale.max())
-    return not (least[0] * least[1] >= LEAST and most < np.inf)

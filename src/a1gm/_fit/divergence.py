@@ -8,16 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import (
-    LEAST,
-    Wide,
-    log2_of,
-    narrow,
-    product,
-    sum_groups,
-    wide,
-    wide_product,
-)
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.new_rows import NewRows, Placed
 from a1gm._rows.read import AnyRows
@@ -25,7 +15,6 @@ from a1gm._rows.rows import check_piece, table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import DataError, NotRepresentableError
 
-FAR = 1000.0  # powers of two
 TOO_LARGE = (
     "The divergence is above the largest float64 (1.8e308). Divide the data by a power "
     "of ten first: the divergence shrinks by the same power."
@@ -33,14 +22,17 @@ TOO_LARGE = (
 
 
 def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
-    """Return x log(x / fitted) - x + fitted of each cell.
-
-    Infinite where the quotient leaves the range of float64.
-    """
+    """Return x log(x / fitted) - x + fitted of each cell."""
     from scipy.special import kl_div
 
     cells: Floats = kl_div(x, fitted)
-    return np.where(cells < 0.0, np.where(cells == -np.inf, np.inf, 0.0), cells)
+    far = (
+        ~np.isfinite(cells) & (fitted > 0.0) & (x > 0.0)
+    )  # the quotient has left float64
+    if far.any():
+        y, f = x[far], fitted[far]
+        cells[far] = y * (np.log(y) - np.log(f)) - y + f
+    return np.maximum(cells, 0.0)
 
 
 def divergence_of_rows(rule: NewRows, source: AnyRows, V: Any = None) -> float:
@@ -106,44 +98,12 @@ def placed_pieces(rule: NewRows, source: Any, V: Any = None) -> Iterator[PlacedP
 
 
 def _of_placed(x: Floats, placed: Placed, i: Ints, j: Ints, v: Floats | None) -> float:
-    """Sum over cells that are there; again with wide numbers if float64 is too small.
-
-    Below the smallest float64 with all its digits the logarithm is that of a rounded
-    number.
-    """
-    fitted = narrow(placed.wide_values(i, j)) if v is not None else placed.values(i, j)
+    """Sum over cells that are there."""
+    fitted = placed.values(i, j)
     with np.errstate(all="ignore"):
         cells = divergence_of_cells(x, fitted)
         total = float(cells.sum() if v is None else cells @ v)
-    if np.isfinite(total) and not (x[fitted < LEAST] > 0.0).any():
-        return total
-    return _of_wide(x, placed.wide_values(i, j), np.ones(1) if v is None else v)
-
-
-def _of_wide(x: Floats, fitted: Wide, v: Floats) -> float:
-    """Sum v (x log(x / fitted) - x + fitted) where any of it may be out of range.
-
-    In units of the larger of x and fitted a cell is at most a few thousand.
-    """
-    is_fitted = fitted.mantissa > 0.0
-    if (x[~is_fitted] > 0.0).any():
-        return float("inf")
-    x, fitted = x[is_fitted], fitted[is_fitted]
-    v = v[is_fitted] if len(v) > 1 else v
-    log_ratio = log2_of(x) - log2_of(fitted)
-    above = log_ratio > 0.0
-    own = wide(x)
-    unit = Wide(
-        np.where(above, own.mantissa, fitted.mantissa),
-        np.where(above, own.exponent, fitted.exponent),
-    )
-    cells = divergence_of_cells(product(x, over=unit), product(fitted, over=unit))
-    # Where the fit vanishes beside x, log(x / fitted) - 1 is all there is.
-    far = log_ratio > FAR
-    cells[far] = log_ratio[far] * np.log(2.0) - 1.0
-    nowhere = np.zeros(len(x), np.int64)
-    total = float(narrow(sum_groups(wide_product(cells, unit, v), nowhere, 1))[0])
-    if total == np.inf:
+    if total == np.inf and not (x[fitted == 0.0] > 0.0).any():
         raise NotRepresentableError(TOO_LARGE)
     return total
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import Wide, check_cells, product, wide
+from a1gm._base.float_range import check_cells, product
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
@@ -266,15 +266,14 @@ class RankOneFit(SolvedTable):
         ndarray of shape (n_rows, n_cols), or a frame
             A frame with its labels when the table was a frame.
         """
-        w, h = self._rows.numbers, self._solved.factors.columns
+        w, h = np.asarray(self._rows.factor), self._solved.factors.col_factor
         exposures = self._table.exposures(self.shape, exposure)
         if exposures is not None:
             E = exposures.rows(slice(0, self.shape[0]))
-            table = product(wide(w)[:, None], wide(h)[None], E)
-        elif isinstance(w, Wide) or isinstance(h, Wide):
-            table = product(wide(w)[:, None], wide(h)[None])
+            table = product(w[:, None], h, E)
         else:
-            table = np.outer(w, h)
+            with np.errstate(over="ignore"):
+                table = np.outer(w, h)
         if not self._is_plain:
             for start, stop in self._fates.pieces():
                 fates = self._fates.of_rows(start, stop)

@@ -14,20 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.float_range import (
-    Numbers,
-    Wide,
-    check_cells,
-    check_narrow,
-    concatenated,
-    keeps_digits,
-    mantissas,
-    narrow,
-    product,
-    sum_groups,
-    wide,
-    wide_product,
-)
+from a1gm._base.float_range import check_cells, check_rows, out_of_range, product
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._fit import one_pass
 from a1gm._fit.fates import ZERO, fates_of_row
@@ -41,7 +28,7 @@ from a1gm._rows.weights import cell_weights
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm.exceptions import ParameterError
 
-HUGE = 2.0**900  # sums of larger cells may overflow
+LOW = 2.0**-1015  # smaller sums of weighted cells have lost digits
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,7 @@ class NewRows:
 
     Attributes
     ----------
-    col_factor : ndarray or Wide
+    col_factor : ndarray
         Factors of the columns.
     graph : ColumnGraph
         Which columns share a scale.
@@ -62,7 +49,7 @@ class NewRows:
         Whether these weights are exposures: the factors are rates then.
     """
 
-    col_factor: Numbers
+    col_factor: Floats
     graph: ColumnGraph
     has_negatives: bool = False
     needs_weights: bool = False
@@ -97,8 +84,7 @@ class NewRows:
                 )
             if factors is None:
                 factors = _row_factors(h, source, self.negatives)
-            if factors is not None:
-                return _OneBlockRows(factors, h)
+            return _OneBlockRows(factors, h)
         groups = _grouped(self, source, V)
         exposure = V if self.is_exposed else None
         return _SeveralBlocksRows(self, groups, source.n_rows, exposure)
@@ -113,10 +99,8 @@ class NewRows:
 
     def plain_factors(self, V: Any) -> Floats | None:
         """Column factors, where rows need no more to be placed."""
-        h, is_plain = self.col_factor, self.graph.is_single and V is None
-        if isinstance(h, Wide) or not is_plain or self.needs_weights:
-            return None
-        return h
+        is_plain = self.graph.is_single and V is None and not self.needs_weights
+        return self.col_factor if is_plain else None
 
 
 # ---------------------------------------------------------------------- one block
@@ -132,10 +116,6 @@ class _OneBlockRows:
         values: Floats = self.factors[i] * self.col_factor[j]
         return values
 
-    def wide_values(self, i: Ints, j: Ints) -> Wide:
-        """Values of missing cells, of any size."""
-        return wide_product(self.factors[i], self.col_factor[j])
-
     def unplaced(self) -> str:
         """Say which rows observe nothing."""
         return text_of_unplaced_rows(
@@ -143,25 +123,18 @@ class _OneBlockRows:
         )
 
 
-def _row_factors(
-    h: Floats, source: AnyRows, negatives: Negatives | None
-) -> Floats | None:
-    """Row sums over the sums of the observed columns' factors, pattern by pattern.
-
-    None where float64 has no such number, or not all its digits.
-    """
+def _row_factors(h: Floats, source: AnyRows, negatives: Negatives | None) -> Floats:
+    """Row sums over the sums of the observed columns' factors, pattern by pattern."""
     seen = observe(source, negatives=negatives)
-    if seen.exponent:
-        return None
     line = slice(None) if seen.line_of_row is None else seen.line_of_row
     reach = seen.statistics.reach(h)[line]
     sums, has_data = seen.row_sums, seen.row_sums != 0.0
     with np.errstate(all="ignore"):
-        factors: Floats = sums / reach
+        factors = product(sums, over=reach, exponent=seen.exponent)
     if not has_data.all():
         factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
-    is_lost = ~keeps_digits(factors) | ((factors == 0.0) & has_data)
-    return None if is_lost.any() else factors
+    check_rows(factors, sums)
+    return factors
 
 
 # ----------------------------------------------------------------- several blocks
@@ -174,8 +147,8 @@ class _Groups:
     """
 
     key: Ints
-    sums: Numbers
-    reach: Numbers  # sum of the observed columns' factors
+    sums: Floats
+    reach: Floats  # sum of the observed columns' factors
     is_positive: Bools
     is_touched: Bools  # something is observed
     else_zeros: bool = False
@@ -202,43 +175,33 @@ class _SeveralBlocksRows:
         return np.bincount(chosen, minlength=self._n_rows)
 
     @cached_property
-    def _factors(self) -> Wide:
+    def factors(self) -> Floats:
+        """Factor of each row; NaN where it has none, or several."""
         g, rows, label = self._groups, self._row_of_key, self._rule.graph.label
-        sums = mantissas(g.sums)
-        has_data = np.bincount(rows, sums != 0.0, minlength=self._n_rows) > 0
+        has_data = np.bincount(rows, g.sums != 0.0, minlength=self._n_rows) > 0
         touched = np.bincount(rows, g.is_touched, minlength=self._n_rows) > 0
         if g.else_zeros:  # then a row touches every component but those it misses
             n_missed = np.bincount(rows, ~g.is_touched, minlength=self._n_rows)
             touched = n_missed < len(np.unique(label[label >= 0]))
         known = ~has_data & touched
-        factors = wide(np.where(known, 0.0, np.nan))
+        factors = np.where(known, 0.0, np.nan)
         own = np.flatnonzero(g.is_positive & (self._n_positive[rows] == 1))
-        found = wide_product(g.sums[own], over=g.reach[own])
-        factors.mantissa[rows[own]] = found.mantissa
-        factors.exponent[rows[own]] = found.exponent
+        factors[rows[own]] = product(g.sums[own], over=g.reach[own])
+        data = np.zeros(self._n_rows)
+        data[rows[own]] = g.sums[own]
+        check_rows(factors, data)
         return factors
-
-    @cached_property
-    def factors(self) -> Floats:
-        """Factor of each row; NaN where it has none, or several."""
-        return check_narrow(self._factors, "row")
 
     def unplaced(self) -> str:
         """Say which rows have no factor, and why."""
         several = self._n_positive > 1
-        none = np.isnan(self._factors.mantissa) & ~several
+        none = np.isnan(self.factors) & ~several
         return text_of_unplaced_rows(
             np.flatnonzero(none).tolist(), np.flatnonzero(several).tolist()
         )
 
     def values(self, i: Ints, j: Ints) -> Floats:
         """Values of missing cells; NaN where the data determine none."""
-        values = narrow(self.wide_values(i, j))
-        check_cells(values)
-        return values
-
-    def wide_values(self, i: Ints, j: Ints) -> Wide:
-        """Values of missing cells, of any size; NaN where there are none."""
         g, n = self._groups, self._rule.graph.n
         component = self._rule.graph.label[j].astype(np.int64)
         key = i * n + component
@@ -247,25 +210,25 @@ class _SeveralBlocksRows:
         if len(g.key):
             is_there = g.key[at] == key
         is_there &= component >= 0
-        out = Wide(np.full(len(i), np.nan), np.zeros(len(i), np.int64))
+        out = np.full(len(i), np.nan)
         touched = np.full(len(i), g.else_zeros) & (component >= 0)
         touched[is_there] = g.is_touched[at[is_there]]
-        out.mantissa[touched] = 0.0
+        out[touched] = 0.0
         own = np.flatnonzero(is_there)
         own = own[g.is_positive[at[own]]]
         h, place = self._rule.col_factor[j[own]], at[own]
-        found = wide_product(g.sums[place], h, over=g.reach[place])
-        out.mantissa[own], out.exponent[own] = found.mantissa, found.exponent
+        exposure = np.ones(1)
+        if self._exposure is not None:
+            exposure = cell_weights(self._exposure, i, j)
+        times = exposure if self._exposure is None else exposure[own]
+        out[own] = product(g.sums[place], h, times, over=g.reach[place])
         rest = np.flatnonzero(~touched & (component >= 0))
-        out.mantissa[rest] = self._unreached(i[rest], component[rest])
-        return out if self._exposure is None else self._exposed(out, i, j)
-
-    def _exposed(self, rates: Wide, i: Ints, j: Ints) -> Wide:
-        """Rates times exposures; 0 where nothing could be counted."""
-        exposure = cell_weights(self._exposure, i, j)
-        found = wide_product(rates, exposure)
-        found.mantissa[exposure == 0.0] = 0.0
-        return found
+        out[rest] = self._unreached(i[rest], component[rest])
+        if self._exposure is not None:
+            out[exposure == 0.0] = 0.0  # nothing could be counted
+            out[np.isnan(exposure)] = np.nan
+        check_cells(out)
+        return out
 
     def _unreached(self, i: Ints, component: Ints) -> Floats:
         """0 or NaN for cells of components in which their row observes nothing."""
@@ -330,7 +293,7 @@ def _grouped(rule: NewRows, source: AnyRows, V: Any) -> _Groups:
     found = [_group(rule, cells) for cells in _observed_cells(rule, source, V)]
     keys, all_sums, reaches, positives = zip(*found, strict=True)
     key, positive = np.concatenate(keys), np.concatenate(positives)
-    sums, reach = concatenated(all_sums), concatenated(reaches)
+    sums, reach = np.concatenate(all_sums), np.concatenate(reaches)
     if rule.has_negatives:
         margins = _by_margins(sums, reach, positive, key // rule.graph.n)
         sums, positive = margins
@@ -341,28 +304,21 @@ def _grouped(rule: NewRows, source: AnyRows, V: Any) -> _Groups:
 
 
 def _by_margins(
-    sums: Numbers, reach: Numbers, positive: Bools, rows: Ints
-) -> tuple[Wide, Bools]:
+    sums: Floats, reach: Floats, positive: Bools, rows: Ints
+) -> tuple[Floats, Bools]:
     """Count all cells of a row for its one component, as margins of signed cells do.
 
     Cells of columns that sum to zero have factor 0, but belong to the row's sum. Where
     they are all of it, observed zeros say which component it is.
     """
-    known = mantissas(reach) != 0.0
+    known = reach != 0.0
     n_positive, n_known = np.bincount(rows, positive), np.bincount(rows, known)
-    own_sums, total = wide(sums), sum_groups(sums, rows, len(n_positive))[rows]
+    total = weighted_counts(rows, sums, len(n_positive))[rows]
     positive = positive | (known & (n_positive[rows] == 0) & (n_known[rows] == 1))
-    positive &= total.mantissa != 0.0  # a row of sum 0 has factor 0
+    positive &= total != 0.0  # a row of sum 0 has factor 0
     is_total = positive & (np.bincount(rows, positive)[rows] == 1)
-    is_total |= total.mantissa == 0.0
-    chosen = (
-        np.where(is_total, one, other)
-        for one, other in (
-            (total.mantissa, own_sums.mantissa),
-            (total.exponent, own_sums.exponent),
-        )
-    )
-    return Wide(*chosen), positive
+    is_total |= total == 0.0
+    return np.where(is_total, total, sums), positive
 
 
 def _observed_cells(rule: NewRows, source: AnyRows, V: Any) -> Iterator[_Cells]:
@@ -388,7 +344,7 @@ def _observed_cells(rule: NewRows, source: AnyRows, V: Any) -> Iterator[_Cells]:
         yield i + some.start, j, piece[i, j], v
 
 
-def _group(rule: NewRows, cells: _Cells) -> tuple[Ints, Numbers, Numbers, Bools]:
+def _group(rule: NewRows, cells: _Cells) -> tuple[Ints, Floats, Floats, Bools]:
     """Sums of the cells of each group, and of the factors of their columns."""
     rows, cols, x, v = cells
     label = rule.graph.label[cols]
@@ -396,27 +352,26 @@ def _group(rule: NewRows, cells: _Cells) -> tuple[Ints, Numbers, Numbers, Bools]
     if not used.all():
         rows, cols, x, label = rows[used], cols[used], x[used], label[used]
         v = None if v is None else v[used]
-    h = _or_zero(rule.col_factor[cols])
-    is_tied = (x != 0.0) & (mantissas(h) != 0.0)
+    h = np.nan_to_num(rule.col_factor[cols])
+    is_tied = (x != 0.0) & (h != 0.0)
     key, place = _numbered(rows * rule.graph.n + label)
     size = len(key)
     positive = np.bincount(place[is_tied], minlength=size) > 0
-    if v is None and not isinstance(h, Wide) and np.abs(x).max(initial=0.0) <= HUGE:
-        plain = [weighted_counts(place, values, size) for values in (x, h)]
-        return key, plain[0], plain[1], positive
-    own = np.ones(1) if v is None else v
-    of_x = np.ones(1) if rule.is_exposed else own
-    sums, reach = (
-        sum_groups(wide_product(values, times), place, size)
-        for values, times in ((x, of_x), (h, own))
-    )
+    with np.errstate(over="ignore"):
+        if v is not None:
+            if not rule.is_exposed:  # only their ratios count
+                most = np.zeros(size)
+                np.maximum.at(most, place, v)
+                v = np.ldexp(v, -np.frexp(most)[1][place])
+                x = x * v
+            h = h * v
+        sums, reach = (weighted_counts(place, values, size) for values in (x, h))
+    lost = positive & np.isinf(sums)
+    if v is not None:
+        lost |= positive & ((np.abs(sums) < LOW) | (reach < LOW) | np.isinf(reach))
+    if lost.any():
+        raise out_of_range("row", int(key[lost.argmax()] // rule.graph.n))
     return key, sums, reach, positive
-
-
-def _or_zero(h: Numbers) -> Numbers:
-    """Factors with 0 where there is none."""
-    plain = np.nan_to_num(mantissas(h))
-    return Wide(plain, h.exponent) if isinstance(h, Wide) else plain
 
 
 def _numbered(keys: Ints) -> tuple[Ints, Ints]:
@@ -436,12 +391,11 @@ def _numbered(keys: Ints) -> tuple[Ints, Ints]:
 def _with_absent_zeros(rule: NewRows, source: SparseRows, stored: _Groups) -> _Groups:
     """Let the absent cells count as zeros: all cells but the holes are observed."""
     graph = rule.graph
-    every, label = wide(_or_zero(rule.col_factor)), graph.label
+    every, label = np.nan_to_num(rule.col_factor), graph.label
     known = label >= 0
     all_cols = np.bincount(label[known], minlength=graph.n)
-    totals = sum_groups(every[known], label[known], graph.n)
-    # Shares of their component: what vanishes counts for nothing in it.
-    h = product(every, over=totals[label])
+    totals = weighted_counts(label[known], every[known], graph.n)
+    h = product(every, over=totals[label])  # shares of their component
     holes = np.flatnonzero(source.missing & known[source.cols])
     hole_cols = source.cols[holes]
     hole_key = source.lines[holes] * graph.n + label[hole_cols]
@@ -450,17 +404,16 @@ def _with_absent_zeros(rule: NewRows, source: SparseRows, stored: _Groups) -> _G
     at = np.searchsorted(key, hole_key)
     n_holes = np.bincount(at, minlength=len(key))
     share = 1.0 - weighted_counts(at, h[hole_cols], len(key))
-    reach = wide_product(totals[component], share)
+    reach = totals[component] * share
     # Where nearly all of a sum is taken away, digits cancel: the cells are read.
     for k in np.flatnonzero(share < 0.25):
         row = int(key[k] // graph.n)
         seen = ~np.isnan(source.rows(slice(row, row + 1))[0])
         seen &= label == component[k]
-        own = sum_groups(every[seen], np.zeros(seen.sum(), np.int64), 1)
-        reach.mantissa[k], reach.exponent[k] = own.mantissa[0], own.exponent[0]
-    sums, is_positive = wide(np.zeros(len(key))), np.zeros(len(key), bool)
-    place, found = np.searchsorted(key, stored.key), wide(stored.sums)
-    sums.mantissa[place], sums.exponent[place] = found.mantissa, found.exponent
+        reach[k] = every[seen].sum()
+    sums, is_positive = np.zeros(len(key)), np.zeros(len(key), bool)
+    place = np.searchsorted(key, stored.key)
+    sums[place] = stored.sums
     is_positive[place] = stored.is_positive
     touched = n_holes < all_cols[component]
     return _Groups(key, sums, reach, is_positive, touched, else_zeros=True)

@@ -1,8 +1,7 @@
 """The rows of a fit: held in memory, logged on disk, or gone.
 
 Every store answers how many rows there are, whether single rows can be asked about, the
-line of the statistics that each row belongs to, and the row factors: ``numbers`` of any
-size, and ``factor``, which raises for one that float64 does not have.
+line of the statistics that each row belongs to, and the row factors.
 """
 
 from __future__ import annotations
@@ -13,13 +12,7 @@ from typing import NoReturn, TypeAlias
 
 import numpy as np
 
-from a1gm._base.float_range import (
-    Numbers,
-    Wide,
-    check_narrow,
-    mantissas,
-    wide_product,
-)
+from a1gm._base.float_range import check_rows, product
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._fit.lazy_rows import LazyRows
 from a1gm._observe.disk import DiskStatistics
@@ -35,7 +28,7 @@ ROWS_AT_ONCE = 1 << 14
 class HeldRows:
     """Rows in memory; ``line_of_row`` is None where every row is its own line."""
 
-    numbers: Numbers
+    factor: Floats
     line_of_row: AnyArray | None
     n_lines: int
     is_kept: bool = True
@@ -43,15 +36,10 @@ class HeldRows:
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return len(self.numbers)
-
-    @property
-    def factor(self) -> Floats:
-        """Row factors."""
-        return check_narrow(self.numbers, "row")
+        return len(self.factor)
 
     def _are_zero(self, rows: slice) -> Bools:
-        are_zero: Bools = mantissas(self.numbers)[rows] == 0.0
+        are_zero: Bools = self.factor[rows] == 0.0
         return are_zero
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
@@ -72,13 +60,13 @@ class HeldRows:
     @cached_property
     def _counts(self) -> Ints:
         """Rows of each line, and those that sum to zero: counted some at a time."""
-        counts, factor = np.zeros((2, self.n_lines), np.int64), mantissas(self.numbers)
+        counts = np.zeros((2, self.n_lines), np.int64)
         step = max(ROWS_AT_ONCE, self.n_lines)
         for start in range(0, self.n_rows, step):
             rows = slice(start, start + step)
             line = np.asarray(self.line_of_row)[rows]
             counts[0] += np.bincount(line, minlength=self.n_lines)
-            if not factor[rows].all():
+            if not self.factor[rows].all():
                 none = self._are_zero(rows)
                 counts[1] += np.bincount(line[none], minlength=self.n_lines)
         return counts
@@ -91,7 +79,7 @@ class LoggedRows:
     log: LineLog
     counts: Ints
     zero_counts: Ints
-    line_scale: Numbers  # NaN for a pattern that observes nothing
+    line_scale: Floats  # NaN for a pattern that observes nothing
     exponent: int
     is_kept: bool = True
 
@@ -105,20 +93,11 @@ class LoggedRows:
         """Row factors, computed where they are looked at."""
         return LazyRows(self.n_rows, self._factors)
 
-    @property
-    def numbers(self) -> Numbers:
-        """Row factors of any size."""
-        return self._numbers(0, self.n_rows)
-
-    def _numbers(self, start: int, stop: int) -> Numbers:
-        sums, lines = self.log.read(start, stop, self.exponent)
-        scale = self.line_scale[lines]
-        if isinstance(scale, Wide) or self.exponent:
-            return wide_product(sums, scale, exponent=self.exponent)
-        return sums * scale
-
     def _factors(self, start: int, stop: int) -> Floats:
-        return check_narrow(self._numbers(start, stop), "row", start)
+        sums, lines = self.log.read(start, stop, self.exponent)
+        factors = product(sums, self.line_scale[lines], exponent=self.exponent)
+        check_rows(factors, np.where(self.line_scale[lines] != 0.0, sums, 0.0), start)
+        return factors
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
@@ -161,15 +140,9 @@ class DiskRows:
             factors: Floats = sums / (inside @ h)
         factors[sums == 0.0] = 0.0
         factors[~observed.any(axis=1)] = np.nan
-        exponent = self.statistics.log.exponent
-        if not exponent:
-            return factors
-        return check_narrow(wide_product(factors, exponent=exponent), "row", start)
-
-    @property
-    def numbers(self) -> Numbers:
-        """Row factors; float64 has all of them."""
-        return self.factor[:]
+        factors = product(factors, exponent=self.statistics.log.exponent)
+        check_rows(factors, np.zeros(1), start)
+        return factors
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
@@ -193,11 +166,6 @@ class GoneRows:
 
     @property
     def factor(self) -> Floats:
-        """Raise: the factors of single rows are not known."""
-        self._refuse()
-
-    @property
-    def numbers(self) -> Numbers:
         """Raise: the factors of single rows are not known."""
         self._refuse()
 

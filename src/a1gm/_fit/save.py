@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
-from a1gm._base.float_range import Wide, joined, mantissas
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
@@ -49,13 +48,7 @@ STATISTICS: dict[str, type[Statistics]] = {
     "weights": WeightedStatistics,
 }
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
-FACTORS = {  # and the exponents that some fits have beside them
-    "line_factor": "line_exponent",
-    "line_scale": "scale_exponent",
-    "col_factor": "col_exponent",
-}
 SCATTER = ("pearson_chi2", "gain")
-MOST_BITS = 2**40  # of a factor's exponent
 PLAIN = (
     *("absent", "backend", "exponent", "exposure_exponent"),
     *("is_signed", "takes_negatives", "is_weighted"),
@@ -84,9 +77,7 @@ def save_fit(
     arrays: dict[str, AnyArray] = {}
     parts: dict[str, Any] = {"factors": solved.factors}
     if is_held:
-        arrays["row_factor"] = mantissas(rows.numbers)
-        if isinstance(rows.numbers, Wide):
-            arrays["row_exponent"] = rows.numbers.exponent
+        arrays["row_factor"] = rows.factor
         if rows.line_of_row is not None:
             arrays["line_of_row"] = rows.line_of_row
     kinds = {made: name for name, made in STATISTICS.items()}
@@ -222,11 +213,9 @@ def _statistics_of(
 def _check_factors(
     factors: Factors, n_lines: int, n_cols: int, *, signed: bool
 ) -> None:
-    for name, beside in FACTORS.items():
+    for name in ("line_factor", "line_scale", "col_factor"):
         n = n_cols if name == "col_factor" else n_lines
-        found = getattr(factors, name), getattr(factors, beside)
-        _check_numbers(*found, n, name, signed=signed)
-    _need(len({getattr(factors, e) is None for e in FACTORS.values()}) == 1, "factors")
+        _check_numbers(getattr(factors, name), n, name, signed=signed)
     _need(n_cols > 0, "the number of columns")
     n = factors.n_blocks
     _need(is_count(n, 0, n_cols + 1), "n_blocks")
@@ -247,14 +236,9 @@ def _check_factors(
         _need(inside and n == 1, "all_inside")
 
 
-def _check_numbers(
-    found: Any, exponent: Any, n: int, name: str, *, signed: bool
-) -> None:
+def _check_numbers(found: Any, n: int, name: str, *, signed: bool) -> None:
     _need_array(found, "f8", n, name)
     _need(not np.isinf(found).any() and (signed or not (found < 0.0).any()), name)
-    if exponent is not None:
-        _need_array(exponent, "i8", n, f"the exponent of {name}")
-        _need(not (np.abs(exponent) > MOST_BITS).any(), f"the exponent of {name}")
 
 
 def _components_of(
@@ -281,8 +265,7 @@ def _rows_of(
         _need(int(counts.sum()) == n_rows, "counts")
         return GoneRows(n_rows, counts, zero_counts)
     factor, line_of_row = arrays["row_factor"], arrays.get("line_of_row")
-    exponent = arrays.get("row_exponent")
-    _check_numbers(factor, exponent, n_rows, "row_factor", signed=signed)
+    _check_numbers(factor, n_rows, "row_factor", signed=signed)
     if line_of_row is None:
         _need(n_rows == n_lines, "row_factor")
     else:
@@ -290,7 +273,7 @@ def _rows_of(
         _need(is_index, "line_of_row")
         in_range = line_of_row.min() >= 0 and line_of_row.max() < n_lines
         _need(bool(in_range), "line_of_row")
-    return HeldRows(joined(factor, exponent), line_of_row, n_lines)
+    return HeldRows(factor, line_of_row, n_lines)
 
 
 def _check_totals(totals: Totals) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from a1gm._base.float_range import check_cells, check_narrow, product
+from a1gm._base.float_range import check_cells
 from a1gm._base.types import (
     AnyArray,
     Bools,
@@ -111,14 +111,8 @@ class SolvedTable:
         """Column factors; they sum to 1, each block to its share of the observed total.
 
         NaN for columns without any observed cell.
-
-        Raises
-        ------
-        NotRepresentableError
-            One of them has no float64, as in ``[[1e-200, 1e200]]``: 1e-400. Filling,
-            ``reconstruct`` and ``divergence`` work without it.
         """
-        return check_narrow(self._solved.factors.columns, "column")
+        return self._solved.factors.col_factor
 
     @property
     def row_factor(self) -> Any:
@@ -126,8 +120,6 @@ class SolvedTable:
 
         NaN for rows without any observed cell. An array; computed where it is looked at
         (``fit.row_factor[:1000]``) for a table in files; a lazy collection for Dask.
-        Raises as ``col_factor`` does. Below 1e-308 float64 rounds to fewer digits;
-        fills and certificate are those of the factors before that.
         """
         return self._rows.factor
 
@@ -221,7 +213,7 @@ class SolvedTable:
             graph = self._fates.graph
         table = self._table
         takes_negatives = table.is_signed or table.takes_negatives
-        columns = self._solved.factors.columns
+        columns = self._solved.factors.col_factor
         return NewRows(
             columns, graph, takes_negatives, table.is_weighted, table.is_exposed
         )
@@ -361,8 +353,9 @@ class SolvedTable:
 
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:
         """Fitted values of cells at places; NaN where the data determine none."""
-        w, h = self._rows.numbers, self._solved.factors.columns
-        values = product(w[rows], h[cols])
+        w, h = self._rows.factor, self._solved.factors.col_factor
+        with np.errstate(over="ignore"):
+            values: Floats = w[rows] * h[cols]
         if not self._is_plain:
             fates = self._fates.of_cells(rows, cols)
             values[fates == ZERO] = 0.0

@@ -40,6 +40,12 @@ class Observation:
         """Rows of the table."""
         return int(self.row_sums.shape[-1])
 
+    def row_of(self, line: int) -> int:
+        """Return the first row of a line."""
+        if self.line_of_row is None:
+            return line
+        return int((self.line_of_row == line).argmax())
+
     def cancelling_lines(self) -> Bools:
         """Which lines sum to 0 though a row of theirs does not."""
         table, n_lines = self.statistics, self.statistics.n_lines

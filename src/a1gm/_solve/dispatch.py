@@ -38,15 +38,13 @@ from a1gm._solve.expand import (
     expand_disk_factors,
     expand_factors,
     expand_signed,
-    expand_wide,
     in_range,
     place_cancelling,
 )
-from a1gm._solve.extreme import needs_room, solve_extreme_core
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
 from a1gm._solve.scaling import precision_for, solve_core, solve_disk_mask
-from a1gm.exceptions import DataError, NothingObservedError
+from a1gm.exceptions import DataError, NothingObservedError, NotRepresentableError
 
 NO_MARGIN_FIT = (
     "No non-negative factors reproduce the row and column sums of this table: its "
@@ -108,7 +106,8 @@ def solve_observation(
     if seen.n_negative:
         options = seen.cancelling_lines(), tol, max_iter, n_threads
         return _solve_signed(statistics, exponent, *options, read_cells=read_cells)
-    return solve(statistics, tol, max_iter, n_threads, read_cells=read_cells)
+    more: Any = {"read_cells": read_cells, "row_of": seen.row_of}
+    return solve(statistics, tol, max_iter, n_threads, **more)
 
 
 def solve(
@@ -118,11 +117,13 @@ def solve(
     n_threads: int | None = None,
     *,
     read_cells: Callable[[], PairStatistics] | None = None,
+    row_of: Callable[[int], int] | None = None,
 ) -> Solved:
     """Solve a table of non-negative cells.
 
     ``read_cells`` gives the sum of every observed cell, for leaves among as many
-    patterns as rows; without it they are left to the iteration.
+    patterns as rows; without it they are left to the iteration. ``row_of`` gives a row
+    of a line, for messages.
     """
     if isinstance(statistics, DiskStatistics):
         return _solve_disk(statistics, tol, max_iter, read_cells)
@@ -137,15 +138,10 @@ def solve(
         _check_something_observed(statistics)
     options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     cells_of = partial(_cells, statistics, read_cells)
-    expand = (statistics.row_sums, lambda: statistics.has_observed()[1])
-    with np.errstate(all="ignore"):  # what leaves the range is solved again below
+    expand = statistics.row_sums, lambda: statistics.has_observed()[1], row_of
+    with np.errstate(all="ignore"):  # what leaves the range is refused below
         core = solve_core(reduced, cells_of, **options)
-    factors = None
-    if not needs_room(core):
-        factors = expand_factors(reduced, core, *expand)
-    if factors is None:
-        wide = solve_extreme_core(reduced, core, cells_of, **options)
-        factors = expand_wide(reduced, *wide, *expand)
+    factors = expand_factors(reduced, core, *expand)
     return Solved(factors, statistics, components)
 
 
@@ -228,11 +224,12 @@ def _solve_signed(
         max_iter=max_iter,
         n_threads=n_threads,
     )
-    factors = expand_factors(
-        reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
-    )
-    if factors is None:  # cells of either sign that cancel
-        raise DataError(NO_MARGIN_FIT)
+    try:
+        factors = expand_factors(
+            reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
+        )
+    except NotRepresentableError:  # cells of either sign that cancel
+        raise DataError(NO_MARGIN_FIT) from None
     bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
     if bad or max(factors.gap, margin_mismatch(factors, statistics)) > POOR:
         raise DataError(NO_MARGIN_FIT)
@@ -308,7 +305,7 @@ def _solve_disk(
     if core.step > SETTLED and left > 0 and read_cells is not None:
         # A thin cut, which margins do not show: the file is read again, cell by cell.
         found = solve(read_cells(), tol, left).factors
-        if found.step < core.step and found.col_exponent is None:
+        if found.step < core.step:
             core = CoreSolution(
                 core.w,
                 np.where(mask.block >= 0, found.col_factor, 0.0),

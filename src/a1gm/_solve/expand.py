@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 
-from a1gm._base.float_range import (
-    LEAST,
-    Wide,
-    narrow_if_exact,
-    product,
-    sum_groups,
-    wide_product,
-)
-from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._base.float_range import LEAST, out_of_range, product
+from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._observe.statistics import Statistics, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, number_by_rows
 from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
-from a1gm.exceptions import NotRepresentableError
-
-OUT_OF_RANGE = (
-    "The optimal factors of this table are outside the range of float64 (about 1e-308 "
-    "to 1e308). Rescale rows or columns, or drop extreme ones."
-)
 
 
 def expand_factors(
-    reduced: Any, core: CoreSolution, row_sums: Floats, observed_col: Any
-) -> Factors | None:
+    reduced: Any,
+    core: CoreSolution,
+    row_sums: Floats,
+    observed_col: Any,
+    row_of: Callable[[int], int] | None = None,
+) -> Factors:
     """Replay the peeling and put each block on its scale.
 
     ``row_sums`` are those of the lines; ``observed_col`` marks the columns with an
-    observed cell, which have factor 0 when no block holds them. None where a number
-    leaves the range in which float64 has all its digits.
+    observed cell, which have factor 0 when no block holds them. ``row_of`` gives a row
+    of a line, for messages.
+
+    Raises
+    ------
+    NotRepresentableError
+        The factor of a row or column leaves the range in which float64 has all digits.
     """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         w, h, line_block, col_block, exact = reduced.replay(core.w, core.h)
         if not (exact and in_range(core.w, core.h)):
-            return None
+            _refuse_range(w, h, line_block, col_block, row_of)
         n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
         all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
         if all_inside:
@@ -53,7 +50,7 @@ def expand_factors(
         scale = w / row_sums
     lines, cols = line_block >= 0, col_block >= 0
     if not in_range(w[lines], h[cols], scale[lines]):
-        return None
+        _refuse_range(w, h, line_block, col_block, row_of)
     if not all_inside:
         _fill_zero_lines(w, h, line_block, col_block, observed_col, n_blocks)
     if not np.isfinite(scale).all():
@@ -150,55 +147,22 @@ def in_range(*factors: Floats) -> bool:
     )
 
 
-def expand_wide(
-    reduced: Any,
-    core: CoreSolution,
-    exponents: tuple[Ints, Ints],
-    row_sums: Floats,
-    observed_col: Any,
-) -> Factors:
-    """Do as ``expand_factors`` for factors of any size.
-
-    Those of the core are times two to the ``exponents`` of its rows and columns.
-    """
-    w, h, line_block, col_block = reduced.replay_wide(core.w, core.h, *exponents)
-    n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
-    line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
-    lines, cols = line_block >= 0, col_block >= 0
-    totals = sum_groups(row_sums[lines], line_block[lines], n_blocks)
-    every = sum_groups(totals, np.zeros(n_blocks, np.int64), 1)[0]
-    sums = sum_groups(Wide(*h)[cols], col_block[cols], n_blocks)
-    factor = wide_product(totals, over=wide_product(every, sums))
-    line_factor = wide_product(Wide(*w), over=factor[line_block])
-    col_factor = wide_product(Wide(*h), factor[col_block])
-    with np.errstate(invalid="ignore"):
-        scale = wide_product(line_factor, over=row_sums)
-    scale.mantissa[row_sums == 0.0] = 0.0
-    _fill_zero_lines(
-        line_factor.mantissa,
-        col_factor.mantissa,
-        *(line_block, col_block, observed_col, n_blocks),
-    )
-    # Plain numbers where only the way to them has left the range.
-    numbers = [narrow_if_exact(x) for x in (line_factor, scale, col_factor)]
-    if any(isinstance(x, Wide) for x in numbers):
-        numbers = [line_factor, scale, col_factor]
-    lines_, scales, columns = (
-        (x.mantissa, x.exponent) if isinstance(x, Wide) else (x, None) for x in numbers
-    )
-    return Factors(
-        line_factor=lines_[0],
-        line_scale=scales[0],
-        col_factor=columns[0],
-        line_block=line_block,
-        col_block=col_block,
-        n_blocks=n_blocks,
-        all_inside=n_blocks == 1 and bool(lines.all() and cols.all()),
-        line_exponent=lines_[1],
-        scale_exponent=scales[1],
-        col_exponent=columns[1],
-        **_how_solved(core, len(lines), len(cols)),
-    )
+def _refuse_range(
+    w: Floats,
+    h: Floats,
+    line_block: SmallInts,
+    col_block: SmallInts,
+    row_of: Callable[[int], int] | None,
+) -> NoReturn:
+    """Name the first column, else row, whose factor is out of range."""
+    for line, factor, block in (("column", h, col_block), ("row", w, line_block)):
+        lost = (block >= 0) & ~((factor >= LEAST) & (factor < np.inf))
+        if lost.any():
+            number = int(lost.argmax())
+            if line == "row":
+                raise out_of_range(line, None if row_of is None else row_of(number))
+            raise out_of_range(line, number)
+    raise out_of_range("row")
 
 
 def _share_out(
@@ -250,7 +214,7 @@ def expand_disk_factors(
         share = totals / totals.sum()
         h[on] = product(core.h[on], share[label], over=sums[label])
         if not in_range(core.h[on], h[on]):
-            raise NotRepresentableError(OUT_OF_RANGE)
+            raise out_of_range("column", int((h < LEAST).argmax()))
         col_block[on] = np.searchsorted(labels, label)
     else:  # a table of zeros: the row factors are 0
         known = graph.label >= 0

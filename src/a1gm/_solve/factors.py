@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._base.float_range import Numbers, joined
-from a1gm._base.types import Floats, Ints, SmallInts, Solver
+from a1gm._base.types import Floats, SmallInts, Solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,6 @@ class Factors:
     ``line_scale`` times a row's sum is that row's factor. Blocks are -1 where a line
     or column has no positive cell. ``step`` bounds the error of the logarithm of any
     fitted cell, to first order; ``cut`` names two columns that may be furthest off.
-
-    Where float64 would lose digits of a factor, the three vectors hold mantissas, and
-    the exponents of their powers of two stand beside them: ``lines``, ``scales`` and
-    ``columns`` are right for all tables.
     """
 
     line_factor: Floats
@@ -53,24 +48,6 @@ class Factors:
     all_inside: bool  # one block holds every line and column
     step: float = math.inf
     cut: tuple[int, int] | None = None
-    line_exponent: Ints | None = None
-    scale_exponent: Ints | None = None
-    col_exponent: Ints | None = None
-
-    @property
-    def lines(self) -> Numbers:
-        """Factors of the lines."""
-        return joined(self.line_factor, self.line_exponent)
-
-    @property
-    def scales(self) -> Numbers:
-        """What the sum of a row of each line is multiplied by."""
-        return joined(self.line_scale, self.scale_exponent)
-
-    @property
-    def columns(self) -> Numbers:
-        """Factors of the columns."""
-        return joined(self.col_factor, self.col_exponent)
 
 
 def relative_gap(fitted: Floats, sums: Floats) -> float:

@@ -56,7 +56,7 @@ def fit_collection(
         every = slice(0, solved.statistics.n_lines)
         engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
         signed = negatives == "allow"
-        rule = NewRows(solved.factors.columns, graph_of(solved), signed)
+        rule = NewRows(solved.factors.col_factor, graph_of(solved), signed)
         return CollectionRows(**vars(gone), collection=collection, rule=rule)
 
     return table.solve_as(rows, engine=engine, **options)

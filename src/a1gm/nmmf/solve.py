@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, log2_of, product
+from a1gm._base.float_range import LEAST, product
 from a1gm._base.types import AnyArray, Floats, SmallInts
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observation import Observation
@@ -67,38 +67,11 @@ def solve_joint(
         read_cells=joint.pairs,
     )
     raw, statistics = solved.factors, solved.statistics
-    if raw.col_exponent is not None:
-        raw = _narrowed(raw, statistics.row_sums)
     shared = _share_out_one_block(joint, raw)
     if shared is None:
         check_digits(raw, statistics, tol)
         shared = _share_out(joint, raw, statistics.row_sums)
-    return Solution(joint, replace(solved, factors=raw), *shared)
-
-
-def _narrowed(raw: Factors, sums: Floats) -> Factors:
-    """Put the factors of each block in the middle of float64: their scale is free."""
-    shift = np.zeros(raw.n_blocks + 1, np.int64)  # last, what is in no block
-    sides = (raw.lines, raw.line_block, 1), (raw.columns, raw.col_block, -1)
-    for factor, block, sign in sides:
-        bits = log2_of(factor)
-        known = block >= 0
-        for end, start in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-            found = np.full(raw.n_blocks, start)
-            end.at(found, block[known], bits[known])
-            shift[:-1] += sign * np.rint(found / 4.0).astype(np.int64)
-    line_factor = product(raw.lines, exponent=-shift[raw.line_block])
-    col_factor = product(raw.columns, exponent=shift[raw.col_block])
-    check_in_range(raw, line_factor, col_factor)
-    return replace(
-        raw,
-        line_factor=line_factor,
-        line_scale=product(line_factor, over=np.where(sums > 0.0, sums, np.inf)),
-        col_factor=col_factor,
-        line_exponent=None,
-        scale_exponent=None,
-        col_exponent=None,
-    )
+    return Solution(joint, solved, *shared)
 
 
 def check_digits(raw: Factors, statistics: Statistics, tol: float) -> None:

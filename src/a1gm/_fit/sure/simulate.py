@@ -27,7 +27,7 @@ from a1gm._observe.statistics import (
 )
 from a1gm._solve.dispatch import Solved, solve
 from a1gm._solve.factors import Factors
-from a1gm.exceptions import ConvergenceWarning, DataError
+from a1gm.exceptions import ConvergenceWarning, DataError, NotRepresentableError
 
 TOL, MAX_ITER = 1e-8, 1000
 MOST_TRIES = 100
@@ -98,8 +98,11 @@ class _Table:
         """Draw one set of totals; again where one of them is not finite."""
         for _ in range(MOST_TRIES):
             sums = _scattered(self.fitted, self.phi, random)
-            solved = solve(self._statistics(sums), TOL, MAX_ITER)
-            chosen = self._known_cells(solved)
+            try:
+                solved = solve(self._statistics(sums), TOL, MAX_ITER)
+                chosen = self._known_cells(solved)
+            except NotRepresentableError:
+                chosen = None
             if chosen is None:
                 self.n_redrawn += 1
                 continue

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.bits import pack_bits
-from a1gm._base.float_range import keeps_digits, product, wide_product
+from a1gm._base.float_range import keeps_digits, product
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel.reference.checks import Part, check_ids, check_table, require
 
@@ -120,12 +120,14 @@ class _Kinds:
 def _proportional_rows(V: Floats) -> _Kinds:
     """Number the kinds of rows in the order of their first rows."""
     largest = V.max(axis=1, initial=0.0)
-    ratio = wide_product(V, over=np.where(largest > 0.0, largest, 1.0)[:, None])
+    own, power = np.frexp(V)
+    most, of_most = np.frexp(np.where(largest > 0.0, largest, 1.0)[:, None])
+    exact, more = np.frexp(own / most)
     # 44 bits of the mantissa count; exponents have 12.
-    shape = np.round(np.ldexp(ratio.mantissa, 40)) + np.ldexp(2.0 * ratio.exponent, 40)
+    shape = np.round(np.ldexp(exact, 40)) + np.ldexp(2.0 * (power - of_most + more), 40)
     shape[V == 0.0] = 0.0
     _, first, number = np.unique(shape, axis=0, return_index=True, return_inverse=True)
-    alike, exact = first[number.ravel()], ratio.mantissa
+    alike = first[number.ravel()]
     # What is more than rounding keeps a row apart.
     is_near = (np.abs(exact - exact[alike]) <= NEAR * exact).all(axis=1)
     alike = np.where(is_near, alike, np.arange(len(V)))

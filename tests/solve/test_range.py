@@ -1,0 +1,111 @@
+"""Tables at the ends of float64: the right answer, or a named refusal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tables import make_table, tables
+
+import a1gm
+from a1gm.exceptions import NotRepresentableError
+
+nan = np.nan
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
+    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
+]
+
+
+@given(tables(max_rows=6, max_cols=6), st.sampled_from([-1000, -900, 900, 960]))
+def test_powers_of_two_scale_the_fit(X, power):
+    one, other = a1gm.fit(X), a1gm.fit(np.ldexp(X, power))
+    rows = np.ldexp(other.row_factor, -power)
+    np.testing.assert_allclose(rows, one.row_factor, rtol=1e-8)
+    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-8)
+    fills = np.ldexp(other.impute(np.ldexp(X, power)), -power)
+    np.testing.assert_allclose(fills, one.impute(X), rtol=1e-8)
+    assert other.certificate <= 1e-10
+
+
+RIGHT = {
+    "rows far apart": [[1e-200, 1e-200, nan], [1e-200, nan, nan], [nan, nan, 1e110]],
+    "columns far apart": [[1e-60, 1e200], [1e200, 1e200]],
+    "subnormal": [[5e-324, 1e-323, nan], [nan, 1.5e-323, 5e-324]],
+}
+REFUSED = {
+    "a column of 1e-400": ([[1e-200, 1e200]], "column 0"),
+    "a column by a leaf": ([[1e-200, nan], [1e200, 1e-200]], "column 0"),
+    "a row above": ([[1.7e308, 1.7e308]], "row 0"),
+    "a row by a leaf": ([[1e300, nan], [1.0, 1e300]], "row 0"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_cells_far_apart(name):
+    flint = pytest.importorskip("flint")
+    from attack.oracle import truth_of
+
+    assert flint
+    X = np.array(RIGHT[name])
+    fit = a1gm.fit(X)
+    cells = truth_of(X, None, None, signed=False, exact=True).cells.astype(float)
+    for got in (fit.reconstruct(), np.where(np.isnan(X), fit.impute(X), nan)):
+        known = ~np.isnan(got)
+        np.testing.assert_allclose(got[known], cells[known], rtol=1e-12, atol=5e-324)
+    assert fit.certificate <= 1e-10
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("way", ["dense", "sparse", "pieces"])
+def test_factors_out_of_range_are_refused_by_name(name, way):
+    from scipy.sparse import csr_array
+
+    X, which = np.array(REFUSED[name][0]), REFUSED[name][1]
+    i, j = np.nonzero(~np.isnan(X))
+    stored = csr_array((X[i, j], (i, j)), shape=X.shape)
+    table = a1gm.PatternTable(X.shape[1], keep_rows=True)
+    for row in X:
+        table.update(row[None])
+    solve = {
+        "dense": lambda: a1gm.fit(X),
+        "sparse": lambda: a1gm.fit(stored, absent="missing"),
+        "pieces": table.solve,
+    }[way]
+    with pytest.raises(NotRepresentableError, match=f"factor of {which} is outside"):
+        solve()
+
+
+def test_fills_out_of_range_are_refused():
+    fit = a1gm.fit(np.array([[1.0, 1.0, 1.0]]))
+    with pytest.raises(NotRepresentableError, match="factor of row 0"):
+        fit.impute([[1e308, nan, nan]])
+
+
+def test_weights_out_of_range():
+    X = np.array([[1e-60, 1e-60, nan], [nan, 1e200, 1e200]])
+    V = np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 1.0]])
+    fit = a1gm.fit(X, weights=V)
+    np.testing.assert_allclose(fit.row_factor, [3e-60, 3e200], rtol=1e-12)
+    X = np.array([[1e-200, 1e200], [1.0, nan]])
+    with pytest.raises(NotRepresentableError, match="weighted cells of this table are"):
+        a1gm.fit(X, weights=np.array([[1e-200, 1e200], [1.0, 1.0]]))
+
+
+def test_an_infinite_divergence_is_refused():
+    X = np.full((40, 40), 1e290)
+    X[np.diag_indices(40)] = 1.5e308
+    fit = a1gm.fit(X)
+    with pytest.raises(NotRepresentableError, match="divergence is above"):
+        _ = fit.divergence
+
+
+@pytest.mark.parametrize("kind", ["complete", "staircase", "few patterns", "at random"])
+def test_extreme_rows_in_a_larger_table(kind):
+    rng = np.random.default_rng(0)
+    observed = ~np.isnan(make_table(kind, 300, 12, 0))
+    w, h = 10.0 ** rng.uniform(-100, 100, 300), 10.0 ** rng.uniform(-50, 50, 12)
+    exact = np.outer(w, h)
+    fit = a1gm.fit(np.where(observed, exact, nan))
+    np.testing.assert_allclose(fit.reconstruct(), exact, rtol=1e-8)
