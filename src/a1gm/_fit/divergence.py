@@ -19,6 +19,11 @@ TOO_LARGE = (
     "The divergence is above the largest float64 (1.8e308). Divide the data by a power "
     "of ten first: the divergence shrinks by the same power."
 )
+TOO_SMALL = (
+    "The fitted value of a positive cell is below the smallest float64 (5e-324), so "
+    "the divergence cannot be computed. Multiply rows or columns by powers of ten that "
+    "bring the cells closer together."
+)
 
 
 def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
@@ -103,7 +108,9 @@ def _of_placed(x: Floats, placed: Placed, i: Ints, j: Ints, v: Floats | None) ->
     with np.errstate(all="ignore"):
         cells = divergence_of_cells(x, fitted)
         total = float(cells.sum() if v is None else cells @ v)
-    if total == np.inf and not (x[fitted == 0.0] > 0.0).any():
+    if (x[fitted == 0.0] > 0.0).any():
+        raise NotRepresentableError(TOO_SMALL)
+    if total == np.inf:
         raise NotRepresentableError(TOO_LARGE)
     return total
 
