@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import a1gm
 from a1gm import plot
-from a1gm.exceptions import NoSuchCellError, ParameterError
+from a1gm.exceptions import LabelError, ParameterError
 from a1gm.plot.pictures import bars
 
 nan = np.nan
@@ -233,9 +233,9 @@ def test_interval_takes_the_name_of_a_row():
     sure = a1gm.fit(X).uncertainty("poisson")
     by_name, by_place = (plot.interval(X, sure, row) for row in ("y", 1))
     assert by_name.get_title() == by_place.get_title() == "Row y"
-    with pytest.raises(NoSuchCellError, match="No row is called 'w'"):
+    with pytest.raises(LabelError, match="No row is called 'w'"):
         plot.interval(X, sure, "w")
-    with pytest.raises(NoSuchCellError, match="There is no row 3"):
+    with pytest.raises(LabelError, match="There is no row 3"):
         plot.interval(X, sure, 3)
 
 
@@ -304,7 +304,7 @@ def test_interval_says_what_it_wants(table):
         plot.interval(table, u, [0, 1])
     with pytest.raises(ParameterError, match=r"a RankOneFit. Pass fit.uncertainty"):
         plot.interval(table, fit, 0)
-    with pytest.raises(NoSuchCellError, match="no row 3: X has 3 rows"):
+    with pytest.raises(LabelError, match="no row 3: X has 3 rows"):
         plot.interval(table[:3], u, 3)
-    with pytest.raises(NoSuchCellError, match="no row 'a': the rows of X have no"):
+    with pytest.raises(LabelError, match="no row 'a': the rows of X have no"):
         plot.interval(table[:3], u, "a")

@@ -61,7 +61,7 @@ def fit(
         partitions are counted again, and once.
     TableTooLargeError
         The rows have too many patterns of holes for ``max_bytes``.
-    DimensionError, NotNumericError, LabelError
+    DataError, NotNumericError, LabelError
         The collection is not a table of numbers; the message has the remedy.
 
     Examples

@@ -1,94 +1,217 @@
 """Every error and warning of the package.
 
-The tree, with the builtin each one also is::
+The tree, with the builtin that each one also is::
 
     A1gmError
-    ├── DataError (ValueError)          the table itself cannot be fitted
+    ├── DataError (ValueError)          a table that cannot be fitted: not 2-D, empty,
+    │   │                               nothing observed, ...
     │   ├── NegativeValuesError         a cell below zero
     │   ├── InfiniteValuesError         a cell that is +inf or -inf
-    │   ├── NothingObservedError        no observed cell at all
-    │   ├── NotNumericError             text, dates, complex numbers, categories
-    │   │                               (also a TypeError)
-    │   ├── DimensionError              not a 2-D table, or a side of length zero
-    │   ├── LabelError                  column names repeated or of mixed types
+    │   ├── NotNumericError (TypeError) text, dates, complex numbers, categories
+    │   ├── LabelError (IndexError)     a row or column that does not exist, or names
+    │   │                               that are repeated or of mixed types
     │   ├── UndeterminedError           cells that the data do not determine,
     │   │                               with on_undetermined="raise"
-    │   └── NotRepresentableError       the true answer is no float64
-    ├── WeightsError (ValueError)       weights of another shape, negative, NaN
+    │   └── NotRepresentableError       a factor or a fill outside float64
+    ├── WeightsError (ValueError)       weights of another shape, negative or NaN
     ├── ParameterError (ValueError)     an option outside its allowed values
-    │   └── NoSuchCellError             a row or column that the table does not have
-    │                                   (also an IndexError)
-    ├── TableTooLargeError (MemoryError) statistics would not fit in memory
-    ├── FileFormatError (ValueError)    a file that cannot be read as a table
-    │   ├── ModelFileError              a saved model that is refused
-    │   └── MissingFileError            a file that does not exist
-    │                                   (also a FileNotFoundError)
-    ├── OutputError (OSError)           a place that cannot be written to
+    ├── TableTooLargeError (MemoryError) statistics that do not fit in memory
+    ├── FileFormatError (ValueError)    a file that cannot be read as a table or model
+    │   └── MissingFileError (FileNotFoundError)
+    ├── OutputError (OSError)           a file that cannot be written
     ├── ClusterError (RuntimeError)     workers lost for good
     └── MissingExtraError (ImportError) an optional package is not installed
 
     A1gmWarning (UserWarning)
     ├── UndeterminedWarning             cells that the data do not determine
-    ├── EmptyLineWarning                a row or column with no observed cell
-    ├── UnknownLabelWarning             names that the fit does not have
-    ├── FailedTablesWarning             some of many tables could not be fitted
-    ├── RowNamesWarning                 numbers of a file taken for names of its rows
-    ├── DoubtfulDataWarning             totals, and formulas without a value, in a file
-    ├── SkippedFilesWarning             files of a folder that are empty or no tables
-    │   └── BrokenFilesWarning          files that cannot be read, with skip_bad=True
-    ├── ConvergenceWarning              the budget ended before the certificate
-    ├── WorseThanMeansWarning           the column means fill better than rank 1
+    ├── EmptyLineWarning                a row or column without an observed cell
+    ├── ConvergenceWarning              the certificate or the cell error is too large
+    ├── DataHintWarning                 columns that were taken for labels, a total row,
+    │                                   a table that rank 1 does not suit, ...
+    ├── SkippedWarning                  files or tables that were left out
     └── SlowKernelWarning               the compiled kernel is not available
+
+A message is made of parts: text, and what a reader can do as data (`Option`, `Call`,
+`See`). ``str(error)`` writes them for Python; ``error.render(style)`` writes them in
+another style, as the command line does. No code reads a message; what code needs is
+in fields.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
 
 __all__ = [
     "A1gmError",
     "A1gmWarning",
-    "BrokenFilesWarning",
+    "Call",
     "ClusterError",
     "ConvergenceWarning",
     "DataError",
-    "DimensionError",
-    "DoubtfulDataWarning",
+    "DataHintWarning",
     "EmptyLineWarning",
-    "FailedTablesWarning",
     "FileFormatError",
     "InfiniteValuesError",
     "LabelError",
     "MissingExtraError",
     "MissingFileError",
-    "ModelFileError",
     "NegativeValuesError",
-    "NoSuchCellError",
     "NotNumericError",
     "NotRepresentableError",
-    "NothingObservedError",
+    "Option",
     "OutputError",
     "ParameterError",
-    "RowNamesWarning",
-    "SkippedFilesWarning",
+    "See",
+    "SkippedWarning",
     "SlowKernelWarning",
     "TableTooLargeError",
     "UndeterminedError",
     "UndeterminedWarning",
-    "UnknownLabelWarning",
     "WeightsError",
-    "WorseThanMeansWarning",
 ]
 
 
-class A1gmError(Exception):
-    """Base of every error raised on purpose by this package."""
+@dataclass(frozen=True)
+class Option:
+    """An option in a message: ``Option("decimal", ",")`` is ``decimal=','``.
+
+    Without a value it is ``decimal=``.
+    """
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.name}={'' if self.value is None else repr(self.value)}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call in a message: ``Call("fit_many", "X")`` is ``a1gm.fit_many(X)``."""
+
+    function: str
+    argument: str
+    options: tuple[Option, ...] = ()
+
+    def __str__(self) -> str:
+        arguments = ", ".join(map(str, (self.argument, *self.options)))
+        return f"a1gm.{self.function}({arguments})"
+
+
+@dataclass(frozen=True)
+class See:
+    """An attribute with more: ``See("fit.undetermined")`` ends a sentence with it.
+
+    ``option`` is needed to get the object that has it.
+    """
+
+    attribute: str
+    option: Option | None = None
+
+    def __str__(self) -> str:
+        if self.option is None:
+            return f"; see {self.attribute}"
+        return f"; with {self.option}, see {self.attribute}"
+
+
+Part: TypeAlias = str | Option | Call | See
+Text: TypeAlias = "Part | Sequence[Text]"
+
+
+def parts_of(text: Text) -> tuple[Part, ...]:
+    """Flatten text that is made of parts."""
+    if isinstance(text, str | Option | Call | See):
+        return (text,)
+    return tuple(part for some in text for part in parts_of(some))
+
+
+def separated(sentences: Iterable[Text]) -> list[Text]:
+    """Put a space between sentences, leaving out empty ones."""
+    return [part for text in sentences if text for part in (" ", text)][1:]
+
+
+class _Message:
+    """What errors and warnings share: parts, and fields for code that handles them.
+
+    Parameters
+    ----------
+    *text : str, Option, Call, See, or sequences of them
+        What is wrong.
+    advice : the same, optional
+        What to do, as sentences that follow the text.
+    **fields
+        Any of the attributes that the class declares. ``where`` is written before the
+        text: ``"sales.csv, line 3"``.
+    """
+
+    parts: tuple[Part, ...]
+    advice: tuple[Part, ...]
+    column: int | None = None
+    row: int | None = None
+    where: str | None = None
+    count: int | None = None
+
+    def __init__(self, *text: Text, advice: Text = (), **fields: Any) -> None:
+        self.parts, self.advice = parts_of(text), parts_of(advice)
+        # Not super(): OSError would take several parts for a number and a file name.
+        BaseException.__init__(self, *self.parts)  # type: ignore[arg-type]
+        for name, value in fields.items():
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no field {name!r}")
+            setattr(self, name, value)
+        self._fields = fields
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(
+        self, style: Callable[[Part], str] = str, *, with_advice: bool = True
+    ) -> str:
+        """Write the message; ``style`` writes the parts that are not text."""
+        parts = self.all_parts if with_advice else self._placed_parts
+        return "".join(p if isinstance(p, str) else style(p) for p in parts)
+
+    @property
+    def all_parts(self) -> tuple[Part, ...]:
+        """Place, text and advice, to be put into another message."""
+        advice = (" ", *self.advice) if self.advice else ()
+        return (*self._placed_parts, *advice)
+
+    @property
+    def _placed_parts(self) -> tuple[Part, ...]:
+        return (f"{self.where}: ", *self.parts) if self.where else self.parts
+
+    def at(self, where: str) -> Self:
+        """Return the same message about another place."""
+        fields = {**self._fields, "where": where}
+        return type(self)(self.parts, advice=self.advice, **fields)
+
+    def within(self, where: str) -> Self:
+        """Return the same message with the place within a larger one."""
+        return self.at(f"{where}, {self.where}" if self.where else where)
+
+    def advised(self, *advice: Text) -> Self:
+        """Return the same message with other advice."""
+        return type(self)(self.parts, advice=advice, **self._fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (type(self), self.parts, self.advice, self._fields)
+
+
+def _remake(
+    kind: type[_Message], parts: Text, advice: Text, fields: dict[str, Any]
+) -> _Message:
+    return kind(parts, advice=advice, **fields)
+
+
+class A1gmError(_Message, Exception):
+    """Base of every error that this package raises on purpose."""
 
 
 class DataError(A1gmError, ValueError):
-    """The table itself cannot be fitted; ``column`` is the one to blame, if any."""
-
-    column: int | None = None
+    """The table cannot be fitted; ``column`` is the position of the cause, if any."""
 
 
 class NegativeValuesError(DataError):
@@ -99,30 +222,22 @@ class InfiniteValuesError(DataError):
     """A cell is +inf or -inf."""
 
 
-class NothingObservedError(DataError):
-    """The table has no observed cell at all."""
-
-
 class NotNumericError(DataError, TypeError):
-    """The table holds something that is not a real number; ``columns`` are of text."""
+    """The table holds something that is not a real number."""
 
     columns: tuple[Any, ...] = ()
 
 
-class DimensionError(DataError):
-    """The input is not a 2-D table, or a side has length zero."""
-
-
-class LabelError(DataError):
-    """Column names are repeated, of mixed types, or not the expected ones."""
+class LabelError(DataError, IndexError):
+    """A row or column does not exist, or names are repeated or of mixed types."""
 
 
 class UndeterminedError(DataError):
-    """Cells the data do not determine, with ``on_undetermined="raise"``."""
+    """Cells that the data do not determine, with ``on_undetermined="raise"``."""
 
 
 class NotRepresentableError(DataError):
-    """The true answer is not a float64 number."""
+    """A factor or a fill is outside the range of float64."""
 
 
 class WeightsError(A1gmError, ValueError):
@@ -133,33 +248,22 @@ class ParameterError(A1gmError, ValueError):
     """An option is outside its allowed values."""
 
 
-class NoSuchCellError(ParameterError, IndexError):
-    """A row or a column was asked for that the table does not have."""
-
-
-# The builtin first: otherwise MemoryError.__new__, which Dask calls to bring an error
-# home from a worker, refuses the class.
-class TableTooLargeError(MemoryError, A1gmError):
-    """The statistics of the table would not fit in the memory allowed."""
+class TableTooLargeError(A1gmError, MemoryError):
+    """The statistics of the table do not fit in the memory allowed."""
 
 
 class FileFormatError(A1gmError, ValueError):
-    """A file cannot be read as a table; ``is_empty`` if it only has no rows."""
+    """A file cannot be read as a table or a model; ``is_empty`` if it has no rows."""
 
     is_empty: bool = False
 
 
-class ModelFileError(FileFormatError):
-    """A saved model is damaged, hostile or from a newer release."""
-
-
-# The builtin first, for the reason given above.
-class MissingFileError(FileNotFoundError, FileFormatError):
-    """A file that was to be read does not exist."""
+class MissingFileError(FileFormatError, FileNotFoundError):
+    """A file to be read does not exist."""
 
 
 class OutputError(A1gmError, OSError):
-    """A place cannot be written to, or must not be overwritten."""
+    """A file cannot be written, or must not be overwritten."""
 
 
 class ClusterError(A1gmError, RuntimeError):
@@ -170,49 +274,37 @@ class MissingExtraError(A1gmError, ImportError):
     """An optional package is needed and not installed."""
 
 
-class A1gmWarning(UserWarning):
+class A1gmWarning(_Message, UserWarning):
     """Base of every warning of this package."""
 
 
 class UndeterminedWarning(A1gmWarning):
-    """Some missing cells have no value that the data determine."""
+    """The data do not determine the values of some cells."""
 
 
 class EmptyLineWarning(A1gmWarning):
     """A row or a column has no observed cell; its factor is NaN."""
 
 
-class UnknownLabelWarning(A1gmWarning):
-    """Some names are not those of the fit; their values are NaN."""
-
-
-class FailedTablesWarning(A1gmWarning):
-    """Some of many tables could not be fitted; ``failed`` says why."""
-
-
 class ConvergenceWarning(A1gmWarning):
-    """The iteration budget ended before the certificate was reached."""
+    """The certificate or the cell error of a fit is too large."""
 
 
-class WorseThanMeansWarning(A1gmWarning):
-    """On hidden cells the column means were better than the rank-1 fills."""
+class DataHintWarning(A1gmWarning):
+    """Something about the table may not be what its owner expects.
+
+    Columns that were taken for labels (``is_inferred``), a total row, a column that
+    counts, numbers written as text, a table for which column means are better.
+    """
+
+    is_inferred: bool = False
 
 
-class RowNamesWarning(A1gmWarning):
-    """A column of numbers was taken for names of the rows and is not fitted."""
+class SkippedWarning(A1gmWarning):
+    """Files or tables were left out; ``is_broken`` if files cannot be read."""
 
-
-class DoubtfulDataWarning(A1gmWarning):
-    """A file has totals, marks in numbers, or formulas that may mean something else."""
-
-
-class SkippedFilesWarning(A1gmWarning):
-    """Some files among several were left out: they are empty, or no tables."""
-
-
-class BrokenFilesWarning(SkippedFilesWarning):
-    """Some files among several were left out: they cannot be read."""
+    is_broken: bool = False
 
 
 class SlowKernelWarning(A1gmWarning):
-    """The compiled kernel is not available; the NumPy twin is used."""
+    """The compiled kernel is not available; the NumPy version is used."""

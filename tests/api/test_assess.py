@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris, load_wine
 import a1gm
 from a1gm.exceptions import (
     DataError,
-    DimensionError,
     NotNumericError,
     ParameterError,
 )
@@ -77,10 +76,10 @@ def test_no_hidden_cell_is_unknowable(monkeypatch):
 
 
 def test_a_table_too_small_to_hide_anything():
-    with pytest.raises(DimensionError, match="No cell can be hidden"):
+    with pytest.raises(DataError, match="No cell can be hidden"):
         a1gm.assess([[1.0, 2.0]])
     for hide in (0.1, "last"):
-        with pytest.raises(DimensionError, match="No cell can be hidden"):
+        with pytest.raises(DataError, match="No cell can be hidden"):
             a1gm.assess(np.full((2, 3), np.nan), hide)
     with pytest.raises(ParameterError, match="hide must be a share"):
         a1gm.assess(sales(), hide=1.5)

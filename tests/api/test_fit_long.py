@@ -16,16 +16,14 @@ import pytest
 
 import a1gm
 from a1gm.exceptions import (
-    DimensionError,
+    DataError,
     InfiniteValuesError,
     LabelError,
     NegativeValuesError,
-    NoSuchCellError,
     NotNumericError,
     ParameterError,
     TableTooLargeError,
     UndeterminedWarning,
-    UnknownLabelWarning,
     WeightsError,
 )
 
@@ -177,7 +175,7 @@ def test_a_series_with_two_levels():
         "column",
         "value",
     ]
-    with pytest.raises(DimensionError, match="this one has 1"):
+    with pytest.raises(DataError, match="this one has 1"):
         a1gm.fit_long(long_frame()["sales"])
 
 
@@ -382,7 +380,7 @@ def test_predict_takes_arrays_of_labels():
     assert a1gm.fit(X).predict(0, -1) == pytest.approx(a1gm.fit(X).reconstruct()[0, -1])
     with pytest.raises(ParameterError, match=r"fit\.predict\(rows, columns\)"):
         a1gm.fit(X).predict(long_frame())
-    with pytest.raises(NoSuchCellError, match="There is no row 9"):
+    with pytest.raises(LabelError, match="There is no row 9"):
         a1gm.fit(X).predict(9, 0)
 
 
@@ -394,7 +392,7 @@ def test_labels_that_are_new_are_named_once():
             "month": [MONTHS[0]] * 2 + [date(2030, 1, 1)],
         }
     )
-    with pytest.warns(UnknownLabelWarning) as said:
+    with pytest.warns(UndeterminedWarning) as said:
         values = fit.predict(other)
     assert len(said) == 1
     assert "does not know row 'moon' and column 2030-01-01:" in str(said[0].message)
@@ -402,7 +400,7 @@ def test_labels_that_are_new_are_named_once():
     numbers = a1gm.fit_long(
         pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "v": 1.0}), ["a", "b"], "v"
     )
-    with pytest.warns(UnknownLabelWarning, match="row 2"):
+    with pytest.warns(UndeterminedWarning, match="row 2"):
         assert np.isnan(numbers.predict(pd.DataFrame({"a": [2], "b": [0]})))
 
 
@@ -487,7 +485,7 @@ def test_bad_calls_are_told_what_to_do():
         a1gm.fit_long(X, KEYS, "sales")
     with pytest.raises(NotNumericError, match="lazy frame"):
         a1gm.fit_long(pl.from_pandas(frame).lazy(), KEYS, "sales")
-    with pytest.raises(DimensionError, match="no rows"):
+    with pytest.raises(DataError, match="no rows"):
         a1gm.fit_long(frame[:0], KEYS, "sales")
 
 

@@ -19,16 +19,14 @@ import a1gm
 from a1gm.exceptions import (
     A1gmWarning,
     ConvergenceWarning,
-    DimensionError,
+    DataError,
     EmptyLineWarning,
-    FailedTablesWarning,
     LabelError,
     NegativeValuesError,
-    NoSuchCellError,
-    NothingObservedError,
     NotNumericError,
     NotRepresentableError,
     ParameterError,
+    SkippedWarning,
     UndeterminedError,
     UndeterminedWarning,
 )
@@ -106,7 +104,7 @@ def test_sparse_tables_are_told_what_is_absent():
     many = a1gm.fit_many(tables, absent="missing")
     for key, fit in many.items():
         same(fit, stack[key])
-    with pytest.warns(FailedTablesWarning, match="say what its absent cells are"):
+    with pytest.warns(SkippedWarning, match="say what its absent cells are"):
         assert len(a1gm.fit_many(tables)) == 0
 
 
@@ -114,7 +112,7 @@ def test_large_tables_are_fitted_side_by_side(monkeypatch):
     monkeypatch.setattr("a1gm._api.fit_many.LARGE_TABLE", 1)
     stack = stack_of()
     stack[2] = -1.0
-    with pytest.warns(FailedTablesWarning):
+    with pytest.warns(SkippedWarning):
         many = a1gm.fit_many(stack, n_threads=2)
     for key, fit in many.items():
         same(fit, stack[key])
@@ -124,7 +122,7 @@ def test_large_tables_are_fitted_side_by_side(monkeypatch):
 def test_all_factors_in_two_long_frames(backend):
     stack = stack_of(3)
     stack[1] = nan
-    with pytest.warns(FailedTablesWarning):
+    with pytest.warns(SkippedWarning):
         many = a1gm.fit_many(stack)
     rows, columns = many.to_frames(backend)
     assert np.asarray(rows["table"]).tolist() == [0] * 4 + [2] * 4
@@ -137,22 +135,20 @@ def test_all_factors_in_two_long_frames(backend):
 
 def test_tables_that_fail_do_not_stop_the_others():
     tables = [*stack_of(2), np.full((2, 2), nan), [["a"]], -np.ones((2, 2)), [1.0, 2.0]]
-    with pytest.warns(
-        FailedTablesWarning, match=r"4 of 6 tables.*The first is 2"
-    ) as said:
+    with pytest.warns(SkippedWarning, match=r"4 of 6 tables.*The first is 2") as said:
         many = a1gm.fit_many(tables)
     assert len(said) == 1
     assert [type(why) for why in many.failed.values()] == [
-        NothingObservedError,
+        DataError,
         NotNumericError,
         NegativeValuesError,
-        DimensionError,
+        DataError,
     ]
     assert list(many) == [0, 1]
     assert 4 not in many
-    with pytest.raises(NoSuchCellError, match="table 4 could not be fitted: Negative"):
+    with pytest.raises(LabelError, match="table 4 could not be fitted: Negative"):
         many[4]
-    with pytest.raises(NoSuchCellError, match="no table 9 among these 6 tables"):
+    with pytest.raises(LabelError, match="no table 9 among these 6 tables"):
         many[9]
     assert repr(many) == "ManyFits(2 tables, 4 failed)"
     assert a1gm.fit_many(tables[4:5], negatives="allow").failed == {}
@@ -172,7 +168,7 @@ def test_doubts_are_told_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         a1gm.fit_many([blocks, blocks], on_undetermined="ignore")
-    with pytest.warns(FailedTablesWarning):
+    with pytest.warns(SkippedWarning):
         strict = a1gm.fit_many(tables, on_undetermined="raise")
     assert isinstance(strict.failed[0], UndeterminedError)
     hard = np.random.default_rng(1).gamma(0.1, size=(9, 9)) + np.eye(9)
@@ -182,9 +178,9 @@ def test_doubts_are_told_once():
 
 
 def test_what_is_not_many_tables_is_told_what_to_do():
-    with pytest.raises(DimensionError, match=r"a1gm\.fit takes a single"):
+    with pytest.raises(DataError, match=r"a1gm\.fit takes a single"):
         a1gm.fit_many(np.ones((2, 2)))
-    with pytest.raises(DimensionError, match=r"fit_groups"):
+    with pytest.raises(DataError, match=r"fit_groups"):
         a1gm.fit_many(pd.DataFrame({"a": [1.0]}))
     with pytest.raises(ParameterError, match="tol"):
         a1gm.fit_many(stack_of(), tol=-1.0)
@@ -241,12 +237,12 @@ def test_tables_without_keys_are_found_by_place():
     assert 6 not in many
     assert "a" not in many
     assert list(many.keys()) == list(range(6))
-    with pytest.raises(NoSuchCellError, match="no table -7 among these 6 tables"):
+    with pytest.raises(LabelError, match="no table -7 among these 6 tables"):
         many[-7]
     stack[2] = -1.0
-    with pytest.warns(FailedTablesWarning):
+    with pytest.warns(SkippedWarning):
         many = a1gm.fit_many(stack)
-    with pytest.raises(NoSuchCellError, match="table 2 could not be fitted"):
+    with pytest.raises(LabelError, match="table 2 could not be fitted"):
         many[:3]
     groups = a1gm.fit_many({-1: stack[0], "b": stack[1]})
     assert groups[:1] == [groups[-1]]
@@ -329,14 +325,14 @@ def test_groups_that_fail_are_listed_with_their_labels():
     frame = long_of(stack_of(3))
     frame.loc[3, "value"] = -1.0
     frame = pd.concat([frame, frame.iloc[[-1]]])
-    with pytest.warns(FailedTablesWarning, match="2 of 3 tables"):
+    with pytest.warns(SkippedWarning, match="2 of 3 tables"):
         many = a1gm.fit_groups(frame, "protein", ["peptide", "sample"], "value")
     assert list(many) == ["P1"]
     assert "value['P0-1', 's1'] = -1" in str(many.failed["P0"])
     why = many.failed["P2"]
     assert isinstance(why, LabelError)
     assert "('P2-3', 's3') is there twice, in row 29 and row 30" in str(why)
-    with pytest.warns(FailedTablesWarning, match="1 of 3 tables"):
+    with pytest.warns(SkippedWarning, match="1 of 3 tables"):
         summed = a1gm.fit_groups(
             frame, "protein", ["peptide", "sample"], "value", duplicates="sum"
         )
@@ -355,7 +351,7 @@ def test_bad_calls_of_groups():
         a1gm.fit_groups(frame, "sample", keys, "value")
     with pytest.raises(ParameterError, match=r"by names no column\. a1gm.fit_long"):
         a1gm.fit_groups(frame, [], keys, "value")
-    with pytest.raises(DimensionError, match=r"has 3\. Make a frame of it with series"):
+    with pytest.raises(DataError, match=r"has 3\. Make a frame of it with series"):
         a1gm.fit_groups(
             frame.set_index(["protein", *keys])["value"], "protein", keys, 0
         )

@@ -9,7 +9,6 @@ import a1gm
 from a1gm import PatternTable
 from a1gm.exceptions import (
     DataError,
-    DimensionError,
     FileFormatError,
     NegativeValuesError,
     ParameterError,
@@ -86,7 +85,7 @@ def test_a_refused_piece_changes_nothing() -> None:
     bad[3, 2] = -1.0
     with pytest.raises(NegativeValuesError, match=r"X\[303, 2\]"):
         table.update(bad)
-    with pytest.raises(DimensionError, match="has 5 columns, the table has 6"):
+    with pytest.raises(DataError, match="has 5 columns, the table has 6"):
         table.update(X[:, 1:])
     assert table.to_bytes() == before
 

@@ -35,4 +35,6 @@ def test_a_long_file_is_refused_before_its_end(tmp_path):
     rows = [f"shop {i % 999},month {i // 999},{i}\n" for i in range(100_000)]
     path.write_text("".join(["shop,month,sales\n", *rows, "one,too,many,cells\n"]))
     done = run("assess", path, code=2)
-    assert "If it has one row per cell, pass --long shop,month,sales" in done.stderr
+    assert (
+        "If it has one row per cell, fit it with --long shop,month,sales" in done.stderr
+    )

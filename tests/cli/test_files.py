@@ -38,7 +38,7 @@ OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
         (",,x\n1,2,3\n", [], 1, "columns 1 and 2 have no name."),
         ("a b c\n1 2 3\n4 5 6\n", [], 1, "Pass --delimiter ' '"),
         ("my value\n1 200\n3 400\n", [], 1, "Its space groups thousands"),
-        ("x,y\n,\n,\n", [], 1, "a.csv: nothing is observed, every cell"),
+        ("x,y\n,\n,\n", [], 1, "a.csv: Nothing is observed: every cell"),
         (
             "day,x\n2020-01-01,1\n",
             ["--columns", "day"],
@@ -79,8 +79,7 @@ def test_rows_go_by_their_id(tmp_path, command):
     assert (
         "3 missing cells are undetermined, the first at row 'A', column 'feb'." in words
     )
-    where = "the page" if command == "report" else "a1gm report"
-    assert f"They stay missing; {where} lists them." in words
+    assert "They stay missing; a1gm report lists them." in words
     assert "fit.undetermined" not in words
 
 
@@ -121,8 +120,7 @@ def test_sums_below_zero_are_named(tmp_path, command):
     path.write_text("shop,x,y,z\nA,,5,6\nB,7,,8\nC,9,-6,\n")
     out = [] if command == "inspect" else ["-o", tmp_path / "b.html"]
     words = run(command, path, *out, "--negatives", "allow", code=1).stderr
-    assert "a.csv: The holes of this table have no closed form" in words
-    assert "column 'y' sums to -1." in words
+    assert "a.csv, column 'y': The holes of this table have no closed form" in words
     assert "--exclude y" in words
 
 

@@ -326,8 +326,7 @@ def test_warnings_of_long_files_name_what_a_command_has(tmp_path, command):
     names = {"fit": "out", "impute": "out.csv", "report": "out.html"}
     out = ["-o", tmp_path / names[command]] if command in names else []
     words = run(command, path, *out, *LONG, code=None).stderr
-    where = "the page" if command == "report" else "a1gm report"
-    assert f"They stay missing; {where} lists them." in words
+    assert "They stay missing; a1gm report lists them." in words
     assert "fit.undetermined" not in words
     assert words.count("missing") == 2 + (command == "impute")  # with the summary
     assert words.count("warning:") == 1
@@ -440,14 +439,3 @@ def test_when_no_group_can_be_fitted_the_summary_says_why(tmp_path):
     summary = json.loads((out / "fit.json").read_text())
     assert (summary["n_tables"], summary["n_failed"]) == (0, 1)
     assert (out / "row_factor.csv").read_text() == "who,shop,row_factor,row_block\n"
-
-
-def test_strict_says_where_cells_are_listed(tmp_path):
-    path, page = tmp_path / "a.csv", tmp_path / "out.html"
-    path.write_text(APART)
-    for command in ("fit", "impute"):
-        out = "-o", tmp_path / "out.csv"
-        done = run(command, path, *out, *LONG, "--by", "who", "--strict", code=1)
-        assert "a1gm report of that table alone lists them." in done.stderr
-    done = run("report", path, "-o", page, *LONG, "--strict", code=1)
-    assert "missing; without --strict the page lists them." in done.stderr

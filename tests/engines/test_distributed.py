@@ -18,12 +18,11 @@ from support.tables import gamma_table
 
 import a1gm
 from a1gm.exceptions import (
-    DimensionError,
+    DataError,
     EmptyLineWarning,
     InfiniteValuesError,
     LabelError,
     NegativeValuesError,
-    NothingObservedError,
     NotNumericError,
     ParameterError,
     UndeterminedWarning,
@@ -80,7 +79,7 @@ def test_collections_of_other_columns_are_refused() -> None:
     other = make_frame().rename(columns={"whole": "other"})
     with pytest.raises(LabelError, match="column 'other' is new"):
         fit.impute(dd.from_pandas(other, npartitions=2))
-    with pytest.raises(DimensionError, match="columns"):
+    with pytest.raises(DataError, match="columns"):
         fit.impute(da.ones((4, 2)))
 
 
@@ -174,18 +173,18 @@ def test_unknown_cells_are_said() -> None:
     X = np.array([[1.0, 2.0], [np.nan, np.nan]])
     with pytest.warns(EmptyLineWarning, match="in 1 row"):
         a1gm.distributed.fit(da.from_array(X, chunks=(1, 2)))
-    with pytest.raises(NothingObservedError):
+    with pytest.raises(DataError):
         a1gm.distributed.fit(da.from_array(X[1:], chunks=(1, 2)))
 
 
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"a1gm\.fit for a table in memory"):
         a1gm.distributed.fit(np.ones((2, 2)))
-    with pytest.raises(DimensionError, match="Expected 2D array, got 1D"):
+    with pytest.raises(DataError, match="Expected 2D array, got 1D"):
         a1gm.distributed.fit(da.ones(3))
     with pytest.raises(NotNumericError, match="astype"):
         a1gm.distributed.fit(da.from_array(np.array([["a", "b"]])))
-    with pytest.raises(DimensionError, match="not a table"):
+    with pytest.raises(DataError, match="not a table"):
         a1gm.distributed.fit(dask.delayed(np.ones)((2, 2)))
     frame = pd.DataFrame({"x": [1.0], "when": pd.to_datetime(["2020-01-01"])})
     with pytest.raises(NotNumericError, match=r"'when' \(Datetime.*\. Convert or drop"):

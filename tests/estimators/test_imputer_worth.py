@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 
 import a1gm
 from a1gm import RankOneImputer
-from a1gm.exceptions import DimensionError, ParameterError, WorseThanMeansWarning
+from a1gm.exceptions import DataError, DataHintWarning, ParameterError
 
 
 def with_holes(X, seed=0):
@@ -54,10 +54,10 @@ def test_uncertainty_is_not_there_without_the_data():
 
 def test_check_warns_where_column_means_are_better():
     X = with_holes(load_iris().data)
-    with pytest.warns(WorseThanMeansWarning, match="column means are better"):
+    with pytest.warns(DataHintWarning, match="column means are better"):
         imputer = RankOneImputer(check=True, random_state=0).fit(X)
     assert imputer.assessment_.skill < 0.0
-    with pytest.warns(WorseThanMeansWarning):
+    with pytest.warns(DataHintWarning):
         again = clone(imputer).fit(X).assessment_
     assert imputer.assessment_ == again
 
@@ -71,5 +71,5 @@ def test_check_is_silent_where_rank_1_is_better():
 def test_check_that_cannot_be_made():
     with pytest.raises(ParameterError, match="sparse"):
         RankOneImputer(check=True).fit(sp.csr_array(np.eye(3)))
-    with pytest.raises(DimensionError, match="No cell can be hidden"):
+    with pytest.raises(DataError, match="No cell can be hidden"):
         RankOneImputer(check=True).fit([[1.0, np.nan], [2.0, 3.0]])

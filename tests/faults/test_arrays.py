@@ -10,7 +10,7 @@ import pytest
 from support.tables import make_table
 
 import a1gm
-from a1gm.exceptions import DimensionError, NotNumericError
+from a1gm.exceptions import DataError, NotNumericError
 
 nan = np.nan
 X = make_table("at random", 40, 7, seed=1)
@@ -260,24 +260,24 @@ def test_fault_37_the_filled_table_is_a_copy():
     ],
 )
 def test_fault_38_what_is_no_table_is_refused(bad, what):
-    with pytest.raises(DimensionError, match=what):
+    with pytest.raises(DataError, match=what):
         a1gm.fit(bad)
-    with pytest.raises(DimensionError, match=what):
+    with pytest.raises(DataError, match=what):
         a1gm.MissingPattern.of(bad)
-    with pytest.raises(DimensionError, match=what):
+    with pytest.raises(DataError, match=what):
         a1gm.fit(np.ones((2, 2))).transform(bad)
 
 
 def test_fault_38_matrices_are_refused():
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.matrix([[1.0, 2.0]])
-    with pytest.raises((NotNumericError, DimensionError), match=r"np\.matrix"):
+    with pytest.raises((NotNumericError, DataError), match=r"np\.matrix"):
         a1gm.fit(matrix)
 
 
 @pytest.mark.parametrize("bad", [None, "table", {"a": 1}, {1, 2}, lambda: 0])
 def test_fault_38_things_that_are_no_arrays(bad):
-    with pytest.raises((NotNumericError, DimensionError)):
+    with pytest.raises((NotNumericError, DataError)):
         a1gm.fit(bad)
 
 

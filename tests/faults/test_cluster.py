@@ -27,7 +27,7 @@ from support.tables import gamma_table
 
 import a1gm
 from a1gm.engines.partitions import count_partition, merge_tables
-from a1gm.exceptions import ClusterError, DimensionError, TableTooLargeError
+from a1gm.exceptions import ClusterError, DataError, TableTooLargeError
 
 SAME = 1e-12
 pytestmark = pytest.mark.timeout(90)
@@ -179,14 +179,14 @@ def test_row_55_empty_partitions_are_handled() -> None:
     fit, whole = a1gm.distributed.fit(some), a1gm.fit(X[121:])
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
     assert len(fit.impute(some).compute()) == len(fit.row_factor.compute()) == 279
-    with pytest.raises(DimensionError, match="every partition is empty"):
+    with pytest.raises(DataError, match="every partition is empty"):
         a1gm.distributed.fit(lazy.map_partitions(lambda part: part[:0]))
 
 
 def test_row_55_column_chunks_are_refused_with_the_call_that_helps() -> None:
     X = gamma_table()
     lazy = da.from_array(X, chunks=(100, 2))
-    with pytest.raises(DimensionError, match=r"x = x\.rechunk\(\{1: -1\}\)"):
+    with pytest.raises(DataError, match=r"x = x\.rechunk\(\{1: -1\}\)"):
         a1gm.distributed.fit(lazy)
     fit = a1gm.distributed.fit(lazy.rechunk({1: -1}))
     np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor, rtol=SAME)

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
 from a1gm.exceptions import (
-    DimensionError,
+    DataError,
     LabelError,
     NotNumericError,
     ParameterError,
@@ -328,7 +328,7 @@ def test_37_memory_maps(tmp_path):
 )
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_38_not_a_table(door, table, words):
-    with pytest.raises((DimensionError, NotNumericError), match=words):
+    with pytest.raises((DataError, NotNumericError), match=words):
         door(table)
 
 
@@ -371,7 +371,7 @@ def test_39_sparse_numbers_only():
     for dtype in (np.float32, np.int32, bool):
         S = sp.csr_array(np.ones((3, 2), dtype))
         assert_same_fit(a1gm.fit(S, absent="zero"), a1gm.fit(np.ones((3, 2))))
-    with pytest.raises(DimensionError):
+    with pytest.raises(DataError):
         a1gm.fit(sp.csr_array((0, 3)), absent="zero")
 
 

@@ -13,7 +13,7 @@ from support.commands import run
 
 import a1gm
 from a1gm.exceptions import (
-    DimensionError,
+    DataError,
     EmptyLineWarning,
     FileFormatError,
     LabelError,
@@ -116,7 +116,7 @@ def test_75_the_commands_name_the_options_and_nothing_else(
 
 def test_75_a_series_with_two_levels_is_told_the_call_that_works():
     series = LONG.set_index(["shop", "month"])["sales"]
-    with pytest.raises(DimensionError, match=r"a1gm\.fit_long\(X\)"):
+    with pytest.raises(DataError, match=r"a1gm\.fit_long\(X\)"):
         a1gm.fit(series)
     assert a1gm.fit_long(series).shape == (2, 2)
 
@@ -132,7 +132,7 @@ def test_75_other_frames_get_no_such_hint():
 
 def test_75_a_stack_is_told_the_call_that_works():
     stack = np.ones((2, 3, 4))
-    with pytest.raises(DimensionError, match=r"a1gm\.fit_many\(X\)"):
+    with pytest.raises(DataError, match=r"a1gm\.fit_many\(X\)"):
         a1gm.fit(stack)
     assert len(a1gm.fit_many(stack)) == 2
 

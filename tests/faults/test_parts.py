@@ -15,11 +15,10 @@ from support.files import SAME
 import a1gm
 from a1gm.exceptions import (
     A1gmWarning,
-    BrokenFilesWarning,
+    DataHintWarning,
     FileFormatError,
     NotNumericError,
-    RowNamesWarning,
-    SkippedFilesWarning,
+    SkippedWarning,
 )
 
 nan = np.nan
@@ -89,8 +88,8 @@ def test_74_parts_are_one_table(parts, tmp_path, given):
 def test_74_the_library_reads_the_same(parts):
     root, X = parts
     with (
-        pytest.warns(BrokenFilesWarning, match="part-27.parquet is damaged"),
-        pytest.warns(SkippedFilesWarning, match="3 files have no rows"),
+        pytest.warns(SkippedWarning, match="part-27.parquet is damaged"),
+        pytest.warns(SkippedWarning, match="3 files have no rows"),
     ):
         fit = a1gm.fit_file(root, skip_bad=True, on_undetermined="ignore")
     whole = a1gm.fit(X, on_undetermined="ignore")
@@ -104,13 +103,13 @@ def test_74_every_command_and_program_is_told(parts, tmp_path):
     done = run("fit", root, "-o", tmp_path / "o", "--skip-bad", "--json", code=1)
     said = [json.loads(line) for line in done.stderr.splitlines()]
     kinds = [line.get("kind") for line in said]
-    assert kinds.count("SkippedFilesWarning") == 1
-    assert (kinds[-1], said[-1]["exit_code"]) == ("BrokenFilesWarning", 1)
+    assert kinds.count("SkippedWarning") == 1
+    assert (kinds[-1], said[-1]["exit_code"]) == ("SkippedWarning", 1)
     assert json.loads(done.stdout)["n_rows"] == len(X) == 196 * 5
     assert len(pd.read_csv(tmp_path / "o" / "row_factor.csv")) == len(X)
     for command in ("inspect", "assess"):
         run(command, root, "--skip-bad", code=1)
-    with pytest.warns(SkippedFilesWarning):
+    with pytest.warns(SkippedWarning):
         a1gm.impute_file(
             root, tmp_path / "lib", skip_bad=True, on_undetermined="ignore"
         )
@@ -125,7 +124,7 @@ def test_74_ids_in_parts_are_not_data_and_the_first_part_decides(tmp_path):
         frame[: 3 * (k > 0)].to_parquet(folder / "part.parquet")  # the first is empty
     with pytest.warns(A1gmWarning) as said:
         fit = a1gm.fit_file(tmp_path)
-    assert [w.category for w in said] == [RowNamesWarning, SkippedFilesWarning]
+    assert [w.category for w in said] == [DataHintWarning, SkippedWarning]
     assert fit.col_labels == ["x", "y"]
     assert fit.row_labels == ["3", "1", "2"] * 2
 
@@ -135,7 +134,7 @@ def test_74_a_part_that_breaks_in_its_middle_is_not_counted_in_part(tmp_path):
     good.write_text("x,y\n5,2\n3,\n")
     rows = "5,2\n3,\n" * 400_000  # several pieces, then a row of another length
     bad.write_text("x,y\n" + rows + "1,2,3\n")
-    with pytest.warns(BrokenFilesWarning, match="b.csv, line 800002: 3 cells"):
+    with pytest.warns(SkippedWarning, match="b.csv, line 800002: 3 cells"):
         fit = a1gm.fit_file([bad, good], skip_bad=True)
     assert fit.shape == (2, 2)
 
@@ -199,7 +198,7 @@ def test_text_in_a_column_of_a_later_file_is_a_bad_cell(tmp_path, columns, more)
     assert leave_out in words
     assert "skip_bad=True goes on without the file." in words
     assert a1gm.fit_file([first, later], columns=columns, missing=["x"]).shape[1] == 3
-    with pytest.warns(BrokenFilesWarning, match="line 2, column 's'"):
+    with pytest.warns(SkippedWarning, match="line 2, column 's'"):
         fit = a1gm.fit_file([first, later], columns=columns, skip_bad=True)
     np.testing.assert_array_equal(fit.row_factor, a1gm.fit_file(first).row_factor)
     done = run("inspect", first, later, "--json", code=1)

@@ -13,8 +13,8 @@ import a1gm
 from a1gm.exceptions import (
     A1gmWarning,
     ConvergenceWarning,
+    DataError,
     EmptyLineWarning,
-    NothingObservedError,
     UndeterminedError,
     UndeterminedWarning,
 )
@@ -132,9 +132,9 @@ def test_fault_13_empty_lines_in_a_wide_table():
 # ----------------------------------------------------------------------- fault 15
 @pytest.mark.parametrize("shape", [(1, 1), (3, 4), (500, 1), (1, 500)])
 def test_fault_15_everything_missing_is_refused(shape):
-    with pytest.raises(NothingObservedError, match="every cell of X is missing"):
+    with pytest.raises(DataError, match="every cell of X is missing"):
         a1gm.fit(np.full(shape, nan))
-    with pytest.raises(NothingObservedError):
+    with pytest.raises(DataError):
         a1gm.fit(np.ma.masked_all(shape))
 
 

@@ -13,9 +13,9 @@ from support.files import SAME
 
 import a1gm
 from a1gm.exceptions import (
+    DataHintWarning,
     FileFormatError,
     LabelError,
-    RowNamesWarning,
 )
 
 nan = np.nan
@@ -43,7 +43,7 @@ def test_65_ids_and_years(tmp_path):
     path.write_text(
         "id,year,jan,feb,mar\n1,2020,5,7.8,9\n2,2021,15,,27\n3,2022,1,1,2\n"
     )
-    with pytest.warns(RowNamesWarning, match=r"'id' holds.*'year' holds years.*id=\["):
+    with pytest.warns(DataHintWarning, match=r"'id' holds.*'year' holds years.*id=\["):
         fit = a1gm.impute_file(path, tmp_path / "b.csv")
     assert fit.col_labels == ["jan", "feb", "mar"]
     X = np.array([[5, 7.8, 9], [15, nan, 27], [1, 1, 2]])
@@ -133,7 +133,7 @@ def test_65_the_same_rule_in_typed_files(tmp_path, kind):
     names = {"id": [7, 5, 9], "year": [2020, 2021, 2022]}
     data = {"jan": [5, 15, 1], "feb": [7.8, nan, 1.0], "mar": [9, 27, 2]}
     TYPED[kind](pd.DataFrame(names | data), path)
-    with pytest.warns(RowNamesWarning, match=r"'id' holds.*'year' holds years.*id=\["):
+    with pytest.warns(DataHintWarning, match=r"'id' holds.*'year' holds years.*id=\["):
         fit = a1gm.impute_file(path, tmp_path / f"b.{kind}")
     assert fit.col_labels == ["jan", "feb", "mar"]
     filled = pq.read_table if kind == "parquet" else pa.feather.read_table
@@ -142,7 +142,7 @@ def test_65_the_same_rule_in_typed_files(tmp_path, kind):
     np.testing.assert_allclose(filled[list(data)], whole, rtol=SAME)
     assert filled["id"].tolist() == names["id"]
     # Its own output is read by the same rule; what is said is no news.
-    with pytest.warns(RowNamesWarning):
+    with pytest.warns(DataHintWarning):
         assert a1gm.fit_file(tmp_path / f"b.{kind}").col_labels == fit.col_labels
     assert a1gm.fit_file(path, id=["id", "year"]).col_labels == fit.col_labels
     for how in ({"columns": ["id", "jan"]}, {"id": []}):
@@ -166,7 +166,7 @@ def test_65_the_first_column_of_a_parquet_file(tmp_path, columns, names):
         path := tmp_path / "a.parquet",
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RowNamesWarning)
+        warnings.simplefilter("ignore", DataHintWarning)
         fit = a1gm.fit_file(path)
     assert (fit.row_labels is None) == (names is None)
     assert fit.col_labels[-2:] == ["x", "y"]
@@ -181,7 +181,7 @@ def test_65_beside_an_index_no_column_is_the_first(tmp_path):
     assert (fit.col_labels, fit.row_labels) == (["x", "y"], ["k", "l", "m"])
     frame.insert(0, "year", [2020, 2021, 2022])
     frame.to_parquet(path)
-    with pytest.warns(RowNamesWarning, match="'year' holds years"):
+    with pytest.warns(DataHintWarning, match="'year' holds years"):
         assert a1gm.fit_file(path).col_labels == ["x", "y"]
 
 
@@ -190,7 +190,7 @@ def test_65_an_index_without_the_words_of_pandas(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, nan]}, index=[17, 4])
     table = pa.Table.from_pandas(frame).replace_schema_metadata()
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.warns(RowNamesWarning, match="'__index_level_0__' holds whole numbers"):
+    with pytest.warns(DataHintWarning, match="'__index_level_0__' holds whole numbers"):
         assert a1gm.fit_file(tmp_path / "a.parquet").col_labels == ["a", "b"]
 
 

@@ -10,9 +10,8 @@ from support.commands import run
 
 import a1gm
 from a1gm.exceptions import (
-    DoubtfulDataWarning,
+    DataHintWarning,
     FileFormatError,
-    RowNamesWarning,
 )
 
 nan = np.nan
@@ -52,7 +51,7 @@ def test_75_spreadsheets_are_read(book, tmp_path):
         "are read, not written"
         in run("impute", book, "-o", tmp_path / "o.xlsx", code=2).stderr
     )
-    with pytest.warns(RowNamesWarning, match="id="):
+    with pytest.warns(DataHintWarning, match="id="):
         fit = a1gm.fit_file(book)
     assert fit.shape == (3, 2)
     book.rename(tmp_path / "sales.csv")  # the bytes decide
@@ -120,7 +119,7 @@ def test_formulas_without_a_value_and_errors_are_counted(tmp_path):
         r"a.xlsx, sheet 'Sales <1>': 2 formulas have no computed value \(first: C3; .*"
         r"1 cell shows an error such as #N/A \(first: B4\)\. They count as missing\."
     )
-    with pytest.warns(DoubtfulDataWarning, match=words):
+    with pytest.warns(DataHintWarning, match=words):
         a1gm.fit_file(path, sheet="Sales <1>", on_undetermined="ignore")
     book.active["C3"], book.active["B4"], book.active["C4"] = 6, None, None
     book.save(path)

@@ -90,7 +90,7 @@ def test_row_44_schemas_that_drift(tmp_path: Path) -> None:
     write(np.hstack([X, X[:, :1]]), tmp_path / "2.parquet")
     with pytest.raises(LabelError, match=r"2\.parquet has a column 'g'.*columns="):
         a1gm.fit_file(tmp_path)
-    with pytest.warns(a1gm.exceptions.SkippedFilesWarning, match="no table"):
+    with pytest.warns(a1gm.exceptions.SkippedWarning, match="no table"):
         a1gm.fit_file(tmp_path, columns=list("abc"))
     text = pa.table({"a": ["x"], **{name: [1.0] for name in "bcdef"}})
     pq.write_table(text, tmp_path / "2.parquet")

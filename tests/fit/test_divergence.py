@@ -57,7 +57,7 @@ def test_weights_count_cells_as_often_as_they_say():
 
 def test_of_other_columns_is_refused():
     fit = a1gm.fit(np.ones((2, 3)))
-    with pytest.raises(a1gm.exceptions.DimensionError, match="2 columns"):
+    with pytest.raises(a1gm.exceptions.DataError, match="2 columns"):
         fit.divergence_of(np.ones((3, 2)))
 
 

@@ -39,13 +39,14 @@ def test_zeros_that_are_given_up():
     ],
 )
 def test_missing_cells_by_kind(counts, text):
-    assert _unknown.text_of_unknown_cells(*counts, (0, 2)).startswith(text)
+    found = UndeterminedWarning(_unknown.text_of_unknown_cells(*counts, (0, 2)))
+    assert str(found).startswith(text)
 
 
 def test_missing_cells_of_one_table_among_several():
-    text = _unknown.text_of_unknown_cells(1, 2, "Y[0, 0]", of="Y")
+    text, *_ = _unknown.text_of_unknown_cells(1, 2, "Y[0, 0]", of="Y")
     assert text.startswith("1 missing cell of Y is unbounded and 2 undetermined, the")
-    text = _unknown.text_of_unknown_cells(0, 2, "Y[0, 0]", of="Y")
+    text, *_ = _unknown.text_of_unknown_cells(0, 2, "Y[0, 0]", of="Y")
     assert text.startswith("2 missing cells of Y are undetermined, the first at Y[0,")
 
 

@@ -82,7 +82,7 @@ def test_many_rows_come_in_blocks():
 
 def test_another_number_of_columns_is_refused():
     fit = a1gm.fit(np.ones((2, 3)))
-    with pytest.raises(a1gm.exceptions.DimensionError, match="2 columns"):
+    with pytest.raises(a1gm.exceptions.DataError, match="2 columns"):
         fit.transform(np.ones((2, 2)))
 
 

@@ -13,7 +13,7 @@ from a1gm._fit.sure.intervals import _quantiles
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
-    NoSuchCellError,
+    LabelError,
     NotRepresentableError,
     ParameterError,
     UndeterminedWarning,
@@ -134,7 +134,7 @@ def test_names_and_numbers_find_cells():
     u = a1gm.fit(X).uncertainty()
     assert u.standard_error(3, "b") == u.standard_error(3, 1)
     assert u.standard_error([3, 4], [1, 2]).shape == (2,)
-    with pytest.raises(NoSuchCellError):
+    with pytest.raises(LabelError):
         u.standard_error(3, "z")
 
 

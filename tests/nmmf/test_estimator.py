@@ -18,7 +18,7 @@ import a1gm
 from a1gm import RankOneNMMF
 from a1gm.exceptions import (
     ConvergenceWarning,
-    DimensionError,
+    DataError,
     EmptyLineWarning,
     InfiniteValuesError,
     LabelError,
@@ -105,14 +105,14 @@ def test_faults():
     with pytest.raises(ParameterError, match="Z was not given to fit"):
         model.transform(X, Z=Z)
     model.fit(X, Z=Z)
-    with pytest.raises(DimensionError, match="Z has 2 columns, but 3"):
+    with pytest.raises(DataError, match="Z has 2 columns, but 3"):
         model.transform(X, Z=Z[:, :2])
-    with pytest.raises(DimensionError, match="Z has 0 columns, but 3"):
+    with pytest.raises(DataError, match="Z has 0 columns, but 3"):
         model.transform(X, Z=Z[:, :0])
-    with pytest.raises(DimensionError, match="Z has 39 rows, but X has 40"):
+    with pytest.raises(DataError, match="Z has 39 rows, but X has 40"):
         model.transform(X, Z=Z[:39])
     before = model.row_factor_
-    with pytest.raises(DimensionError, match="Y has 5 columns"):
+    with pytest.raises(DataError, match="Y has 5 columns"):
         model.fit(X, Y=Y[:, :5])
     assert model.row_factor_ is before  # a fit that failed has changed nothing
 

@@ -13,11 +13,10 @@ import a1gm
 from a1gm import paper
 from a1gm._observe import one_pass
 from a1gm.exceptions import (
-    DimensionError,
+    DataError,
     EmptyLineWarning,
     InfiniteValuesError,
     NegativeValuesError,
-    NothingObservedError,
     ParameterError,
     UndeterminedError,
     UndeterminedWarning,
@@ -297,9 +296,9 @@ def test_empty_entities_are_nan_and_named():
 # -------------------------------------------------------------------------- faults
 def test_errors_name_the_table_and_the_axis():
     X, Y, Z = made(9)
-    with pytest.raises(DimensionError, match="Y has 7 columns, but X has 8"):
+    with pytest.raises(DataError, match="Y has 7 columns, but X has 8"):
         a1gm.fit_nmmf(X, Y[:, :7])
-    with pytest.raises(DimensionError, match="Z has 29 rows, but X has 30"):
+    with pytest.raises(DataError, match="Z has 29 rows, but X has 30"):
         a1gm.fit_nmmf(X, None, Z[:29])
     with pytest.raises(ParameterError, match="alpha must be"):
         a1gm.fit_nmmf(X, Y, alpha=-1.0)
@@ -320,17 +319,15 @@ def test_errors_name_the_table_and_the_axis():
         "Y": (X, Y * np.nan, Z),
         "Z": (X, Y, Z * np.nan),
     }.items():
-        with pytest.raises(
-            NothingObservedError, match=f"Nothing is observed in {name}"
-        ):
+        with pytest.raises(DataError, match=f"Nothing is observed in {name}"):
             a1gm.fit_nmmf(*tables)
 
 
 def test_side_tables_without_entities_have_the_shape_of_x_all_the_same():
     X = np.ones((2, 3))
-    with pytest.raises(DimensionError, match="Y has 9 columns, but X has 3"):
+    with pytest.raises(DataError, match="Y has 9 columns, but X has 3"):
         a1gm.fit_nmmf(X, np.zeros((0, 9)))
-    with pytest.raises(DimensionError, match="Z has 7 rows, but X has 2"):
+    with pytest.raises(DataError, match="Z has 7 rows, but X has 2"):
         a1gm.fit_nmmf(X, None, np.zeros((7, 0)))
     fit = a1gm.fit_nmmf(X, np.zeros((0, 3)), np.zeros((2, 0)))
     assert (len(fit.a), len(fit.b)) == (0, 0)
@@ -361,7 +358,7 @@ def test_filling_a_table_that_was_not_fitted_is_refused():
     X, Y, _ = made(11)
     with pytest.raises(ParameterError, match="Y was not among"):
         a1gm.fit_nmmf(X).impute(X, Y)
-    with pytest.raises(DimensionError):
+    with pytest.raises(DataError):
         a1gm.fit_nmmf(X, Y).impute(X[:3])
 
 

@@ -13,7 +13,7 @@ import a1gm
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
-    NoSuchCellError,
+    LabelError,
     NotRepresentableError,
     ParameterError,
     TableTooLargeError,
@@ -45,7 +45,7 @@ def test_names_and_words():
     assert u.index("b").value[1] == 1.0
     with pytest.raises(ParameterError, match="do not pair up"):
         u.standard_error([0, 1], [0, 1, 2])
-    with pytest.raises(NoSuchCellError, match="No column is called 'd'"):
+    with pytest.raises(LabelError, match="No column is called 'd'"):
         u.standard_error("s", "d")
     with pytest.raises(ParameterError, match="by must be"):
         u.totals("rows")

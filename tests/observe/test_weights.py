@@ -14,8 +14,8 @@ from support.tables import make_table, tables
 
 import a1gm
 from a1gm.exceptions import (
+    DataError,
     NegativeValuesError,
-    NothingObservedError,
     ParameterError,
     UndeterminedWarning,
     WeightsError,
@@ -188,7 +188,7 @@ def test_weights_that_are_no_numbers_are_refused():
 
 
 def test_weight_only_on_missing_cells_leaves_nothing():
-    with pytest.raises(NothingObservedError):
+    with pytest.raises(DataError):
         a1gm.fit([[1.0, nan]], weights=[[0.0, 1.0]])
 
 
@@ -329,7 +329,7 @@ def test_bad_weights_of_sparse_tables_are_refused():
         a1gm.fit(S, weights=sp.csr_array(V.T), absent="missing")
     with pytest.raises(WeightsError, match="All weights are zero"):
         a1gm.fit(S, weights=0.0 * negative, absent="missing")
-    with pytest.raises(NothingObservedError):
+    with pytest.raises(DataError):
         a1gm.fit(S, weights=np.isnan(X).astype(float), absent="missing")
     with pytest.raises(NegativeValuesError, match=r"X\[1, 1\]"):
         a1gm.fit(stored(X, np.where(X == 5.0, -5.0, X)), weights=V, absent="missing")

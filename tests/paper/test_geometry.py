@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a1gm.exceptions import DataError, DimensionError, ParameterError
+from a1gm.exceptions import DataError, ParameterError
 from a1gm.paper import geometry, kl_divergence, nmmf_cost, rank1_nmmf
 
 SIZES = st.tuples(*[st.integers(1, 4)] * 2, *[st.integers(0, 3)] * 2)
@@ -221,11 +221,11 @@ def test_a_tolerance_must_be_a_number(tol) -> None:
 
 @pytest.mark.parametrize("function", [geometry.one_body, geometry.two_body])
 def test_coordinates_are_a_table(function) -> None:
-    with pytest.raises(DimensionError, match="The table of coordinates has 1"):
+    with pytest.raises(DataError, match="The table of coordinates has 1"):
         function([1.0, 2.0])
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (0, 1), (1, 1, 1), (1,), 2, None, (1.5, 1)])
 def test_x_must_fit_into_the_coordinates(shape) -> None:
-    with pytest.raises(DimensionError, match="must fit"):
+    with pytest.raises(DataError, match="must fit"):
         geometry.from_natural(np.zeros((2, 2)), shape)

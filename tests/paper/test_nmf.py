@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from a1gm.exceptions import DimensionError, InfiniteValuesError
+from a1gm.exceptions import DataError, InfiniteValuesError
 from a1gm.paper import kl_divergence, prepare, rank1_nmf
 
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, max_side=6)
@@ -81,7 +81,7 @@ def test_a_positive_cell_fitted_as_zero_costs_infinitely_much() -> None:
 
 
 def test_other_shape_is_refused() -> None:
-    with pytest.raises(DimensionError, match=r"\(1, 2\) and R has shape \(2, 1\)"):
+    with pytest.raises(DataError, match=r"\(1, 2\) and R has shape \(2, 1\)"):
         kl_divergence([[1.0, 2.0]], [[1.0], [2.0]])
 
 
@@ -102,7 +102,7 @@ def test_positive_tables_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("X", "error"),
-    [(np.empty((0, 2)), DimensionError), ([[np.inf, 1.0]], InfiniteValuesError)],
+    [(np.empty((0, 2)), DataError), ([[np.inf, 1.0]], InfiniteValuesError)],
 )
 def test_refused(X, error) -> None:
     with pytest.raises(error):

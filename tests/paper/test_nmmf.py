@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from a1gm.exceptions import DataError, DimensionError
+from a1gm.exceptions import DataError
 from a1gm.paper import nmmf_cost, rank1_nmf, rank1_nmmf
 
 WEIGHTS = [(1.0, 1.0), (0.3, 2.5), (7.0, 0.1), (0.0, 1.0), (1.0, 0.0)]
@@ -157,7 +157,7 @@ def test_a_zero_x_beside_both_has_an_infimum_but_no_minimum() -> None:
 
 
 def test_shapes_must_fit() -> None:
-    with pytest.raises(DimensionError, match="Y has 3 columns and X has 2"):
+    with pytest.raises(DataError, match="Y has 3 columns and X has 2"):
         rank1_nmmf(np.ones((2, 2)), np.ones((1, 3)))
-    with pytest.raises(DimensionError, match="Z has 3 rows and X has 2"):
+    with pytest.raises(DataError, match="Z has 3 rows and X has 2"):
         rank1_nmmf(np.ones((2, 2)), None, np.ones((3, 1)))

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import a1gm
-from a1gm.exceptions import DimensionError, OutputError, ParameterError
+from a1gm.exceptions import DataError, OutputError, ParameterError
 from a1gm.report import report_html, write_report
 from a1gm.report.findings import Findings
 from a1gm.report.heatmap import _shades
@@ -330,7 +330,7 @@ def test_frames_keep_their_names():
 def test_a_fit_of_a_file_brings_its_warnings(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("shop,city,a,b\nA,Ulm,1,2\nB,Ulm,2,\nC,Ulm,5,9\ntotal,,8,11\n")
-    with pytest.warns(a1gm.exceptions.DoubtfulDataWarning):
+    with pytest.warns(a1gm.exceptions.DataHintWarning):
         fit = a1gm.fit_file(path)
     page = report_html(np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit)
     assert page.count("looks like the total of the others") == 1
@@ -419,7 +419,7 @@ def test_blocks_are_numbered_as_those_of_the_fit():
 
 def test_another_table_is_refused():
     X = np.ones((2, 2))
-    with pytest.raises(DimensionError, match="2 × 3"):
+    with pytest.raises(DataError, match="2 × 3"):
         report_html(np.ones((2, 3)), a1gm.fit(X))
 
 
@@ -526,7 +526,7 @@ def test_a_table_too_small_to_be_tried_is_told_in_words():
     X = np.array([[3.0, nan, 5.0]])
     with pytest.warns(a1gm.exceptions.EmptyLineWarning):
         page = report_html(X, a1gm.fit(X))
-    assert "could not be tried: it has too few known cells to hide" in page
+    assert "could not be tried. No cell can be hidden" in page
     assert "<strong>1</strong> <span>cell cannot be known</span>" in page
 
 
@@ -535,9 +535,7 @@ def test_a_trial_that_fails_is_not_told_of_the_table_itself():
     X[3] *= -1.0
     X[:4, 3:] = nan
     page = report_html(X, a1gm.fit(X, negatives="allow"))
-    assert (
-        "be tried: with some of its cells hidden, this table cannot be fitted" in page
-    )
+    assert "be tried. With some of its cells hidden, this table cannot be fit" in page
     assert "Leave out such rows" not in page
     assert "<dd>closed form</dd>" in page
 

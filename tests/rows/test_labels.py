@@ -20,10 +20,9 @@ from a1gm._rows.labels import text_of_label
 from a1gm._rows.lookup import Lookup
 from a1gm.exceptions import (
     A1gmWarning,
-    DimensionError,
+    DataError,
     EmptyLineWarning,
     LabelError,
-    NoSuchCellError,
 )
 
 
@@ -91,9 +90,9 @@ def test_missing_and_extra_columns_are_named(named: pd.DataFrame) -> None:
     fit = a1gm.fit(named)
     with pytest.raises(LabelError, match="it lacks column 'y', column 'z' is new"):
         fit.impute(named.rename(columns={"y": "z"}))
-    with pytest.raises(DimensionError, match="but the fit has 2: column 'z' is new"):
+    with pytest.raises(DataError, match="but the fit has 2: column 'z' is new"):
         fit.impute(named.assign(z=1.0))
-    with pytest.raises(DimensionError, match="1 column, but the fit has 2: it lacks"):
+    with pytest.raises(DataError, match="1 column, but the fit has 2: it lacks"):
         fit.transform(named[["x"]])
 
 
@@ -114,9 +113,9 @@ def test_names_that_are_no_text_survive_a_file(
 
 
 def test_a_path_is_no_table() -> None:
-    with pytest.raises(DimensionError, match=r"single str.*fit_file"):
+    with pytest.raises(DataError, match=r"single str.*fit_file"):
         a1gm.fit("sales.csv")
-    with pytest.raises(DimensionError, match="single NoneType, not a table"):
+    with pytest.raises(DataError, match="single NoneType, not a table"):
         read_input(None)
 
 
@@ -158,12 +157,12 @@ def test_places_by_name_and_number_together():
 def test_numbers_are_labels_where_labels_are_numbers():
     years = Lookup("column", (2021, 2022, 2023), 3)
     assert years.find([2023, 2021]).tolist() == [2, 0]
-    with pytest.raises(NoSuchCellError, match="No column is called 0"):
+    with pytest.raises(LabelError, match="No column is called 0"):
         years.find(0)
     assert Lookup("row", range(3), 3).find([-1, 2]).tolist() == [2, 2]
     texts = Lookup("row", ["7", "1", "3"], 3)  # ids of a text file
     assert texts.find([1, 7]).tolist() == [1, 0]
-    with pytest.raises(NoSuchCellError, match="No row is called 0"):
+    with pytest.raises(LabelError, match="No row is called 0"):
         texts.find(0)
     gaps = pd.Index([0, 2, 5])
     assert Lookup("row", gaps, 3).find(2).tolist() == 1
@@ -222,7 +221,7 @@ def test_frames_of_a_fit_have_the_names_of_the_table(kind: str) -> None:
 
 def test_a_name_that_does_not_exist_is_told_the_nearest():
     months = pd.period_range("2024-01", periods=3, freq="M")
-    with pytest.raises(NoSuchCellError, match=r"2024-02-01\. .* mean '2024-02'"):
+    with pytest.raises(LabelError, match=r"2024-02-01\. .* mean '2024-02'"):
         Lookup("row", months, 3).find(date(2024, 2, 1))
 
 
@@ -230,7 +229,7 @@ def test_a_name_that_several_rows_have_is_refused(named: pd.DataFrame) -> None:
     named.index = pd.Index(["a", "b", "a"])
     fit = a1gm.fit(named)
     for asked in (fit.predict, fit.fate, fit.uncertainty(1.0).standard_error):
-        with pytest.raises(NoSuchCellError, match=r"2 rows are called 'a' \(0, 2\)"):
+        with pytest.raises(LabelError, match=r"2 rows are called 'a' \(0, 2\)"):
             asked(["b", "a"], "x")
 
 

@@ -25,8 +25,8 @@ import a1gm
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
+    DataHintWarning,
     EmptyLineWarning,
-    RowNamesWarning,
 )
 
 N_ROWS = 6
@@ -65,7 +65,7 @@ TEXT = [f"r{i}" for i in range(N_ROWS)]
 CITIES = ["Rome", "Oslo", "Rome", "Bern", "Oslo", "Rome"]
 DATES = [datetime.date(2024, 1, 1 + i) for i in range(N_ROWS)]
 BOOLS = [True, False, True, True, False, True]
-ROWS = frozenset([RowNamesWarning])
+ROWS = frozenset([DataHintWarning])
 
 
 def numbered(name: str, first: int = 1, *names: Any) -> Labelled:

@@ -53,7 +53,8 @@ def test_f1_a_pointer_past_the_end_does_not_crash_the_interpreter(tmp_path):
     code = (
         "import sys, a1gm\n"
         "try:\n    print(a1gm.load(sys.argv[1]).pattern.has_closed_form)\n"
-        "except a1gm.exceptions.ModelFileError as error:\n    print('refused', error)\n"
+        "except a1gm.exceptions.FileFormatError as error:\n"
+        "    print('refused', error)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, path], capture_output=True, text=True, check=False

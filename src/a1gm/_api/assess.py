@@ -22,7 +22,6 @@ from a1gm._rows.rows import Rows
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import (
     DataError,
-    DimensionError,
     ParameterError,
 )
 
@@ -89,7 +88,7 @@ def assess(
 
     Raises
     ------
-    DimensionError
+    DataError
         No cell can be hidden so that all of them stay knowable.
     ParameterError
         An option is out of range, or X is sparse.
@@ -283,8 +282,8 @@ class _Judge:
                 raise
             raise DataError(
                 "With some of its cells hidden, this table cannot be fitted: its "
-                "negative cells outweigh the others in some part. Assess the rows and "
-                "columns without negative cells."
+                "negative cells outweigh the others in some part.",
+                advice="Assess the rows and columns without negative cells.",
             ) from error
         rates, size = left / self.size, self.size[i, j]
         by_column = _mean(rates, self.shares, axis=0)[j]
@@ -311,9 +310,10 @@ class _Judge:
     def verdict(self) -> Assessment:
         """Compare what was guessed with what was hidden."""
         if not self.truth:
-            raise DimensionError(
+            raise DataError(
                 "No cell can be hidden: without any of them another cell could not be "
-                "known. Assess a table with more observed cells."
+                "known.",
+                advice="Assess a table with more observed cells.",
             )
         x, j = np.concatenate(self.truth), np.concatenate(self.columns)
         v = np.concatenate(self.weight)

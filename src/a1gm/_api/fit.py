@@ -96,9 +96,9 @@ def fit(
 
     Raises
     ------
-    NegativeValuesError, InfiniteValuesError, NothingObservedError
+    NegativeValuesError, InfiniteValuesError, DataError
         The table cannot be fitted; the message names the cell.
-    NotNumericError, DimensionError, WeightsError, ParameterError
+    NotNumericError, DataError, WeightsError, ParameterError
         The input is not a table of numbers, or an option is out of range.
 
     Warns

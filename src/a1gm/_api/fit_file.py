@@ -21,9 +21,8 @@ from a1gm._fit.fit import RankOneFit, Voice, source_of
 from a1gm._observe.gather import Gatherer
 from a1gm._rows.files import PathOrPaths, TableFiles
 from a1gm._rows.files.doubts import refuse_long, say_doubts
-from a1gm._rows.files.options import hint
 from a1gm._rows.labels import Names
-from a1gm.exceptions import DataError, NothingObservedError, TableTooLargeError
+from a1gm.exceptions import DataError, Option, TableTooLargeError
 
 
 @takes_file_options
@@ -160,18 +159,13 @@ def _naming_faults(files: TableFiles) -> Iterator[None]:
     """Raise errors about the whole table again with the file or the column."""
     try:
         yield
-    except NothingObservedError as error:
-        raise NothingObservedError(
-            f"{files.name}: nothing is observed, every cell of its numeric columns is "
-            "missing. At least one must hold a number."
-        ) from error
     except DataError as error:
         if error.column is None:
-            raise
+            raise error.within(files.name) from error
         name = files.names[error.column]
-        text = str(error).replace(f"column {error.column} ", f"column {name!r} ")
-        option = hint("exclude", name)
-        raise DataError(f"{files.name}: {text} ({option} leaves it out.)") from error
+        where = f"{files.name}, column {name!r}"
+        advice = Option("exclude", [name]), " leaves the column out."
+        raise error.at(where).advised(advice) from error
 
 
 @contextlib.contextmanager
@@ -183,8 +177,11 @@ def _refusing_patterns(files: TableFiles, options: FitOptions) -> Iterator[None]
         if options.negatives == "raise":
             raise
         raise TableTooLargeError(
-            f"{files.name} has too many patterns of holes for "
-            f"{hint('negatives', 'allow')}, which keeps a sum per pattern in memory. "
-            f"Leave out columns with {hint('exclude', ...)}, or drop it and mark the "
-            f"negative cells as missing with {hint('missing', ...)}."
+            f"{files.name} has too many patterns of holes for ",
+            Option("negatives", "allow"),
+            ", which keeps a sum per pattern in memory. Leave out columns with ",
+            Option("exclude"),
+            ", or drop it and mark the negative cells as missing with ",
+            Option("missing"),
+            ".",
         ) from error

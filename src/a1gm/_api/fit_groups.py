@@ -57,7 +57,7 @@ def fit_groups(
 
     Warns
     -----
-    FailedTablesWarning, UndeterminedWarning, EmptyLineWarning, ConvergenceWarning
+    SkippedWarning, UndeterminedWarning, EmptyLineWarning, ConvergenceWarning
         As in ``a1gm.fit_many``.
 
     Examples

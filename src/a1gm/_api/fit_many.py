@@ -26,10 +26,12 @@ from a1gm._rows.triangles import is_triangle, read_triangles
 from a1gm._solve.many import SmallTables
 from a1gm.exceptions import (
     A1gmError,
+    A1gmWarning,
     ConvergenceWarning,
-    DimensionError,
+    DataError,
     EmptyLineWarning,
-    FailedTablesWarning,
+    See,
+    SkippedWarning,
     UndeterminedWarning,
 )
 
@@ -71,7 +73,7 @@ def fit_many(
 
     Warns
     -----
-    FailedTablesWarning
+    SkippedWarning
         Some tables could not be fitted; the others are.
     UndeterminedWarning, EmptyLineWarning, ConvergenceWarning
         As in ``a1gm.fit``, once for all tables, with their number and the first key.
@@ -127,7 +129,7 @@ def fit_many(
 def _stacked(stack: Any) -> list[Rows]:
     """The tables of a 3-D array, where they lie."""
     if stack.ndim != 3 or 0 in stack.shape[1:]:
-        raise DimensionError(
+        raise DataError(
             "A stack of tables has three dimensions, none of them empty: tables, rows, "
             f"columns. This array has shape {stack.shape}; a1gm.fit takes a single "
             "table."
@@ -152,7 +154,7 @@ def _read_each(tables: Any, absent: Absent | None) -> tuple[Sequence[Any], list[
         tables = tables.values()
     else:
         if not isinstance(tables, Iterable) or hasattr(tables, "columns"):
-            raise DimensionError(
+            raise DataError(
                 "fit_many takes many tables: a 3-D array, a dict or a list of tables. "
                 f"This is a single {type(tables).__name__}; a1gm.fit takes a single "
                 "table, a1gm.fit_groups a long frame with groups."
@@ -263,20 +265,22 @@ def _tell_of_many(
     if fits.errors:
         k, error = next(iter(fits.errors.items()))
         warn_user(
-            f"{len(fits.errors):,} {of_all} could not be fitted; see many.failed. The "
-            f"first is {text_of_label(keys[k])}: {error}",
-            FailedTablesWarning,
+            SkippedWarning(
+                f"{len(fits.errors):,} {of_all} could not be fitted",
+                See("many.failed"),
+                f". The first is {text_of_label(keys[k])}: ",
+                error.all_parts,
+                count=len(fits.errors),
+            )
         )
     for name, (text, category) in _DOUBTS.items():
         if doubts[name] and (name != "unknown" or on_undetermined == "warn"):
             n, first = len(doubts[name]), text_of_label(doubts[name][0])
-            warn_user(
-                f"In {n:,} {of_all} {text}. The first is {first}; look at many[key].",
-                category,
-            )
+            first_one = f"In {n:,} {of_all} {text}. The first is {first}"
+            warn_user(category(first_one, See("many[key]"), ".", count=n))
 
 
-_DOUBTS: dict[str, tuple[str, type[Warning]]] = {
+_DOUBTS: dict[str, tuple[str, type[A1gmWarning]]] = {
     "empty": ("some rows or columns have no observed cell", EmptyLineWarning),
     "unknown": (
         "the data do not determine some missing cells, or zeros are only approached",

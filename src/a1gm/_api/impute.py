@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from a1gm._api.fit import fit
-from a1gm._base.words import LISTED
 from a1gm._fit.solved_table import read_once
 
 
@@ -38,10 +37,6 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
            [2., 4., 6.]])
     """
     of_cells = {"weights": weights, "exposure": exposure}
-    token = LISTED.set("see a1gm.fit(X).undetermined")
-    try:
-        fitted = fit(X, **of_cells, **options)
-    finally:
-        LISTED.reset(token)
+    fitted = fit(X, **of_cells, **options)
     read_once(fitted, X)
     return fitted.impute(X, **of_cells)

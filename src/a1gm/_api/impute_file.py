@@ -32,14 +32,16 @@ from a1gm._fit.sure.arguments import check_level
 from a1gm._rows.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._rows.files.find import FoundFiles, find_files
 from a1gm._rows.files.formats import FORMATS, suffix_of
-from a1gm._rows.files.options import hint
 from a1gm._rows.files.origin import missing_file
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
     DataError,
     LabelError,
+    Option,
     ParameterError,
+    See,
+    Text,
     UndeterminedError,
     UndeterminedWarning,
 )
@@ -222,9 +224,9 @@ def files_for(
     names = files.options.columns or fit.col_labels
     if names is None or len(names) != len(fit.col_factor):
         raise LabelError(
-            f"The fit has {len(fit.col_factor)} columns without names. Pass "
-            f"{hint('columns', ...)} with the columns of the file they belong to, in "
-            "the order of the fit."
+            f"The fit has {len(fit.col_factor)} columns without names. Pass ",
+            Option("columns"),
+            " with the columns of the file they belong to, in the order of the fit.",
         )
     columns = [str(name) for name in names]
     return files.choosing(whose=whose, columns=columns, exclude=())
@@ -271,7 +273,7 @@ class FillFiles:
                 for at, path in enumerate(self.files.paths):
                     self._write_file(at, place(self.files.found.names[path]))
         if self.n_left and self.on_undetermined == "warn":
-            warn_user(self._left_over(), UndeterminedWarning)
+            warn_user(UndeterminedWarning(self._left_over()))
 
     def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
         source = self.files.files[at].source
@@ -327,9 +329,11 @@ class FillFiles:
         rule = rule_of(self.fit)
         return replace(rule, has_negatives=True) if self.takes_negatives else rule
 
-    def _left_over(self) -> str:
-        see = " See fit.undetermined." if self.files is files_of(self.fit) else ""
-        return text_of_left_cells(self.n_left) + see
+    def _left_over(self) -> Text:
+        text = text_of_left_cells(self.n_left)
+        if self.files is not files_of(self.fit):
+            return text
+        return text[:-1], See("fit.undetermined"), "."
 
 
 def bounds_of(
@@ -339,6 +343,5 @@ def bounds_of(
     try:
         sure = fit.uncertainty()
     except (DataError, ParameterError) as error:
-        why = str(error).partition(" Pass ")[0]
-        raise type(error)(f"{why} Leave out {hint('interval', ...)}.") from error
+        raise error.advised("Leave out ", Option("interval"), ".") from error
     return partial(sure.interval, level=level)

@@ -29,7 +29,7 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
 
     Raises
     ------
-    ModelFileError
+    FileFormatError
         The file is damaged, hostile, of something else, or of another release.
     MissingFileError
         There is no such file; it is a ``FileNotFoundError`` as well.

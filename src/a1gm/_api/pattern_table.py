@@ -28,8 +28,6 @@ from a1gm._rows.read import read_input
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import (
     DataError,
-    DimensionError,
-    NegativeValuesError,
     ParameterError,
     TableTooLargeError,
 )
@@ -163,11 +161,7 @@ class PatternTable:
         PatternTable
             This table.
         """
-        try:
-            return self.add_source(read_input(piece), key)
-        except NegativeValuesError as error:  # its advice is for the constructor
-            text = str(error).replace("pass neg", "make the table with neg")
-            raise NegativeValuesError(text) from None
+        return self.add_source(read_input(piece), key)
 
     def add_source(
         self, source: Any, key: Hashable = None, row_offset: int | None = None
@@ -429,7 +423,7 @@ class PatternTable:
     # ---------------------------------------------------------------------- checks
     def _check_columns(self, n_cols: int, labels: Any) -> None:
         if self._n_columns is not None and n_cols != self._n_columns:
-            raise DimensionError(
+            raise DataError(
                 f"This piece has {counted(n_cols, 'column')}, the table has "
                 f"{self._n_columns}. Every piece must have the same columns."
             )

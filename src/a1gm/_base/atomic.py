@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from a1gm._base.words import shown
-from a1gm.exceptions import OutputError
+from a1gm.exceptions import Option, OutputError
 
 try:
     import fcntl
@@ -76,7 +76,8 @@ def check_target(
         return
     # A link that leads nowhere is there, too.
     if os.path.lexists(target) and not overwrite:
-        raise OutputError(f"{name} exists. Pass overwrite=True to replace it.")
+        advice = "Pass ", Option("overwrite", True), " to replace it."
+        raise OutputError(f"{name} exists.", advice=advice)
     if not folder.is_dir():
         raise OutputError(
             f"{name}: its folder {shown(folder)} does not exist. Make it first."
@@ -180,8 +181,8 @@ def atomic_folder(
                     _swap_in(stage, folder, names, overwrite=overwrite)
                 _sync_folder(home)
     except OutputError as error:  # where the files were meanwhile is of no interest
-        words = str(error.args[-1]).replace(shown(stage), shown(folder))
-        raise OutputError(*error.args[:-1], words) from error
+        words = str(error).replace(shown(stage), shown(folder))
+        raise OutputError(words, errno=error.errno) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -285,15 +286,15 @@ def _translated(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise OutputError(
-                error.errno,
                 f"The disk is full: {shown(target)} was not written. Free some space "
                 f"in {shown(_real(target).parent)} or name another place.",
+                errno=error.errno,
             ) from error
         if error.errno is None:
             raise
         raise OutputError(
-            error.errno,
             f"{shown(target)} cannot be written: {os.strerror(error.errno)}.",
+            errno=error.errno,
         ) from error
 
 

@@ -13,13 +13,16 @@ NOT_THE_USER = frozenset(
 )
 
 
-def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn at the innermost line outside this package and what wraps its calls."""
+def warn_user(warning: Warning | str, category: type[Warning] | None = None) -> None:
+    """Warn at the innermost line outside this package and what wraps its calls.
+
+    Takes a warning, or a text and the class of its warning.
+    """
     # Not skip_file_prefixes: that needs Python 3.12.
     level, frame = 2, sys._getframe(1)
     while _is_inside(frame) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    warnings.warn(warning, category, stacklevel=level)
 
 
 def _is_inside(frame: FrameType) -> bool:

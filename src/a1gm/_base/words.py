@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import SupportsInt
 
 MOST_NAMED = 5  # empty rows or columns that are named one by one
 MOST_COMPARED = 10_000  # names that are compared with one that does not exist
 ALIKE = 0.75  # share of letters two names have in common to be taken for one
-#: Where the cells that cannot be known are listed, for a user who gets no fit.
-LISTED: ContextVar[str] = ContextVar("LISTED", default="")
-
-
-@contextmanager
-def listed_where(words: str) -> Iterator[None]:
-    """Say meanwhile that the cells that cannot be known are listed there."""
-    token = LISTED.set(words)
-    try:
-        yield
-    finally:
-        LISTED.reset(token)
 
 
 def counted(number: SupportsInt, noun: str, plural: str | None = None) -> str:

@@ -16,7 +16,7 @@ from a1gm._rows.long import open_pairs
 from a1gm._rows.lookup import paired
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import ParameterError, TableTooLargeError, UnknownLabelWarning
+from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning
 
 Fitted = Callable[[Ints, Ints], Floats]
 CELLS_AT_ONCE = 1 << 22
@@ -42,7 +42,7 @@ def predicted(unknown: Sequence[str], places: Sequence[Ints], fitted: Fitted) ->
         warn_user(
             f"The fit does not know {' and '.join(filter(None, unknown))}: their "
             "values are NaN. Fit a table that has them, or check how they are written.",
-            UnknownLabelWarning,
+            UndeterminedWarning,
         )
     rows, cols = paired(*places)
     values = np.full(rows.shape, np.nan)

@@ -18,7 +18,7 @@ from a1gm._fit.long import long_frame
 from a1gm._fit.solved_table import filled_cells, name_lines
 from a1gm._rows.keys import labels_of, taken
 from a1gm._rows.labels import text_of_label
-from a1gm.exceptions import A1gmError, NoSuchCellError, ParameterError
+from a1gm.exceptions import A1gmError, LabelError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,10 @@ class ManyFits(Mapping[Any, RankOneFit]):
         if k is None:
             why = self.failed.get(key)
             if why is not None:
-                raise NoSuchCellError(
+                raise LabelError(
                     f"The table {text_of_label(key)} could not be fitted: {why}"
                 )
-            raise NoSuchCellError(
+            raise LabelError(
                 f"There is no table {text_of_label(key)} among these "
                 f"{counted(n, 'table')}; list(many) names those that "
                 "were fitted, many.failed those that were not."

@@ -11,20 +11,24 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, OnUndetermined
 from a1gm._base.warn import warn_user
-from a1gm._base.words import LISTED, MOST_NAMED, counted, first_place
+from a1gm._base.words import MOST_NAMED, counted, first_place
 from a1gm._fit.fates import EMPTY, UNBOUNDED, UNDETERMINED, Fates
 from a1gm._rows.labels import Names
 from a1gm.exceptions import (
     ConvergenceWarning,
+    Option,
     ParameterError,
+    See,
+    Text,
     UndeterminedError,
     UndeterminedWarning,
+    separated,
 )
 
 
 def text_of_errors(
     n_iter: int, certificate: float, tol: float, cell_error: float, ends: str = ""
-) -> str:
+) -> Text:
     """Say what is not right: the margins, or fitted cells although the margins are.
 
     ``ends`` names two columns on either side of the cut that is too thin.
@@ -32,7 +36,11 @@ def text_of_errors(
     if certificate > tol:
         return (
             f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate "
-            f"of {certificate:.2g}, above tol={tol:g}. Raise max_iter (or tol)."
+            f"of {certificate:.2g}, above the tolerance of {tol:g}. Raise ",
+            Option("max_iter"),
+            " or ",
+            Option("tol"),
+            ".",
         )
     size = "by any factor"
     if math.isfinite(cell_error):
@@ -41,8 +49,9 @@ def text_of_errors(
     return (
         f"The row and column sums are fitted (certificate {certificate:.2g}), but "
         "parts of this table hang together by cells so small that these sums do not "
-        f"fix their scales: fitted cells may be off {size}{between}. See "
-        "fit.cell_error; fit such parts one by one, or add cells that join them."
+        f"fix their scales: fitted cells may be off {size}{between}",
+        See("fit.cell_error"),
+        ". Fit such parts one by one, or add cells that join them.",
     )
 
 
@@ -64,13 +73,13 @@ def text_of_unknown_cells(
     of: str = "",
     how: OnUndetermined = "warn",
     is_listed: bool = True,
-) -> str:
+) -> Text:
     """Say how many missing cells have no value, by kind, and where to see them."""
-    see = LISTED.get() or "see fit.undetermined"
+    see: Text = See("fit.undetermined")
     if not is_listed:
-        see = "their rows were not kept"
-    elif how == "raise" and not LISTED.get():
-        see = 'on_undetermined="warn" gives a fit whose undetermined lists them'
+        see = "; their rows were not kept"
+    elif how == "raise":
+        see = See("fit.undetermined", Option("on_undetermined", "warn"))
     kinds = _kinds(n_unbounded, n_open)
     (n, kind), rest = kinds[0], kinds[1:]
     name = f"missing cell{_of(of)}"
@@ -79,7 +88,7 @@ def text_of_unknown_cells(
     total = sum(m for m, _ in kinds)
     where = "" if first is None else f", {first_place(total, first)}"
     stay = "It stays" if total == 1 else "They stay"
-    return f"{cells} {kind}{others}{where}. {stay} missing; {see}."
+    return f"{cells} {kind}{others}{where}. {stay} missing", see, "."
 
 
 def text_of_left_cells(
@@ -165,12 +174,12 @@ def check_telling(how: str | None) -> None:
         )
 
 
-def tell_undetermined(text: str, how: OnUndetermined) -> None:
+def tell_undetermined(text: Text, how: OnUndetermined) -> None:
     """Warn, raise or do nothing, as the user chose."""
     if how == "raise":
         raise UndeterminedError(text)
     if how == "warn":
-        warn_user(text, UndeterminedWarning)
+        warn_user(UndeterminedWarning(text))
 
 
 def text_of_empty(fates: Fates, col_factor: Floats, names: Names) -> str:
@@ -184,13 +193,13 @@ def text_of_empty(fates: Fates, col_factor: Floats, names: Names) -> str:
 
 def text_of_unknown(
     fates: Fates, n_blocks: int, names: Names, how: OnUndetermined = "warn"
-) -> str:
+) -> list[Text]:
     """Say which cells cannot be known and which zeros are given up; empty for none."""
     totals = fates.totals
     n_unbounded, n_open = totals.fates[UNBOUNDED], totals.fates[UNDETERMINED]
     if not (n_unbounded or n_open or totals.n_given_up):
-        return ""
-    parts = []
+        return []
+    parts: list[Text] = []
 
     def named(place: tuple[int, int] | None) -> str | None:
         return None if place is None else names.cell(*place)
@@ -204,7 +213,7 @@ def text_of_unknown(
         first = named(fates.first_unknown())
         told: dict[str, Any] = {"how": how, "is_listed": fates.rows.is_kept}
         parts.append(text_of_unknown_cells(n_unbounded, n_open, first, **told))
-    return " ".join(parts)
+    return separated(parts)
 
 
 def text_of_left(
@@ -214,7 +223,7 @@ def text_of_left(
     *,
     is_exposed: bool = False,
     is_listed: bool = True,
-) -> str:
+) -> Text:
     """Say how many cells of a table stay missing, and the first of them."""
     if is_exposed:
         return text_of_left_cells(n, where, is_exposed=True)
@@ -222,5 +231,5 @@ def text_of_left(
     # A table with other holes than the fitted one leaves other cells.
     if sum(kinds) != n:
         return text_of_left_cells(n, where)
-    see = " See fit.undetermined." if is_listed else ""
-    return text_of_left_cells(n, where, kinds) + see
+    text = text_of_left_cells(n, where, kinds)
+    return (text[:-1], See("fit.undetermined"), ".") if is_listed else text

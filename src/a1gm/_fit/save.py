@@ -37,7 +37,7 @@ from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
-from a1gm.exceptions import FileFormatError, MissingFileError, ModelFileError
+from a1gm.exceptions import FileFormatError, MissingFileError
 
 KIND = "RankOneFit"
 _need = partial(need, "a fit")
@@ -109,7 +109,7 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises
     ------
-    ModelFileError
+    FileFormatError
         The file is damaged, hostile, of something else, or of another release.
     MissingFileError
         There is no such file.
@@ -135,8 +135,8 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _refusal(
     place: Path, why: str, what_to_do: str = "Save the model again with its save()."
-) -> ModelFileError:
-    return ModelFileError(f"{shown(place)} is refused: {shown(why)}. {what_to_do}")
+) -> FileFormatError:
+    return FileFormatError(f"{shown(place)} is refused: {shown(why)}. {what_to_do}")
 
 
 def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str, Any]:

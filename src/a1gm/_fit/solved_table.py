@@ -48,7 +48,7 @@ from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
-from a1gm.exceptions import EmptyLineWarning, ParameterError
+from a1gm.exceptions import EmptyLineWarning, ParameterError, Text, parts_of, separated
 
 
 class SolvedTable:
@@ -82,7 +82,7 @@ class SolvedTable:
     def _announce(self, voice: Voice) -> None:
         """Warn of a poor certificate, empty rows and columns, and unknown cells."""
         if text := text_of_doubt(self, voice.names):
-            warn_user(text, voice.convergence)
+            warn_user(voice.convergence(*parts_of(text)))
         if self._is_plain or not voice.tells_of_cells:
             return
         labels = {"row_labels": self.row_labels, "col_labels": self.col_labels}
@@ -91,7 +91,7 @@ class SolvedTable:
         how = self._on_undetermined
         text = text_of_unknown(self._fates, self.n_blocks, names, how)
         if empty and how == "raise":
-            text = f"{empty} {text}".rstrip()
+            text = separated([empty, text])
         elif empty:
             warn_user(empty, EmptyLineWarning)
         if text:
@@ -274,7 +274,7 @@ class SolvedTable:
 
         Raises
         ------
-        NoSuchCellError
+        LabelError
             The table has no such row or column; it is an ``IndexError`` as well.
 
         Examples
@@ -324,12 +324,12 @@ class SolvedTable:
 
         Warns
         -----
-        UnknownLabelWarning
+        UndeterminedWarning
             Some labels are not those of the fit.
 
         Raises
         ------
-        NoSuchCellError
+        LabelError
             A label is that of several rows or columns, or a place does not exist.
 
         Examples
@@ -403,7 +403,7 @@ def filled_cells(fit: SolvedTable) -> tuple[Floats, Bools]:
     return cells, missing
 
 
-def text_of_doubt(fit: SolvedTable, names: Names | None = None) -> str:
+def text_of_doubt(fit: SolvedTable, names: Names | None = None) -> Text:
     """Say how far the fit may be off the best one; empty where it has converged."""
     factors = fit._solved.factors
     is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT

@@ -15,7 +15,7 @@ from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows
 from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm.exceptions import DimensionError, LabelError, ParameterError
+from a1gm.exceptions import DataError, LabelError, ParameterError
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Table:
         source: AnyRows = self._read_part(X)
         n, m = shape
         if (source.n_rows, source.n_cols) != shape:
-            raise DimensionError(
+            raise DataError(
                 f"The table is {source.n_rows} × {source.n_cols}, the fit {n} × {m}. "
                 "Pass the table that was fitted."
             )
@@ -165,7 +165,7 @@ class Table:
             )
             text = _joined(*parts)
         if not is_right:
-            raise DimensionError(
+            raise DataError(
                 f"X has {counted(n_found, 'column')}, but the fit has {n_cols:,}"
                 f"{text and ': '}{text}. Pass rows with the columns of the fit."
             )

@@ -22,7 +22,7 @@ from a1gm._observe.row_log import LineLog, MaskLog
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
 from a1gm._observe.sums import ALL_ROWS, PatternSums, bytes_needed
 from a1gm._rows.rows import Rows
-from a1gm.exceptions import TableTooLargeError
+from a1gm.exceptions import Option, TableTooLargeError
 
 TABLE_BYTES = 1 << 26  # above it masks in a file replace the table of patterns
 SIGNED_BYTES = 1 << 32  # masks do not know signs: patterns are kept up to this
@@ -127,9 +127,11 @@ class Gatherer:
             return need <= TABLE_BYTES
         if need > SIGNED_BYTES:
             raise TableTooLargeError(
-                'With negatives="allow" a sum per pattern of holes is kept, and these '
-                f"would need {need:,} bytes. Leave out columns, or mark the negative "
-                "cells as missing."
+                "With ",
+                Option("negatives", "allow"),
+                " a sum per pattern of holes is kept, and these would need "
+                f"{need:,} bytes. Leave out columns, or mark the negative cells as "
+                "missing.",
             )
         return True
 

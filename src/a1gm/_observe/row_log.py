@@ -46,10 +46,10 @@ class RecordFile:
                     data = data[self._file.write(data) :]
             except OSError as error:
                 raise OutputError(
-                    error.errno,
                     "The temporary file that remembers the rows cannot grow in "
                     f"{tempfile.gettempdir()}: {error.strerror}. Set TMPDIR to a place "
                     "with more room.",
+                    errno=error.errno,
                 ) from error
             self.n += len(records)
 

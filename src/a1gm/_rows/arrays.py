@@ -8,7 +8,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows.rows import Rows
-from a1gm.exceptions import DimensionError, NotNumericError
+from a1gm.exceptions import DataError, NotNumericError
 
 # What the kernel reads where it lies; everything else becomes float64 first.
 KERNEL_DTYPES = frozenset(
@@ -51,7 +51,7 @@ def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
     try:
         return np.asarray(X), None
     except ValueError as error:
-        raise DimensionError(
+        raise DataError(
             f"{name} cannot be read as a table: its rows have different lengths."
         ) from error
 
@@ -66,9 +66,9 @@ def check_shape(X: AnyArray, name: str) -> None:
         )
         if kind == "str":
             msg += " To fit a file use a1gm.fit_file(path)."
-        raise DimensionError(msg)
+        raise DataError(msg)
     if X.ndim == 3:
-        raise DimensionError(
+        raise DataError(
             f"Expected 2D array, got 3D array instead: {name} has shape {X.shape}. For "
             f"a stack of tables use a1gm.fit_many({name}); a single one is {name}[0]."
         )
@@ -85,13 +85,13 @@ def check_shape(X: AnyArray, name: str) -> None:
                 "repeats one weight per row, np.broadcast_to(v, X.shape) one per "
                 "column."
             )
-        raise DimensionError(
+        raise DataError(
             f"Expected 2D array, got {X.ndim}D array instead: {name} has shape "
             f"{X.shape}. {remedy}"
         )
     for axis, kind in enumerate(("sample", "feature")):
         if X.shape[axis] == 0:
-            raise DimensionError(
+            raise DataError(
                 f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum of 1 "
                 f"is required: {name} needs at least one row and one column."
             )

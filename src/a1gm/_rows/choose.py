@@ -11,7 +11,7 @@ from a1gm._base.types import Absent
 from a1gm._rows.frames import names_of, open_frame
 from a1gm._rows.labels import check_there, names_in
 from a1gm._rows.read import read_input
-from a1gm.exceptions import LabelError, NotNumericError, ParameterError
+from a1gm.exceptions import LabelError, NotNumericError, Option, ParameterError, Text
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ def _advised(error: NotNumericError, X: Any) -> NotNumericError:
     left = list(error.columns)
     if not left:
         return error
-    options = []
+    advice: list[Text] = []
     if left[0] == (names_of(X) or [None])[0]:
-        options.append(f"id={left.pop(0)!r} if it names the rows")
+        advice += ["Pass ", Option("id", left.pop(0)), " if it names the rows"]
     if left:
-        few = left if len(left) <= 5 else "[...]"
-        them = "it" if len(left) == 1 else "them"
-        options.append(f"exclude={few} to leave {them} out")
-    return NotNumericError(f"{error} Pass {', and '.join(options)}.")
+        advice += [", and " if advice else "Pass "]
+        advice += [Option("exclude", left if len(left) <= 5 else None), " to leave "]
+        advice += ["it out" if len(left) == 1 else "them out"]
+    return error.advised(advice, ".")

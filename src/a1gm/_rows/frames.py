@@ -155,13 +155,12 @@ def check_columns(frame: Any, name: str) -> None:
     bad = [f"{column!r} ({_word_of_type(frame, column)})" for column in odd]
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-        error = NotNumericError(
+        raise NotNumericError(
             f"{name} has columns that do not hold numbers: {', '.join(bad[:5])}{more}. "
-            "Convert or drop them; categories are not numbers, even when they look so."
-            f"{hint_if_long(frame, odd)}"
+            "Convert or drop them; categories are not numbers, even when they look so.",
+            hint_if_long(frame, odd),
+            columns=tuple(odd),
         )
-        error.columns = tuple(odd)
-        raise error
 
 
 def _no_numbers(frame: Any) -> list[Any]:

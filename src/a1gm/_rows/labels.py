@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.words import MOST_NAMED, did_you_mean, listed, named
-from a1gm.exceptions import LabelError, ParameterError
+from a1gm.exceptions import A1gmError, LabelError, ParameterError, Text
 
 MIDNIGHT = " 00:00:00"
 
@@ -88,8 +88,8 @@ def check_there(
     what: str,
     names: Iterable[Any],
     known: Sequence[Any],
-    error: type[ValueError] = ParameterError,
-    asked: str = "",
+    error: type[A1gmError] = ParameterError,
+    asked: Text = "",
 ) -> None:
     """Raise for columns that a frame or a file lacks; ``asked`` says who asks."""
     own = set(known)
@@ -97,8 +97,9 @@ def check_there(
         if name not in own:
             columns = listed([repr(one) for one in known[:10]], 10, len(known))
             raise error(
-                f"{what} has no column {name!r}{asked}. Its columns are: {columns}."
-                f"{did_you_mean(name, known)}"
+                f"{what} has no column {name!r}",
+                asked,
+                f". Its columns are: {columns}.{did_you_mean(name, known)}",
             )
 
 

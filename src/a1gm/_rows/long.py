@@ -17,9 +17,10 @@ from a1gm._rows.rows import Fault, check_faults
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.triangles import is_triangle
 from a1gm.exceptions import (
-    DimensionError,
+    DataError,
     LabelError,
     NotNumericError,
+    Option,
     ParameterError,
     WeightsError,
 )
@@ -156,8 +157,9 @@ class LongCells:
         two = " and ".join(map(self.place_of, (int(first[place[at]]), at)))
         raise LabelError(
             f"The pair ({self.pair(at)}) is there twice, in {two} "
-            f"({counted(len(again), 'such row')} in all). A cell has one value: pass "
-            'duplicates="sum" to add them up, or drop the rows that repeat others.'
+            f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
+            Option("duplicates", "sum"),
+            " to add them up, or drop the rows that repeat others.",
         )
 
 
@@ -213,7 +215,7 @@ def open_long(
     if len(set(names)) < len(names):
         raise ParameterError(f"Each of {listed(names)} must be a column of its own.")
     if len(frame) == 0:
-        raise DimensionError("The frame has no rows: there is nothing to fit.")
+        raise DataError("The frame has no rows: there is nothing to fit.")
     return frame, columns
 
 
@@ -237,7 +239,7 @@ def _is_series(given: Any) -> bool:
 
 def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     if series.index.nlevels != 2:
-        raise DimensionError(
+        raise DataError(
             "A Series is a long table when its index has two levels, one for the rows "
             f"and one for the columns; this one has {series.index.nlevels}. Make a "
             "frame of it with series.reset_index(), and name its columns."

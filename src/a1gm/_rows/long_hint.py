@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm.exceptions import DimensionError
+from a1gm.exceptions import Call, DataError, Option, Text
 
-FIT_FRAME = "read it into a frame and fit that with"  # a file, before the call
 MOST_KEYS = 3
 MOST_TRIED = 6  # columns that are tried as keys
 REPEATS = 1.3  # how often a key comes, at least, on average
 FEWEST_ROWS, MANY_ROWS = 12, 50
 
 
-def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
+def hint_if_long(frame: Any, not_numbers: list[Any]) -> Text:
     """The call that fits a frame that looks long; empty for any other frame.
 
     A long frame has few columns, among them a key that repeats: two columns that are no
@@ -25,20 +24,20 @@ def hint_if_long(frame: Any, not_numbers: list[Any]) -> str:
     """
     numbers = [name for name in frame.columns if name not in not_numbers]
     if not (1 <= len(not_numbers) <= MOST_KEYS and 1 <= len(numbers) <= 2):
-        return ""
+        return ()
     keys = not_numbers
     if len(keys) == 1:
         keys = [*keys, *numbers[:-1]]
     if len(keys) < 2 or len(frame) < 3:
-        return ""
+        return ()
     if not any(frame.get_column(key).n_unique() < len(frame) for key in keys):
-        return ""
+        return ()
     value = next(name for name in reversed(numbers) if name not in keys)
     call = call_for_keys("X", frame, keys, value)
-    return f" If it has one row per cell, fit it with {call}."
+    return " If it has one row per cell, fit it with ", call, "."
 
 
-def call_for_keys(name: str, frame: Any, keys: list[Any], value: Any) -> str:
+def call_for_keys(name: str, frame: Any, keys: list[Any], value: Any) -> Call:
     """The call for columns that may be keys: by two, or by groups, none of them twice.
 
     ``frame``, which narwhals has opened, may be the first rows of the table.
@@ -54,11 +53,12 @@ def call_for_keys(name: str, frame: Any, keys: list[Any], value: Any) -> str:
     return long_call(name, few[:2], value)
 
 
-def long_call(frame: str, keys: list[Any], value: Any, by: Any = None) -> str:
+def long_call(frame: str, keys: list[Any], value: Any, by: Any = None) -> Call:
     """The call that fits a long table; the command line writes it as its option."""
+    options = Option("keys", keys), Option("value", value)
     if by is not None:
-        return f"a1gm.fit_groups({frame}, by={by!r}, keys={keys!r}, value={value!r})"
-    return f"a1gm.fit_long({frame}, keys={keys!r}, value={value!r})"
+        return Call("fit_groups", frame, (Option("by", by), *options))
+    return Call("fit_long", frame, options)
 
 
 def looks_long(values: Floats) -> bool:
@@ -80,7 +80,9 @@ def looks_long(values: Floats) -> bool:
 def check_no_long_series(X: Any, name: str) -> None:
     """Raise for a Series with two levels, with the call that fits it."""
     if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
-        raise DimensionError(
+        raise DataError(
             f"Expected 2D array, got 1D array instead: {name} is a Series with two "
-            f"levels, a long table. Fit it with a1gm.fit_long({name})."
+            "levels, a long table. Fit it with ",
+            Call("fit_long", name),
+            ".",
         )

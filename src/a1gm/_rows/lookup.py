@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import Bools, Ints
 from a1gm._base.words import counted, did_you_mean, listed, named
 from a1gm._rows.labels import plain_text, text_of_label
-from a1gm.exceptions import NoSuchCellError, ParameterError
+from a1gm.exceptions import LabelError, ParameterError
 
 UNKNOWN, TWICE = -1, -2
 
@@ -88,7 +88,7 @@ class Lookup:
 
         Raises
         ------
-        NoSuchCellError
+        LabelError
             There is no such row or column, or more than one.
         """
         places = self.find_known(given)
@@ -124,7 +124,7 @@ class Lookup:
         if _is_whole(name) and takes_places:
             return int(self._checked(np.array(int(name))))
         if self.labels is None:
-            raise NoSuchCellError(
+            raise LabelError(
                 f"There is no {self.side} {text_of_label(name)}: the {self.side}s of "
                 f"{self.owner} have no names. Give a whole number from 0 to "
                 f"{self.n - 1}."
@@ -136,7 +136,7 @@ class Lookup:
         outside = (places >= n) | (places < -n)
         if outside.any():
             number = int(places[outside].flat[0])
-            raise NoSuchCellError(
+            raise LabelError(
                 f"There is no {self.side} {number}: {self.owner} has "
                 f"{counted(n, self.side)}. Give a whole number from 0 to {n - 1}, or "
                 f"from {-n} to -1 to count from the end."
@@ -156,7 +156,7 @@ class Lookup:
             what, which = f"{len(own):,} {self.side}s are", f" ({listed(own)})"
         place = f", or a whole number from 0 to {self.n - 1}"
         hint = "" if own else did_you_mean(text, self._places)
-        raise NoSuchCellError(
+        raise LabelError(
             f"{what} called {text_of_label(name)}{which}. Give a name that one "
             f"{self.side} has{place if self.takes_places else ''}.{hint}"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Negatives
 from a1gm._rows.labels import text_of_label
-from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
+from a1gm.exceptions import InfiniteValuesError, NegativeValuesError, Option, Text
 
 # Values (2-D), mask of missing cells, Arrow validity bitmap of a single column with the
 # offset of its first bit, and the row sum that the columns count into.
@@ -18,7 +18,6 @@ Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
 
 #: Cells of one bad kind: how many, and row, column and value of the first.
 Fault: TypeAlias = tuple[int, int, int, float]
-ADVICE = ', or pass negatives="allow" to fit the margins only'
 
 BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
@@ -154,15 +153,25 @@ def check_faults(
         where = source.where(row, col, row_offset)
         raise InfiniteValuesError(
             f"Input {source.name} contains infinity: {where} = {value} ({count} in "
-            "all). Entries must be finite; mark unknown ones as NaN."
+            "all).",
+            advice="Entries must be finite; mark unknown ones as NaN.",
+            row=row,
+            column=col,
+            count=count,
         )
     count, row, col, value = negative
     if count and negatives != "allow":
         where = source.where(row, col, row_offset)
-        advice = "" if negatives is None else ADVICE
+        allow: Text = ()
+        if negatives is not None:
+            option = Option("negatives", "allow")
+            allow = ", or pass ", option, " to fit the margins only"
         raise NegativeValuesError(
-            f"Negative values in data: {where} = {value:g} ({count} in all). Entries "
-            f"must be >= 0; mark unknown ones as NaN{advice}."
+            f"Negative values in data: {where} = {value:g} ({count} in all).",
+            advice=["Entries must be >= 0; mark unknown ones as NaN", allow, "."],
+            row=row,
+            column=col,
+            count=count,
         )
 
 

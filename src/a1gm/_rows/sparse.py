@@ -18,7 +18,7 @@ from a1gm._base.types import (
     SmallInts,
 )
 from a1gm._rows.rows import Fault, check_faults, name_cell
-from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
+from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 CELLS_AT_ONCE = 1 << 20  # of a sparse table that is read as a dense one
 
@@ -161,12 +161,12 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
 
 def _check_sparse(X: Any, name: str) -> None:
     if X.ndim != 2 or 0 in X.shape:
-        raise DimensionError(
+        raise DataError(
             f"Expected a 2D sparse table with at least one row and one column, but "
             f"{name} has shape {X.shape}: a minimum of 1 is required."
         )
     if X.shape[1] >= 2**31:
-        raise DimensionError(
+        raise DataError(
             f"{name} has {X.shape[1]} columns; at most 2**31 - 1 are supported."
         )
     if X.dtype.kind not in "fiub":

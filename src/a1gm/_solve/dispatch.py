@@ -44,7 +44,7 @@ from a1gm._solve.expand import (
 from a1gm._solve.factors import CoreSolution, Factors
 from a1gm._solve.mask import DiskMask
 from a1gm._solve.scaling import precision_for, solve_core, solve_disk_mask
-from a1gm.exceptions import DataError, NothingObservedError, NotRepresentableError
+from a1gm.exceptions import DataError, NotRepresentableError
 
 NO_MARGIN_FIT = (
     "No non-negative factors reproduce the row and column sums of this table: its "
@@ -166,9 +166,9 @@ def _reduce(statistics: Statistics, *, force: bool) -> tuple[Components | None, 
 
 def _check_something_observed(statistics: Statistics) -> None:
     if not statistics.has_observed()[1].any():
-        raise NothingObservedError(
-            "Nothing is observed: every cell of X is missing. At least one cell must "
-            "hold a number."
+        raise DataError(
+            "Nothing is observed: every cell is missing. At least one must hold a "
+            "number."
         )
 
 
@@ -254,16 +254,14 @@ def _refuse_zero_denominator(statistics: Statistics) -> NoReturn:
                 break
     raise _column_error(
         column,
-        f"The cells from which column {column} is projected sum to 0, so its factor "
+        "The cells from which it is projected sum to 0, so its factor "
         "cannot be computed. Leave out the column, or the rows that end there.",
     )
 
 
 def _column_error(column: int, text: str) -> DataError:
     """An error about a column, whose name others may know."""
-    error = DataError(text)
-    error.column = column
-    return error
+    return DataError(text, where=f"Column {column}", column=column)
 
 
 def _has_same_sums(one: Statistics, other: Statistics) -> bool:
@@ -277,7 +275,7 @@ def _check_sums(statistics: Statistics, exponent: int) -> None:
         below = np.flatnonzero(found < 0.0)
         if len(below):
             value = math.ldexp(float(found[below[0]]), exponent)
-            which = f"column {below[0]} sums" if side == "columns" else "some rows sum"
+            which = "this one sums" if side == "columns" else "some rows sum"
             text = (
                 "The holes of this table have no closed form, and then every row and "
                 f"column sum must be positive, but {which} to {value:g}. Leave out "

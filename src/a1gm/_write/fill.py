@@ -14,10 +14,9 @@ from a1gm._fit.rounding import Rounding, rounded
 from a1gm._rows.arrow import with_types
 from a1gm._rows.files.counts import ColumnCounts
 from a1gm._rows.files.numbers import joined
-from a1gm._rows.files.options import hint
 from a1gm._rows.files.piece import Piece
 from a1gm._rows.files.table_file import TableFile
-from a1gm.exceptions import DataError, LabelError
+from a1gm.exceptions import DataError, LabelError, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,9 +227,11 @@ class Filler:
                     self._as_type([column], target, [place])
             name = self.file.source.schema.names[places[0]]
             raise DataError(
-                f"{self.file.name}, column {name!r}: integers above 2**53 cannot "
-                "stand beside filled fractions without being rounded. Leave the column "
-                f"out with {hint('exclude', name)}, or store it as float64."
+                "integers above 2**53 cannot stand beside filled fractions without "
+                "being rounded. Leave the column out with ",
+                Option("exclude", [name]),
+                ", or store it as float64.",
+                where=f"{self.file.name}, column {name!r}",
             ) from error
 
     def _replaced(
@@ -250,9 +251,11 @@ class Filler:
 def check_new_column(file: str, name: str, known: Collection[str]) -> None:
     """Raise if a file already has a column that is to be added to it."""
     if name in known:
-        by = hint("mark", True) if name.endswith(MARK) else hint("interval", ...)
+        by = Option("mark", True) if name.endswith(MARK) else Option("interval")
         raise LabelError(
-            f"{file} already has a column {name!r}, which {by} would add. Rename it."
+            f"{file} already has a column {name!r}, which ",
+            by,
+            " would add. Rename it.",
         )
 
 

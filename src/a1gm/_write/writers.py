@@ -24,8 +24,7 @@ from a1gm._rows.files.formats import (
     suffix_of,
 )
 from a1gm._rows.files.numbers import joined
-from a1gm._rows.files.options import hint
-from a1gm.exceptions import DataError, OutputError, ParameterError
+from a1gm.exceptions import DataError, Option, OutputError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -238,8 +237,8 @@ class CsvWriter:
             return data.decode("utf-8").encode(self._encoding)
         except UnicodeEncodeError as error:
             raise DataError(
-                f"{error.object[error.start]!r} cannot be written in {self._encoding}. "
-                f"Pass {hint('encoding', 'utf-8')}."
+                f"{error.object[error.start]!r} cannot be written in {self._encoding}.",
+                advice=["Pass ", Option("encoding", "utf-8"), "."],
             ) from error
 
     def _check_types(self, schema: pa.Schema) -> None:

@@ -16,19 +16,18 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from a1gm._base.words import listed_where, shown
+from a1gm._base.words import shown
 from a1gm.cli.console import printable, say, speaking
-from a1gm.cli.options_in_words import in_command_words
+from a1gm.cli.style import command_style
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
-    BrokenFilesWarning,
+    DataHintWarning,
     LabelError,
     MissingFileError,
     OutputError,
     ParameterError,
-    RowNamesWarning,
-    SkippedFilesWarning,
+    SkippedWarning,
 )
 
 TableArgument: TypeAlias = Annotated[
@@ -200,7 +199,6 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
     try:
         with (
             speaking(json=common.json),
-            listed_where("a1gm report lists them"),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
@@ -210,17 +208,19 @@ def _run_guarded(body: Callable[[], None], common: Common) -> None:
             body()
             sys.stdout.flush()
         if broken:
-            _stop(1, broken[0], common, kind="BrokenFilesWarning")
+            _stop(1, broken[0], common, kind="SkippedWarning")
     except KeyboardInterrupt:
         _stop(130, "interrupted; nothing was written.", common)
     except BrokenPipeError:
         # The reader has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
-    except (ParameterError, LabelError, MissingFileError, UsageError) as error:
-        _stop(2, str(error), common, kind=type(error).__name__)
     except A1gmError as error:
-        _stop(1, _words_of(error), common, kind=type(error).__name__)
+        is_usage = isinstance(
+            error, ParameterError | LabelError | MissingFileError | UsageError
+        )
+        words, kind = error.render(command_style), type(error).__name__
+        _stop(2 if is_usage else 1, words, common, kind=kind)
     except MemoryError:
         _stop(1, "not enough memory for this table.", common)
     except typer.Exit:
@@ -273,7 +273,7 @@ def usage_errors() -> Iterator[None]:
     try:
         yield
     except OutputError as error:
-        raise UsageError(_words_of(error)) from error
+        raise UsageError(error.all_parts) from error
 
 
 def check_folder(out: str, names: Sequence[str], common: Common) -> None:
@@ -288,20 +288,17 @@ def check_folder(out: str, names: Sequence[str], common: Common) -> None:
             check_target(folder / name, overwrite=common.overwrite)
 
 
-def _words_of(error: A1gmError) -> str:
-    # An OSError with a number would print it in brackets.
-    return str(getattr(error, "strerror", None) or error)
-
-
 def _shown_by(common: Common, broken: list[str]) -> Callable[..., None]:
     """What shows a warning; of broken files it is kept for the end."""
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if isinstance(message, BrokenFilesWarning):
-            broken.append(str(message))
+    def show(warning: A1gmWarning, *_: Any, **__: Any) -> None:
+        words, kind = warning.render(command_style), type(warning).__name__
+        if isinstance(warning, SkippedWarning) and warning.is_broken:
+            broken.append(words)
         elif not common.quiet:
-            is_note = isinstance(message, RowNamesWarning | SkippedFilesWarning)
-            words, kind = in_command_words(str(message)), type(message).__name__
+            is_note = isinstance(warning, SkippedWarning) or (
+                isinstance(warning, DataHintWarning) and warning.is_inferred
+            )
             say(words, "note" if is_note else "warning", kind=kind)
 
     return show
@@ -311,5 +308,5 @@ def _stop(code: int, words: str, common: Common, **about: Any) -> None:
     if common.debug:
         traceback.print_exc()
     with speaking(json=common.json):
-        say(in_command_words(words), "error", **about, exit_code=code)
+        say(words, "error", **about, exit_code=code)
     raise typer.Exit(code) from None

@@ -6,10 +6,10 @@ import csv
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from a1gm._base.words import listed_where, shown
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say, text_of_json
-from a1gm.cli.options_in_words import in_command_words
+from a1gm.cli.style import command_style
 from a1gm.exceptions import UndeterminedError
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ class LongInput:
 
         by = self.by[0] if len(self.by) == 1 else self.by
         keys = [self.row, self.column]
-        with listed_where("a1gm report of that table alone lists them"):
-            many = fit_groups(self._frame, by, keys, self.value, **self._options)
+        many = fit_groups(self._frame, by, keys, self.value, **self._options)
         for why in many.failed.values():
             if isinstance(why, UndeterminedError):
                 raise why
@@ -182,7 +181,7 @@ def _write_groups(given: LongInput, out: str, names: list[str]) -> None:
         "n_tables": len(many),
         "n_failed": len(many.failed),
         "failed": {
-            str(key): in_command_words(str(why)) for key, why in many.failed.items()
+            str(key): why.render(command_style) for key, why in many.failed.items()
         },
     }
     with atomic_folder(out, overwrite=common.overwrite) as place:

@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
-from a1gm._base.words import LISTED, listed_where, shown
+from a1gm._base.words import shown
 from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
 from a1gm.cli.console import say, text_of_json
 
 
 @partial(command, hidden=("by",))
-@listed_where("the page lists them")
 def report_command(
     file: TableArgument,
     out: Annotated[
@@ -49,12 +48,10 @@ def report_command(
     from a1gm._rows.labels import plain_text
     from a1gm.cli.files import fit_with_words, open_files
     from a1gm.cli.long import LongInput
-    from a1gm.cli.options_in_words import in_command_words
+    from a1gm.cli.style import command_style
     from a1gm.report import write_report
     from a1gm.report.notes import notes_of
 
-    if common.strict:
-        LISTED.set("without --strict the page lists them")
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o names an .html file, not {shown(out)}.")
@@ -83,7 +80,7 @@ def report_command(
         row_names=names[0],
         col_names=names[1],
         source=name,
-        notes=[in_command_words(note) for note in notes_of(fit, files=files)],
+        notes=list(notes_of(fit, files=files, style=command_style)),
         overwrite=common.overwrite,
     )
     if common.json:

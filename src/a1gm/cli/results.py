@@ -60,7 +60,7 @@ def uncertainty_of(fit: RankOneFit) -> tuple[Uncertainty | None, dict[str, Any]]
         sure = fit.uncertainty()
         return sure, errors_of(sure)
     except (DataError, ParameterError, TableTooLargeError) as error:
-        return None, {"why_not": str(error).partition(" Pass ")[0]}
+        return None, {"why_not": error.render(with_advice=False)}
 
 
 def errors_of(sure: Uncertainty) -> dict[str, Any]:

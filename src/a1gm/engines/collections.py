@@ -8,7 +8,7 @@ import numpy as np
 
 from a1gm._base.optional import require
 from a1gm._rows.frames import check_columns, open_frame
-from a1gm.exceptions import DimensionError, NotNumericError, ParameterError
+from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 
 def is_array(collection: Any) -> bool:
@@ -30,7 +30,7 @@ def check_collection(collection: Any) -> None:
     elif hasattr(type(collection), "columns") and collection.ndim == 2:
         _check_frame(collection)
     else:
-        raise DimensionError(
+        raise DataError(
             f"A Dask {type(collection).__name__} is not a table; pass an array of two "
             "dimensions or a frame (bag.to_dataframe())."
         )
@@ -38,7 +38,7 @@ def check_collection(collection: Any) -> None:
 
 def _check_array(x: Any) -> None:
     if x.ndim != 2:
-        raise DimensionError(
+        raise DataError(
             f"Expected 2D array, got {x.ndim}D array instead: shape {x.shape}."
         )
     if x.dtype.kind not in "fiubO":
@@ -46,12 +46,12 @@ def _check_array(x: Any) -> None:
             f"The array holds {x.dtype}, not numbers. Convert it with x.astype(float)."
         )
     if x.numblocks[1] > 1:
-        raise DimensionError(
+        raise DataError(
             f"The array is cut into {x.numblocks[1]} pieces along its columns; a row "
             "must lie in one piece. Call x = x.rechunk({1: -1}) first."
         )
     if np.isnan(x.shape[1]) or x.shape[1] == 0:
-        raise DimensionError(
+        raise DataError(
             "The number of columns of the array is unknown or zero. Call "
             "x.compute_chunk_sizes() first."
         )
@@ -59,5 +59,5 @@ def _check_array(x: Any) -> None:
 
 def _check_frame(frame: Any) -> None:
     if not len(frame.columns):
-        raise DimensionError("The frame has no columns.")
+        raise DataError("The frame has no columns.")
     check_columns(open_frame(frame._meta, "The frame"), "The frame")

@@ -25,7 +25,7 @@ from a1gm.engines.partitions import (
     partition_factors,
     series_of_factors,
 )
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import DataError, ParameterError
 
 MERGED_AT_ONCE = 8
 
@@ -45,7 +45,7 @@ def fit_collection(
     root = _merged(counted, max_bytes)
     table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
     if table.n_rows == 0:
-        raise DimensionError(
+        raise DataError(
             "Found a collection with 0 rows while a minimum of 1 is required: every "
             "partition is empty."
         )

@@ -50,7 +50,7 @@ def count_partition(
     try:
         table.add_source(read_input(piece), number, first_row or 0)
     except (DataError, TableTooLargeError) as error:
-        raise type(error)(f"Partition {number}: {error}") from None
+        raise error.within(f"Partition {number}") from None
     return table.to_bytes()
 
 
@@ -75,7 +75,7 @@ def _saying_where(piece: Any) -> Iterator[None]:
         yield
     except DataError as error:
         how = ", its rows counted from 0" * isinstance(piece, np.ndarray)
-        raise type(error)(f"In one partition{how}: {error}") from None
+        raise error.within(f"In one partition{how}") from None
 
 
 def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:

@@ -35,10 +35,10 @@ from a1gm.estimators._checks import (
 from a1gm.estimators._fallback import check_fallback, fallback_values
 from a1gm.estimators._marker import check_marker, is_nan_like, mark_missing
 from a1gm.exceptions import (
+    DataHintWarning,
     EmptyLineWarning,
     ParameterError,
     UndeterminedWarning,
-    WorseThanMeansWarning,
 )
 
 ADVICE = " Use sklearn.impute.SimpleImputer for this table, or other columns."
@@ -203,7 +203,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if assessment is not None:
             self.assessment_: Assessment = assessment
             if assessment.skill < 0.0:
-                warn_user(assessment.verdict + ADVICE, WorseThanMeansWarning)
+                warn_user(assessment.verdict + ADVICE, DataHintWarning)
         return self
 
     def _assessment_of(self, source: AnyRows) -> Assessment:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
-from a1gm._base.words import listed_where
 from a1gm._fit.divergence import divergence_of_rows
 from a1gm._fit.fit import RankOneFit, rule_of
 from a1gm._observe.observe import observe
@@ -28,9 +27,7 @@ from a1gm.estimators._checks import (
 )
 from a1gm.estimators._transformer import RowFactors
 from a1gm.estimators._weighted import collect_rows, weighted_rows
-from a1gm.exceptions import DimensionError
-
-UNKNOWN_CELLS = "see a1gm.fit(X).undetermined"  # who calls an estimator holds no fit
+from a1gm.exceptions import DataError
 
 
 class RankOneNMF(RowFactors):
@@ -142,8 +139,7 @@ class RankOneNMF(RowFactors):
         self._validate_params()
         source, features = read_features(self, X, self.absent)
         s = read_sample_weight(sample_weight, source.n_rows)
-        with listed_where(UNKNOWN_CELLS):  # a decorator would stand before the user
-            fit = self._fit_rows(source, s)
+        fit = self._fit_rows(source, s)
         # State is set only now: a fit that failed has changed nothing.
         self._fit, self._table, self._seen = fit, None, (source, s)
         self._error = None
@@ -241,7 +237,7 @@ class RankOneNMF(RowFactors):
             X, ensure_all_finite="allow-nan", dtype=[np.float64, np.float32]
         )
         if X.shape[1] != 1:
-            raise DimensionError(
+            raise DataError(
                 f"X has {X.shape[1]} columns; row factors are a single column."
             )
         table: AnyArray = X * self.components_.astype(X.dtype)
@@ -253,8 +249,7 @@ class RankOneNMF(RowFactors):
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
             options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
-            with listed_where(UNKNOWN_CELLS):
-                self._fit = table.solve_as(**options)
+            self._fit = table.solve_as(**options)
         return self._fit
 
     @property

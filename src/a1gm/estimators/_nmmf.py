@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats
-from a1gm._base.words import listed_where
 from a1gm._rows import Rows
 from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._checks import (
@@ -19,7 +18,7 @@ from a1gm.estimators._checks import (
     check_same_features,
 )
 from a1gm.estimators._transformer import RowFactors
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
 from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit
@@ -143,16 +142,15 @@ class RankOneNMMF(RowFactors):
         """
         self._validate_params()
         _refuse_table_as_target(y, X)
-        with listed_where("see a1gm.fit_nmmf(X, Y, Z).undetermined"):
-            fit = fit_layout(
-                lay_out_nmmf(X, Y, Z, alpha=self.alpha, beta=self.beta),
-                NMMFFit,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                n_threads=self.n_threads,
-                on_undetermined="warn",
-                convergence=EstimatorConvergenceWarning,
-            )
+        fit = fit_layout(
+            lay_out_nmmf(X, Y, Z, alpha=self.alpha, beta=self.beta),
+            NMMFFit,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_threads=self.n_threads,
+            on_undetermined="warn",
+            convergence=EstimatorConvergenceWarning,
+        )
         features = Features(self, X)
         # State is set only now: a fit that failed has changed nothing.
         self._fit = fit
@@ -216,7 +214,7 @@ class RankOneNMMF(RowFactors):
             )
         n_cols, expected = 0 if source is None else source.n_cols, len(self._fit.b)
         if source is None or n_cols != expected:
-            raise DimensionError(
+            raise DataError(
                 f"Z has {n_cols} columns, but {expected} are expected: those that it "
                 "had in fit, in the same order."
             )

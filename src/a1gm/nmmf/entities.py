@@ -7,7 +7,7 @@ from typing import Any
 
 from a1gm._base.words import counted
 from a1gm._rows.labels import first_difference, text_of_label
-from a1gm.exceptions import DimensionError, LabelError
+from a1gm.exceptions import DataError, LabelError
 
 # Table, "rows" or "columns", how many, and their names if they have any.
 Axis = tuple[str, str, int, Any]
@@ -23,7 +23,7 @@ def check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
             f"{_counted(other_size, other_side)}: both are the entities "
             f"{entities!r} and must have the same number, in the same order."
         )
-        raise DimensionError(msg)
+        raise DataError(msg)
     at = first_difference(labels, other_labels)
     if at is not None:
         msg = (

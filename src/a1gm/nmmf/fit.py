@@ -67,10 +67,10 @@ def fit_nmmf(
 
     Raises
     ------
-    DimensionError, LabelError
+    DataError, LabelError
         Y has other columns, or Z other rows, than X. Names that only count from 0, like
         the default index of a frame, are no names.
-    NegativeValuesError, InfiniteValuesError, NothingObservedError
+    NegativeValuesError, InfiniteValuesError, DataError
         A table cannot be fitted; the message names the table and the cell.
     NotRepresentableError
         A factor, or the spread of the weighted cells, is beyond float64.
@@ -174,7 +174,7 @@ def fit_relations(
     ParameterError
         A key is not a pair, or a table lies between two sets that other tables put on
         the same side; the message names it.
-    DimensionError, LabelError
+    DataError, LabelError
         An entity set has different sizes, or names, in two tables.
     NotRepresentableError
         A factor, or the spread of the weighted cells, is beyond float64.

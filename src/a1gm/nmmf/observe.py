@@ -8,7 +8,7 @@ from a1gm._base.types import Bools, Floats
 from a1gm._observe.observation import Observation
 from a1gm._observe.one_pass import observe_side_by_side
 from a1gm._observe.statistics import MaskStatistics, PatternStatistics
-from a1gm.exceptions import NothingObservedError
+from a1gm.exceptions import DataError
 from a1gm.nmmf.layout import Layout, SharedTable
 
 
@@ -37,7 +37,7 @@ def check_something_observed(tables: list[SharedTable], has_data: Bools) -> None
                 f"Nothing is observed in {table.name}: all of its {table.shape_text} "
                 f"cells are missing. {give} it at least one number."
             )
-            raise NothingObservedError(msg)
+            raise DataError(msg)
         start += table.n_cols
 
 

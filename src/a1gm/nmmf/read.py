@@ -8,7 +8,7 @@ from typing import Any
 from a1gm._base.words import counted
 from a1gm._rows import Rows, read_input
 from a1gm._rows.read import is_sparse
-from a1gm.exceptions import DimensionError, ParameterError
+from a1gm.exceptions import DataError, ParameterError
 
 
 def open_table(table: Any, name: str) -> Rows:
@@ -54,4 +54,4 @@ def _check_shared(name: str, axis: str, size: int, size_of_x: int) -> None:
             f"{name} has {counted(size, axis)}, but X has {size_of_x}: it "
             f"shares the {axis}s of X and needs the same ones in the same order."
         )
-        raise DimensionError(msg)
+        raise DataError(msg)

@@ -27,7 +27,7 @@ from a1gm._observe.observation import Observation
 from a1gm._rows import Rows
 from a1gm._rows.labels import text_of_label
 from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
-from a1gm.exceptions import EmptyLineWarning
+from a1gm.exceptions import EmptyLineWarning, Text, parts_of, separated
 from a1gm.nmmf.layout import Layout, SharedTable
 from a1gm.nmmf.new_rows import RowsOfTable, place_rows
 from a1gm.nmmf.passive import Shares, joint_components
@@ -264,9 +264,10 @@ def place_new_rows(fit: SharedFit, x: Rows, z: Rows | None) -> Placed:
     return place_rows(given, joint_components(fit._solution).n)
 
 
-def _describe_unknown(view: TableView) -> str:
+def _describe_unknown(view: TableView) -> Text:
     """Say what cannot be known of one table; empty when there is nothing to say."""
-    table, counts, parts = view.table, view.counts, []
+    table, counts = view.table, view.counts
+    parts: list[Text] = []
     if view.n_given_up:
         parts.append(text_of_zeros(view.n_given_up, of=table.name))
     _, n_apart, first_apart = view.observed_unknown
@@ -283,7 +284,7 @@ def _describe_unknown(view: TableView) -> str:
         first = None if place is None else table.where(*place)
         told: Any = {"of": table.name, "how": view.on_undetermined}
         parts.append(text_of_unknown_cells(n_unbounded, n_open, first, **told))
-    return " ".join(parts)
+    return separated(parts)
 
 
 def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
@@ -291,12 +292,12 @@ def warn_of_unknown(fit: SharedFit, convergence: type[Warning]) -> None:
     is_sure = fit._solution.gap <= fit.tol and fit.cell_error <= CELLS_RIGHT
     if not is_sure and not fit.converged:
         text = text_of_errors(fit.n_iter, fit.certificate, fit.tol, fit.cell_error)
-        warn_user(text, convergence)
+        warn_user(convergence(*parts_of(text)))
     _warn_of_empty_entities(fit)
     if fit._is_one_block:
         return
     texts = [_describe_unknown(view) for view in fit._views.values()]
-    text = " ".join(text for text in texts if text)
+    text = separated(texts)
     if text:
         tell_undetermined(text, fit._on_undetermined)
 

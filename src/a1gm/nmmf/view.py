@@ -34,7 +34,7 @@ from a1gm._fit.rows import HeldRows
 from a1gm._observe.statistics import PatternStatistics, Statistics
 from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels
-from a1gm.exceptions import DimensionError
+from a1gm.exceptions import DataError
 from a1gm.nmmf.join import JointTable
 from a1gm.nmmf.layout import SharedTable, transpose
 from a1gm.nmmf.passive import Shares
@@ -228,7 +228,7 @@ class TableView:
                 f"{name} has shape ({source.n_rows}, {source.n_cols}), but the table "
                 f"that was fitted has shape {fitted}. Pass the fitted table."
             )
-            raise DimensionError(msg)
+            raise DataError(msg)
         for side, labels, known in (
             ("row", source.row_labels, own.row_labels),
             ("column", source.col_labels, own.col_labels),

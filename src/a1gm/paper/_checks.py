@@ -13,10 +13,8 @@ from a1gm._base.types import Bools, Floats
 from a1gm._base.words import counted
 from a1gm.exceptions import (
     DataError,
-    DimensionError,
     InfiniteValuesError,
     NegativeValuesError,
-    NothingObservedError,
     NotNumericError,
     ParameterError,
 )
@@ -43,14 +41,14 @@ def as_floats(
         ) from error
     check_2d(table, name)
     if table.size == 0 and not may_be_empty:
-        raise DimensionError(f"{name} is empty: its shape is {table.shape}.")
+        raise DataError(f"{name} is empty: its shape is {table.shape}.")
     return table
 
 
 def check_2d(table: npt.NDArray[Any], name: str) -> None:
     """Refuse arrays that are not a table."""
     if table.ndim != 2:
-        raise DimensionError(
+        raise DataError(
             f"{name} has {counted(table.ndim, 'dimension')}; a table has 2: rows × "
             "columns."
         )
@@ -61,7 +59,7 @@ def as_table(X: npt.ArrayLike) -> Floats:
     table = as_floats(X)
     check_cells(table, "X")
     if np.isnan(table).all():
-        raise NothingObservedError("X has no observed cell: every cell is NaN.")
+        raise DataError("X has no observed cell: every cell is NaN.")
     return table
 
 

@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from a1gm._base.types import Floats
-from a1gm.exceptions import DataError, DimensionError
+from a1gm.exceptions import DataError
 from a1gm.paper._checks import as_floats, check_not_negative
 from a1gm.paper.nmmf import as_triple, theorem1
 
@@ -393,7 +393,7 @@ def _zero_corner(coordinates: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
         for n, limit in zip(limits, block.shape, strict=True)
     )
     if not fits:
-        raise DimensionError(
+        raise DataError(
             f"The coordinates have shape {block.shape} and X has shape {shape!r}; pass "
             "the (rows, columns) of X, two integers >= 1: X must fit into the top left "
             "of the table of coordinates."

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from a1gm._base.types import Floats
-from a1gm.exceptions import DimensionError, InfiniteValuesError
+from a1gm.exceptions import DataError, InfiniteValuesError
 from a1gm.paper._checks import as_complete_table, as_floats, as_table
 
 
@@ -81,7 +81,7 @@ def kl_divergence(X: npt.ArrayLike, R: npt.ArrayLike) -> float:
     ------
     DataError
         If ``X`` is not a non-negative table.
-    DimensionError
+    DataError
         If the two shapes differ.
 
     Notes
@@ -103,7 +103,7 @@ def kl_divergence(X: npt.ArrayLike, R: npt.ArrayLike) -> float:
     """
     table, fitted = as_table(X), as_floats(R, "R")
     if table.shape != fitted.shape:
-        raise DimensionError(
+        raise DataError(
             f"X has shape {table.shape} and R has shape {fitted.shape}; they must be "
             "equal."
         )

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from a1gm._base.types import Floats
 from a1gm._base.words import counted
-from a1gm.exceptions import DataError, DimensionError
+from a1gm.exceptions import DataError
 from a1gm.paper._checks import as_complete_table, check_not_negative
 from a1gm.paper.nmf import kl_divergence
 
@@ -49,7 +49,7 @@ def rank1_nmmf(
         If a table has a missing, negative or infinite cell, or if ``X`` is zero in
         every cell while both ``alpha * Y`` and ``beta * Z`` are not: no minimum
         exists then. Use `a1gm.fit_nmmf` for tables with missing cells.
-    DimensionError
+    DataError
         If ``Y`` has other columns, or ``Z`` other rows, than ``X``.
     ParameterError
         If a weight is negative or not finite.
@@ -188,12 +188,12 @@ def as_triple(
     y = as_complete_table(Y, "Y", may_be_empty=True)
     z = as_complete_table(Z, "Z", may_be_empty=True)
     if y.shape[1] != n_columns:
-        raise DimensionError(
+        raise DataError(
             f"Y has {counted(y.shape[1], 'column')} and X has {n_columns}; Y shares "
             "the columns of X."
         )
     if z.shape[0] != n_rows:
-        raise DimensionError(
+        raise DataError(
             f"Z has {counted(z.shape[0], 'row')} and X has {n_rows}; Z shares the rows "
             "of X."
         )

@@ -17,7 +17,6 @@ from a1gm._fit.fates import FATES
 from a1gm._fit.solved_table import memory_of
 from a1gm.exceptions import (
     A1gmError,
-    DimensionError,
     NotRepresentableError,
     ParameterError,
 )
@@ -148,7 +147,7 @@ class Findings:
                 found = self.fit.uncertainty()
                 found.totals("all")
         except NotRepresentableError as error:
-            return str(error)
+            return error.render(with_advice=False)
         except (A1gmError, MemoryError):
             return "The scatter of the cells cannot be estimated."
         return found
@@ -189,14 +188,8 @@ class Findings:
                     negatives=negatives,
                     **given,
                 )
-        except DimensionError:
-            return (
-                "it has too few known cells to hide some of them and to fill these "
-                "from the others."
-            )
         except A1gmError as error:
-            why = str(error).partition(". ")[0].removesuffix(".")  # without the advice
-            return f"{why[0].lower()}{why[1:]}."
+            return error.render(with_advice=False)
 
     def totals(self) -> tuple[Floats, Floats, float, float]:
         """What was filled in each row and in all, with errors; NaN without any."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from a1gm._api.fit_file import files_of
 from a1gm._base.words import counted, listed
 from a1gm._fit.solved_table import memory_of, text_of_doubt
 from a1gm._rows.files.doubts import hidden_files, left_out
+from a1gm.exceptions import ConvergenceWarning, Part
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def notes_of(
-    fit: RankOneFit, X: Any = None, files: TableFiles | None = None
+    fit: RankOneFit,
+    X: Any = None,
+    files: TableFiles | None = None,
+    style: Callable[[Part], str] = str,
 ) -> Iterator[str]:
     """Tell what the numbers are not: the best fit, of data only, of every column.
 
@@ -25,12 +29,12 @@ def notes_of(
     read from where the fit does not know them.
     """
     if doubt := text_of_doubt(fit):
-        yield doubt
+        yield ConvergenceWarning(doubt).render(style)
     chosen, own = memory_of(fit).chosen, files_of(fit)
     files = files or own
     if files is not None:
-        for text in files.told:
-            words = text.removeprefix(f"{files.name}: ")
+        for warning in files.told:
+            words = warning.at("").render(style)
             yield words[0].upper() + words[1:]
         if hidden := hidden_files(files):
             yield f"Hidden files left out: {listed(hidden, 5)}."

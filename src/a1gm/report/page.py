@@ -63,7 +63,7 @@ def report_html(
     ------
     MissingExtraError
         matplotlib is not installed.
-    DimensionError
+    DataError
         The table has another shape than the fit.
     ParameterError
         The table is not the one that was fitted; there are more or fewer names than

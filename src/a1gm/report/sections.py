@@ -34,7 +34,7 @@ def verdict(findings: Findings) -> str:
     """Say whether rank 1 is right for this table, and how far off a fill is."""
     found = findings.assessment
     if isinstance(found, str):
-        words = f"Whether rank 1 suits this table could not be tried: {found}"
+        words = f"Whether rank 1 suits this table could not be tried. {found}"
         return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
     own, means = (found.scores[k] for k in (_RANK_1, _MEANS))
     is_exact = own.median_relative_error <= _EXACT

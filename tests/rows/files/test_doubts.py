@@ -7,7 +7,7 @@ import pytest
 from support.commands import run
 
 import a1gm
-from a1gm.exceptions import A1gmWarning, DoubtfulDataWarning
+from a1gm.exceptions import A1gmWarning, DataHintWarning
 
 ROWS = "a,1,2,3,6\nb,2,,6,8\nc,3,6,9,18\n"
 
@@ -16,7 +16,7 @@ def said(path, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", A1gmWarning)
         a1gm.fit_file(path, **options)
-    return [str(w.message) for w in caught if w.category is DoubtfulDataWarning]
+    return [str(w.message) for w in caught if w.category is DataHintWarning]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -117,7 +117,7 @@ def test_unknown_columns_are_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n1,2\n")
     for field in ("columns", "exclude", "id"):
-        with pytest.raises(LabelError, match=rf"no column 'q'.*{field}=\[.*'x', 'y'"):
+        with pytest.raises(LabelError, match=rf"no column 'q'.*{field}=\).*'x', 'y'"):
             open_file(path, **{field: ["q"]})
 
 

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
-    "scales of blocks), so its dispersion cannot be estimated. Pass dispersion= a "
-    'number that you know from elsewhere, or "poisson".'
+    "scales of blocks), so its dispersion cannot be estimated."
 )
 NO_DATA = (
     "This fit did not keep its data, so their scatter is not known. Make it with "
@@ -88,7 +87,10 @@ class Uncertainty:
         self._unit = (self.dispersion or 1.0) if is_number else 1.0
         if dispersion in ("pearson", "deviance"):
             if self.dof < 1:
-                raise DataError(TOO_FEW.format(dof=self.dof))
+                raise DataError(
+                    TOO_FEW.format(dof=self.dof),
+                    advice='Pass dispersion= a known number, or "poisson".',
+                )
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
             if math.isnan(chi2):

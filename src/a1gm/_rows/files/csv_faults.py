@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from a1gm._base.words import counted
 from a1gm._rows.files.number_marks import marks_remedy, sign_remedy
-from a1gm._rows.files.options import TableOptions, hint, leaving_out, needed_by
+from a1gm._rows.files.options import TableOptions, leaving_out, needed_by
 from a1gm._rows.files.origin import Origin
 from a1gm._rows.files.row_names import is_total, may_name_rows
-from a1gm.exceptions import FileFormatError
+from a1gm.exceptions import FileFormatError, Option, Text
 
 _OTHER_DELIMITERS = (";", "\t", "|", ",", ":", " ")
 _NUMBER = re.compile(r"\s*-?[.,]?\d[\d.,]*\s*$")
@@ -94,10 +94,10 @@ def ragged_rows(table: TextTable, n_columns: int) -> FileFormatError:
             if is_wider and is_text and not is_split:
                 return title_above(table.name, title, f"line {line}, the header")
             return FileFormatError(
-                f"{table.name}, line {line}: {counted(len(record), 'cell')}, but the "
-                f"header has {n_columns}: "
-                f"{_shortened(table.delimiter.join(record))!r}. "
-                f"{_ragged_remedy(table, header, record)}"
+                f"{counted(len(record), 'cell')}, but the header has {n_columns}: "
+                f"{_shortened(table.delimiter.join(record))!r}.",
+                advice=_ragged_remedy(table, header, record),
+                where=f"{table.name}, line {line}",
             )
         has_numbers = has_numbers or any(map(_NUMBER.match, record))
     return FileFormatError(f"{table.name} has rows of different lengths.")
@@ -111,22 +111,25 @@ def title_above(file: str, title: str, header: str) -> FileFormatError:
     )
 
 
-def _ragged_remedy(table: TextTable, header: list[str], record: list[str]) -> str:
+def _ragged_remedy(table: TextTable, header: list[str], record: list[str]) -> Text:
     if len(header) == 1:
         line = table.delimiter.join(record)
         for mark in _OTHER_DELIMITERS:
             # A title above the header may have blanks, or colons.
             is_split = mark in line if mark in ";\t|" else mark in header[0]
             if mark != table.delimiter and is_split:
-                pass_ = hint("delimiter", mark)
-                if table.delimiter == ",":
-                    pass_ += f" and {hint('decimal', ',')}"
                 which = "The header" if mark in header[0] else "The line"
-                return f"{which} is split by {mark!r}: pass {pass_}."
+                decimal: Text = ()
+                if table.delimiter == ",":
+                    decimal = " and ", Option("decimal", ",")
+                split = f"{which} is split by {mark!r}: pass "
+                return split, Option("delimiter", mark), decimal, "."
     if len(record) > len(header) and table.delimiter == ",":
         return (
             "Put cells that contain a comma (decimal commas, thousands) in quotes, or "
-            f"pass {hint('delimiter', ';')} if another character separates the cells."
+            "pass ",
+            Option("delimiter", ";"),
+            " if another character separates the cells.",
         )
     return "Every row must have one cell per column; leave a missing cell empty."
 
@@ -143,9 +146,10 @@ def wrong_delimiter(
             continue  # spaces between thousands
         if all(cell.count(mark) == count for cell in first_cells):
             return FileFormatError(
-                f"{table.name}, line 1: only one column was found, "
-                f"{_shortened(header)!r}, and every row is split by {mark!r}. "
-                f"Pass {hint('delimiter', mark)}."
+                f"only one column was found, {_shortened(header)!r}, and every row is "
+                f"split by {mark!r}.",
+                advice=["Pass ", Option("delimiter", mark), "."],
+                where=f"{table.name}, line 1",
             )
     return None
 
@@ -157,8 +161,9 @@ def wrong_encoding(table: TextTable) -> FileFormatError:
         head = stream.read(4)
         if encoding == "utf-8" and head[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return FileFormatError(
-                f"{table.name}, line 1: the file starts with a UTF-16 mark, not UTF-8. "
-                f"Pass {hint('encoding', 'utf-16')}."
+                "the file starts with a UTF-16 mark, not UTF-8.",
+                advice=["Pass ", Option("encoding", "utf-16"), "."],
+                where=f"{table.name}, line 1",
             )
         rest = head + stream.readline()
         line = 1
@@ -172,14 +177,20 @@ def wrong_encoding(table: TextTable) -> FileFormatError:
                 other = "cp1252" if encoding == "utf-8" else "utf-8"
                 read = _shortened(rest.decode(other, "replace").strip())
                 return FileFormatError(
-                    f"{table.name}, line {line}: byte 0x{bad.hex()} is not {encoding} "
-                    f"text ({read!r} read as {other}). If that looks right, pass "
-                    f"{hint('encoding', other)}."
+                    f"byte 0x{bad.hex()} is not {encoding} text ({read!r} read as "
+                    f"{other}).",
+                    advice=[
+                        "If that looks right, pass ",
+                        Option("encoding", other),
+                        ".",
+                    ],
+                    where=f"{table.name}, line {line}",
                 )
             line += rest.count(b"\n")
             rest = stream.readline()
     return FileFormatError(
-        f"{table.name} is not {encoding} text. Pass {hint('encoding', 'cp1252')}."
+        f"{table.name} is not {encoding} text.",
+        advice=["Pass ", Option("encoding", "cp1252"), "."],
     )
 
 
@@ -200,31 +211,33 @@ def not_a_number(
     """
     token = tokens[0]
     n_numbers, n_others = counts
-    remedy = marks_remedy(tokens, options)
-    leave_out = leaving_out(column, options)
+    where = f"{place}, column {column!r}"
+    remedy: Text | None = marks_remedy(tokens, options)
     is_chosen = options.columns is not None
     if remedy is None and n_numbers == 0 and is_chosen and not is_later:
-        or_else = f"{leave_out[0].upper()}{leave_out[1:]}."
+        or_else: Text = "Leave it out of ", Option("columns"), "."
         return FileFormatError(
-            f"{place}, column {column!r}: {_shortened(token)!r} is not a number, and "
-            f"the column has no other numbers. {needed_by(whose) if whose else or_else}"
+            f"{_shortened(token)!r} is not a number, and the column has no other "
+            "numbers.",
+            advice=needed_by(whose) if whose else or_else,
+            where=where,
         )
     if remedy is None and is_total(token):
         remedy = "If the row is a total, delete it."
     elif remedy is None:
         sign = sign_remedy(token)
-        remedy = f"In the file, {sign}; if" if sign else "If"
-        remedy += f" it marks a missing cell pass {hint('missing', token)}."
-    if_not = f"is not part of the table, {leave_out}"
+        if_ = f"In the file, {sign}; if" if sign else "If"
+        remedy = if_, " it marks a missing cell pass ", Option("missing", [token]), "."
+    or_else = "is not part of the table, ", leaving_out(column, options)
     if not is_chosen and may_name_rows(column, place=1):  # by its name
-        if_not = f"names the rows, pass {hint('id', column)}"
-    or_else = needed_by(whose) if whose else f"If the column {if_not}."
+        or_else = "names the rows, pass ", Option("id", [column])
+    or_else = needed_by(whose) if whose else ("If the column ", or_else, ".")
     more = f"; others: {', '.join(map(repr, tokens[1:]))}" if len(tokens) > 1 else ""
     return FileFormatError(
-        f"{place}, column {column!r}: {_shortened(token)!r} is not a number "
-        f"({counted(n_others, 'such cell')} beside "
-        f"{counted(n_numbers, 'number')}{more}). "
-        f"{remedy} {or_else}"
+        f"{_shortened(token)!r} is not a number ({counted(n_others, 'such cell')} "
+        f"beside {counted(n_numbers, 'number')}{more}).",
+        advice=[remedy, " ", or_else],
+        where=where,
     )
 
 

@@ -8,12 +8,11 @@ from a1gm._base.types import Floats
 from a1gm._base.words import counted, listed, shown
 from a1gm._rows.files.find import is_hidden
 from a1gm._rows.files.number_marks import sign_remedy
-from a1gm._rows.files.options import hint
 from a1gm._rows.files.row_names import is_total
 from a1gm._rows.files.table_files import TableFiles
 from a1gm._rows.frames import open_frame
-from a1gm._rows.long_hint import FIT_FRAME, call_for_keys, long_call
-from a1gm.exceptions import DoubtfulDataWarning, LabelError
+from a1gm._rows.long_hint import call_for_keys, long_call
+from a1gm.exceptions import DataHintWarning, LabelError, Option, Text
 
 _NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
@@ -36,9 +35,11 @@ def refuse_long(files: TableFiles, *, is_read: bool = True) -> None:
     frame = open_frame(pa.table(first), "frame")
     raise LabelError(
         f"{files.name} has one numeric column, {shown(value)}, beside {listed(keys)}. "
-        f"If it has one row per cell, {FIT_FRAME} "
-        f"{call_for_keys('frame', frame, keys, value)}; if it is a table of one column "
-        f"pass {hint('columns', value)}."
+        "If it has one row per cell, fit it with ",
+        call_for_keys("frame", frame, keys, value),
+        "; if it is a table of one column pass ",
+        Option("columns", [value]),
+        ".",
     )
 
 
@@ -53,10 +54,13 @@ def say_doubts(files: TableFiles, sums: Floats) -> None:
     if files.long_columns and files.options.columns is None:
         row, column, value = files.long_columns
         files.warn(
-            f"{files.name}: every row has another pair of {row!r} and {column!r}, and "
-            f"no cell is missing. If it has one row per cell, {FIT_FRAME} "
-            f"{long_call('frame', [row, column], value)}.",
-            DoubtfulDataWarning,
+            DataHintWarning(
+                f"every row has another pair of {row!r} and {column!r}, and no cell is "
+                "missing. If it has one row per cell, fit it with ",
+                long_call("frame", [row, column], value),
+                ".",
+                where=files.name,
+            )
         )
 
 
@@ -66,7 +70,8 @@ def _say_totals(files: TableFiles, sums: Floats) -> None:
         others = sums[~np.array(named)].sum()
         for name in np.array(files.names, object)[named]:
             if _are_near(sums[files.names.index(name)], others):
-                _warn(files, f"column {name!r}", hint("exclude", name) + " leaves it")
+                leave = Option("exclude", [name]), " leaves it"
+                _warn(files, f"column {name!r}", leave)
     last, n_rows = files.last_row, files.n_rows or 0
     if last is None or n_rows < 3:
         return
@@ -83,11 +88,14 @@ def _are_near(total: float, others: float) -> bool:
     return bool(others > 0.0 and abs(total - others) <= _NEAR * others < np.inf)
 
 
-def _warn(files: TableFiles, which: str, remedy: str) -> None:
+def _warn(files: TableFiles, which: str, remedy: Text) -> None:
     files.warn(
-        f"{files.name}: {which} looks like the total of the others and counts as one "
-        f"of them; {remedy} out.",
-        DoubtfulDataWarning,
+        DataHintWarning(
+            f"{which} looks like the total of the others and counts as one of them; ",
+            remedy,
+            " out.",
+            where=files.name,
+        )
     )
 
 

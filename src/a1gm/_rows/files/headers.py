@@ -11,9 +11,9 @@ from a1gm._base.types import AnyArray, Floats
 from a1gm._base.words import listed
 from a1gm._rows.files.csv_faults import title_above
 from a1gm._rows.files.numbers import read_cells
-from a1gm._rows.files.options import TableOptions, hint
+from a1gm._rows.files.options import TableOptions
 from a1gm._rows.files.row_names import is_unnamed
-from a1gm.exceptions import FileFormatError
+from a1gm.exceptions import FileFormatError, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,10 +51,12 @@ def check_is_header(file: str, batch: pa.RecordBatch, options: TableOptions) -> 
         return
     such_as = ",".join(f"c{j}" for j in range(1, len(names) + 1)[:8])
     raise FileFormatError(
-        f"{file}, line 1: the names of the columns are numbers like those below "
+        "the names of the columns are numbers like those below "
         f"({listed(names, 5)}). If line 1 is data, add a header before it, such as "
-        f"{such_as}{',...' if len(names) > 8 else ''}; if it is the header, pass "
-        f"{hint('columns', ...)} with the columns to fit."
+        f"{such_as}{',...' if len(names) > 8 else ''}; if it is the header, pass ",
+        Option("columns"),
+        " with the columns to fit.",
+        where=f"{file}, line 1",
     )
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from a1gm._rows.files.options import TableOptions, hint
+from a1gm._rows.files.options import TableOptions
+from a1gm.exceptions import Option, Text
 
 _MARK_NAMES = {
     ",": "comma",
@@ -43,7 +44,7 @@ class _Reading:
         return re.fullmatch(number, token) is not None
 
 
-def marks_remedy(tokens: Sequence[str], options: TableOptions) -> str | None:
+def marks_remedy(tokens: Sequence[str], options: TableOptions) -> Text | None:
     """Say which marks the cells have and which options read them.
 
     ``tokens`` are texts that are no numbers under the options; words among them do not
@@ -58,8 +59,14 @@ def marks_remedy(tokens: Sequence[str], options: TableOptions) -> str | None:
     if not ways:
         return None
     if len(ways) == 1:
-        return f"Its {ways[0][0]}: {ways[0][1]}."
-    return f"I{'; '.join(f'if its {what}, {how}' for what, how in ways)[1:]}."
+        return f"Its {ways[0][0]}: ", ways[0][1], "."
+    (what, how), *others = ways
+    return (
+        f"If its {what}, ",
+        how,
+        [(f"; if its {other}, ", then) for other, then in others],
+        ".",
+    )
 
 
 def sign_remedy(token: str) -> str | None:
@@ -73,7 +80,7 @@ def sign_remedy(token: str) -> str | None:
 
 def thousands_doubt(
     columns: Iterable[Sequence[str]], options: TableOptions
-) -> str | None:
+) -> Text | None:
     """Doubt a decimal mark that may stand between thousands, as 1.329 beside 821.
 
     ``columns`` are the cells of the table as text. The mark is doubted where it is
@@ -108,11 +115,14 @@ def thousands_doubt(
         return None
     word, few = _MARK_NAMES[mark], list(dict.fromkeys(grouped))[:3]
     swapped = _Reading("," if mark == "." else ".", mark)
-    told = hint("decimal", ".") if mark == "." else hint("thousands", ".")
     return (
         f"every number with a {word} has three digits behind it ({', '.join(few)}), "
         f"and the others are below 1,000: the {word}s may stand between thousands. If "
-        f"they do, {_changes(swapped, options)}; if not, {told} says so."
+        "they do, ",
+        _changes(swapped, options),
+        "; if not, ",
+        Option("decimal" if mark == "." else "thousands", "."),
+        " says so.",
     )
 
 
@@ -156,19 +166,22 @@ def _facts(reading: _Reading, marks: str, options: TableOptions) -> list[str]:
     return facts
 
 
-def _changes(reading: _Reading, options: TableOptions) -> str:
+def _changes(reading: _Reading, options: TableOptions) -> Text:
     """Say which options to pass or drop to have the cells read so."""
     passed, dropped = [], []
     if reading.decimal != options.point:
         if reading.decimal == ".":
-            dropped.append(hint("decimal", options.point))
+            dropped.append(Option("decimal", options.point))
         else:
-            passed.append(hint("decimal", reading.decimal))
+            passed.append(Option("decimal", reading.decimal))
     if reading.thousands != options.thousands:
         if reading.thousands is not None:
-            passed.append(hint("thousands", reading.thousands))
+            passed.append(Option("thousands", reading.thousands))
         elif options.thousands == reading.decimal:
-            dropped.append(hint("thousands", options.thousands))
-    steps = [f"pass {' and '.join(passed)}"] if passed else []
-    steps += [f"drop {' and '.join(dropped)}"] if dropped else []
-    return " and ".join(steps)
+            dropped.append(Option("thousands", options.thousands))
+    steps: list[Text] = []
+    for verb, some in (("pass ", passed), ("drop ", dropped)):
+        for option in some:
+            steps += [" and " if steps else "", "" if option in some[1:] else verb]
+            steps.append(option)
+    return steps

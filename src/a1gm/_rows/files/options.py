@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import Option, ParameterError, Text
 
 #: Cells that mean "missing" in a text file without being told. Only these, because
 #: readers disagree on every other token (``NULL``, ``-``, ``?``, ``n/a``): those are
@@ -29,7 +29,7 @@ class TableOptions:
         Columns that name the rows, also in messages; they are passed through. Default:
         the index that pandas wrote, a first column that is text, has no name, or counts
         up from 0 or 1, whole numbers that are all different under a name like ``id``,
-        and years; a ``RowNamesWarning`` tells of numbers that are left out so. ``[]``
+        and years; a ``DataHintWarning`` tells of numbers that are left out so. ``[]``
         means that every numeric column is data.
     missing : sequence of str, optional
         Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
@@ -40,7 +40,7 @@ class TableOptions:
         comma.
     decimal : str, optional
         The decimal mark of text, ``"."`` or ``","``. Default: a point; a
-        ``DoubtfulDataWarning`` tells of points that may stand between thousands.
+        ``DataHintWarning`` tells of points that may stand between thousands.
     thousands : str, optional
         The character between groups of three digits in text. Default: none.
     encoding : str, default="utf-8"
@@ -49,7 +49,7 @@ class TableOptions:
         The sheet of a spreadsheet. Default: the only one with cells in it.
     skip_bad : bool, default=False
         Whether to go on without files that cannot be read, among several; a
-        ``BrokenFilesWarning`` names them.
+        ``SkippedWarning`` names them.
     batch_rows : int, optional
         The most rows read at once. Default: pieces of a few megabytes.
     """
@@ -113,7 +113,9 @@ class TableOptions:
             if isinstance(given, str):
                 raise ParameterError(
                     f"{option} must be a list of names, got the single text {given!r}; "
-                    f"write {hint(option, given)}."
+                    "write ",
+                    Option(option, [given]),
+                    ".",
                 )
             if given is not None or option not in ("columns", "id"):
                 kept = tuple(str(name) for name in (() if given is None else given))
@@ -157,22 +159,6 @@ def _as_number(token: str) -> float | None:
         return None
 
 
-def hint(option: str, value: object) -> str:
-    """Write an option the way a caller of the library does; ``...`` is any value.
-
-    Of an option that takes a list, one of its members or all of them.
-    The command line prints it the way its user does.
-
-    Examples
-    --------
-    >>> hint("missing", "?"), hint("decimal", ","), hint("columns", ...)
-    ("missing=['?']", "decimal=','", 'columns=[...]')
-    """
-    text = "..." if value is ... else repr(value)
-    is_one = option in _LISTS and not isinstance(value, list)
-    return f"{option}=[{text}]" if is_one else f"{option}={text}"
-
-
 _LISTS = ("columns", "exclude", "id", "missing")
 
 
@@ -181,8 +167,8 @@ def needed_by(whose: str) -> str:
     return f"Numbers are needed in the column that {whose}."
 
 
-def leaving_out(column: str, options: TableOptions) -> str:
+def leaving_out(column: str, options: TableOptions) -> Text:
     """What to do so that a column is no part of the table."""
     if options.columns is None:
-        return f"pass {hint('exclude', column)}"
-    return f"leave it out of {hint('columns', ...)}"
+        return "pass ", Option("exclude", [column])
+    return "leave it out of ", Option("columns")

@@ -153,9 +153,7 @@ def _format_of(name: str, file: IO[bytes], head: bytes) -> Format | None:
 
 def empty_file(words: str) -> FileFormatError:
     """The error for a file without rows: one of several files may be."""
-    error = FileFormatError(words)
-    error.is_empty = True
-    return error
+    return FileFormatError(words, is_empty=True)
 
 
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
@@ -196,10 +194,10 @@ def _spool(stream: IO[bytes], name: str) -> _Spool:
                 f"{name} cannot be read: {error.strerror}."
             ) from error
         raise OutputError(
-            error.errno,
             f"The temporary copy of {name} cannot grow in {tempfile.gettempdir()}: "
             f"{error.strerror}. Set TMPDIR to a place with more room, or name a file "
             "instead of a stream.",
+            errno=error.errno,
         ) from error
     return spool
 

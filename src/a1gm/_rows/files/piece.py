@@ -12,9 +12,9 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._rows.files.numbers import cast_numbers
-from a1gm._rows.files.options import TableOptions, hint
+from a1gm._rows.files.options import TableOptions
 from a1gm._rows.rows import Part, Rows
-from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError
+from a1gm.exceptions import DataError, InfiniteValuesError, NegativeValuesError, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,16 +95,22 @@ class Piece:
         if len(infinite):
             place, token = self._cell(*infinite[0])
             raise InfiniteValuesError(
-                f"{place}: {token} is not a finite number. If it marks a missing cell "
-                f"pass {hint('missing', token)}."
+                f"{token} is not a finite number. If it marks a missing cell pass ",
+                Option("missing", [token]),
+                ".",
+                where=place,
             )
         below = np.argwhere(values < 0.0)
         if len(below) and negatives == "raise":
             place, token = self._cell(*below[0])
             raise NegativeValuesError(
-                f"{place}: {token} is negative (Negative values in data). If it marks "
-                f"a missing cell pass {hint('missing', token)}; if negative increments "
-                f"are meant, {hint('negatives', 'allow')}."
+                f"{token} is negative (Negative values in data). If it marks a missing "
+                "cell pass ",
+                Option("missing", [token]),
+                "; if negative increments are meant, ",
+                Option("negatives", "allow"),
+                ".",
+                where=place,
             )
 
     def _cell(self, row: int, col: int) -> tuple[str, str]:

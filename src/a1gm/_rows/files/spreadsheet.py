@@ -11,9 +11,9 @@ from a1gm._base.words import counted, listed, shown
 from a1gm._rows.files.csv import no_rows
 from a1gm._rows.files.formulas import cells_without_value
 from a1gm._rows.files.headers import check_names_differ
-from a1gm._rows.files.options import TableOptions, hint
+from a1gm._rows.files.options import TableOptions
 from a1gm._rows.files.origin import Origin
-from a1gm.exceptions import FileFormatError
+from a1gm.exceptions import FileFormatError, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,8 +124,8 @@ class SpreadsheetSource:
         if len(full) > 1:
             raise FileFormatError(
                 f"{self.origin.name} has {len(full)} sheets with cells in them: "
-                f"{listed([repr(n) for n in full])}. Pass {hint('sheet', full[0])} or "
-                "another of these."
+                f"{listed([repr(n) for n in full])}.",
+                advice=["Pass ", Option("sheet", full[0]), " or another of these."],
             )
         return (full or names)[0]
 

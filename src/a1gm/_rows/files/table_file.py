@@ -25,16 +25,16 @@ from a1gm._rows.files.numbers import (
     is_numeric_type,
     is_text_type,
 )
-from a1gm._rows.files.options import TableOptions, hint, leaving_out, needed_by
+from a1gm._rows.files.options import TableOptions, leaving_out, needed_by
 from a1gm._rows.files.origin import find_origin
 from a1gm._rows.files.piece import Piece, columns_of, part_of_column
 from a1gm._rows.files.read_ahead import read_ahead
 from a1gm._rows.files.row_names import ColumnFacts, Verdict, may_name_rows, role_of
 from a1gm._rows.files.spreadsheet import SpreadsheetSource
 from a1gm._rows.labels import check_there
-from a1gm._rows.long_hint import FIT_FRAME, long_call
+from a1gm._rows.long_hint import long_call
 from a1gm._rows.rows import Part
-from a1gm.exceptions import FileFormatError, LabelError, NotNumericError
+from a1gm.exceptions import FileFormatError, LabelError, NotNumericError, Option, Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -337,17 +337,22 @@ class TableFile:
     def _unclear(self, name: str, why: str) -> LabelError:
         order = self.source.schema.get_field_index
         data = sorted((*self.names, name), key=order)
-        few = data if len(data) <= 8 else ...
+        few = data if len(data) <= 8 else None
         names = self.source.schema.names
-        long = ""
+        long: Text = ()
         if len(names) in (3, 4) and names[-1] in data:
             call = long_call("frame", names[-3:-1], names[-1])
-            long = f" If the file has one row per cell, {FIT_FRAME} {call}."
+            long = " If the file has one row per cell, fit it with ", call, "."
         return LabelError(
-            f"{self.name}: column {name!r} {why}; it may name the rows or be data. "
-            f"Pass {hint('id', name)} if it names the rows, {hint('exclude', name)} if "
-            f"it is neither. If it is data, pass {hint('columns', few)} with all "
-            f"columns to fit.{long}"
+            f"column {name!r} {why}; it may name the rows or be data. Pass ",
+            Option("id", [name]),
+            " if it names the rows, ",
+            Option("exclude", [name]),
+            " if it is neither. If it is data, pass ",
+            Option("columns", few),
+            " with all columns to fit.",
+            long,
+            where=self.name,
         )
 
     def _candidates(self) -> Iterator[str]:
@@ -376,7 +381,9 @@ class TableFile:
             few = sorted(taken, key=self.source.schema.get_field_index)
             raise LabelError(
                 f"{self.name} has no numeric column beside {listed(few)}, which may "
-                f"name the rows. If it is data, pass {hint('columns', few)}."
+                "name the rows. If it is data, pass ",
+                Option("columns", few),
+                ".",
             )
         if not self.names:
             raise NotNumericError(
@@ -396,7 +403,7 @@ class TableFile:
     def _check_known(self) -> None:
         """Raise for columns that the file does not have, or that hold no numbers."""
         for option in ("columns", "exclude", "id"):
-            asked = f" (asked for by {hint(option, ...)})"
+            asked: Text = " (asked for by ", Option(option), ")"
             if self._whose is not None and option == "columns":
                 asked = f", which {self._whose}"
             check_has(self.source, getattr(self.options, option) or (), asked)
@@ -407,14 +414,15 @@ class TableFile:
         import pyarrow as pa
 
         if not is_numeric_type(kind) and not pa.types.is_boolean(kind):
-            leave_out = f"To go on without it, {leaving_out(name, self._asked)}."
+            leave_out = "To go on without it, ", leaving_out(name, self._asked), "."
             raise NotNumericError(
-                f"{self.name}: column {name!r} holds {kind}, not numbers. "
-                f"{needed_by(self._whose) if self._whose else leave_out}"
+                f"column {name!r} holds {kind}, not numbers.",
+                advice=needed_by(self._whose) if self._whose else leave_out,
+                where=self.name,
             )
 
 
-def check_has(source: Batches, names: Sequence[str], asked: str = "") -> None:
+def check_has(source: Batches, names: Sequence[str], asked: Text = "") -> None:
     """Raise for columns that a file does not have; ``asked`` says who asks for them."""
     known = source.schema.names
     if isinstance(source, CsvSource) and not set(names) <= set(known):

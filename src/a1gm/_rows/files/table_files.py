@@ -18,7 +18,7 @@ from a1gm._rows.files.csv import CsvSource
 from a1gm._rows.files.find import FoundFiles, PathOrPaths, find_files, is_hidden
 from a1gm._rows.files.number_marks import thousands_doubt
 from a1gm._rows.files.numbers import joined, read_cells
-from a1gm._rows.files.options import TableOptions, hint
+from a1gm._rows.files.options import TableOptions
 from a1gm._rows.files.piece import Piece, columns_of
 from a1gm._rows.files.spreadsheet import SpreadsheetSource
 from a1gm._rows.files.table_file import (
@@ -31,13 +31,14 @@ from a1gm._rows.files.table_file import (
 from a1gm._rows.long_hint import looks_long
 from a1gm.exceptions import (
     A1gmError,
-    BrokenFilesWarning,
-    DoubtfulDataWarning,
+    A1gmWarning,
+    DataHintWarning,
     FileFormatError,
     LabelError,
     NotNumericError,
-    RowNamesWarning,
-    SkippedFilesWarning,
+    Option,
+    Part,
+    SkippedWarning,
 )
 
 if TYPE_CHECKING:
@@ -66,11 +67,13 @@ class TableFiles:
     are_read_twice: bool = False  # filled after the first pass
     counts: ColumnCounts | None = field(default=None, init=False)
     empty: list[str] = field(default_factory=list)  # files left out: without rows,
-    broken: dict[str, str] = field(default_factory=dict)  # and unreadable, with reasons
+    broken: dict[str, A1gmError] = field(default_factory=dict)  # and unreadable
     last_row: Floats | None = field(default=None, init=False)  # after a pass
     last_texts: list[str] = field(default_factory=list, init=False)  # beside it
     long_columns: tuple[str, ...] = field(default=(), init=False)  # if it looks long
-    told: list[str] = field(default_factory=list, init=False)  # what was warned of
+    told: list[A1gmWarning] = field(
+        default_factory=list, init=False
+    )  # what was warned of
     _later: list[TableFile] = field(default_factory=list, init=False)
     backend: ClassVar[None] = None  # no frame library is behind the rows
 
@@ -214,10 +217,10 @@ class TableFiles:
             self._say_without_value()
             self._say_left_out()
 
-    def warn(self, text: str, category: type[Warning]) -> None:
-        """Warn of the table, and keep the words for a report."""
-        self.told.append(text)
-        warn_user(text, category)
+    def warn(self, warning: A1gmWarning) -> None:
+        """Warn of the table, and keep the warning for a report."""
+        self.told.append(warning)
+        warn_user(warning)
 
     def _look_at_last(self, piece: Piece) -> None:
         """Keep what tells a total, or a long table, from other rows."""
@@ -244,12 +247,18 @@ class TableFiles:
             return
         columns = [f"column {name!r} {why}" for name, why in taken.items()]
         is_said = self.options.id is not None
-        option = hint("exclude", list(taken)) if is_said else hint("id", list(self.id))
+        name, names = ("exclude", taken) if is_said else ("id", self.id)
         self.warn(
-            f"{self.name}: {' and '.join(columns)}: taken for names of the rows and "
-            f"not fitted. If that is right, {option} says so; to fit "
-            f"{'it' if len(taken) == 1 else 'them'}, pass {hint('columns', ...)}.",
-            RowNamesWarning,
+            DataHintWarning(
+                f"{' and '.join(columns)}: taken for names of the rows and not fitted. "
+                "If that is right, ",
+                Option(name, list(names)),
+                f" says so; to fit {'it' if len(taken) == 1 else 'them'}, pass ",
+                Option("columns"),
+                ".",
+                where=self.name,
+                is_inferred=True,
+            )
         )
 
     def _say_thousands(self, head: Sequence[Piece]) -> None:
@@ -271,14 +280,14 @@ class TableFiles:
         )
         doubt = thousands_doubt(columns, self.options)
         if doubt is not None:
-            self.warn(f"{self.name}: {doubt}", DoubtfulDataWarning)
+            self.warn(DataHintWarning(doubt, where=self.name))
 
     def _say_without_value(self) -> None:
         """Warn of cells of spreadsheets that are missing, yet show something."""
         for file in self.files:
             words = getattr(file.source, "about_cells_without_value", "")
             if words:
-                self.warn(words, DoubtfulDataWarning)
+                self.warn(DataHintWarning(words))
 
     def pieces_of(
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
@@ -372,11 +381,12 @@ class TableFiles:
 
     def _with_advice(self, error: A1gmError) -> A1gmError:
         """The error of one of several files, with the option that goes on without."""
-        advice = f"{hint('skip_bad', True)} goes on without the file."
         is_last = len(self.paths) == 1 or self.counts is not None
-        if is_last or type(error) is not FileFormatError or advice in str(error):
+        skip: Part = Option("skip_bad", True)
+        if is_last or type(error) is not FileFormatError or skip in error.advice:
             return error
-        return FileFormatError(f"{error} {advice}")
+        space = " " if error.advice else ""
+        return error.advised(error.advice, space, skip, " goes on without the file.")
 
     def _leave_out(self, at: int, error: A1gmError) -> bool:
         """Go on without a file that is empty or may be skipped, among several."""
@@ -387,7 +397,7 @@ class TableFiles:
         if is_empty:
             self.empty.append(path)
         else:
-            self.broken[path] = str(error)
+            self.broken[path] = error
         if at == 0:  # another file decides which columns form the table
             self.opened, self._later = None, []
             for name in ("_source", "first"):
@@ -400,8 +410,8 @@ class TableFiles:
         """Warn of files that were left out."""
         if self.broken:
             files = counted(len(self.broken), "file was", "files were")
-            why = " ".join(self.broken.values())
-            self.warn(f"{files} left out: {why}", BrokenFilesWarning)
+            why = [part for e in self.broken.values() for part in (" ", *e.all_parts)]
+            self.warn(SkippedWarning(f"{files} left out:", why, is_broken=True))
         words = []
         if self.empty:
             files = counted(len(self.empty), "file has no rows", "files have no rows")
@@ -412,24 +422,26 @@ class TableFiles:
             words.append(f"{files} ({listed(others, 3)})")
         if words:
             text = f"Left out of {self.name}: {'; '.join(words)}."
-            self.warn(text, SkippedFilesWarning)
+            self.warn(SkippedWarning(text))
 
     def _check_columns(self, source: Batches) -> None:
         name, own = source.origin.name, set(source.schema.names)
         first = self._source.origin.name
         remedy = (
-            "Files of one table must have the same columns; pass "
-            f"{hint('columns', ...)} with those that all have."
+            "Files of one table must have the same columns; pass ",
+            Option("columns"),
+            " with those that all have.",
         )
         absent = [column for column in self.names if column not in own]
         if absent:
             raise LabelError(
-                f"{name} has no column {absent[0]!r}, which {first} has. {remedy}"
+                f"{name} has no column {absent[0]!r}, which {first} has.", advice=remedy
             )
         extra = own - set(self.all_names) - set(self.options.exclude)
         if extra and self.options.columns is None:
             raise LabelError(
-                f"{name} has a column {min(extra)!r}, which {first} has not. {remedy}"
+                f"{name} has a column {min(extra)!r}, which {first} has not.",
+                advice=remedy,
             )
 
 
