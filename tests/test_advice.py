@@ -1,5 +1,6 @@
 """Advice can be followed where it is given: every option that is named exists there."""
 
+import ast
 import inspect
 import re
 import warnings
@@ -127,3 +128,27 @@ def test_the_list_of_unknown_cells_is_named():
     assert "; see fit.undetermined." in _message(lambda: a1gm.fit(SPLIT))
     words = "; with on_undetermined='warn', see fit.undetermined."
     assert words in _message(lambda: a1gm.impute(SPLIT, on_undetermined="raise"))
+
+
+def test_no_text_of_the_library_names_an_option():
+    """Read from the source: the command renders its options itself."""
+    dashes = re.compile(r"(?<![\w-])--[a-z]")
+    root = Path(a1gm.__file__).parent
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        top = path.relative_to(root).parts[0]
+        if top in ("cli", "report"):  # pages have style sheets
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documentation = {
+            id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
+        }
+        found += [
+            f"{path.relative_to(root)}:{node.lineno} {node.value!r}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in documentation
+            and dashes.search(node.value)
+        ]
+    assert not found, "\n".join(found)

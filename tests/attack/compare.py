@@ -29,7 +29,19 @@ RTOL = 1e-9  # of fills and factors
 RTOL_ERRORS = 1e-7  # of standard errors and what is made of them: names with "se"
 SHOWN = 4  # seeds of a category that are printed
 #: Classes with another name in the new install, or folded into another: old -> new.
-RENAMED: dict[str, str] = {}
+RENAMED = {
+    "DimensionError": "DataError",
+    "NothingObservedError": "DataError",
+    "NoSuchCellError": "LabelError",
+    "ModelFileError": "FileFormatError",
+    "UnknownLabelWarning": "DataHintWarning",
+    "RowNamesWarning": "DataHintWarning",
+    "DoubtfulDataWarning": "DataHintWarning",
+    "WorseThanMeansWarning": "DataHintWarning",
+    "FailedTablesWarning": "SkippedWarning",
+    "SkippedFilesWarning": "SkippedWarning",
+    "BrokenFilesWarning": "SkippedWarning",
+}
 #: Answers that need not be equal; the first of them widens the tolerance.
 NOT_COMPARED = ("cell_error", "certificate", "n_iter")
 

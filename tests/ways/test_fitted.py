@@ -14,7 +14,7 @@ from ways.ways import WAYS, ways_with
 
 TOL = 1e-10  # the certificate that a fit reaches by default
 
-pytestmark = pytest.mark.parametrize("table", TABLES)
+tables = pytest.mark.parametrize("table", TABLES)
 
 
 def same(found, right, way, what):
@@ -23,6 +23,7 @@ def same(found, right, way, what):
     )
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("fills"))
 def test_fills(asked, way, table):
     answers, right = asked(way, table)
@@ -33,6 +34,7 @@ def test_fills(asked, way, table):
     same(answers.filled, reference.filled, way, "the fit of an array")
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("factors"))
 def test_factors(asked, way, table):
     answers, right = asked(way, table)
@@ -41,6 +43,7 @@ def test_factors(asked, way, table):
         same(answers.row_factor, right.w, way, "row factors")
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("certificate"))
 def test_certificate(asked, way, table):
     answers, right = asked(way, table)
@@ -52,6 +55,7 @@ def test_certificate(asked, way, table):
         assert answers.converged
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("fates"))
 def test_fates(asked, way, table):
     answers, right = asked(way, table)
@@ -59,6 +63,7 @@ def test_fates(asked, way, table):
     assert answers.undetermined == right.undetermined
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("warnings"))
 def test_warnings(asked, way, table):
     answers, right = asked(way, table)
@@ -86,6 +91,7 @@ def counts_in(texts, pattern):
     return [sum(int(n) for n in one.groups() if n) for one in found if one]
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("warnings"))
 def test_counts_in_warnings(asked, way, table):
     answers, right = asked(way, table)
@@ -133,6 +139,7 @@ def labels_of(table):
     return list(columns), list(getattr(table, "index", ()))
 
 
+@tables
 @pytest.mark.parametrize("way", ways_with("types"))
 def test_output_types(asked, way, table):
     answers, right = asked(way, table)
@@ -144,3 +151,20 @@ def test_output_types(asked, way, table):
     assert dtypes_of(output) == wanted_dtypes(given, holes)
     if not isinstance(given, np.ndarray):
         assert labels_of(output) == labels_of(given)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
+def test_minus_zero_never_comes_out_of_a_fit(way, tmp_path):
+    X = np.array(
+        [[np.nan, 1.5, 1.5], [2, np.nan, 1], [1, 3, np.nan], [np.nan, -0.0, -0.0]]
+    )
+    X = np.vstack([X, np.full((8, 3), -0.0)])
+    answers = WAYS[way].ask(X, tmp_path)
+    found = [answers.row_factor, answers.col_factor]
+    if answers.filled is not None:  # observed cells stay as they were given
+        found.append(answers.filled[np.isnan(X)])
+    if answers.transform is not None:
+        found.append(answers.transform(X))
+    for values in found:
+        assert values is None or not np.signbit(values).any()

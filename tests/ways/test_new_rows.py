@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import a1gm
-from a1gm import RankOneImputer, RankOneNMF
 from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
 from ways.oracle import Oracle
 from ways.tables import TABLES, new_rows
@@ -88,28 +87,6 @@ def test_rows_of_several_blocks_have_no_single_factor(asked, way, name):
     assert found.classes == {EmptyLineWarning}
 
 
-# ------------------------------------------------------------- the rule by example
-def two_blocks():
-    return np.array(
-        [[1, 2, nan, nan], [2, 4, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, 2]]
-    )
-
-
-def test_each_hole_is_filled_by_its_own_block():
-    fit = a1gm.fit(two_blocks(), on_undetermined="ignore")
-    row = np.array([[1.0, nan, 3.0, nan]])
-    np.testing.assert_allclose(fit.impute(row), [[1.0, 2.0, 3.0, 1.0]], rtol=1e-12)
-    with pytest.warns(EmptyLineWarning, match="block"):
-        assert np.isnan(fit.transform(row)).all()
-
-
-def test_another_table_of_the_same_shape():
-    X = np.array([[1.0, 2.0], [2.0, nan]])
-    fit = a1gm.fit(X)
-    other = np.array([[1.0, 2.0], [100.0, nan]])
-    np.testing.assert_allclose(fit.impute(other), [[1.0, 2.0], [100.0, 200.0]])
-
-
 def test_labels_of_rows_do_not_matter_and_columns_are_found_by_name():
     frame = pd.DataFrame(
         {"x": [1.0, 2.0], "y": [2.0, nan], "z": [3.0, 6.0]}, index=["a", "b"]
@@ -120,22 +97,3 @@ def test_labels_of_rows_do_not_matter_and_columns_are_found_by_name():
     assert list(filled.index) == ["new"]
     assert filled["y"].tolist() == pytest.approx([10.0])
     assert fit.transform(rows) == pytest.approx([30.0])
-
-
-def test_the_rule_is_the_same_for_every_number_of_rows():
-    fit = a1gm.fit(TABLES["random holes"])
-    rows = 3.0 * TABLES["random holes"]
-    whole = fit.impute(rows)
-    one_by_one = np.vstack([fit.impute(rows[[i]]) for i in range(len(rows))])
-    np.testing.assert_allclose(one_by_one, whole, rtol=1e-12)
-
-
-def test_estimators_follow_the_rule_of_the_fit():
-    X, row = two_blocks(), np.array([[1.0, nan, 3.0, nan]])
-    np.testing.assert_allclose(
-        RankOneImputer().fit(X).transform(row), [[1.0, 2.0, 3.0, 1.0]], rtol=1e-12
-    )
-    with noted():
-        model = RankOneNMF().fit(X)
-    with pytest.warns(EmptyLineWarning):
-        assert np.isnan(model.transform(row)).all()
