@@ -34,7 +34,7 @@ RENAMED = {
     "NothingObservedError": "DataError",
     "NoSuchCellError": "LabelError",
     "ModelFileError": "FileFormatError",
-    "UnknownLabelWarning": "DataHintWarning",
+    "UnknownLabelWarning": "UndeterminedWarning",
     "RowNamesWarning": "DataHintWarning",
     "DoubtfulDataWarning": "DataHintWarning",
     "WorseThanMeansWarning": "DataHintWarning",
