@@ -20,9 +20,8 @@ from a1gm.estimators._checks import (
 from a1gm.estimators._transformer import RowFactors
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
-from a1gm.nmmf.read import read_side, read_table
+from a1gm.nmmf.layout import read_side, read_table
 from a1gm.nmmf.result import NMMFFit
-from a1gm.nmmf.shared_fit import fitted_table, place_new_rows
 
 
 class RankOneNMMF(RowFactors):
@@ -198,14 +197,14 @@ class RankOneNMMF(RowFactors):
         check_is_fitted(self)
         source = read_table(X, "X")
         check_same_features(self, X)
-        placed = place_new_rows(self._fit, source, self._read_z(Z, source))
+        placed = self._fit._place(source, self._read_z(Z, source))
         return self._factors_of(placed, X, source)
 
     def _read_z(self, Z: Any, x: Rows) -> Rows | None:
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None
-        source, fitted = read_side(Z, "Z", 0, x), fitted_table(self._fit, "Z")
+        source, fitted = read_side(Z, "Z", 0, x), self._fit._table("Z")
         if fitted is None:
             if source is None:  # no columns here, and none in fit
                 return None
@@ -218,7 +217,7 @@ class RankOneNMMF(RowFactors):
                 f"Z has {n_cols} columns, but {expected} are expected: those that it "
                 "had in fit, in the same order."
             )
-        names, known = source.col_labels, fitted.source.col_labels
+        names, known = source.col_labels, fitted.rows.col_labels
         check_same_labels("column", names, known, "Z", "the fit")
         check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
         return source

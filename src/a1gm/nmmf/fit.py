@@ -1,4 +1,4 @@
-"""``fit_nmmf`` and ``fit_relations``: lay out, observe, join, solve, share."""
+"""``fit_nmmf`` and ``fit_relations``: lay the tables out as one and fit it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ from typing import Any, TypeVar
 
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import OnUndetermined
-from a1gm._rows import Rows
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
-from a1gm.nmmf.join import join
-from a1gm.nmmf.layout import Layout, check_passive_sets, lay_out
-from a1gm.nmmf.observe import observe_row_sets
-from a1gm.nmmf.passive import share_factors
-from a1gm.nmmf.read import read_side, read_table
-from a1gm.nmmf.result import NMMFFit, RelationsFit, check_mapping
-from a1gm.nmmf.shared_fit import SharedFit, warn_of_unknown
-from a1gm.nmmf.solve import row_factors_of_sets, solve_joint
+from a1gm.nmmf.joint import fit_joint
+from a1gm.nmmf.layout import Declared, Layout, lay_out, read_side, read_table
+from a1gm.nmmf.result import NMMFFit, RelationsFit, SharedFit, check_mapping
 
 LEAST_WEIGHT = 1e-100
 
@@ -113,9 +107,7 @@ def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_weight(value, name, ParameterError)
     x = read_table(X, "X")
-    declared: list[tuple[Hashable, str, Hashable, Hashable, Rows, float]] = [
-        ("X", "X", "w", "h", x, 1.0)
-    ]
+    declared: list[Declared] = [("X", "X", "w", "h", x, 1.0)]
     y = read_side(Y, "Y", 1, x)
     if y is not None:
         declared.append(("Y", "Y", "a", "h", y, float(alpha)))
@@ -217,7 +209,7 @@ def fit_relations(
 
 def _declared(
     tables: Mapping[Any, Any], weights: Mapping[Any, Any]
-) -> Iterator[tuple[Hashable, str, Hashable, Hashable, Rows, float]]:
+) -> Iterator[Declared]:
     if not tables:
         msg = "fit_relations needs at least one table."
         raise ParameterError(msg)
@@ -248,10 +240,7 @@ def fit_layout(
     on_undetermined: OnUndetermined,
     convergence: type[Warning] = ConvergenceWarning,
 ) -> Result:
-    """Observe the tables, solve their joint table and share its factors out.
-
-    ``convergence`` is the warning of a poor certificate.
-    """
+    """Fit a layout; ``convergence`` is the class of the warning of a poor fit."""
     check_options(
         tol=tol,
         max_iter=max_iter,
@@ -259,16 +248,9 @@ def fit_layout(
         negatives="raise",
         on_undetermined=on_undetermined,
     )
-    if all(table.is_passive for table in layout.tables):
-        msg = "All weights are zero: no table is left to steer the factors."
-        raise WeightsError(msg)
-    check_passive_sets(layout)
-    seen = observe_row_sets(layout, n_threads)
-    solution = solve_joint(
-        join(layout, seen), tol=tol, max_iter=max_iter, n_threads=n_threads
+    joint, rows, cols = fit_joint(
+        layout, tol=tol, max_iter=max_iter, n_threads=n_threads
     )
-    rows = row_factors_of_sets(solution, n_threads)
-    shares = share_factors(solution, rows)
-    fit = kind(layout, seen, solution, shares, tol=tol, on_undetermined=on_undetermined)
-    warn_of_unknown(fit, convergence)
+    fit = kind(layout, joint, rows, cols, on_undetermined=on_undetermined)
+    fit._warn(convergence)
     return fit

@@ -1,90 +1,75 @@
-"""Which entities the tables share, and on which side of the joint table each stands.
+"""Which entities the tables share, and which block of the joint table each table is.
 
-Every table relates two sets of entities: those of its rows and those of its columns.
-A table is an edge between two sets, and the joint problem is a missing-data problem on
-one large table when the sets can be given two sides so that every table lies between
-the sides (the graph is bipartite).
+Every table relates two sets of entities: its rows and its columns. A table is an edge
+between two sets, and the joint problem is a missing-data problem on one large table if
+the sets can be given two sides so that every table lies between the sides (the graph is
+bipartite).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from a1gm._base.types import Floats
-from a1gm._rows import Rows
-from a1gm._rows.rows import Part, name_cell
-from a1gm.exceptions import ParameterError, WeightsError
-from a1gm.nmmf.entities import Axis, check_same_entities
+from a1gm._base.words import counted
+from a1gm._rows import Rows, read_input
+from a1gm._rows.labels import first_difference, text_of_label
+from a1gm._rows.read import is_sparse
+from a1gm._rows.rows import Part
+from a1gm.exceptions import (
+    DataError,
+    LabelError,
+    ParameterError,
+    WeightsError,
+)
 
 PROPORTIONAL = 1e-12  # weights are a product a_r b_c when they agree to within this
+# Key, name in messages, row entities, column entities, table and weight.
+Declared = tuple[Hashable, str, Hashable, Hashable, Rows, float]
+# Table, "rows" or "columns", how many, and their names if they have any.
+Axis = tuple[str, str, int, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SharedTable:
-    """One of the tables, turned so that its rows stand on the row side."""
+    """One of the tables; ``rows`` is turned so that it lies as in the joint table."""
 
     key: Hashable
     name: str
-    source: Rows
+    rows: Rows
     row_set: int
     col_set: int
     weight: float
     transposed: bool
-    columns: slice  # among the columns of all tables of its row set
 
     @property
-    def is_passive(self) -> bool:
-        """Whether the table does not steer the factors it shares."""
-        return self.weight == 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """Rows, as turned."""
-        return self.source.n_rows
-
-    @property
-    def n_cols(self) -> int:
-        """Columns, as turned."""
-        return self.source.n_cols
-
-    @property
-    def parts(self) -> list[Part]:
-        """Stretches of columns, as the kernel reads them."""
-        return self.source.parts
+    def own(self) -> Rows:
+        """The table as its owner has it."""
+        return transpose(self.rows) if self.transposed else self.rows
 
     @property
     def shape_text(self) -> str:
-        """Shape as its owner sees it."""
-        n, m = self.n_rows, self.n_cols
+        """Shape as its owner has it."""
+        n, m = self.rows.n_rows, self.rows.n_cols
         return f"{m} x {n}" if self.transposed else f"{n} x {m}"
 
-    def without_data(self) -> SharedTable:
-        """The same table with its shape and names only."""
-        return replace(self, source=replace(self.source, parts=[]))
-
-    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+    def where(self, row: int, col: int) -> str:
         """Name a cell the way its owner does."""
-        rows, cols = self.source.row_labels, self.source.col_labels
-        row += row_offset
-        if self.transposed:
-            rows, cols, row, col = cols, rows, col, row
-        return name_cell(rows, cols, row, col, name=self.name)
+        return self.own.where(col, row) if self.transposed else self.own.where(row, col)
 
 
 @dataclass(frozen=True, slots=True)
 class EntitySet:
-    """A set of entities with one factor each, and its tables by number."""
+    """A set of entities with one factor each; ``is_fitted``: some table has weight."""
 
     name: Hashable
     size: int
-    tables: tuple[int, ...]
+    is_fitted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """The entity sets of both sides and the tables between them."""
 
@@ -92,162 +77,177 @@ class Layout:
     col_sets: tuple[EntitySet, ...]
     tables: tuple[SharedTable, ...]
 
-    def of_rows(self, r: int) -> list[SharedTable]:
-        """Tables that share the rows of a row set."""
-        return [self.tables[t] for t in self.row_sets[r].tables]
+    @property
+    def fitted(self) -> list[SharedTable]:
+        """The tables of positive weight."""
+        return [table for table in self.tables if table.weight]
 
-    def is_passive_set(self, entities: EntitySet) -> bool:
-        """Whether no table of these entities steers."""
-        return all(self.tables[t].is_passive for t in entities.tables)
+    @cached_property
+    def row_places(self) -> list[slice]:
+        """Where each row set lies in the joint table; sets without weight: nowhere."""
+        return _places(self.row_sets)
+
+    @cached_property
+    def col_places(self) -> list[slice]:
+        """Where each column set lies in the joint table."""
+        return _places(self.col_sets)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the joint table."""
+        return self.row_places[-1].stop, self.col_places[-1].stop
 
     def labels_of(self, name: Hashable) -> Any:
         """Names of the entities of a set, from the first table that has them."""
-        found = [
-            labels
-            for t in self.tables
+        for table in self.tables:
             for entities, labels in (
-                (self.row_sets[t.row_set], t.source.row_labels),
-                (self.col_sets[t.col_set], t.source.col_labels),
-            )
-            if entities.name == name and labels is not None
-        ]
-        return found[0] if found else None
+                (self.row_sets[table.row_set], table.rows.row_labels),
+                (self.col_sets[table.col_set], table.rows.col_labels),
+            ):
+                if entities.name == name and labels is not None:
+                    return labels
+        return None
 
     def without_data(self) -> Layout:
-        """The same layout with tables that know their shape only."""
-        return replace(self, tables=tuple(t.without_data() for t in self.tables))
+        """The same layout with tables that know their shape and names only."""
+        tables = (replace(t, rows=replace(t.rows, parts=[])) for t in self.tables)
+        return replace(self, tables=tuple(tables))
 
-    @property
-    def steering(self) -> list[SharedTable]:
-        """The tables that decide the factors they share."""
-        return [table for table in self.tables if not table.is_passive]
+    @cached_property
+    def units(self) -> tuple[dict[int, float], dict[int, float]] | None:
+        """Units a, b with weight = a[row_set] * b[col_set]; None if there are none.
 
-    def spanning_order(self) -> Iterator[tuple[SharedTable, bool]]:
-        """Yield the steering tables, each after one that shares a set with it.
-
-        The second is True for tables that share no set with those before.
+        Then w' = a w and h' = b h turn the weighted problem into the plain one. They
+        are read off a spanning forest of the tables; the other tables are checked.
         """
-        rows: set[int] = set()
-        cols: set[int] = set()
-        waiting = self.steering
+        a: dict[int, float] = {}
+        b: dict[int, float] = {}
+        waiting = self.fitted
         while waiting:
-            joined = [t for t in waiting if t.row_set in rows or t.col_set in cols]
+            joined = [t for t in waiting if t.row_set in a or t.col_set in b]
             table = joined[0] if joined else waiting[0]
             waiting.remove(table)
-            rows.add(table.row_set)
-            cols.add(table.col_set)
-            yield table, not joined
-
-    def split_weights(self) -> tuple[Floats, Floats] | None:
-        """Find a, b with weight = a[row_set] * b[col_set]; None if they do not exist.
-
-        Then w' = a w and h' = b h turn the weighted problem into the plain one. The
-        factors are read off a spanning forest, and the other tables checked.
-        """
-        pairs = [(table.row_set, table.col_set) for table in self.steering]
-        if len(set(pairs)) < len(pairs):  # two tables relate the same sets
-            return None
-        a, b = np.zeros(len(self.row_sets)), np.zeros(len(self.col_sets))
-        for table, is_first in self.spanning_order():
             r, c = table.row_set, table.col_set
-            if is_first:
-                a[r] = 1.0
-            if not a[r]:
-                a[r] = table.weight / b[c]
-            elif not b[c]:
-                b[c] = table.weight / a[r]
+            if r not in a:
+                a[r] = table.weight / b[c] if c in b else 1.0
+            b.setdefault(c, table.weight / a[r])
             if abs(a[r] * b[c] - table.weight) > PROPORTIONAL * table.weight:
                 return None
         return a, b
 
 
-def lay_out(
-    declared: Iterable[tuple[Hashable, str, Hashable, Hashable, Rows, float]],
-) -> Layout:
-    """Give every entity set a side, and check that shared sets have one size.
+def _places(sets: tuple[EntitySet, ...]) -> list[slice]:
+    places, start = [], 0
+    for entities in sets:
+        stop = start + entities.size * entities.is_fitted
+        places.append(slice(start, stop))
+        start = stop
+    return places
 
-    ``declared`` yields (key, name, row entities, column entities, table, weight).
-    """
+
+def lay_out(declared: Iterable[Declared]) -> Layout:
+    """Give every entity set a side, and check that shared sets are the same."""
     entries = list(declared)
     _check_sets(entries)
     side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
-    rows: dict[Hashable, list[int]] = {}  # numbers of the tables of each set
-    cols: dict[Hashable, list[int]] = {}
+    numbers: tuple[dict[Hashable, int], ...] = ({}, {})  # of the sets of each side
     sizes: dict[Hashable, int] = {}
     tables: list[SharedTable] = []
-    for k, (key, name, row, col, source, weight) in enumerate(entries):
-        turned = side[row] == 1
+    for key, name, row, col, rows, weight in entries:
+        sizes[row], sizes[col] = rows.n_rows, rows.n_cols
+        pair, turned, given = (row, col), side[row] == 1, rows
         if turned:
-            row, col, source = col, row, transpose(source)  # noqa: PLW2901
-        sizes[row], sizes[col] = source.n_rows, source.n_cols
-        rows.setdefault(row, []).append(k)
-        cols.setdefault(col, []).append(k)
-        r, c = list(rows).index(row), list(cols).index(col)
-        start = sum(table.n_cols for table in tables if table.row_set == r)
-        columns = slice(start, start + source.n_cols)
-        tables.append(SharedTable(key, name, source, r, c, weight, turned, columns))
+            pair, given = (col, row), transpose(rows)
+        r, c = (
+            of_side.setdefault(entities, len(of_side))
+            for of_side, entities in zip(numbers, pair, strict=True)
+        )
+        tables.append(SharedTable(key, name, given, r, c, weight, turned))
+    fitted = {
+        key for t in tables if t.weight for key in ((0, t.row_set), (1, t.col_set))
+    }
     row_sets, col_sets = (
-        tuple(EntitySet(name, sizes[name], tuple(of)) for name, of in sets.items())
-        for sets in (rows, cols)
+        tuple(
+            EntitySet(name, sizes[name], (k, i) in fitted) for name, i in sets.items()
+        )
+        for k, sets in enumerate(numbers)
     )
-    return Layout(row_sets, col_sets, tuple(tables))
+    layout = Layout(row_sets, col_sets, tuple(tables))
+    _check_weights(layout)
+    return layout
 
 
-def check_passive_sets(layout: Layout) -> None:
-    """Raise for entities whose tables, and those of their partners, all have weight 0.
+def _check_weights(layout: Layout) -> None:
+    """Raise for factors that no table of positive weight determines.
 
     A table of weight 0 gives factors to its entities from those on its other side, so
-    these must be in a table that steers.
+    these must be in a table of positive weight.
     """
-    sides = (layout.row_sets, layout.col_sets)
-    for own, other in (sides, sides[::-1]):
-        for entities in own:
-            if not layout.is_passive_set(entities):
-                continue
-            tables = [layout.tables[t] for t in entities.tables]
-            across = [
-                other[t.col_set if own is layout.row_sets else t.row_set]
-                for t in tables
-            ]
-            if all(layout.is_passive_set(s) for s in across):
-                _refuse_passive_set(entities, tables, across)
+    if not layout.fitted:
+        raise WeightsError("All weights are zero: no table is left to fit.")
+    pairs = [(table.row_set, table.col_set) for table in layout.fitted]
+    for k, table in enumerate(layout.fitted):
+        if pairs[k] in pairs[:k]:
+            raise ParameterError(
+                f"Two tables relate the same entities, the second is {table.name}. Add "
+                "the tables together if they count the same, or leave one out."
+            )
+    for side, own, other in (
+        ("row_set", layout.row_sets, layout.col_sets),
+        ("col_set", layout.col_sets, layout.row_sets),
+    ):
+        across_side = "col_set" if side == "row_set" else "row_set"
+        for number, entities in enumerate(own):
+            tables = [t for t in layout.tables if getattr(t, side) == number]
+            across = [other[getattr(t, across_side)] for t in tables]
+            if not (entities.is_fitted or any(s.is_fitted for s in across)):
+                names = " and ".join(t.name for t in tables)
+                others = " and ".join(repr(s.name) for s in across)
+                raise WeightsError(
+                    f"Every table of {entities.name!r} ({names}) has weight 0, and "
+                    f"{others} is in no table of positive weight, so nothing "
+                    f"determines the factors of {entities.name!r}. Give one of these "
+                    "tables a positive weight, or leave them out."
+                )
 
 
-def _refuse_passive_set(
-    entities: EntitySet, tables: list[SharedTable], across: list[EntitySet]
-) -> None:
-    names = " and ".join(t.name for t in tables)
-    others = " and ".join(repr(s.name) for s in across)
-    has, its = ("have", "their") if len(tables) > 1 else ("has", "its")
-    msg = (
-        f"{names} {has} weight 0, and {others} on {its} other side is in no table of "
-        f"positive weight, so nothing determines the factors of {entities.name!r}. "
-        f"Give a table of {entities.name!r} or {others} a positive weight, or leave "
-        f"{names} out."
-    )
-    raise WeightsError(msg)
-
-
-def _check_sets(
-    entries: list[tuple[Hashable, str, Hashable, Hashable, Rows, float]],
-) -> None:
+def _check_sets(entries: list[Declared]) -> None:
     """Raise for a set that is related to itself, or differs between two tables."""
     known: dict[Hashable, Axis] = {}
-    for _, name, row, col, source, _ in entries:
+    for _, name, row, col, rows, _ in entries:
         if row == col:
-            msg = (
+            raise ParameterError(
                 f"Table {name} relates {row!r} to itself: entities are either row "
                 "entities or column entities, and cannot be both. Leave this table "
                 "out, or give one of its two axes a name of its own."
             )
-            raise ParameterError(msg)
         for entities, axis in (
-            (row, (name, "rows", source.n_rows, source.row_labels)),
-            (col, (name, "columns", source.n_cols, source.col_labels)),
+            (row, (name, "rows", rows.n_rows, rows.row_labels)),
+            (col, (name, "columns", rows.n_cols, rows.col_labels)),
         ):
-            check_same_entities(entities, axis, known.setdefault(entities, axis))
-            if known[entities][3] is None:  # a table with names speaks for the others
+            _check_same_entities(entities, axis, known.setdefault(entities, axis))
+            if known[entities][3] is None:  # a table with names stands for the others
                 known[entities] = axis
+
+
+def _check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
+    """Raise if the two axes differ in their number of entities, or in their names."""
+    name, side, size, labels = axis
+    other_name, other_side, other_size, other_labels = other
+    if size != other_size:
+        raise DataError(
+            f"{name} has {counted(size, side[:-1])}, but {other_name} has "
+            f"{counted(other_size, other_side[:-1])}: both are the entities "
+            f"{entities!r} and must have the same number, in the same order."
+        )
+    at = first_difference(labels, other_labels)
+    if at is not None:
+        raise LabelError(
+            f"The {side} of {name} and the {other_side} of {other_name} are the same "
+            f"entities, but number {at} is {text_of_label(labels[at])} in {name} and "
+            f"{text_of_label(other_labels[at])} in {other_name}. Put them in the same "
+            "order, or pass arrays without names."
+        )
 
 
 def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, int]:
@@ -258,37 +258,65 @@ def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, in
         joined = next((e for e in waiting if e[1] in side or e[2] in side), None)
         name, row, col = joined or waiting[0]
         waiting.remove((name, row, col))
-        if joined is None:
-            side[row] = 0
-        if row in side:
-            side.setdefault(col, 1 - side[row])
-        else:
-            side[row] = 1 - side[col]
-        if side[row] == side[col]:
-            msg = (
+        if row not in side:
+            side[row] = 1 - side[col] if col in side else 0
+        if side.setdefault(col, 1 - side[row]) == side[row]:
+            raise ParameterError(
                 f"Table {name} relates {row!r} to {col!r}, but the tables before it "
                 "put both on the same side: every table must lie between row entities "
                 "and column entities, so a closed chain of tables needs an even number "
                 "of them. Leave this table out, or give one of its two axes a name of "
                 "its own."
             )
-            raise ParameterError(msg)
     return side
 
 
-def transpose(source: Rows) -> Rows:
-    """Return the same table with rows and columns exchanged, without copying it."""
-    parts: list[Part]
-    if len(source.parts) == 1 and source.parts[0][2] is None:
-        values, mask, _, offset, group = source.parts[0]
-        parts = [(values.T, None if mask is None else mask.T, None, offset, group)]
-    else:  # column frames do not lie in one piece
-        parts = [(source.rows(slice(0, source.n_rows)).T, None, None, 0, 0)]
-    return Rows(
-        parts,
-        source.n_cols,
-        source.n_rows,
-        source.col_labels,
-        source.row_labels,
-        name=source.name,
-    )
+# ------------------------------------------------------------------ reading the tables
+def open_table(table: Any, name: str) -> Rows:
+    """Read a table that messages call ``name``; sparse ones are refused."""
+    if is_sparse(table):
+        raise ParameterError(
+            f"{name} is a SciPy sparse table, which a joint fit does not read. Make it "
+            "dense: toarray() gives zeros for the cells that are not stored; where "
+            "these are missing and not zero, put NaN instead."
+        )
+    rows: Rows = replace(read_input(table, name=name), name=name)
+    return rows
+
+
+def read_table(table: Any, name: str) -> Rows:
+    """Read a table into one piece."""
+    return open_table(table, name).in_one_piece()
+
+
+def read_side(table: Any, name: str, axis: int, x: Rows) -> Rows | None:
+    """Read a table that shares an axis with X; None if it has no entities of its own.
+
+    ``axis`` is the shared one. A table of no rows (or, for Z, no columns) of its own
+    must still have the columns (rows) of X.
+    """
+    if table is None:
+        return None
+    shape = getattr(table, "shape", None)
+    is_empty = isinstance(shape, tuple) and len(shape) == 2 and shape[1 - axis] == 0
+    rows = None if is_empty else read_table(table, name)
+    size = shape[axis] if rows is None else (rows.n_rows, rows.n_cols)[axis]  # type: ignore[index]
+    what, of_x = ("column", x.n_cols) if axis else ("row", x.n_rows)
+    if size != of_x:
+        raise DataError(
+            f"{name} has {counted(size, what)}, but X has {of_x}: it shares the "
+            f"{what}s of X and needs the same ones in the same order."
+        )
+    return rows
+
+
+def transpose(rows: Rows) -> Rows:
+    """Return the same table with rows and columns exchanged, copied only if it must."""
+    parts: list[Part] = []
+    if len(rows.parts) == 1 and rows.parts[0][2] is None:
+        values, mask, *rest = rows.parts[0]
+        parts = [(values.T, None if mask is None else mask.T, *rest)]  # type: ignore[list-item]
+    elif rows.parts:  # columns of a frame do not lie in one piece
+        parts = [(rows.rows(slice(0, rows.n_rows)).T, None, None, 0, 0)]
+    labels = rows.col_labels, rows.row_labels
+    return Rows(parts, rows.n_cols, rows.n_rows, *labels, name=rows.name)

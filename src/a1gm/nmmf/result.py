@@ -1,26 +1,264 @@
-"""What a joint fit gives: one factor per entity set, and every table filled."""
+"""Results of a joint fit: one factor per entity set, and every table filled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, OnUndetermined, SmallInts
-from a1gm.exceptions import ParameterError
-from a1gm.nmmf.shared_fit import SharedFit
+from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._base.warn import warn_user
+from a1gm._base.words import MOST_NAMED, counted, listed
+from a1gm._fit.fates import UNBOUNDED, UndeterminedCells
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.messages import tell_undetermined
+from a1gm._fit.new_rows import Placed
+from a1gm._fit.show import html_table, one_line, solver_in_words
+from a1gm._fit.solved_table import text_of_doubt
+from a1gm._fit.sure.arguments import Dispersion
+from a1gm._rows import Rows
+from a1gm._rows.labels import Names, text_of_label
+from a1gm.exceptions import EmptyLineWarning, ParameterError, parts_of, separated
+from a1gm.nmmf.joint import Entities, check_cells, place_rows, weighted_side
+from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.uncertainty import TableUncertainty, uncertainty_of_tables
+from a1gm.nmmf.view import TableView
+
+
+class SharedFit:
+    """Factors shared by several tables; base of `NMMFFit` and `RelationsFit`."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        joint: RankOneFit,
+        rows: list[Entities],
+        cols: list[Entities],
+        *,
+        on_undetermined: OnUndetermined,
+    ) -> None:
+        self._layout, self._joint = layout, joint
+        self._rows, self._cols = rows, cols
+        self._on_undetermined = on_undetermined
+        self.tol = joint.tol
+
+    # ------------------------------------------------------------ how it was solved
+    @property
+    def solver(self) -> Solver:
+        """How it was solved: "closed form", "scaling" or "newton"."""
+        return self._joint.solver
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations used; 0 for the closed form."""
+        return self._joint.n_iter
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own; scales between blocks are not determined."""
+        return self._joint.n_blocks
+
+    @property
+    def certificate(self) -> float:
+        """Largest relative mismatch between the weighted margins of fit and data."""
+        return self._joint.certificate
+
+    @property
+    def cell_error(self) -> float:
+        """Bound on the relative error of any finite fitted cell, rounding included."""
+        return self._joint.cell_error
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
+        return self._joint.converged
+
+    @property
+    def attained(self) -> bool:
+        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        return self._joint.attained
+
+    # ------------------------------------------------------------------ by table
+    @cached_property
+    def _is_one_block(self) -> bool:
+        """Whether every cell of every table is the product of its factors."""
+        joint = self._joint
+        if joint.n_blocks != 1 or not joint.attained:
+            return False
+        if joint.n_undetermined == 0:
+            return True
+        (n, m), w, h = joint.shape, joint.row_factor, joint.col_factor
+        empty = int(np.isnan(w).sum()), int(np.isnan(h).sum())
+        n_empty = empty[0] * m + empty[1] * n - empty[0] * empty[1]
+        return joint.n_undetermined == n_empty
+
+    @cached_property
+    def _views(self) -> dict[Hashable, TableView]:
+        return {
+            table.key: TableView(
+                table,
+                self._rows[table.row_set],
+                self._cols[table.col_set],
+                self._joint,
+                self._is_one_block,
+                self._on_undetermined,
+            )
+            for table in self._layout.tables
+        }
+
+    @cached_property
+    def divergences(self) -> dict[Any, float]:
+        """Divergence of each table on its observed cells, without its weight.
+
+        Computed when first asked for, from the tables where they lie: an array that was
+        changed since the fit gives the divergence of the changed one. NaN for a table
+        of weight 0 with observed cells whose value is not determined.
+        """
+        return {key: view.divergence for key, view in self._views.items()}
+
+    @property
+    def divergence(self) -> float:
+        """The cost that was minimised: the divergences times their weights, summed.
+
+        Like ``divergences``, computed from the tables as they are when first asked for.
+        """
+        fitted = self._layout.fitted
+        return sum(table.weight * self.divergences[table.key] for table in fitted)
+
+    @cached_property
+    def undetermined(self) -> dict[Any, UndeterminedCells]:
+        """Missing cells of each table that the data do not determine."""
+        return {key: view.undetermined for key, view in self._views.items()}
+
+    @cached_property
+    def n_undetermined(self) -> int:
+        """Missing cells of all tables that cannot be known."""
+        counts = (view.counts.missing for view in self._views.values())
+        return sum(int(missing[UNBOUNDED:].sum()) for missing in counts)
+
+    def uncertainty(
+        self, dispersion: Dispersion = "pearson", *, robust: bool = False
+    ) -> dict[Any, TableUncertainty]:
+        """How sure the fit is of each table: errors of cells, totals and factors.
+
+        Parameters
+        ----------
+        dispersion : {"pearson", "deviance", "poisson"} or float, default="pearson"
+            Variance of a cell of weight 1 over its mean, as in
+            ``RankOneFit.uncertainty``; estimated from all tables together.
+        robust : bool, default=False
+            Estimate the covariance of the columns from the scatter of the rows.
+
+        Returns
+        -------
+        dict of TableUncertainty
+            By the key of the table; those of weight 0 have none.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[20.0, 41.0, 57.0], [12.0, 18.0, np.nan]])
+        >>> Y = np.array([[9.0, 22.0, 31.0]])
+        >>> fit = a1gm.fit_nmmf(X, Y)
+        >>> round(fit.uncertainty("poisson")["X"].standard_error(1, 2), 2)
+        6.76
+        """
+        sure = self._joint.uncertainty(dispersion, robust=robust)
+        return uncertainty_of_tables(self._layout, sure, self._views)
+
+    # ------------------------------------------------------------------ by entity
+    @property
+    def _sets(self) -> dict[Any, Entities]:
+        """The entities of each set."""
+        layout = self._layout
+        names = [entities.name for entities in layout.row_sets + layout.col_sets]
+        return dict(zip(names, self._rows + self._cols, strict=True))
+
+    @cached_property
+    def blocks(self) -> dict[Any, SmallInts]:
+        """Block of each entity; -1 where the factor is 0 or NaN."""
+        return {name: entities.block for name, entities in self._sets.items()}
+
+    # ------------------------------------------------------------------ appearance
+    def summary(self) -> dict[str, str]:
+        """The fit in words, line by line."""
+        sizes = [
+            f"{t.name} {t.shape_text}"
+            + ("" if t.weight == 1.0 else f" (weight {t.weight:g})")
+            for t in self._layout.tables
+        ]
+        lines = {
+            "tables": ", ".join(sizes),
+            "solver": solver_in_words(self.solver, self.n_iter),
+            "certificate": f"{self.certificate:.1e}",
+            "blocks": str(self.n_blocks),
+        }
+        if self.n_undetermined:
+            lines["cannot be known"] = counted(self.n_undetermined, "missing cell")
+        return lines
+
+    def __repr__(self) -> str:
+        return one_line(type(self).__name__, self.summary(), "; ")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the fit without the tables, but with what needs them."""
+        kept = ("divergences", "undetermined", "n_undetermined", "_is_one_block")
+        state = {**self.__dict__, **{name: getattr(self, name) for name in kept}}
+        state.pop("_views", None)
+        state["_layout"] = self._layout.without_data()
+        return state
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self.summary())
+
+    # ------------------------------------------------------------------ warnings
+    def _warn(self, convergence: type[Warning]) -> None:
+        """Warn of a poor certificate, empty entities and cells that cannot be known."""
+        if text_of_doubt(self._joint):
+            text = text_of_doubt(self._joint, _joint_names(self._layout))
+            warn_user(convergence(*parts_of(text)))
+        empty = [
+            f"{name}[{listed(self._names(name, entities), MOST_NAMED)}]"
+            for name, entities in self._sets.items()
+            if np.isnan(entities.factor).any()
+        ]
+        if empty:
+            text = (
+                f"Nothing determines {' and '.join(empty)}: these factors are NaN, and "
+                "the cells that need them stay missing."
+            )
+            warn_user(EmptyLineWarning(text))
+        if self._is_one_block:
+            return
+        if text := separated([view.describe() for view in self._views.values()]):
+            tell_undetermined(text, self._on_undetermined)
+
+    def _names(self, name: Hashable, entities: Entities) -> list[str]:
+        """Names of the entities without a factor."""
+        labels = self._layout.labels_of(name)
+        empty = np.flatnonzero(np.isnan(entities.factor)).tolist()
+        return [str(k) if labels is None else text_of_label(labels[k]) for k in empty]
+
+
+def _joint_names(layout: Layout) -> Names:
+    """Names of the joint table's columns: the set, and the label or position."""
+    found: list[str] = []
+    for entities in layout.col_sets:
+        if entities.is_fitted:
+            labels = layout.labels_of(entities.name) or range(entities.size)
+            found += [f"{entities.name}[{text_of_label(label)}]" for label in labels]
+    return Names(col_labels=found)
 
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
     """Raise unless it is a mapping whose keys are pairs of entity sets."""
     if not isinstance(given, Mapping):
-        msg = (
+        raise error(
             f"{name} must be a mapping whose keys name the entities of the rows and of "
             f'the columns, as in {{("user", "item"): ...}}, got {type(given).__name__}.'
         )
-        raise error(msg)
 
 
 class NMMFFit(SharedFit):
@@ -44,22 +282,22 @@ class NMMFFit(SharedFit):
     @property
     def w(self) -> Floats:
         """Factors of the rows of X and Z."""
-        return self._shares.row_factor[0]
+        return self._rows[0].factor
 
     @property
     def h(self) -> Floats:
         """Factors of the columns of X and Y."""
-        return self._shares.col_factor[0]
+        return self._cols[0].factor
 
     @property
     def a(self) -> Floats:
         """Factors of the rows of Y."""
-        return self._shares.row_factor.get(1, np.zeros(0))
+        return self._rows[1].factor if len(self._rows) > 1 else np.zeros(0)
 
     @property
     def b(self) -> Floats:
         """Factors of the columns of Z."""
-        return self._shares.col_factor.get(1, np.zeros(0))
+        return self._cols[1].factor if len(self._cols) > 1 else np.zeros(0)
 
     @property
     def row_block(self) -> SmallInts:
@@ -114,6 +352,24 @@ class NMMFFit(SharedFit):
                 filled[name] = self._views[name].impute(given, on_undetermined)
         return filled.get("X"), filled.get("Y"), filled.get("Z")
 
+    # ------------------------------------------------------------------- new rows
+    def _table(self, name: str) -> SharedTable | None:
+        """A table as it was fitted; None if it was not given."""
+        return next((t for t in self._layout.tables if t.key == name), None)
+
+    def _place(self, x: Rows, z: Rows | None) -> Placed:
+        """Place rows of X, with their rows of Z if there are any, by the columns.
+
+        A table of weight 0 is checked, but does not count.
+        """
+        sides, z_table = [(x, self._cols[0])], self._table("Z")
+        check_cells(x)
+        if z is not None and z_table is not None:
+            check_cells(z)
+            if z_table.weight:
+                sides.append(weighted_side(z, self._cols[1], z_table.weight))
+        return place_rows(sides, self.n_blocks)
+
 
 class RelationsFit(SharedFit):
     """One factor per entity set, shared by all the tables that relate it.
@@ -124,7 +380,7 @@ class RelationsFit(SharedFit):
     @cached_property
     def factors(self) -> dict[Any, Floats]:
         """Factor of each entity, by the name of its set."""
-        return self._factors_by_entity()
+        return {name: entities.factor for name, entities in self._sets.items()}
 
     def reconstruct(self) -> dict[Any, Floats]:
         """Return the fitted tables by their keys.

@@ -1,88 +1,58 @@
-"""One table of a joint fit: what is known of its cells, and their values.
+"""One table of a joint fit: a slice of the joint table, with what is known of it.
 
-A `TableView` has the factors of one table and asks the joint table what can be known of
-its cells, because a table may be joined to its entities through the others only. Its
-factors stand on the sides of the joint table; what it takes from the user and gives
-back is the way the owner of the table has it, which may be the other way round.
+The factors lie as in the joint table; what is taken from the user and given back lies
+as the owner of the table has it, which may be the other way round.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits
-from a1gm._base.types import Floats, Ints, OnUndetermined, SmallInts
+from a1gm._base.types import Bools, Floats, Ints, OnUndetermined, SmallInts
+from a1gm._base.words import counted
 from a1gm._fit.divergence import divergence_of_cells
 from a1gm._fit.fates import (
     EMPTY,
     FATES,
+    FINITE,
     UNBOUNDED,
+    UNDETERMINED,
     ZERO,
-    Fates,
-    Lines,
     UndeterminedCells,
 )
 from a1gm._fit.fill import fill_table
-from a1gm._fit.messages import check_telling, tell_undetermined, text_of_left
-from a1gm._fit.rows import HeldRows
-from a1gm._observe.statistics import PatternStatistics, Statistics
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.messages import (
+    check_telling,
+    tell_undetermined,
+    text_of_left,
+    text_of_unknown_cells,
+    text_of_zeros,
+)
 from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels
-from a1gm.exceptions import DataError
-from a1gm.nmmf.join import JointTable
-from a1gm.nmmf.layout import SharedTable, transpose
-from a1gm.nmmf.passive import Shares
-from a1gm.nmmf.read import open_table
-from a1gm.nmmf.solve import Solution
+from a1gm.exceptions import DataError, Text, separated
+from a1gm.nmmf.joint import Entities
+from a1gm.nmmf.layout import SharedTable, open_table
+
+CELLS_AT_ONCE = 1 << 17
 
 
-def table_fates(
-    table: SharedTable, solution: Solution, shares: Shares, whole: Fates
-) -> Fates:
-    """What is known of the cells of one table, through all tables.
+@dataclass(frozen=True)
+class Counts:
+    """Counts over the cells of a table, and the first cells that are told of."""
 
-    ``whole`` is what is known of the joint table.
-    """
-    r, c, joint = table.row_set, table.col_set, solution.joint
-    graph = replace(whole.graph, label=shares.col_component[c])
-    component, touching = _lines_of(r, solution, shares, whole)
-    lines = Lines(
-        _mask(table, joint), component.__getitem__, whole.graph.label, touching
-    )
-    rows = HeldRows(shares.row_factor[r], joint.seen[r].line_of_row, len(component))
-    positive_cols = np.nan_to_num(shares.col_factor[c]) > 0.0
-    # No cell of a table that does not steer is given up: none was asked for.
-    return Fates(graph, lines, rows, positive_cols & (not table.is_passive))
-
-
-def _lines_of(
-    r: int, solution: Solution, shares: Shares, whole: Fates
-) -> tuple[SmallInts, Callable[[int], Ints]]:
-    """Component of each pattern of a row set, and those that a pattern touches."""
-    place, lines, n = solution.joint.patterns.get(r), whole.lines, whole.graph.n
-    if place is None or lines is None:
-        # The factors of its columns stand: a row of zeros is 0 in all of them.
-        return shares.pattern_component[r], lambda _: np.arange(n)
-    first = int(place.start)
-    return lines.component(place), lambda line: lines.touched(first + line)
-
-
-def _mask(table: SharedTable, joint: JointTable) -> Statistics:
-    """Which cells of one table the patterns of its row set observe."""
-    whole = joint.seen[table.row_set].statistics
-    if table.n_cols == whole.n_cols:
-        return whole
-    words = -(-table.n_cols // 64)
-    bits = np.zeros((whole.n_lines, words), np.uint64)
-    for patterns, observed in joint.observed_cells(table):
-        bits[patterns] = pack_bits(observed)
-    return PatternStatistics(bits, np.zeros(0, np.int64), np.zeros((0, table.n_cols)))
+    missing: Ints  # missing cells of each fate
+    n_given_up: int = 0  # observed zeros that no minimiser fits
+    n_apart: int = 0  # observed cells of weight 0 between blocks
+    first_missing: tuple[int, int] | None = None
+    first_apart: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,163 +60,176 @@ class TableView:
     """Factors of one table, and what is known of its cells."""
 
     table: SharedTable
-    fates: Fates
-    row_factor: Floats
-    col_factor: Floats
-    is_one_block: bool  # of the joint table, without any zero
+    row: Entities
+    col: Entities
+    joint: RankOneFit
+    is_one_block: bool  # every cell is the product of its factors
     on_undetermined: OnUndetermined
 
     @cached_property
-    def _all_finite(self) -> bool:
-        has_nan = np.isnan(self.row_factor).any() or np.isnan(self.col_factor).any()
+    def _has_values(self) -> bool:
+        """Whether every cell has a value: the usual case."""
+        has_nan = np.isnan(self.row.factor).any() or np.isnan(self.col.factor).any()
         return self.is_one_block and not has_nan
 
     # ----------------------------------------------------------------------- values
-    def _fates_of(self, rows: slice) -> SmallInts:
-        """Fate of every cell of some rows.
+    def _pieces(self) -> Iterator[slice]:
+        n, step = len(self.row.factor), max(1, CELLS_AT_ONCE // len(self.col.factor))
+        return (slice(k, min(k + step, n)) for k in range(0, n, step))
 
-        A table of weight 0 does not relate its entities: what is known of an observed
-        cell is what would be known of it, were it missing. But zero times whatever is
-        0, even where nothing else is known of the row.
+    def _fates(self, i: Ints, j: Ints) -> SmallInts:
+        """Fate of cells, were they missing.
+
+        A table of weight 0 does not relate its entities, but zero times a known factor
+        is 0.
         """
-        fates = self.fates.of_rows(rows.start, rows.stop)
-        if not self.table.is_passive:
-            return fates
-        w, h = self.row_factor[rows, None], self.col_factor
-        nothing = ((w == 0.0) & ~np.isnan(h)) | ((h == 0.0) & ~np.isnan(w))
-        observed = self.fates.observed(rows.start, rows.stop)
-        return np.where(observed & nothing, ZERO, fates).astype(np.int32)
+        w, h = self.row.factor[i], self.col.factor[j]
+        fates = np.full(len(i), FINITE, np.int32)
+        if not self.is_one_block:
+            fates = self.joint._fates.of_cells(self.row.places(i), self.col.places(j))
+        if not self.table.weight:
+            fates[w * h == 0.0] = ZERO
+        fates[np.isnan(w) | np.isnan(h)] = EMPTY
+        return fates
 
-    def _fitted(self, rows: slice) -> Floats:
+    def fates_of(self, rows: slice) -> SmallInts:
+        """Fate of every cell of some rows."""
+        i, j = np.indices((rows.stop - rows.start, len(self.col.factor)))
+        return self._fates(i.ravel() + rows.start, j.ravel()).reshape(i.shape)
+
+    def fitted(self, rows: slice) -> Floats:
         """Fitted values of some rows; NaN where the data do not determine one."""
-        fitted: Floats = self.row_factor[rows, None] * self.col_factor
-        return fitted if self._all_finite else _decided(fitted, self._fates_of(rows))
+        values: Floats = self.row.factor[rows, None] * self.col.factor
+        return values if self.is_one_block else _decided(values, self.fates_of(rows))
 
     def reconstruct(self) -> Floats:
         """Return the fitted table; NaN where the data do not determine a value."""
-        table = np.concatenate(
-            [self._fitted(slice(*some)) for some in self.fates.pieces()]
-        )
+        table = np.concatenate([self.fitted(rows) for rows in self._pieces()])
         return table.T if self.table.transposed else table
 
     @property
     def divergence(self) -> float:
-        """Divergence on the observed cells; NaN when one has no fitted value."""
-        if self.observed_unknown[0]:
-            return math.nan
+        """Divergence on the observed cells; NaN if one has no fitted value."""
         total = 0.0
-        for rows, cells in self.table.source.blocks():
+        for rows, cells in self.table.rows.blocks():
             known = ~np.isnan(cells)
-            parts = divergence_of_cells(cells[known], self._fitted(rows)[known])
-            total += float(parts.sum())
+            fitted = self.fitted(rows)[known]
+            if np.isnan(fitted).any():
+                return math.nan
+            total += float(divergence_of_cells(cells[known], fitted).sum())
         return total
 
     # ---------------------------------------------------------------- unknown cells
-    @property
+    def _cells(self) -> Iterator[tuple[slice, Bools, SmallInts]]:
+        """Yield some rows, their missing cells and the fates of all cells."""
+        for rows, cells in self.table.rows.blocks():
+            yield rows, np.isnan(cells), self.fates_of(rows)
+
+    @cached_property
     def undetermined(self) -> UndeterminedCells:
         """Missing cells without a value: row, column and kind, row by row."""
-        if self._all_finite:
-            none = np.zeros(0, np.int64)
-            return UndeterminedCells(none, none, none)
-        cells = self.fates.undetermined
-        if not self.table.transposed:
-            return cells
-        order = np.lexsort((cells.row, cells.column))
-        return UndeterminedCells(
-            cells.column[order], cells.row[order], cells.code[order]
-        )
-
-    @property
-    def n_undetermined(self) -> int:
-        """Missing cells that cannot be known."""
-        return 0 if self._all_finite else int(self.counts[UNBOUNDED:].sum())
+        none = np.zeros(0, np.int64)
+        found: list[tuple[Any, ...]] = [(none, none, none)]
+        if not self._has_values:
+            for rows, missing, fates in self._cells():
+                i, j = np.nonzero(missing & (fates >= UNBOUNDED))
+                found.append((i + rows.start, j, fates[i, j]))
+        row, col, code = (np.concatenate(part) for part in zip(*found, strict=True))
+        if self.table.transposed:
+            order = np.lexsort((row, col))
+            row, col, code = col[order], row[order], code[order]
+        return UndeterminedCells(row, col, code)
 
     @cached_property
-    def counts(self) -> Ints:
-        """Missing cells of each fate; of a table of weight 0, those without a value.
+    def counts(self) -> Counts:
+        """What is counted over all cells."""
+        missing = np.zeros(len(FATES), np.int64)
+        if self._has_values:
+            return Counts(missing)
+        counts: Any = {"n_given_up": 0, "n_apart": 0}
+        first: dict[str, Any] = {"first_missing": None, "first_apart": None}
+        positive = self.row.factor > 0.0, self.col.factor > 0.0
+        for rows, is_missing, fates in self._cells():
+            missing += np.bincount(fates[is_missing], minlength=len(FATES))
+            unknown = (fates >= UNBOUNDED) & (fates < EMPTY)
+            told = {"first_missing": unknown & is_missing}
+            if self.table.weight:
+                given_up = ~is_missing & (fates != FINITE)
+                given_up &= positive[0][rows, None] & positive[1]
+                counts["n_given_up"] += int(given_up.sum())
+            else:
+                told["first_apart"] = unknown & ~is_missing
+                counts["n_apart"] += int(told["first_apart"].sum())
+            for name, cells in told.items():
+                if first[name] is None and cells.any():
+                    i, j = np.unravel_index(int(cells.argmax()), cells.shape)
+                    first[name] = int(i) + rows.start, int(j)
+        return Counts(missing, **counts, **first)
 
-        Such a table does not reach what it observes, so its cells are looked at.
-        """
-        if self.table.is_passive:
-            return np.bincount(self.fates.undetermined.code, minlength=len(FATES))
-        return self.fates.totals.fates
-
-    @cached_property
-    def observed_unknown(self) -> tuple[int, int, tuple[int, int]]:
-        """Observed cells of a table of weight 0 without a fitted value.
-
-        How many there are, how many of them have both factors, and the first of these.
-        """
-        n_all, n_open, first = 0, 0, (-1, -1)
-        if not self.table.is_passive or self._all_finite:
-            return n_all, n_open, first
-        for start, stop in self.fates.pieces():
-            fates = self._fates_of(slice(start, stop))
-            observed = self.fates.observed(start, stop)
-            n_all += int((observed & (fates >= UNBOUNDED)).sum())
-            i, j = np.nonzero(observed & (fates >= UNBOUNDED) & (fates < EMPTY))
-            if len(i) and not n_open:
-                first = int(i[0]) + start, int(j[0])
-            n_open += len(i)
-        return n_all, n_open, first
-
-    @property
-    def n_given_up(self) -> int:
-        """Observed cells fitted by 0 although both of their entities are positive."""
-        return 0 if self._all_finite else self.fates.totals.n_given_up
+    def describe(self) -> Text:
+        """Text about what cannot be known of the table; empty if there is nothing."""
+        table, counts = self.table, self.counts
+        parts: list[Text] = []
+        if counts.n_given_up:
+            parts.append(text_of_zeros(counts.n_given_up, of=table.name))
+        if counts.first_apart is not None:
+            parts.append(
+                f"For {counted(counts.n_apart, 'observed cell')} of {table.name} there "
+                "is no fitted value (NaN in fit.reconstruct()): a table of weight 0 "
+                "does not relate the scales of its entities, and no other table does. "
+                f"The first is {table.where(*counts.first_apart)}."
+            )
+        if counts.first_missing is not None:
+            kinds = counts.missing[UNBOUNDED], counts.missing[UNDETERMINED]
+            first, how = table.where(*counts.first_missing), self.on_undetermined
+            parts.append(text_of_unknown_cells(*kinds, first, of=table.name, how=how))
+        return separated(parts)
 
     # ---------------------------------------------------------------------- filling
     def impute(self, X: Any, how: OnUndetermined | None) -> Any:
         """Fill the missing cells of the table that was fitted."""
         check_telling(how)
-        source = open_table(X, self.table.name)
-        self._check_same_table(source)
-        filled = fill_table(X, source, self._values)
+        rows = open_table(X, self.table.name)
+        self._check_same_table(rows)
+        filled = fill_table(X, rows, self._filling)
         n_left, first_left = filled.left
         if first_left is not None:
-            if how is None and not self._has_warned(n_left, source):
+            if how is None and not self._has_warned(n_left, rows):
                 how = self.on_undetermined
             if how not in (None, "ignore"):  # counting the kinds takes time
-                where = source.where(*first_left)
-                tell_undetermined(text_of_left(self.counts, n_left, where), how)
+                where = rows.where(*first_left)
+                tell_undetermined(text_of_left(self.counts.missing, n_left, where), how)
         return filled.table
 
-    def _values(self, i: Ints, j: Ints) -> Floats:
+    def _filling(self, i: Ints, j: Ints) -> Floats:
         """Values of missing cells, by their places in the owner's table."""
-        if self.table.transposed:
-            i, j = j, i
-        values: Floats = self.row_factor[i] * self.col_factor[j]
-        if self._all_finite:
-            return values
-        return _decided(values, self.fates.of_cells(i, j))
+        return self.values(j, i) if self.table.transposed else self.values(i, j)
 
-    def _check_same_table(self, source: Rows) -> None:
-        own, name = self._own_source, self.table.name
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Fitted values of cells, by their places in the joint orientation."""
+        values: Floats = self.row.factor[i] * self.col.factor[j]
+        return values if self.is_one_block else _decided(values, self._fates(i, j))
+
+    def _check_same_table(self, rows: Rows) -> None:
+        own, name = self.table.own, self.table.name
         fitted = (own.n_rows, own.n_cols)
-        if (source.n_rows, source.n_cols) != fitted:
-            msg = (
-                f"{name} has shape ({source.n_rows}, {source.n_cols}), but the table "
+        if (rows.n_rows, rows.n_cols) != fitted:
+            raise DataError(
+                f"{name} has shape ({rows.n_rows}, {rows.n_cols}), but the table "
                 f"that was fitted has shape {fitted}. Pass the fitted table."
             )
-            raise DataError(msg)
         for side, labels, known in (
-            ("row", source.row_labels, own.row_labels),
-            ("column", source.col_labels, own.col_labels),
+            ("row", rows.row_labels, own.row_labels),
+            ("column", rows.col_labels, own.col_labels),
         ):
             check_same_labels(side, labels, known, name, "the fit")
 
-    @cached_property
-    def _own_source(self) -> Rows:
-        """The table as its owner has it."""
-        source = self.table.source
-        return transpose(source) if self.table.transposed else source
-
-    def _has_warned(self, n_left: int, source: Rows) -> bool:
+    def _has_warned(self, n_left: int, rows: Rows) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
-        if self.on_undetermined != "warn" or not self.table.parts:
+        if self.on_undetermined != "warn" or not self.table.rows.parts:
             return False
-        # The count first: an array may have got more holes since it was fitted.
-        return n_left == self.n_undetermined and same_cells(source, self._own_source)
+        n_known = int(self.counts.missing[UNBOUNDED:].sum())
+        return n_left == n_known and same_cells(rows, self.table.own)
 
 
 def _decided(values: Floats, fates: SmallInts) -> Floats:
