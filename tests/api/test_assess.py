@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris, load_wine
 import a1gm
 from a1gm.exceptions import (
     DataError,
-    NotNumericError,
     ParameterError,
 )
 
@@ -304,12 +303,6 @@ def test_numbers_of_numpy_are_taken():
 def test_odd_options_are_told(options, words):
     with pytest.raises(ParameterError, match=words):
         a1gm.assess(sales(), **options)
-
-
-def test_text_in_a_frame_is_told_with_the_options_that_help():
-    frame = pd.DataFrame(sales(), columns=[*"abcdefgh"]).assign(shop="a")
-    with pytest.raises(NotNumericError, match=r"exclude=\['shop'\]"):
-        a1gm.assess(frame)
 
 
 def test_negative_cells_that_cannot_be_left_alone_are_told():

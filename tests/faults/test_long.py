@@ -17,7 +17,6 @@ from a1gm.exceptions import (
     EmptyLineWarning,
     FileFormatError,
     LabelError,
-    NotNumericError,
 )
 
 LONG = pd.DataFrame(
@@ -28,26 +27,6 @@ LONG = pd.DataFrame(
     }
 )
 MAKE = [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas]
-
-
-@pytest.mark.parametrize("make", MAKE)
-@pytest.mark.parametrize(
-    "frame",
-    [
-        LONG,
-        LONG.assign(month=[1, 2, 1, 2]),
-        LONG.assign(month=pd.to_datetime(["2024-01-01", "2024-02-01"] * 2)),
-        LONG.assign(note="x"),
-    ],
-    ids=["text", "numbers", "days", "a note"],
-)
-def test_75_a_long_frame_is_told_the_call_that_works(make, frame):
-    words = "fit_long(X, keys=['shop', 'month'], value='sales')"
-    with pytest.raises(NotNumericError) as refused:
-        a1gm.fit(make(frame))
-    assert words in str(refused.value)
-    fit = a1gm.fit_long(make(frame), keys=["shop", "month"], value="sales")
-    assert fit.shape == (2, 2)
 
 
 def three_keys(*, same_shops: bool) -> pd.DataFrame:
@@ -63,17 +42,6 @@ def three_keys(*, same_shops: bool) -> pd.DataFrame:
 
 GROUPS = "a1gm.fit_groups({}, by='region', keys=['shop', 'month'], value='sales')"
 PAIRS = "a1gm.fit_long({}, keys=['shop', 'month'], value='sales')"
-
-
-@pytest.mark.parametrize("make", MAKE)
-@pytest.mark.parametrize(("same_shops", "call"), [(True, GROUPS), (False, PAIRS)])
-def test_75_of_three_keys_those_are_named_whose_pairs_differ(make, same_shops, call):
-    frame = make(three_keys(same_shops=same_shops))
-    for function in (a1gm.fit, a1gm.assess):
-        with pytest.raises(NotNumericError) as refused:
-            function(frame)
-        assert call.format("X") in str(refused.value)
-    assert eval(call.format("frame")) is not None
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -119,15 +87,6 @@ def test_75_a_series_with_two_levels_is_told_the_call_that_works():
     with pytest.raises(DataError, match=r"a1gm\.fit_long\(X\)"):
         a1gm.fit(series)
     assert a1gm.fit_long(series).shape == (2, 2)
-
-
-def test_75_other_frames_get_no_such_hint():
-    wide = pd.DataFrame({"name": ["a", "b", "c"], "x": [1, 2, 3], "y": [1, 2, 4]})
-    wide["z"] = wide["x"]
-    for frame in (wide, pd.DataFrame({"a": ["x", "y"], "v": [1.0, 2.0]})):
-        with pytest.raises(NotNumericError) as refused:
-            a1gm.fit(frame)
-        assert "fit_long" not in str(refused.value)
 
 
 def test_75_a_stack_is_told_the_call_that_works():

@@ -16,7 +16,6 @@ import a1gm
 from a1gm._kernel import is_compiled
 from a1gm._observe.observe import observe
 from a1gm._rows import SparseRows, frames, read_input
-from a1gm._rows import arrow as columns
 from a1gm._rows.sparse import lines_of_pairs
 
 RTOL = 1e-9  # two roads to the same optimum, both certified to 1e-10
@@ -136,22 +135,6 @@ def test_a_column_without_values_and_type_is_empty(empty):
         assert np.isnan(a1gm.fit(empty()).col_factor[1])
 
 
-@pytest.mark.parametrize(
-    ("odd", "named"),
-    [
-        (np.array([1j, 2j]), "complex128"),
-        (pd.array([None, None], dtype="string"), "String"),
-        (pd.interval_range(0, 2), "interval"),
-        (pd.Categorical([1, 2]), "Categorical"),
-    ],
-)
-def test_columns_that_are_no_numbers_are_named_with_their_type(odd, named):
-    for name in ("b", 1):
-        X = pd.DataFrame({name: odd}, columns=[name])
-        with pytest.raises(a1gm.exceptions.NotNumericError, match=f"{name}.*{named}"):
-            a1gm.fit(X)
-
-
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_every_container_shows_the_same_pattern(kind):
     X = table()
@@ -230,10 +213,11 @@ def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
     )
 
 
-def test_piece_steps_follow_chunks_and_join_tiny_ones():
-    assert columns.piece_steps([None, None], 100, 10) == (0, 100)
-    assert columns.piece_steps([[50, 100], [30, 100]], 100, 10) == (0, 30, 50, 100)
-    assert columns.piece_steps([[1, 2, 3, 12, 100]], 100, 10) == (0, 12, 100)
+def test_piece_steps_follow_chunks_and_join_tiny_ones(monkeypatch):
+    monkeypatch.setattr(frames, "PIECE_ROWS", 10)
+    assert frames.piece_steps([None, None], 100) == (0, 100)
+    assert frames.piece_steps([[50, 100], [30, 100]], 100) == (0, 30, 50, 100)
+    assert frames.piece_steps([[1, 2, 3, 12, 100]], 100) == (0, 12, 100)
 
 
 def test_frames_work_without_pyarrow(monkeypatch):

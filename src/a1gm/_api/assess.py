@@ -16,8 +16,8 @@ from a1gm._fit.divergence import divergence_of_cells
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._observe.observe import observe
-from a1gm._rows.choose import choose, read_advised
-from a1gm._rows.read import is_sparse
+from a1gm._rows.frames import ColumnOptions
+from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import (
@@ -109,9 +109,7 @@ def assess(
             "X is sparse, and assess hides cells of a whole table. Pass an array with "
             "NaN for missing cells, of some of the rows if it is large."
         )
-    if id is not None or columns is not None or exclude is not None:
-        X = choose(X, id, columns, exclude)[0].of(X)
-    source: Rows = read_advised(X)
+    source: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
     every = slice(0, source.n_rows)
     name, given = weights_or_exposure(weights, exposure)
     more: dict[str, Floats] = {}

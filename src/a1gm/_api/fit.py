@@ -23,8 +23,8 @@ from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
 from a1gm._observe.statistics import Statistics
-from a1gm._rows.choose import Chosen, choose, read_advised
-from a1gm._rows.read import AnyRows
+from a1gm._rows.frames import BY_RULE, ColumnOptions
+from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm.exceptions import ParameterError
@@ -140,13 +140,10 @@ def fit(
     )
     if rank:
         check_rank(rank)
-    chosen = labels = None
-    if id is not None or columns is not None or exclude is not None:
-        chosen, labels = choose(X, id, columns, exclude)
-        X = chosen.of(X)
-    source: AnyRows = read_advised(X, absent)
-    if labels is not None:
-        source = replace(source, row_labels=labels)
+    wanted = BY_RULE
+    if not (id is None is columns is exclude):
+        wanted = ColumnOptions(id, columns, exclude)
+    source: AnyRows = read_input(X, absent=absent, columns=wanted)
     if weights is not None or exposure is not None:
         name, given = weights_or_exposure(weights, exposure)
         check_signs(negatives, name)
@@ -159,7 +156,6 @@ def fit(
         tol=tol,
         max_iter=max_iter,
         n_threads=n_threads,
-        chosen=chosen,
     )
 
 
@@ -182,7 +178,6 @@ def fit_observation(
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
     voice: Voice | None = VOICE,
-    chosen: Chosen | None = None,
     **more: Any,
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
@@ -211,7 +206,7 @@ def fit_observation(
         takes_negatives=takes_negatives,
         is_weighted=V is not None,
         exposure_exponent=seen.exposure_exponent,
-        chosen=chosen,
+        choice=getattr(source, "choice", None),
     )
     if more:
         table = replace(table, **more)

@@ -23,6 +23,7 @@ from a1gm._observe.observe import observe
 from a1gm._observe.statistics import PatternStatistics
 from a1gm._observe.sums import PatternSums, Room, bytes_needed
 from a1gm._observe.table_bytes import RowPieces, joined_rows, read_table, write_table
+from a1gm._rows.frames import ColumnOptions
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import read_input
 from a1gm._solve.dispatch import Solved
@@ -161,7 +162,8 @@ class PatternTable:
         PatternTable
             This table.
         """
-        return self.add_source(read_input(piece), key)
+        columns = ColumnOptions(fitted=self._col_labels)
+        return self.add_source(read_input(piece, columns=columns), key)
 
     def add_source(
         self, source: Any, key: Hashable = None, row_offset: int | None = None

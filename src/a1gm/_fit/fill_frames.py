@@ -12,10 +12,8 @@ from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._fit.fill_columns import Left, Target
 from a1gm._kernel import kernel
 from a1gm._rows import Rows
-from a1gm._rows.arrow import with_types
-from a1gm._rows.frames import open_frame
+from a1gm._rows.frames import names_of, open_frame, with_types
 from a1gm._rows.rows import Part, read_parts
-from a1gm._rows.whole_frames import is_all_float64
 
 #: Writes the columns of the table, filled, to targets.
 Fill: TypeAlias = Callable[[Sequence[Target]], Left]
@@ -38,6 +36,10 @@ def fill_frame(X: Any, source: Rows, fill: Fill) -> tuple[Any, Left]:
     else:
         room = _room_for(source)
         left = fill(room.targets)
+    if source.choice is not None:
+        place = {name: j for j, name in enumerate(names_of(X) or ())}
+        places = [place[name] for name in source.choice.table]
+        room.columns = {places[j]: values for j, values in room.columns.items()}
     filled, has_nan = room.columns, left.n > 0
     if type(X).__name__ == "RecordBatch":
         return _fill_batch(X, filled, has_nan=has_nan), left
@@ -54,7 +56,7 @@ def _can_be_made_anew(X: Any, source: Rows) -> bool:
     """Whether a frame has columns of float64 alone, and nothing else to be kept."""
     if source.backend == "pandas" and not _is_plain(X):
         return False
-    return is_all_float64(X, source)
+    return source.is_float64
 
 
 def _room_for_all(source: Rows) -> Floats:

@@ -38,6 +38,7 @@ from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import Table
+from a1gm._rows.frames import select
 from a1gm._rows.read import AnyRows
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
@@ -250,7 +251,9 @@ class RankOneFit(SolvedTable):
             Of the kind of X; missing cells stay missing.
         """
         source, V, rule = self._read(X, weights, exposure)
-        return residuals_of(rule, self._table.part_of(X), source, V, kind)
+        if (choice := getattr(source, "choice", None)) is not None:
+            X = select(X, choice.table)
+        return residuals_of(rule, X, source, V, kind)
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self, *, exposure: Any = None) -> Any:
@@ -326,10 +329,6 @@ class RankOneFit(SolvedTable):
         """
         check_telling(on_undetermined)
         check_rounding(round)
-        if (chosen := self._table.chosen) is not None and chosen.has_others(X):
-            own = {"weights": weights, "exposure": exposure, "round": round}
-            part = self.impute(chosen.of(X), on_undetermined=on_undetermined, **own)
-            return chosen.put_back(X, part)
         engine, rule = self._engine_for(X, weights, exposure)
         if engine is not None:
             if round is not None:

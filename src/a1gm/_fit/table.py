@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Absent, Ints
 from a1gm._base.words import counted, named
-from a1gm._rows.choose import Chosen
+from a1gm._rows.columns import Choice
+from a1gm._rows.frames import BY_RULE, ColumnOptions
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows
@@ -28,7 +29,7 @@ class Table:
     ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
     of a table that was left behind; NaN where they are not known. The table of a long
     frame has ``long``, the names of its keys and of its value, and ``key_values``, the
-    distinct keys in the types of the frame. ``chosen`` are the columns that were
+    distinct keys in the types of the frame. ``choice`` has the columns that were
     fitted, where the frame had others. ``unchanged`` is the table itself, while nobody
     can have changed it: it is not read again.
     """
@@ -49,7 +50,7 @@ class Table:
     gain: float = math.nan
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
-    chosen: Chosen | None = None
+    choice: Choice | None = None
     unchanged: Any = field(default=None, init=False)
 
     @property
@@ -57,18 +58,13 @@ class Table:
         """Whether the factors are rates, and cells have exposures."""
         return self.exposure_exponent is not None
 
-    def part_of(self, X: Any) -> Any:
-        """The columns of X that the fit is about."""
-        return X if self.chosen is None else self.chosen.of(X)
-
-    def source_of(self, X: Any) -> AnyRows:
-        """X, read as the fitted table was, with the names that its rows would have."""
-        source: AnyRows = self._read_part(X)
-        names = None if self.chosen is None else self.chosen.row_names(X)
-        return source if names is None else replace(source, row_labels=names)
-
-    def _read_part(self, X: Any) -> Any:
-        return read_input(self.part_of(X), absent=self.absent if is_sparse(X) else None)
+    def source_of(self, X: Any) -> Any:
+        """Read X as the fitted table was read."""
+        absent, own = self.absent if is_sparse(X) else None, self.choice or Choice()
+        columns = BY_RULE
+        if self.col_labels is not None:
+            columns = ColumnOptions(own.ids, exclude=own.kept, fitted=self.col_labels)
+        return read_input(X, absent=absent, columns=columns)
 
     def read(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
@@ -82,7 +78,7 @@ class Table:
             self._refuse_long(X)
         source: AnyRows = self.source
         if X is None or X is not self.unchanged:
-            source = self._read_part(X)
+            source = self.source_of(X)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         return source, self._weights_of(source, weights, exposure), order
 
@@ -121,7 +117,7 @@ class Table:
         Also whether its rows have the names of the fit, and its cells are those of the
         table that the fit holds, if it does.
         """
-        source: AnyRows = self._read_part(X)
+        source: AnyRows = self.source_of(X)
         n, m = shape
         if (source.n_rows, source.n_cols) != shape:
             raise DataError(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date, time, timedelta
+from math import isnan
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats
+from a1gm._rows.columns import Kind
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import DataError, NotNumericError
 
@@ -15,6 +19,8 @@ KERNEL_DTYPES = frozenset(
     np.dtype(t)
     for t in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
 )
+# Recognised by name, so that pandas need not be imported; pd.NA cannot be compared.
+MISSING_TYPES = frozenset(("NAType", "NaTType", "MaskedConstant"))
 NOT_NUMBERS = {
     "U": "text",
     "S": "bytes",
@@ -133,12 +139,47 @@ def objects_to_floats(X: AnyArray, name: str, col_names: Any = None) -> Floats:
     return out
 
 
+def kind_of_cells(cells: list[Any], column: Any, name: str) -> Kind:
+    """Kind of a column of Python objects: that of all its cells.
+
+    Raises
+    ------
+    NotNumericError
+        Some cells are numbers and others are not; the first of these is named.
+    """
+    kinds = {kind: _kind_of_type(kind) for kind in set(map(type, cells))}
+    if len(set(kinds.values())) > 1:  # NaN is a float, and missing
+        kinds = {
+            type(cell): kinds[type(cell)]
+            for cell in cells
+            if not (isinstance(cell, float) and isnan(cell))
+        }
+    found = {kind for kind in kinds.values() if kind is not None}
+    if not found or found == {"number", "bool"}:
+        return "number"
+    if len(found) > 1 and "number" in found:
+        objects_to_floats(np.array([*cells, None], object)[:-1, None], name, [column])
+    return found.pop() if len(found) == 1 else "other"
+
+
+def _kind_of_type(kind: type) -> Kind | None:
+    """Kind of the cells of a Python type; None for marks of missing cells."""
+    if kind is type(None) or kind.__name__ in MISSING_TYPES:
+        return None
+    if issubclass(kind, bool | np.bool_):
+        return "bool"
+    if issubclass(kind, str | bytes):
+        return "text"
+    if issubclass(kind, date | time | timedelta | np.datetime64 | np.timedelta64):
+        return "date"
+    is_number = issubclass(kind, Number) and not issubclass(kind, complex)
+    return "number" if is_number else "other"
+
+
 def _float_of(
     value: Any, place: tuple[int, ...], name: str, col_names: Any = None
 ) -> float:
-    # pd.NA cannot be compared or converted; it is told by its type's name, so that
-    # pandas need not be imported.
-    if value is None or type(value).__name__ in {"NAType", "NaTType", "MaskedConstant"}:
+    if value is None or type(value).__name__ in MISSING_TYPES:
         return np.nan
     why = ""
     if not isinstance(value, str | bytes | complex | np.timedelta64 | np.datetime64):

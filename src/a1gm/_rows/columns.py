@@ -44,6 +44,7 @@ LABELS = _words(
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile(r"[^\W\d_]+")
 _UNNAMED = re.compile(r"(Unnamed: ?\d+|index|level_\d+)?")
+_STORED_INDEX = re.compile(r"__index_level_\d+__")  # as pandas writes it to Arrow
 
 
 @dataclass
@@ -127,7 +128,8 @@ def choose(
         if column in ids:
             continue
         if asked is not None:
-            (choice.table if column in asked else choice.kept).append(column)
+            is_data = column in asked and column not in left_out
+            (choice.table if is_data else choice.kept).append(column)
         elif column in left_out:
             choice.kept.append(column)
         elif kind == "number" and not is_label(
@@ -158,7 +160,7 @@ def is_label(name: Any, *, leads: bool, is_first: bool) -> bool:
     False
     """
     text = str(name).strip()
-    if leads and _UNNAMED.fullmatch(text):
+    if (leads and _UNNAMED.fullmatch(text)) or _STORED_INDEX.fullmatch(text):
         return True
     if not text or text[-1].isdigit():
         return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import counted, listed
-from a1gm._rows.frames import open_frame, read_frame
+from a1gm._rows.frames import EVERY_COLUMN, open_frame, read_frame
 from a1gm._rows.keys import Key, code_key, row_number
 from a1gm._rows.labels import check_there, text_of_label
 from a1gm._rows.rows import Fault, check_faults
@@ -253,7 +253,9 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
 
 def numbers_of(frame: Any, column: Any) -> Floats:
     """A column as float64, where it lies if it is one; NaN where it is missing."""
-    source = read_frame(frame.get_column(column).to_frame().to_native(), "frame")
+    source = read_frame(
+        frame.get_column(column).to_frame().to_native(), "frame", EVERY_COLUMN
+    )
     if source.cut is None:
         ((values, mask, validity, *_),) = source.parts
         if values.dtype == np.float64 and mask is None and validity is None:

@@ -9,17 +9,22 @@ import numpy as np
 
 from a1gm._base.types import Absent
 from a1gm._rows.arrays import read_array
-from a1gm._rows.frames import read_frame
+from a1gm._rows.frames import BY_RULE, ColumnOptions, library_of, read_frame
 from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows, read_sparse
-from a1gm._rows.whole_frames import library_of
 from a1gm.exceptions import NotNumericError, ParameterError
 
 AnyRows: TypeAlias = Rows | SparseRows
 
 
-def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
-    """Turn what the user gave into a source; raise if it cannot be one.
+def read_input(
+    X: Any,
+    *,
+    absent: Absent | None = None,
+    name: str = "X",
+    columns: ColumnOptions = BY_RULE,
+) -> Any:
+    """Read a table of any kind; raise if it cannot be one.
 
     Parameters
     ----------
@@ -28,7 +33,9 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
     absent : {"missing", "zero"}, optional
         What an absent cell of a sparse table is.
     name : str
-        What to call the table in messages.
+        Name of the table in messages.
+    columns : ColumnOptions
+        Which columns of a frame are the table.
 
     Returns
     -------
@@ -36,6 +43,11 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
     """
     if isinstance(X, Rows):  # read already, by the file layer
         return X
+    if columns is not BY_RULE and columns.has_names and not hasattr(X, "columns"):
+        raise ParameterError(
+            f"id=, columns= and exclude= need a DataFrame; {name} is a "
+            f"{type(X).__name__}. Select the columns first."
+        )
     if is_sparse(X):
         return read_sparse(X, absent, name)
     if absent is not None:
@@ -50,7 +62,7 @@ def read_input(X: Any, *, absent: Absent | None = None, name: str = "X") -> Any:
     if library.startswith("dask"):
         _refuse_dask(X, name)
     if library or hasattr(X, "__narwhals_dataframe__"):
-        return read_frame(X, name)
+        return read_frame(X, name, columns)
     return read_array(X, name)
 
 

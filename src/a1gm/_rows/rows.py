@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Negatives
+from a1gm._rows.columns import Choice
 from a1gm._rows.labels import text_of_label
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError, Option, Text
 
@@ -30,7 +31,9 @@ class Rows:
     chunks, or cannot be read where they lie, has ``cut``, which makes the rows from
     one place to another a table in one piece, and ``steps``, the rows where the pieces
     begin and end. ``backend`` names the frame library it came from, ``name`` is what
-    messages call the table. ``weights`` are those of its cells, or their exposures if
+    messages call the table. ``choice`` has the columns of a frame that are the table,
+    where it has others; ``is_float64``: the columns of the frame are these and all of
+    type float64. ``weights`` are those of its cells, or their exposures if
     the table is ``exposed``.
     """
 
@@ -43,6 +46,8 @@ class Rows:
     cut: Callable[[int, int], list[Part]] | None = None
     steps: tuple[int, ...] = ()
     name: str = "X"
+    choice: Choice | None = None
+    is_float64: bool = False
     weights: Rows | None = None
     exposed: bool = False
 

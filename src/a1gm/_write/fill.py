@@ -11,11 +11,11 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._fit.rounding import Rounding, rounded
-from a1gm._rows.arrow import with_types
 from a1gm._rows.files.counts import ColumnCounts
 from a1gm._rows.files.numbers import joined
 from a1gm._rows.files.piece import Piece
 from a1gm._rows.files.table_file import TableFile
+from a1gm._rows.frames import with_types
 from a1gm.exceptions import DataError, LabelError, Option
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from a1gm._fit.fill_frames import filled_dtype
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.new_rows import NewRows
 from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._rows.frames import EVERY_COLUMN
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
     DataError,
@@ -48,7 +49,9 @@ def count_partition(
     if len(piece) == 0:
         return table.skip(number).to_bytes()
     try:
-        table.add_source(read_input(piece), number, first_row or 0)
+        table.add_source(
+            read_input(piece, columns=EVERY_COLUMN), number, first_row or 0
+        )
     except (DataError, TableTooLargeError) as error:
         raise error.within(f"Partition {number}") from None
     return table.to_bytes()
@@ -83,7 +86,7 @@ def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:
     if len(piece) == 0:
         return np.zeros(0)
     with _saying_where(piece):
-        placed = rule.place(read_input(piece))
+        placed = rule.place(read_input(piece, columns=EVERY_COLUMN))
     text = placed.unplaced() if tells else ""
     if text:
         warn_user(f"In one partition: {text}", EmptyLineWarning)
@@ -93,7 +96,11 @@ def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:
 def partition_divergence(piece: Any, rule: NewRows) -> float:
     """Divergence of the rows of a partition."""
     with _saying_where(piece):
-        return divergence_of_rows(rule, read_input(piece)) if len(piece) else 0.0
+        return (
+            divergence_of_rows(rule, read_input(piece, columns=EVERY_COLUMN))
+            if len(piece)
+            else 0.0
+        )
 
 
 def series_of_factors(piece: Any, rule: NewRows, tells: bool = False) -> Any:
@@ -114,7 +121,7 @@ def fill_partition(
     filled = piece
     if len(piece):
         with _saying_where(piece):
-            source = read_input(piece)
+            source = read_input(piece, columns=EVERY_COLUMN)
             rows = RowsToFill(rule, source)
             found = fill_table(piece, source, rows.values, rows.one_pass)
         filled, (n_left, first) = found.table, found.left

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from a1gm._base.types import Absent, Floats
 from a1gm._fit.fit import Voice
+from a1gm._rows.frames import EVERY_COLUMN
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.weights import bad_weight
@@ -48,7 +49,8 @@ class Features:
 
 def read_table(X: Any, absent: Absent | None) -> AnyRows:
     """Read a table; ``absent`` counts for sparse ones only."""
-    source: AnyRows = read_input(X, absent=absent if is_sparse(X) else None)
+    absent = absent if is_sparse(X) else None
+    source: AnyRows = read_input(X, absent=absent, columns=EVERY_COLUMN)
     return source
 
 

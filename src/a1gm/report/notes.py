@@ -30,7 +30,7 @@ def notes_of(
     """
     if doubt := text_of_doubt(fit):
         yield ConvergenceWarning(doubt).render(style)
-    chosen, own = memory_of(fit).chosen, files_of(fit)
+    choice, own = memory_of(fit).choice, files_of(fit)
     files = files or own
     if files is not None:
         for warning in files.told:
@@ -38,7 +38,7 @@ def notes_of(
             yield words[0].upper() + words[1:]
         if hidden := hidden_files(files):
             yield f"Hidden files left out: {listed(hidden, 5)}."
-    names = [] if chosen is None else [str(name) for name in chosen.left_out(X)]
+    names = [] if choice is None else [str(name) for name in choice.kept]
     if own is not None:
         names = left_out(own)
     if names:

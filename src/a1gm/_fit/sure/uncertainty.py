@@ -396,9 +396,8 @@ class Uncertainty:
             error of its logarithm instead, up to inf: no bound is known.
         """
         holes = self._holes(X, weights, exposure)
-        part = self._fit._table.part_of(X)
         lower, upper = (
-            fill_table(part, holes.source, partial(holes.quantiles, tail))
+            fill_table(X, holes.source, partial(holes.quantiles, tail))
             for tail in _tails(level)
         )
         return lower.table, upper.table
