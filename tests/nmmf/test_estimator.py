@@ -294,3 +294,11 @@ def test_a_row_of_zeros_has_factor_zero_wherever_it_lies():
     _, model = two_blocks()
     rows = np.array([[0.0, np.nan, 0.0, np.nan], [np.nan, np.nan, 0.0, np.nan]])
     np.testing.assert_array_equal(model.transform(rows), [[0.0], [0.0]])
+
+
+def test_every_column_is_a_feature():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"id": [1.0, 2.0, 3.0], "v": [2.0, 4.0, np.nan]})
+    model = RankOneNMMF().fit(X)  # fit_nmmf takes "id" as labels
+    assert len(model.col_factor_) == model.n_features_in_ == 2
+    np.testing.assert_allclose(model.transform(X)[:, 0], model.row_factor_)

@@ -181,32 +181,6 @@ def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
         np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning")
-@pytest.mark.parametrize("passive", [{"alpha": 0.0}, {"beta": 0.0}])
-def test_as_many_patterns_as_rows_with_a_passive_table(monkeypatch, passive):
-    X, Y, Z = made(5, (300, 12, 60, 7), holes=0.3)
-    X[3], Z[3, 1:] = np.nan, np.nan  # unknown when Z does not steer
-    few = a1gm.fit_nmmf(X, Y, Z, **passive)
-    monkeypatch.setattr(one_pass, "TABLE_CELLS", 50)
-    wide = a1gm.fit_nmmf(X, Y, Z, **passive)
-    for name in FACTORS:
-        np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)
-
-
-def test_scale_is_that_of_theorem_1_with_holes_too():
-    fit = a1gm.fit_nmmf(*made(6, holes=0.2), alpha=2.0, beta=0.3)
-    assert fit.w.sum() == pytest.approx(fit.h.sum(), rel=1e-12)
-
-
-def test_a_row_missing_from_x_is_known_through_z():
-    X, Y, Z = made(7)
-    X[4] = np.nan
-    fit = a1gm.fit_nmmf(X, Y, Z)
-    filled = fit.impute(X)[0]
-    assert np.isfinite(filled).all()
-    np.testing.assert_allclose(filled[4], fit.w[4] * fit.h)
-
-
 # ------------------------------------------------- zeros, blocks and unknown cells
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=80, deadline=None)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
+from a1gm._rows.frames import EVERY_COLUMN
 from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._checks import (
     EstimatorConvergenceWarning,
@@ -142,7 +143,9 @@ class RankOneNMMF(RowFactors):
         self._validate_params()
         _refuse_table_as_target(y, X)
         fit = fit_layout(
-            lay_out_nmmf(X, Y, Z, alpha=self.alpha, beta=self.beta),
+            lay_out_nmmf(
+                X, Y, Z, alpha=self.alpha, beta=self.beta, columns=EVERY_COLUMN
+            ),
             NMMFFit,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -195,7 +198,7 @@ class RankOneNMMF(RowFactors):
             Z has other columns than in ``fit``, or other rows than X.
         """
         check_is_fitted(self)
-        source = read_table(X, "X")
+        source = read_table(X, "X", EVERY_COLUMN)
         check_same_features(self, X)
         placed = self._fit._place(source, self._read_z(Z, source))
         return self._factors_of(placed, X, source)
@@ -204,7 +207,8 @@ class RankOneNMMF(RowFactors):
         """Rows of Z, as they belong to the rows of X and the columns of ``fit``."""
         if Z is None:
             return None
-        source, fitted = read_side(Z, "Z", 0, x), self._fit._table("Z")
+        source = read_side(Z, "Z", 0, x, EVERY_COLUMN)
+        fitted = self._fit._table("Z")
         if fitted is None:
             if source is None:  # no columns here, and none in fit
                 return None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import OnUndetermined
+from a1gm._rows.frames import BY_RULE, ColumnOptions
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.joint import fit_joint
 from a1gm.nmmf.layout import Declared, Layout, lay_out, read_side, read_table
@@ -102,16 +103,24 @@ def fit_nmmf(
     )
 
 
-def lay_out_nmmf(X: Any, Y: Any, Z: Any, *, alpha: float, beta: float) -> Layout:
+def lay_out_nmmf(
+    X: Any,
+    Y: Any,
+    Z: Any,
+    *,
+    alpha: float,
+    beta: float,
+    columns: ColumnOptions = BY_RULE,
+) -> Layout:
     """Read the three tables and check that they belong together."""
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_weight(value, name, ParameterError)
-    x = read_table(X, "X")
+    x = read_table(X, "X", columns)
     declared: list[Declared] = [("X", "X", "w", "h", x, 1.0)]
-    y = read_side(Y, "Y", 1, x)
+    y = read_side(Y, "Y", 1, x, columns)
     if y is not None:
         declared.append(("Y", "Y", "a", "h", y, float(alpha)))
-    z = read_side(Z, "Z", 0, x)
+    z = read_side(Z, "Z", 0, x, columns)
     if z is not None:
         declared.append(("Z", "Z", "w", "b", z, float(beta)))
     return lay_out(declared)

@@ -15,6 +15,7 @@ from typing import Any
 
 from a1gm._base.words import counted
 from a1gm._rows import Rows, read_input
+from a1gm._rows.frames import BY_RULE, ColumnOptions
 from a1gm._rows.labels import first_difference, text_of_label
 from a1gm._rows.read import is_sparse
 from a1gm._rows.rows import Part
@@ -272,7 +273,7 @@ def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, in
 
 
 # ------------------------------------------------------------------ reading the tables
-def open_table(table: Any, name: str) -> Rows:
+def open_table(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
     """Read a table that messages call ``name``; sparse ones are refused."""
     if is_sparse(table):
         raise ParameterError(
@@ -280,16 +281,18 @@ def open_table(table: Any, name: str) -> Rows:
             "dense: toarray() gives zeros for the cells that are not stored; where "
             "these are missing and not zero, put NaN instead."
         )
-    rows: Rows = replace(read_input(table, name=name), name=name)
-    return rows
+    rows: Rows = read_input(table, name=name, columns=columns)
+    return replace(rows, name=name)
 
 
-def read_table(table: Any, name: str) -> Rows:
+def read_table(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
     """Read a table into one piece."""
-    return open_table(table, name).in_one_piece()
+    return open_table(table, name, columns).in_one_piece()
 
 
-def read_side(table: Any, name: str, axis: int, x: Rows) -> Rows | None:
+def read_side(
+    table: Any, name: str, axis: int, x: Rows, columns: ColumnOptions = BY_RULE
+) -> Rows | None:
     """Read a table that shares an axis with X; None if it has no entities of its own.
 
     ``axis`` is the shared one. A table of no rows (or, for Z, no columns) of its own
@@ -299,7 +302,7 @@ def read_side(table: Any, name: str, axis: int, x: Rows) -> Rows | None:
         return None
     shape = getattr(table, "shape", None)
     is_empty = isinstance(shape, tuple) and len(shape) == 2 and shape[1 - axis] == 0
-    rows = None if is_empty else read_table(table, name)
+    rows = None if is_empty else read_table(table, name, columns)
     size = shape[axis] if rows is None else (rows.n_rows, rows.n_cols)[axis]  # type: ignore[index]
     what, of_x = ("column", x.n_cols) if axis else ("row", x.n_rows)
     if size != of_x:
