@@ -108,16 +108,6 @@ def test_sparse_tables_are_told_what_is_absent():
         assert len(a1gm.fit_many(tables)) == 0
 
 
-def test_large_tables_are_fitted_side_by_side(monkeypatch):
-    monkeypatch.setattr("a1gm._api.fit_many.LARGE_TABLE", 1)
-    stack = stack_of()
-    stack[2] = -1.0
-    with pytest.warns(SkippedWarning):
-        many = a1gm.fit_many(stack, n_threads=2)
-    for key, fit in many.items():
-        same(fit, stack[key])
-
-
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_all_factors_in_two_long_frames(backend):
     stack = stack_of(3)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from support.commands import run
 
 import a1gm
 from a1gm.exceptions import (
     DataError,
-    EmptyLineWarning,
     FileFormatError,
     LabelError,
 )
@@ -42,44 +38,6 @@ def three_keys(*, same_shops: bool) -> pd.DataFrame:
 
 GROUPS = "a1gm.fit_groups({}, by='region', keys=['shop', 'month'], value='sales')"
 PAIRS = "a1gm.fit_long({}, keys=['shop', 'month'], value='sales')"
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(("same_shops", "call"), [(True, GROUPS), (False, PAIRS)])
-def test_75_a_long_file_is_refused_by_the_library_as_well(
-    tmp_path, kind, same_shops, call
-):
-    frame = three_keys(same_shops=same_shops)
-    frame.loc[0, "sales"] = None
-    path, out = tmp_path / f"long.{kind}", tmp_path / "out.csv"
-    getattr(frame, f"to_{kind}")(path, index=False)
-    words = re.escape(f"read it into a frame and fit that with {call.format('frame')};")
-    with pytest.raises(LabelError, match=words):
-        a1gm.fit_file(path)
-    with pytest.raises(LabelError, match=words):
-        a1gm.impute_file(path, out)
-    assert not out.exists()
-    with pytest.warns(EmptyLineWarning):
-        assert a1gm.fit_file(path, columns=["sales"]).shape == (24, 1)
-
-
-@pytest.mark.parametrize(
-    ("same_shops", "options"),
-    [(True, "--long shop,month,sales --by region"), (False, "--long shop,month,sales")],
-)
-def test_75_the_commands_name_the_options_and_nothing_else(
-    tmp_path, same_shops, options
-):
-    frame = three_keys(same_shops=same_shops)
-    frame.loc[0, "sales"] = None
-    path = tmp_path / "long.csv"
-    frame.to_csv(path, index=False)
-    for command in ("inspect", "assess"):
-        done = run(command, path, code=2)
-        assert f"If it has one row per cell, pass {options}" in done.stderr
-        assert "Nothing is observed" not in done.stderr
-    done = run("impute", path, "-o", "-", *options.split())
-    assert "Filled 1 pair" in done.stderr
 
 
 def test_75_a_series_with_two_levels_is_told_the_call_that_works():

@@ -170,7 +170,6 @@ def fit_observation(
     seen: Observation,
     source: AnyRows | None = None,
     *,
-    solved: Solved | None = None,
     col_labels: Any = None,
     takes_negatives: bool = False,
     on_undetermined: OnUndetermined = "warn",
@@ -182,16 +181,13 @@ def fit_observation(
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
 
-    What was ``solved`` before has row factors in their place. ``voice`` says what is
-    warned of, and how; None warns of nothing. ``more`` is what else the fit remembers
-    of its table.
+    ``voice`` is what to warn of; None for nothing. ``more`` are further fields of the
+    fit's table.
     """
-    factor = seen.row_sums
-    if solved is None:
-        solved = solve_observation(
-            seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
-        )
-        factor = _row_factor(seen, solved, n_threads)
+    solved = solve_observation(
+        seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
+    )
+    factor = _row_factor(seen, solved, n_threads)
     V = getattr(source, "weights", None)
     rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
     table = Table(

@@ -93,9 +93,9 @@ def fit_groups(
     return fit_tables(
         groups.keys,
         groups.sources,
-        groups.named,
         (Side(columns.row, *groups.rows), Side(columns.column, *groups.cols)),
         options,
+        named=groups.named,
         parts=groups.parts,
         backend=groups.backend,
         value=columns.value,

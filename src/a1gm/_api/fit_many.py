@@ -13,17 +13,14 @@ from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.fits import Fits
 from a1gm._fit.many import ManyFits, Side
 from a1gm._fit.solved_table import Doubts, doubts_of
-from a1gm._kernel import threads_for
 from a1gm._observe.observe import observe
 from a1gm._rows.arrays import as_kernel_array
 from a1gm._rows.labels import text_of_label
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.rows import Rows
 from a1gm._rows.triangles import is_triangle, read_triangles
-from a1gm._solve.many import SmallTables
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -34,8 +31,6 @@ from a1gm.exceptions import (
     SkippedWarning,
     UndeterminedWarning,
 )
-
-LARGE_TABLE = 1 << 14  # cells; smaller ones are fitted faster by one thread
 
 
 def fit_many(
@@ -63,7 +58,7 @@ def fit_many(
     absent, negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     n_threads : int, optional
-        Threads on which tables are fitted side by side; the cores available by default.
+        As in ``a1gm.fit``, for each table.
 
     Returns
     -------
@@ -117,7 +112,6 @@ def fit_many(
     return fit_tables(
         keys,
         sources,
-        lambda k: sources[k],
         (_side(sides[0], sources, "row"), _side(sides[1], sources, "col")),
         options,
         parts=parts,
@@ -179,98 +173,78 @@ def _side(name: str, sources: Sequence[Any], side: str) -> Side:
 # ------------------------------------------------------------------------- fitting
 def fit_tables(
     keys: Sequence[Any],
-    sources: Sequence[Any],
-    named: Callable[[int], AnyRows],
+    tables: Sequence[Any],
     sides: tuple[Side, Side],
     options: dict[str, Any],
+    *,
+    named: Callable[[int], AnyRows] | None = None,
     **more: Any,
 ) -> ManyFits:
-    """Fit tables that were read, and warn of what they leave in doubt.
+    """Fit tables that were read, one after the other, and warn once for all of them.
 
-    ``named`` gives a table with the names that its error speaks of; ``more`` is what
-    else ``ManyFits`` remembers.
+    An error in place of a table is that of reading it. ``named`` gives a table with
+    the labels that its error mentions; ``more`` is passed to ``ManyFits``.
     """
-    fits = _fit_each(sources, named, **options)
-    _tell_of_many(keys, fits, options["on_undetermined"])
-    return ManyFits(keys, fits, *sides, **more)
-
-
-def _fit_each(
-    sources: Sequence[Any],
-    named: Callable[[int], AnyRows],
-    *,
-    tol: float,
-    max_iter: int,
-    n_threads: int | None,
-    negatives: Negatives,
-    on_undetermined: OnUndetermined,
-) -> Fits:
-    """Fit tables, each on its own; the error in place of one that cannot be fitted."""
-    small = SmallTables(sources, tol=tol, max_iter=max_iter, n_threads=n_threads)
-    options: Any = {
-        "tol": tol,
-        "on_undetermined": on_undetermined,
-        "takes_negatives": negatives == "allow",
-        "voice": VOICE if on_undetermined == "raise" else None,
-    }
-
-    def fit_one(source: Any) -> RankOneFit:
-        seen = observe(source, n_threads=1, negatives=negatives)
-        return fit_observation(seen, source, max_iter=max_iter, n_threads=1, **options)
-
-    def fit_or_error(k: int) -> RankOneFit | A1gmError:
-        source = sources[k]
-        if isinstance(source, A1gmError):
-            return source
+    fits: dict[int, RankOneFit] = {}
+    failed: dict[int, A1gmError] = {}
+    for k, table in enumerate(tables):
+        if isinstance(table, A1gmError):
+            failed[k] = table
+            continue
         try:
-            return fit_one(source)
+            fits[k] = _fit_one(table, **options)
         except A1gmError as error:
-            try:
-                fit_one(named(k))
-            except A1gmError as same:
-                return same
-            return error
+            failed[k] = error
+            if named is not None:
+                try:
+                    _fit_one(named(k), **options)
+                except A1gmError as same:
+                    failed[k] = same
+    _warn_of_many(keys, fits, failed, options["on_undetermined"])
+    return ManyFits(keys, fits, failed, *sides, **more)
 
-    def fit_settled(k: int) -> RankOneFit:
-        seen, solved = small.solved(k)
-        return fit_observation(seen, sources[k], solved=solved, **options)
 
-    left = np.flatnonzero(~small.settled).tolist()
-    n_cells = sum(
-        getattr(sources[k], "n_rows", 0) * getattr(sources[k], "n_cols", 0)
-        for k in left
+def _fit_one(
+    table: AnyRows,
+    *,
+    negatives: Negatives,
+    n_threads: int | None,
+    on_undetermined: OnUndetermined,
+    **options: Any,
+) -> RankOneFit:
+    return fit_observation(
+        observe(table, n_threads=n_threads, negatives=negatives),
+        table,
+        takes_negatives=negatives == "allow",
+        on_undetermined=on_undetermined,
+        n_threads=n_threads,
+        voice=VOICE if on_undetermined == "raise" else None,
+        **options,
     )
-    threads = threads_for(n_cells, n_threads)
-    if threads < 2 or n_cells < LARGE_TABLE * len(left) or on_undetermined == "raise":
-        found = [fit_or_error(k) for k in left]
-    else:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(fit_or_error, left))
-    others = dict(zip(left, found, strict=True))
-    return Fits(len(sources), others, small, fit_settled)
 
 
-def _tell_of_many(
-    keys: Sequence[Any], fits: Fits, on_undetermined: OnUndetermined
+def _warn_of_many(
+    keys: Sequence[Any],
+    fits: dict[int, RankOneFit],
+    failed: dict[int, A1gmError],
+    on_undetermined: OnUndetermined,
 ) -> None:
-    """Warn once of each kind of doubt, with the number of tables and the first key."""
+    """Warn once of each kind, with the number of tables and the first key."""
     doubts: dict[str, list[Any]] = {name: [] for name in Doubts._fields}
-    for k, fit in fits.others.items():
+    for k, fit in fits.items():
         for name, has in zip(Doubts._fields, doubts_of(fit), strict=True):
             if has:
                 doubts[name].append(keys[k])
-    of_all = f"of {counted(len(fits), 'table')}"
-    if fits.errors:
-        k, error = next(iter(fits.errors.items()))
+    of_all = f"of {counted(len(fits) + len(failed), 'table')}"
+    if failed:
+        k, error = next(iter(failed.items()))
         warn_user(
             SkippedWarning(
-                f"{len(fits.errors):,} {of_all} could not be fitted",
+                f"{len(failed):,} {of_all} could not be fitted",
                 See("many.failed"),
                 f". The first is {text_of_label(keys[k])}: ",
                 error.all_parts,
-                count=len(fits.errors),
+                count=len(failed),
             )
         )
     for name, (text, category) in _DOUBTS.items():

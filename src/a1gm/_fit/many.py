@@ -12,7 +12,6 @@ import numpy as np
 from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.fits import Fits
 from a1gm._fit.frames import BACKENDS, FactorFrames
 from a1gm._fit.long import long_frame
 from a1gm._fit.solved_table import filled_cells, name_lines
@@ -86,7 +85,8 @@ class ManyFits(Mapping[Any, RankOneFit]):
     def __init__(
         self,
         keys: Sequence[Any],
-        fits: Fits,
+        fits: dict[int, RankOneFit],
+        failed: dict[int, A1gmError],
         rows: Side,
         columns: Side,
         *,
@@ -100,14 +100,13 @@ class ManyFits(Mapping[Any, RankOneFit]):
         self._named: set[int] = set()
         self._parts = parts or [("table", _array_of(keys), np.arange(len(keys)))]
         self.failed: dict[Any, A1gmError] = {
-            keys[k]: error for k, error in fits.errors.items()
+            keys[k]: error for k, error in failed.items()
         }
 
     @cached_property
     def _places(self) -> dict[Any, int]:
         """Place of each table that was fitted."""
-        errors = self._fits.errors
-        return {key: k for k, key in enumerate(self._all_keys) if k not in errors}
+        return {self._all_keys[k]: k for k in self._fits}
 
     @overload
     def __getitem__(self, key: slice) -> list[RankOneFit]: ...
@@ -194,7 +193,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         return FactorFrames(*(self._frame(backend, *part) for part in parts.items()))
 
     def _frame(self, backend: str, what: str, side: Side) -> Any:
-        places = list(self._places.values())  # none, if no table could be fitted
+        places = list(self._fits)  # none, if no table could be fitted
         lines = [side.codes[side.of(k)] for k in places]
         lengths = np.array([len(line) for line in lines], np.int64)
         tables = np.repeat(np.array(places, np.int64), lengths)
@@ -202,9 +201,11 @@ class ManyFits(Mapping[Any, RankOneFit]):
         values: Any = side.values
         if values is None:
             values = np.arange(codes.max(initial=-1) + 1)
-        found = [self._fits.lines(k, what) for k in places]
-        factor = np.concatenate([np.zeros(0), *(factor for factor, _ in found)])
-        block = np.concatenate([np.zeros(0, np.int32), *(block for _, block in found)])
+        fits = self._fits.values()
+        factors = [getattr(fit, f"{what}_factor") for fit in fits]
+        blocks = [getattr(fit, f"{what}_block") for fit in fits]
+        factor = np.concatenate([np.zeros(0), *factors])
+        block = np.concatenate([np.zeros(0, np.int32), *blocks])
         columns = {f"{what}_factor": factor, f"{what}_block": block.astype(np.int32)}
         keys = [*self._key_columns(tables), (side.name, values, codes)]
         return long_frame(backend, keys, columns)
@@ -233,7 +234,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
                 "These are not the groups of a long table. many[key].impute(X) fills a "
                 "table; a1gm.fit_groups fits long tables."
             )
-        found = [self._filled(k, only_missing) for k in self._places.values()]
+        found = [self._filled(k, only_missing) for k in self._fits]
         parts = [np.concatenate(part) for part in zip(*found, strict=True)]
         if not parts:
             parts = [np.zeros(0, np.int64) for _ in range(4)]
