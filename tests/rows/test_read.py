@@ -215,9 +215,9 @@ def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
 
 def test_piece_steps_follow_chunks_and_join_tiny_ones(monkeypatch):
     monkeypatch.setattr(frames, "PIECE_ROWS", 10)
-    assert frames.piece_steps([None, None], 100) == (0, 100)
-    assert frames.piece_steps([[50, 100], [30, 100]], 100) == (0, 30, 50, 100)
-    assert frames.piece_steps([[1, 2, 3, 12, 100]], 100) == (0, 12, 100)
+    assert frames.piece_steps([], 100) == (0, 100)
+    assert frames.piece_steps([30, 50, 100], 100) == (0, 30, 50, 100)
+    assert frames.piece_steps([1, 2, 3, 12, 100], 100) == (0, 12, 100)
 
 
 def test_frames_work_without_pyarrow(monkeypatch):

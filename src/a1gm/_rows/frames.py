@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any
 from weakref import ref
@@ -20,7 +20,7 @@ import numpy as np
 from a1gm._base.types import AnyArray
 from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
-from a1gm._kernel import SMALL, kernel
+from a1gm._kernel import SMALL, is_compiled, kernel
 from a1gm._rows.arrays import (
     KERNEL_DTYPES,
     as_kernel_array,
@@ -31,10 +31,11 @@ from a1gm._rows.arrays import (
 )
 from a1gm._rows.columns import Choice, Kind, choose, is_label
 from a1gm._rows.labels import NamedLabels, names_in, plain_text
-from a1gm._rows.long_hint import check_no_long_series
 from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import (
     A1gmError,
+    Call,
+    DataError,
     DataHintWarning,
     LabelError,
     NotNumericError,
@@ -50,7 +51,6 @@ NUMPY_KINDS: dict[str, Kind] = {
     **dict.fromkeys("cV", "other"),
 }
 PIECE_ROWS = 1 << 17
-TALL = 1 << 12  # rows; columns of shorter pandas frames are read together
 FEW_CELLS = 1 << 15  # of a pandas frame that is cheap to convert
 
 
@@ -185,7 +185,7 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
             return whole
     frame = open_frame(X, name)
     if frame is None:
-        check_no_long_series(X, name)
+        _check_no_long_series(X, name)
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
     names = names or tuple(frame.columns)
@@ -193,34 +193,17 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
     kinds = _kinds_of(frame, name, options)
     choice = options.choose(kinds, name, has_index=_labels_rows(index))
     if choice is not None:
+        names = _like(names, choice.table)
         if choice.ids:
             index = _row_labels(frame, choice.ids)
-        names = _like(names, choice.table)
-        X = None if frame.implementation.is_pandas() else select(X, choice.table)
-        whole = None if X is None else _read_whole(X, names)
-        if whole is not None:
-            whole.row_labels, whole.choice, whole.is_float64 = index, choice, False
-            return whole
     _check_types(names, name)
-    columns = _columns_of(frame, names, name)
-    n_rows, n_cols = len(frame), len(names)
-
-    def cut(start: int, stop: int) -> list[Part]:
-        return join_neighbours([column.part(start, stop) for column in columns])
-
-    steps = piece_steps([column.ends for column in columns], n_rows)
-    is_one = len(steps) == 2
-    return Rows(
-        cut(0, n_rows) if is_one else [],
-        n_rows,
-        n_cols,
-        index,
-        names,
-        str(frame.implementation.value),
-        cut=None if is_one else cut,
-        steps=() if is_one else steps,
-        choice=choice,
-    )
+    backend = str(frame.implementation.value)
+    rows = Rows([], len(frame), len(names), index, names, backend, choice=choice)
+    if backend == "pandas":
+        rows.parts = _parts_of_pandas(frame.to_native(), names, name)
+    else:
+        _read_numbers(_with_numbers(frame, names, name), rows)
+    return rows
 
 
 def open_frame(X: Any, name: str) -> Any:
@@ -337,6 +320,16 @@ def _check_repeated(names: list[Any], name: str) -> None:
     raise LabelError(
         f"{name} has repeated column names: {shown}. Give every column its own."
     )
+
+
+def _check_no_long_series(X: Any, name: str) -> None:
+    if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
+        raise DataError(
+            f"Expected 2D array, got 1D array instead: {name} is a Series with two "
+            "levels, a long table. Fit it with ",
+            Call("fit_long", name),
+            ".",
+        )
 
 
 def _check_types(names: tuple[Any, ...], name: str) -> None:
@@ -464,200 +457,103 @@ def _is_in_one_piece(frame: Any, backend: str) -> bool:
 
 
 # -------------------------------------------------------------------- column by column
-class _Column:
-    """One column, or several side by side, and the rows where their chunks end."""
+def _parts_of_pandas(X: Any, names: tuple[Any, ...], name: str) -> list[Part]:
+    """Columns of a pandas frame, those of one type side by side together.
 
-    def __init__(self, series: Any, name: str, view: AnyArray | None = None) -> None:
-        self.series, self.name, self.view = series, name, view
-        self.chunks: Any = None
-        self.ends: list[int] | None = None
-        if view is not None:
-            return
-        self.is_object = str(_type_of(series)).lower() == "object"
-        if _is_plain(_type_of(series)):
-            self.view = as_kernel_array(np.asarray(series.to_native()), name)[:, None]
-            return
-        self.chunks = None if self.is_object else _arrow_chunks(series)
-        if self.chunks is not None:
-            self.ends = np.cumsum([len(c) for c in self.chunks.chunks]).tolist()
-        else:  # read through narwhals, in pieces
-            self.ends = list(range(PIECE_ROWS, len(series), PIECE_ROWS))
-
-    def part(self, start: int, stop: int) -> Part:
-        """Rows of this column as the kernel reads them."""
-        if self.view is not None:
-            return (self.view[start:stop], None, None, 0, 0)
-        if self.chunks is not None:
-            return _arrow_part(self.chunks, start, stop)
-        return (self._floats(start, stop)[:, None], None, None, 0, 0)
-
-    def _floats(self, start: int, stop: int) -> Any:
-        import narwhals as nw
-
-        series = self.series[start:stop]
-        if self.is_object:
-            values = np.asarray(series.to_list(), dtype=object)[:, None]
-            label = [self.series.name]
-            return objects_to_floats(values, self.name, label)[:, 0]
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-def _columns_of(frame: Any, names: tuple[Any, ...], name: str) -> list[_Column]:
-    """Columns of a frame; those of one type side by side in a short one together."""
-    if not frame.implementation.is_pandas():
-        return [_Column(frame.get_column(column), name) for column in names]
-    native = frame.to_native()
-    place = {column: j for j, column in enumerate(native.columns)}
-    dtypes = native.dtypes.tolist()
-    is_short = len(frame) < TALL
+    Columns in one block of pandas are read in place.
+    """
+    place = {column: j for j, column in enumerate(X.columns)}
+    dtypes = X.dtypes.tolist()
 
     def run(at: tuple[int, int]) -> Any:
         k, j = at
-        return (j - k, dtypes[j]) if is_short and _is_plain(dtypes[j]) else j
+        return j - k, dtypes[j]
 
-    found = []
-    places = [place[column] for column in names]
-    for _, some in groupby(enumerate(places), run):
+    parts: list[Part] = []
+    for _, some in groupby(enumerate(place[column] for column in names), run):
         js = [j for _, j in some]
-        if len(js) == 1:
-            found.append(_Column(frame[:, js[0]], name))
+        cells = X.iloc[:, js[0] : js[-1] + 1]
+        dtype = dtypes[js[0]]
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
+            values = objects_to_floats(cells.to_numpy(), name, cells.columns)
+        elif _is_plain(dtype):
+            values = as_kernel_array(cells.to_numpy(), name)
+        else:  # nullable, or of Arrow
+            values = cells.to_numpy(np.float64, na_value=np.nan)
+        parts.append((values, None, None, 0, 0))
+    return parts
+
+
+def _with_numbers(frame: Any, names: tuple[Any, ...], name: str) -> Any:
+    """The table's columns of a frame; those of types without buffers as float64."""
+    import narwhals as nw
+
+    frame = frame.select(nw.col(list(names)))
+    odd = [c for c, dtype in frame.schema.items() if dtype not in _kernel_types()]
+    fresh = []
+    for column in odd:
+        series = frame.get_column(column)
+        if series.dtype == nw.Object:
+            cells = np.array([*series.to_list(), None], object)[:-1, None]
+            values = objects_to_floats(cells, name, [column])[:, 0]
+            like = {"backend": frame.implementation}
+            fresh.append(nw.new_series(column, values, nw.Float64, **like))
         else:
-            cells = native.iloc[:, js[0] : js[-1] + 1].to_numpy()
-            found.append(_Column(None, name, as_kernel_array(cells, name)))
-    return found
+            fresh.append(series.cast(nw.Float64))
+    return frame.with_columns(*fresh) if fresh else frame
 
 
-def _arrow_chunks(series: Any) -> Any:
-    """The column as Arrow chunks of numbers, without a copy where that is possible."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        return None
-    native = series.to_native()
-    if series.implementation.is_pandas_like():
-        native = pa.array(native.array)
-    elif series.implementation.is_polars():
-        native = _chunks_of_polars(native, pa)
-    chunked = (
-        native if isinstance(native, pa.ChunkedArray) else pa.chunked_array([native])
-    )
-    kind = chunked.type
-    if pa.types.is_boolean(kind):
-        return chunked.cast(pa.uint8())
-    plain = pa.types.is_integer(kind) or pa.types.is_float32(kind)
-    if plain or pa.types.is_float64(kind):
-        return chunked
-    return chunked.cast(pa.float64(), safe=not pa.types.is_decimal(kind))
+@cache
+def _kernel_types() -> frozenset[Any]:
+    import narwhals as nw
+
+    sizes = [getattr(nw, f"{u}Int{n}") for u in ("", "U") for n in (8, 16, 32, 64)]
+    return frozenset((nw.Float64, nw.Float32, *sizes))
 
 
-def _chunks_of_polars(series: Any, pa: Any) -> Any:
-    series = series.alias("")  # names with a zero byte cannot be handed on
-    if str(series.dtype).endswith("Int128"):  # Arrow has no such type
-        series = series.cast(float)
-    # A series of several chunks would be joined by to_arrow.
-    if series.n_chunks() == 1:
-        return series.to_arrow()
-    return pa.chunked_array([chunk.to_arrow() for chunk in series.get_chunks()])
+def _read_numbers(frame: Any, rows: Rows) -> None:
+    """Read a frame of numbers into ``rows``: by Arrow's stream, else as an array."""
+    native, is_polars = frame.to_native(), frame.implementation.is_polars()
+    has_stream = is_polars or frame.implementation.is_pyarrow()
+    # Texts of C end at a zero byte: polars aborts.
+    if not (is_compiled and has_stream) or "\0" in "".join(rows.col_labels):
+        cells = as_kernel_array(np.asarray(frame.to_numpy()), rows.name)
+        rows.parts = [(cells, None, None, 0, 0)]
+        return
+    if is_polars:
+        lengths = native.to_series(0).chunk_lengths()
+    else:
+        lengths = [len(chunk) for chunk in native.column(0).chunks]
+
+    def cut(start: int, stop: int) -> Any:
+        piece = native[start:stop]
+        piece = piece.rechunk() if is_polars else piece.combine_chunks()
+        return kernel.read_stream(piece.__arrow_c_stream__())
+
+    steps = piece_steps(np.cumsum(lengths).tolist(), rows.n_rows)
+    if len(steps) == 2:
+        rows.parts = cut(*steps)
+    else:
+        rows.cut, rows.steps = cut, steps
+
+
+def piece_steps(ends: list[int], n_rows: int) -> tuple[int, ...]:
+    """Rows where pieces begin and end.
+
+    They end where chunks do, and hold at least ``PIECE_ROWS`` rows: tiny chunks are
+    joined, which copies no more than a piece at a time.
+    """
+    steps = [0]
+    for end in ends:
+        if end - steps[-1] >= PIECE_ROWS and end < n_rows:
+            steps.append(end)
+    return (*steps, n_rows)
 
 
 def _table_of_batch(batch: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([batch])
-
-
-def piece_steps(
-    ends_of_columns: list[list[int] | None], n_rows: int
-) -> tuple[int, ...]:
-    """Rows where pieces begin and end.
-
-    They end where chunks do, and hold at least ``PIECE_ROWS`` rows: tiny chunks are
-    joined, which copies no more than a piece at a time.
-    """
-    ends = {end for ends in ends_of_columns if ends for end in ends}
-    steps = [0]
-    for end in sorted(ends):
-        if end - steps[-1] >= PIECE_ROWS and end < n_rows:
-            steps.append(end)
-    return (*steps, n_rows)
-
-
-def _arrow_part(chunked: Any, start: int, stop: int) -> Part:
-    """Rows of an Arrow column: its values and validity bits, where they lie."""
-    piece = chunked.slice(start, stop - start)
-    array = piece.chunk(0) if piece.num_chunks == 1 else _joined(piece)
-    validity, data = array.buffers()[:2]
-    dtype = np.dtype(array.type.to_pandas_dtype())
-    values = np.frombuffer(data, dtype)[array.offset : array.offset + len(array), None]
-    if validity is None or array.null_count == 0:
-        return (values, None, None, 0, 0)
-    return (values, None, np.frombuffer(validity, np.uint8), array.offset, 0)
-
-
-def _joined(piece: Any) -> Any:
-    import pyarrow as pa
-
-    joined = piece.combine_chunks()
-    return pa.concat_arrays(joined.chunks) if hasattr(joined, "chunks") else joined
-
-
-def join_neighbours(parts: list[Part]) -> list[Part]:
-    """Make one matrix of columns that lie at equal distances in the same memory.
-
-    The blocks of a pandas frame are such matrices; the kernel reads one faster than
-    its columns one by one.
-    """
-    joined: list[Part] = []
-    at = 0
-    while at < len(parts):
-        n, stride = _run_length(parts, at)
-        if n == 1:
-            joined.append(parts[at])
-        else:
-            joined.append(_matrix(parts[at][0], n, stride))
-        at += n
-    return joined
-
-
-def _run_length(parts: list[Part], at: int) -> tuple[int, int]:
-    """How many columns from here on are equally spaced views of one array."""
-    owner = _owner(parts[at])
-    n, stride = 1, 0
-    while owner is not None and at + n < len(parts):
-        left, right = parts[at + n - 1][0], parts[at + n][0]
-        if _owner(parts[at + n]) is not owner or left.dtype != right.dtype:
-            break
-        step = _address(right) - _address(left)
-        if left.strides[0] != right.strides[0] or (n > 1 and step != stride):
-            break
-        n, stride = n + 1, step
-    return n, stride
-
-
-def _owner(part: Part) -> AnyArray | None:
-    """The array whose memory a plain column without a mask is a view of."""
-    values, mask, validity, _, _ = part
-    if mask is not None or validity is not None or values.shape[1] > 1:
-        return None
-    owner = values
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return owner if owner is not values else None
-
-
-def _address(array: AnyArray) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def _matrix(first: AnyArray, n_cols: int, stride: int) -> Part:
-    # Every column was seen to lie in the memory of the same array, which `first` keeps
-    # alive, so the strided view stays inside it.
-    shape = (first.shape[0], n_cols)
-    values = np.lib.stride_tricks.as_strided(
-        first, shape, (first.strides[0], stride), writeable=False
-    )
-    return (values, None, None, 0, 0)
 
 
 def with_types(metadata: Any, kinds: Mapping[str, str]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm.exceptions import Call, DataError, Option, Text
+from a1gm.exceptions import Call, Option, Text
 
 MOST_KEYS = 3
 MOST_TRIED = 6  # columns that are tried as keys
@@ -75,14 +75,3 @@ def looks_long(values: Floats) -> bool:
         return False
     most = max(n_rows_of, n_cols_of)
     return bool(REPEATS * most <= n_rows == len(np.unique(keys, axis=0)))
-
-
-def check_no_long_series(X: Any, name: str) -> None:
-    """Raise for a Series with two levels, with the call that fits it."""
-    if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
-        raise DataError(
-            f"Expected 2D array, got 1D array instead: {name} is a Series with two "
-            "levels, a long table. Fit it with ",
-            Call("fit_long", name),
-            ".",
-        )
