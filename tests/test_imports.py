@@ -301,7 +301,6 @@ PATTERN_NAMES = {
     "n_row_patterns",
     "n_rows",
     "n_cols",
-    "of",
 }
 
 

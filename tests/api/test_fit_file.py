@@ -14,7 +14,6 @@ import pytest
 from support.files import SAME, assert_same_fit, make_table, read_table, write
 
 import a1gm
-from a1gm._fit.fit import source_of
 from a1gm._observe import gather
 from a1gm.exceptions import (
     ConvergenceWarning,
@@ -206,7 +205,7 @@ def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:
     with pytest.warns(EmptyLineWarning, match="in row 'B':"):
         fit = a1gm.fit_file(path, id=["shop"])
     assert fit.col_labels == ["x", "y"]
-    files = source_of(fit)
+    files = fit._table.source
     assert files.row_labels == ["A", "B", "C"]
     assert (files.n_rows, files.n_cols, files.col_labels) == (3, 2, ["x", "y"])
     assert files.where(2, 1) == f"{path}, line 5, column 'y'"

@@ -23,7 +23,7 @@ def test_inspect_prints_what_there_is(sales):
 def test_inspect_for_programs(sales):
     done = run("inspect", sales, "--json")
     found = json.loads(done.stdout)
-    pattern = a1gm.MissingPattern.of(
+    pattern = a1gm.MissingPattern(
         np.array([[10, 20, 30], [20, nan, 60], [30, 60, nan], [40, 80, 120]])
     )
     expected = {

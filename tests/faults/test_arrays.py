@@ -200,7 +200,7 @@ def test_fault_36_and_37_layouts(layout, read_only):
     np.testing.assert_allclose(fit.impute(table), a1gm.fit(X).impute(X), rtol=1e-13)
     np.testing.assert_allclose(fit.transform(table), fit.row_factor, rtol=1e-9)
     assert fit.divergence == pytest.approx(fit.divergence_of(table))
-    a1gm.MissingPattern.of(table)
+    a1gm.MissingPattern(table)
     assert table.tobytes() == before
 
 
@@ -263,7 +263,7 @@ def test_fault_38_what_is_no_table_is_refused(bad, what):
     with pytest.raises(DataError, match=what):
         a1gm.fit(bad)
     with pytest.raises(DataError, match=what):
-        a1gm.MissingPattern.of(bad)
+        a1gm.MissingPattern(bad)
     with pytest.raises(DataError, match=what):
         a1gm.fit(np.ones((2, 2))).transform(bad)
 

@@ -28,7 +28,7 @@ X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2
 WHOLE = np.array([[1, 2, 3], [2, 4, 6], [3, 5, 9]])
 DOORS = {
     "fit": a1gm.fit,
-    "pattern": a1gm.MissingPattern.of,
+    "pattern": a1gm.MissingPattern,
     "nmf": lambda X: RankOneNMF().fit(X),
     "imputer": lambda X: RankOneImputer().fit(X),
 }
@@ -123,7 +123,7 @@ def test_29_masked_arrays():
     junk = np.where(np.isnan(X), -1e300, X)
     table = np.ma.MaskedArray(junk, mask=np.isnan(X))
     assert_same_fit(a1gm.fit(table), a1gm.fit(X), rtol=0)
-    assert a1gm.MissingPattern.of(table).n_missing == 1
+    assert a1gm.MissingPattern(table).n_missing == 1
     np.testing.assert_allclose(
         RankOneImputer().fit_transform(table), a1gm.fit(X).impute(X)
     )
@@ -290,7 +290,7 @@ def test_37_the_input_is_never_modified(kind):
     fit.impute(table)
     fit.transform(table)
     assert fit.divergence >= 0.0
-    a1gm.MissingPattern.of(table, **absent)
+    a1gm.MissingPattern(table, **absent)
     RankOneNMF(**absent).fit(table).transform(table)
     RankOneNMF(**absent).partial_fit(table, sample_weight=np.arange(4.0))
     RankOneImputer(add_indicator=True).fit_transform(table)
@@ -336,7 +336,7 @@ def test_39_explicit_zeros_are_observed():
     dense = np.array([[1.0, 0.0], [2.0, 3.0]])
     assert S.nnz == 4
     assert_same_fit(a1gm.fit(S, absent="missing"), a1gm.fit(dense))
-    assert a1gm.MissingPattern.of(S, absent="missing").n_missing == 0
+    assert a1gm.MissingPattern(S, absent="missing").n_missing == 0
 
 
 def test_39_duplicates_are_summed():

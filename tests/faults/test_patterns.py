@@ -139,7 +139,7 @@ def test_fault_15_everything_missing_is_refused(shape):
 
 
 def test_fault_15_the_pattern_of_nothing_can_still_be_described():
-    pattern = a1gm.MissingPattern.of(np.full((2, 3), nan))
+    pattern = a1gm.MissingPattern(np.full((2, 3), nan))
     assert pattern.n_missing == 6
     assert "6 missing" in repr(pattern)
 

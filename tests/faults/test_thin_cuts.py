@@ -1,4 +1,4 @@
-"""Fault 63: parts of a table that hang together by cells far below the others."""
+"""Fault 63: parts of a table that are linked only by cells far below the others."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_files_are_read_again_or_their_users_told(size, again, tmp_path, monkeyp
         assert error <= fit.cell_error <= 1e-8
         assert fit.converged
         return
-    with pytest.warns(a1gm.exceptions.ConvergenceWarning, match="hang together"):
+    with pytest.warns(a1gm.exceptions.ConvergenceWarning, match="linked only by cells"):
         fit = a1gm.fit_file(path)
     assert not fit.converged
     assert fit.cell_error > 1e-8

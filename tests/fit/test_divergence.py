@@ -10,7 +10,7 @@ from support import oracles
 from support.tables import tables
 
 import a1gm
-from a1gm._fit.divergence import divergence_of_cells
+from a1gm._fit.residuals import divergence_of_cells
 from a1gm.exceptions import NegativeValuesError
 
 nan = np.nan

@@ -239,7 +239,7 @@ def test_fate_outside_the_table_is_an_error(X):
             fit.fate(*place)
         assert isinstance(error.value, IndexError)
         assert isinstance(error.value, LabelError)
-    with pytest.raises(LabelError, match=r"shape \(2,\).* shape \(3,\)"):
+    with pytest.raises(ParameterError, match=r"shape \(2,\).* shape \(3,\)"):
         fit.fate([0, 1], [0, 1, 1])
 
 

@@ -103,7 +103,7 @@ def test_one_cell_that_the_imputer_leaves():
 
 
 def test_fits_patterns_and_tables_of_one():
-    assert "1 row pattern," in repr(a1gm.MissingPattern.of([[1.0, 2.0]]))
+    assert "1 row pattern," in repr(a1gm.MissingPattern([[1.0, 2.0]]))
     table = a1gm.PatternTable().update([[1.0]])
     assert repr(table) == "PatternTable(1 row x 1 column in 1 piece, 1 pattern)"
     with pytest.warns(UndeterminedWarning, match="of X is unbounded, at"):

@@ -25,7 +25,7 @@ pytestmark = [
 @given(tables(max_rows=12, max_cols=9, zeros=0.2))
 def test_counts_by_hand(X):
     hole = np.isnan(X)
-    for pattern in (MissingPattern.of(X), a1gm.fit(X).pattern):
+    for pattern in (MissingPattern(X), a1gm.fit(X).pattern):
         assert (pattern.n_rows, pattern.n_cols) == X.shape
         assert pattern.n_missing == hole.sum()
         np.testing.assert_array_equal(pattern.missing_per_col, hole.sum(axis=0))
@@ -44,17 +44,17 @@ def test_counts_by_hand(X):
 def test_nested_means_each_row_holds_the_smaller_ones(X):
     seen = ~np.isnan(X)
     nested = all(not (a & ~b).any() or not (b & ~a).any() for a in seen for b in seen)
-    assert MissingPattern.of(X).is_nested == nested
+    assert MissingPattern(X).is_nested == nested
 
 
 @given(tables(max_rows=5, max_cols=5))
 def test_closed_form_is_about_the_pattern_alone(X):
     expected = oracles.has_two_chords_everywhere(~np.isnan(X))
-    pattern = MissingPattern.of(X)
+    pattern = MissingPattern(X)
     assert pattern.has_closed_form == expected
     rng = np.random.default_rng(0)
     other = np.where(np.isnan(X), nan, rng.integers(0, 2, X.shape))
-    assert MissingPattern.of(other).has_closed_form == expected
+    assert MissingPattern(other).has_closed_form == expected
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_closed_form_is_about_the_pattern_alone(X):
     ],
 )
 def test_shapes_have_names(X, name, core):
-    pattern = MissingPattern.of(X)
+    pattern = MissingPattern(X)
     assert pattern.shape_name == name
     assert pattern.core_shape == core
     assert name in repr(pattern)
@@ -78,19 +78,19 @@ def test_shapes_have_names(X, name, core):
 def test_the_papers_figure():
     X = np.ones((4, 4))
     X[0, 0] = X[1, 1] = nan
-    pattern = MissingPattern.of(X)
+    pattern = MissingPattern(X)
     assert pattern.increase_rate == 2.0
     assert not pattern.is_grid_like
-    assert MissingPattern.of(np.ones((2, 2))).increase_rate == 1.0
+    assert MissingPattern(np.ones((2, 2))).increase_rate == 1.0
 
 
 def test_plain_words_about_what_cannot_be_known():
-    text = repr(MissingPattern.of([[1.0, nan], [nan, 2.0]]))
+    text = repr(MissingPattern([[1.0, nan], [nan, 2.0]]))
     assert "2 blocks" in text
     assert "2 cells cannot be known" in text
-    text = repr(MissingPattern.of([[0.0, 5.0], [5.0, nan]]))
+    text = repr(MissingPattern([[0.0, 5.0], [5.0, nan]]))
     assert "1 cell cannot be known" in text
-    text = repr(MissingPattern.of([[1.0, 2.0], [3.0, nan]]))
+    text = repr(MissingPattern([[1.0, 2.0], [3.0, nan]]))
     assert "1 block" in text
     assert "known" not in text
 
@@ -98,20 +98,20 @@ def test_plain_words_about_what_cannot_be_known():
 @given(tables(max_rows=8, max_cols=8, zeros=0.3))
 def test_the_pattern_and_the_fit_say_the_same(X):
     fit = a1gm.fit(X)
-    for pattern in (fit.pattern, MissingPattern.of(X)):
+    for pattern in (fit.pattern, MissingPattern(X)):
         assert pattern.n_blocks == fit.n_blocks
         assert pattern.n_undetermined == fit.n_undetermined
-    assert repr(fit.pattern) == repr(MissingPattern.of(X))
+    assert repr(fit.pattern) == repr(MissingPattern(X))
 
 
 def test_describing_warns_of_nothing(recwarn):
-    repr(MissingPattern.of([[1.0, nan, nan], [nan, 2.0, nan], [nan, nan, nan]]))
+    repr(MissingPattern([[1.0, nan, nan], [nan, 2.0, nan], [nan, nan, nan]]))
     assert not recwarn.list
 
 
 def test_negative_cells_do_not_matter():
     X = np.array([[1.0, -2.0, nan], [nan, 3.0, -4.0]])
-    assert repr(MissingPattern.of(X)) == repr(MissingPattern.of(np.abs(X)))
+    assert repr(MissingPattern(X)) == repr(MissingPattern(np.abs(X)))
 
 
 NAMES = [
@@ -137,16 +137,16 @@ NAMES = [
 def sparse_pattern(absent):
     X = sp.random_array((30, 20), density=0.1, rng=np.random.default_rng(1))
     X.data[3] = nan
-    return MissingPattern.of(X, absent=absent)
+    return MissingPattern(X, absent=absent)
 
 
 PATTERNS = {
-    "few row patterns": lambda: MissingPattern.of(make_table("grid", 40, 6, seed=1)),
-    "staircase": lambda: MissingPattern.of([[1, 2, 3], [1, 2, nan], [1, nan, nan]]),
-    "blocks": lambda: MissingPattern.of([[1.0, nan], [nan, 2.0]]),
-    "nothing observed": lambda: MissingPattern.of([[nan, nan]]),
-    "negative": lambda: MissingPattern.of([[1.0, -2.0, nan], [nan, 3.0, -4.0]]),
-    "as many patterns as rows": lambda: MissingPattern.of(
+    "few row patterns": lambda: MissingPattern(make_table("grid", 40, 6, seed=1)),
+    "staircase": lambda: MissingPattern([[1, 2, 3], [1, 2, nan], [1, nan, nan]]),
+    "blocks": lambda: MissingPattern([[1.0, nan], [nan, 2.0]]),
+    "nothing observed": lambda: MissingPattern([[nan, nan]]),
+    "negative": lambda: MissingPattern([[1.0, -2.0, nan], [nan, 3.0, -4.0]]),
+    "as many patterns as rows": lambda: MissingPattern(
         make_table("at random", 900, 90, seed=1, zeros=0.1)
     ),
     "sparse, absent is missing": lambda: sparse_pattern("missing"),
@@ -188,16 +188,16 @@ def test_patterns_can_be_copied(kind, looked, way):
     "X", [make_table("grid", 50_000, 20, seed=1), make_table("at random", 900, 90, 1)]
 )
 def test_a_pickled_pattern_leaves_the_data_behind(X):
-    assert len(pickle.dumps(MissingPattern.of(X))) < X.nbytes / 8
+    assert len(pickle.dumps(MissingPattern(X))) < X.nbytes / 8
     S = sp.csr_array(np.nan_to_num(X))
     # A column number per cell and nothing of its value.
-    sparse = MissingPattern.of(S, absent="missing")
+    sparse = MissingPattern(S, absent="missing")
     assert len(pickle.dumps(sparse)) < 4.5 * S.nnz + 9 * len(X) * 2 + 10_000
 
 
 def test_wide_tables():
     X = make_table("at random", 1_500, 420, seed=1)
-    pattern = MissingPattern.of(X)
+    pattern = MissingPattern(X)
     assert pattern.n_missing == np.isnan(X).sum()
     assert pattern.n_row_patterns == 1_500
     assert not pattern.has_closed_form
@@ -207,5 +207,5 @@ def test_wide_tables():
 def test_the_input_is_not_modified():
     X = make_table("at random", 20, 5, seed=2)
     before = X.tobytes()
-    repr(MissingPattern.of(X))
+    repr(MissingPattern(X))
     assert X.tobytes() == before

@@ -89,7 +89,7 @@ def test_theorem_1_is_fit_on_the_block_table(seed) -> None:
 def test_the_increase_rate_is_that_of_the_pattern(seed) -> None:
     X = table_with_holes(seed)
     grid = paper.grid_like(np.isnan(X))
-    pattern = a1gm.MissingPattern.of(X)
+    pattern = a1gm.MissingPattern(X)
     assert pattern.increase_rate == pytest.approx(grid.increase_rate)
     assert pattern.is_grid_like == bool(grid)
     assert pattern.n_missing == grid.n_holes

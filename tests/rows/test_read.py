@@ -138,7 +138,7 @@ def test_a_column_without_values_and_type_is_empty(empty):
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_every_container_shows_the_same_pattern(kind):
     X = table()
-    found = a1gm.MissingPattern.of(CONTAINERS[kind](X))
+    found = a1gm.MissingPattern(CONTAINERS[kind](X))
     assert found.n_missing == np.isnan(X).sum()
     assert (found.n_rows, found.n_cols) == X.shape
 
@@ -285,7 +285,7 @@ def test_absent_cells_may_be_zero(make, n_holes):
     np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=RTOL)
     assert found.divergence == pytest.approx(expected.divergence, rel=RTOL)
     np.testing.assert_allclose(found.transform(S), expected.transform(X), rtol=RTOL)
-    pattern = a1gm.MissingPattern.of(S, absent="zero")
+    pattern = a1gm.MissingPattern(S, absent="zero")
     assert pattern.n_missing == n_holes
 
 
@@ -406,8 +406,8 @@ def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
     X[hole] = np.nan
     order = rng.permutation(7)
     X = X[rng.permutation(12)][:, order]
-    dense = a1gm.MissingPattern.of(X)
-    found = a1gm.MissingPattern.of(as_missing_cells(X), absent="missing")
+    dense = a1gm.MissingPattern(X)
+    found = a1gm.MissingPattern(as_missing_cells(X), absent="missing")
     assert repr(found) == repr(dense)
     for name in (
         "n_missing",

@@ -16,8 +16,10 @@ from a1gm._api.options import (
 )
 from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
 from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
-from a1gm._fit.fit import RankOneFit, Table, Voice
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.messages import WarningPolicy, warn_about
 from a1gm._fit.rows import DiskRows, HeldRows, LoggedRows, RowStore
+from a1gm._fit.table import Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.gather import Gatherer
 from a1gm._observe.observation import Observation
@@ -29,7 +31,7 @@ from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_observation
 from a1gm.exceptions import ParameterError
 
-VOICE = Voice()
+WARNINGS = WarningPolicy()
 
 
 def fit(
@@ -176,13 +178,13 @@ def fit_observation(
     tol: float = DEFAULT_TOL,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
-    voice: Voice | None = VOICE,
+    policy: WarningPolicy | None = WARNINGS,
     **more: Any,
 ) -> RankOneFit:
     """Solve what a pass has found; the row sums of ``seen`` are overwritten.
 
-    ``voice`` is what to warn of; None for nothing. ``more`` are further fields of the
-    fit's table.
+    ``policy`` is what to warn about; None for nothing. ``more`` are further fields of
+    the fit's table.
     """
     solved = solve_observation(
         seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
@@ -192,7 +194,6 @@ def fit_observation(
     rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
     table = Table(
         source=source,
-        weights=V,
         row_labels=getattr(source, "row_labels", None),
         col_labels=getattr(source, "col_labels", col_labels),
         absent=getattr(source, "absent", None),
@@ -206,9 +207,7 @@ def fit_observation(
     )
     if more:
         table = replace(table, **more)
-    return RankOneFit(
-        solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
-    )
+    return _announced(solved, rows, table, tol, on_undetermined, policy)
 
 
 def fit_statistics(
@@ -221,7 +220,7 @@ def fit_statistics(
     tol: float = DEFAULT_TOL,
     max_iter: int = DEFAULT_MAX_ITER,
     n_threads: int | None = None,
-    voice: Voice | None = VOICE,
+    policy: WarningPolicy | None = WARNINGS,
 ) -> RankOneFit:
     """Solve a table whose rows are not in memory; ``make_rows`` says where they are."""
     n_negative = int(table.is_signed)
@@ -231,9 +230,22 @@ def fit_statistics(
         seen, table.source, tol=tol, max_iter=max_iter, n_threads=n_threads
     )
     rows = make_rows(solved)
-    return RankOneFit(
-        solved, rows, table, tol=tol, on_undetermined=on_undetermined, voice=voice
-    )
+    return _announced(solved, rows, table, tol, on_undetermined, policy)
+
+
+def _announced(
+    solved: Solved,
+    rows: RowStore,
+    table: Table,
+    tol: float,
+    on_undetermined: OnUndetermined,
+    policy: WarningPolicy | None,
+) -> RankOneFit:
+    """Make the fit, and warn about it."""
+    fit = RankOneFit(solved, rows, table, tol=tol, on_undetermined=on_undetermined)
+    if policy is not None:
+        warn_about(fit, policy)
+    return fit
 
 
 def fit_gathered(

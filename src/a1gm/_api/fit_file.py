@@ -17,7 +17,8 @@ from a1gm._api.file_options import (
 from a1gm._api.fit import fit_gathered
 from a1gm._base.types import OnUndetermined
 from a1gm._base.words import MOST_NAMED, named
-from a1gm._fit.fit import RankOneFit, Voice, source_of
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.messages import WarningPolicy
 from a1gm._observe.gather import Gatherer
 from a1gm._rows.files import PathOrPaths, TableFiles
 from a1gm._rows.files.doubts import refuse_long, say_doubts
@@ -124,13 +125,13 @@ def fit_files(
             max_iter=options.max_iter,
             n_threads=options.n_threads,
             on_undetermined=on_undetermined,
-            voice=Voice(FileNames(files=files)),
+            policy=WarningPolicy(FileNames(files=files)),
         )
 
 
 def files_of(fit: RankOneFit) -> TableFiles | None:
     """The files that a fit was made from; None for any other fit."""
-    source = source_of(fit)
+    source = fit._table.source
     return source if isinstance(source, TableFiles) else None
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import VOICE, fit_observation
+from a1gm._api.fit import WARNINGS, fit_observation
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits, Side
-from a1gm._fit.solved_table import Doubts, doubts_of
+from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._observe.observe import observe
 from a1gm._rows.arrays import as_kernel_array
-from a1gm._rows.labels import text_of_label
+from a1gm._rows.labels import Names, text_of_label
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.rows import Rows
 from a1gm._rows.triangles import is_triangle, read_triangles
@@ -218,7 +218,7 @@ def _fit_one(
         takes_negatives=negatives == "allow",
         on_undetermined=on_undetermined,
         n_threads=n_threads,
-        voice=VOICE if on_undetermined == "raise" else None,
+        policy=WARNINGS if on_undetermined == "raise" else None,
         **options,
     )
 
@@ -230,11 +230,14 @@ def _warn_of_many(
     on_undetermined: OnUndetermined,
 ) -> None:
     """Warn once of each kind, with the number of tables and the first key."""
-    doubts: dict[str, list[Any]] = {name: [] for name in Doubts._fields}
+    doubts: dict[str, list[Any]] = {"convergence": [], "empty": [], "unknown": []}
     for k, fit in fits.items():
-        for name, has in zip(Doubts._fields, doubts_of(fit), strict=True):
-            if has:
-                doubts[name].append(keys[k])
+        if text_of_convergence(fit):
+            doubts["convergence"].append(keys[k])
+        if text_of_empty(fit, Names()):
+            doubts["empty"].append(keys[k])
+        if text_of_unknown(fit, Names()):
+            doubts["unknown"].append(keys[k])
     of_all = f"of {counted(len(fits) + len(failed), 'table')}"
     if failed:
         k, error = next(iter(failed.items()))

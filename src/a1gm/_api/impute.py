@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from a1gm._api.fit import fit
-from a1gm._fit.solved_table import read_once
 
 
 def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any) -> Any:
@@ -38,5 +37,4 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
     """
     of_cells = {"weights": weights, "exposure": exposure}
     fitted = fit(X, **of_cells, **options)
-    read_once(fitted, X)
     return fitted.impute(X, **of_cells)

@@ -23,11 +23,10 @@ from a1gm._base.atomic import atomic_folder, check_target
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import shown
-from a1gm._fit.fit import RankOneFit, rule_of, what_was_told
+from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.new_rows import NewRows
+from a1gm._fit.place import Columns
 from a1gm._fit.rounding import Rounding, check_rounding
-from a1gm._fit.rows_to_fill import filled_rows
 from a1gm._fit.sure.arguments import check_level
 from a1gm._rows.files import PathOrPaths, Progress, TableFiles, TableOptions
 from a1gm._rows.files.find import FoundFiles, find_files
@@ -137,9 +136,9 @@ def impute_file(
         files = _open_for(fit, found, reading)
         is_own = files is files_of(fit)
         if not is_own:
-            read_new_rows(files, fitting, rule_of(fit))
+            read_new_rows(files, fitting, fit._columns)
         # The fit has already warned of its own files.
-        said = what_was_told(fit)
+        said = fit._on_undetermined
         how = how or ("ignore" if is_own and said == "warn" else said)
     FillFiles(
         files,
@@ -232,11 +231,11 @@ def files_for(
     return files.choosing(whose=whose, columns=columns, exclude=())
 
 
-def read_new_rows(files: TableFiles, options: FitOptions, rule: NewRows) -> None:
+def read_new_rows(files: TableFiles, options: FitOptions, columns: Columns) -> None:
     """Check the cells of rows that were not fitted, and count their holes."""
     with closing(files.pieces(progress=options.progress)) as pieces:
         for _, piece in pieces:
-            piece.check_cells("allow" if rule.has_negatives else options.negatives)
+            piece.check_cells("allow" if columns.takes_negatives else options.negatives)
 
 
 @dataclass
@@ -302,7 +301,7 @@ class FillFiles:
     def _filler(self, at: int, *, to_text: bool) -> Filler:
         counts = self.files.counts
         assert counts is not None
-        file, fill = self.files.files[at], partial(filled_rows, self._rule)
+        file, fill = self.files.files[at], self._columns.fill
         how = self.mark, self._bounds, to_text, self.round, lambda: self._fill_range
         return Filler(file, fill, counts, *how)
 
@@ -317,17 +316,19 @@ class FillFiles:
         low, high = np.zeros((2, self.files.n_cols))
         with closing(self.files.pieces(progress=self.progress)) as pieces:
             for _, piece in pieces:
-                fills = np.round(filled_rows(self._rule, piece.values))
+                fills = np.round(self._columns.fill(piece.values))
                 fills[~np.isnan(piece.values)] = np.nan
                 low = np.fmin(low, np.fmin.reduce(fills, axis=0, initial=0.0))
                 high = np.fmax(high, np.fmax.reduce(fills, axis=0, initial=0.0))
         return low, high
 
     @cached_property
-    def _rule(self) -> NewRows:
+    def _columns(self) -> Columns:
         """A row is placed by its own cells, whether it was fitted or not."""
-        rule = rule_of(self.fit)
-        return replace(rule, has_negatives=True) if self.takes_negatives else rule
+        columns = self.fit._columns
+        return (
+            replace(columns, takes_negatives=True) if self.takes_negatives else columns
+        )
 
     def _left_over(self) -> Text:
         text = text_of_left_cells(self.n_left)

@@ -15,8 +15,9 @@ from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.bits import names_of_rows
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import counted
-from a1gm._fit.fit import RankOneFit, Table
+from a1gm._fit.fit import RankOneFit
 from a1gm._fit.rows import GoneRows, RowStore
+from a1gm._fit.table import Table
 from a1gm._observe.codec import labels_to_json
 from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe

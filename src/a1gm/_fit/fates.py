@@ -15,31 +15,20 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Fate, Ints, SmallInts
+from a1gm._fit.place import (
+    EMPTY,
+    FINITE,
+    UNBOUNDED,
+    UNDETERMINED,
+    ZERO,
+    fates_of_row,
+)
 from a1gm._fit.rows import RowStore
 from a1gm._observe.statistics import Statistics
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.dispatch import Solved
 
-__all__ = [
-    "EMPTY",
-    "FATES",
-    "FINITE",
-    "UNBOUNDED",
-    "UNDETERMINED",
-    "ZERO",
-    "Fates",
-    "Lines",
-    "Totals",
-    "UndeterminedCell",
-    "UndeterminedCells",
-    "fates_of",
-    "fates_of_row",
-    "graph_of",
-]
-
-# Codes from UNBOUNDED up have no value. EMPTY: the row or column observes nothing.
-FINITE, ZERO, UNBOUNDED, UNDETERMINED, EMPTY = range(5)
 FATES: tuple[Fate, ...] = (
     "finite",
     "zero",
@@ -116,24 +105,6 @@ class Totals:
     def n_undetermined(self) -> int:
         """Missing cells that cannot be known (unbounded and undetermined)."""
         return int(self.fates[UNBOUNDED:].sum())
-
-
-def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
-    """Fate of a row's missing cells by component of the column; last: empty column.
-
-    ``own`` are the components in which the row is positive, ``touched`` all those in
-    which it observes something.
-    """
-    fates = np.full(graph.n + 1, UNDETERMINED, np.int32)
-    ahead = graph.ahead(np.concatenate([own, touched]))
-    behind = graph.behind(own)
-    fates[:-1][behind & ~ahead] = UNBOUNDED
-    # What lies between two components of one row is reached both ways: undecided.
-    fates[:-1][ahead & ~behind] = ZERO
-    fates[touched] = ZERO
-    fates[own] = FINITE
-    fates[-1] = EMPTY
-    return fates
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray
-from a1gm._fit.fill_columns import Left, OnePass, Values, fill_columns
-from a1gm._fit.fill_frames import Fill, fill_frame
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._fit.place import Left, Placed, Target, write_pieces
+from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
+from a1gm._rows.frames import names_of, open_frame, with_types
 from a1gm.exceptions import ParameterError
+
+#: The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
+Values: TypeAlias = Callable[[Ints, Ints], Floats]
+TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +31,27 @@ class Filled:
 
 def fill_table(
     X: Any,
-    source: AnyRows,
-    values: Values,
-    one_pass: OnePass | None = None,
+    rows: AnyRows,
+    by: Placed | Values,
     *,
     in_place: bool = False,
     as_array: bool = False,
 ) -> Filled:
-    """Fill the missing cells of X, which ``source`` reads.
+    """Fill the missing cells of X.
 
     Parameters
     ----------
     X : table
-        What the user gave; it is not modified unless ``in_place`` is set and it is a
+        What the user passed; it is not modified unless ``in_place`` is set and it is a
         writeable array of floats.
-    source : Rows or SparseRows
-        X as ``read_input`` reads it.
-    values : callable
-        Gives the values of the cells (rows[k], cols[k]), NaN where there is none.
-    one_pass : callable, optional
-        Fills the columns of a dense table at once, where that is possible.
+    rows : Rows or SparseRows
+        X, as it was read.
+    by : Placed or callable
+        The rows, placed; or what gives the values of missing cells.
     in_place : bool
         Write into X itself where that is possible.
     as_array : bool
-        Give a NumPy array for a dense table of any kind.
+        Return a NumPy array for a dense table of any kind.
 
     Returns
     -------
@@ -56,79 +59,243 @@ def fill_table(
         A table of the kind of X, with its labels; columns without a missing cell keep
         their type.
     """
-    if isinstance(source, SparseRows):
-        return _fill_sparse(X, source, values, in_place=in_place)
-    fill = partial(fill_columns, source, values, one_pass)
-    if source.backend is not None and not as_array:
-        return Filled(*fill_frame(X, source, fill))
-    return _fill_array(X, source, fill, in_place=in_place, as_array=as_array)
+    if isinstance(by, Placed) and (in_place or isinstance(rows, SparseRows)):
+        by.check()  # before a cell is changed
+    if isinstance(rows, SparseRows):
+        values = by.values if isinstance(by, Placed) else by
+        return _fill_sparse(X, rows, values, in_place=in_place)
+    write = by.write if isinstance(by, Placed) else partial(write_pieces, rows, by)
+    if rows.backend is not None and not as_array:
+        return Filled(*_fill_frame(X, rows, write))
+    return _fill_array(X, rows, write, in_place=in_place, as_array=as_array)
 
 
 # ------------------------------------------------------------------------- arrays
+Write: TypeAlias = Callable[[Sequence[Target]], Left]
+
+
 def _fill_array(
-    X: Any, source: Rows, fill: Fill, *, in_place: bool, as_array: bool
+    X: Any, rows: Rows, write: Write, *, in_place: bool, as_array: bool
 ) -> Filled:
-    is_array = isinstance(X, np.ndarray) or source.backend is None
+    is_array = isinstance(X, np.ndarray) or rows.backend is None
     array = np.asarray(np.ma.getdata(X)) if is_array else None
-    has_mask = any(part[1] is not None for part in source.parts)
+    has_mask = any(part[1] is not None for part in rows.parts)
     if array is not None and array.dtype.kind in "iub" and not has_mask:
-        fill([None] * source.n_cols)  # raises for bad cells
+        write([None] * rows.n_cols)  # raises for bad cells
         return Filled(array if in_place else array.copy(), Left(0, None))
     if array is None:
-        out: AnyArray = np.empty((source.n_rows, source.n_cols))
+        out: AnyArray = np.empty((rows.n_rows, rows.n_cols))
+    elif in_place and array.flags.writeable and array.dtype in (np.float64, np.float32):
+        out = array
     else:
-        is_own = in_place and _is_writeable(array)
-        out = array if is_own else _room_for(array)
-    left = fill([out])
+        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        out = np.empty_like(array, dtype, subok=False)
+    left = write([out])
     if isinstance(X, np.ma.MaskedArray) and not as_array:
         out = np.ma.MaskedArray(out, mask=np.isnan(out))
     return Filled(out, left)
 
 
-def _is_writeable(array: AnyArray) -> bool:
-    return array.flags.writeable and array.dtype in (np.float64, np.float32)
-
-
-def _room_for(array: AnyArray) -> AnyArray:
-    dtype = np.float32 if array.dtype == np.float32 else np.float64
-    return np.empty_like(array, dtype, subok=False)
-
-
 # ------------------------------------------------------------------------- sparse
-def _fill_sparse(
-    X: Any, source: SparseRows, values: Values, *, in_place: bool
-) -> Filled:
-    if source.absent == "missing":
+def _fill_sparse(X: Any, rows: SparseRows, values: Values, *, in_place: bool) -> Filled:
+    if rows.absent == "missing":
         raise ParameterError(
             'With absent="missing" every absent cell would be filled, and the table '
             "would no longer be sparse. fit.predict(rows, columns) gives the values of "
             "chosen cells, fit.reconstruct() the whole table."
         )
-    holes = np.flatnonzero(source.missing)
+    holes = np.flatnonzero(rows.missing)
     if not len(holes) and X.dtype.kind in "iub":
         return Filled(X if in_place else X.copy(), Left(0, None))
-    out = X if in_place and _shares_cells(X, source) else _sparse_copy(X, source)
-    rows = np.searchsorted(source.ptr, holes, side="right") - 1
-    cols = source.cols[holes].astype(np.int64)
-    out.data[holes] = found = values(rows, cols)
+    is_own = in_place and X.format == "csr" and np.shares_memory(X.data, rows.values)
+    out = X if is_own else _sparse_copy(X, rows)
+    i = np.searchsorted(rows.ptr, holes, side="right") - 1
+    j = rows.cols[holes].astype(np.int64)
+    out.data[holes] = found = values(i, j)
     left = np.flatnonzero(np.isnan(found))
-    first = (int(rows[left[0]]), int(cols[left[0]])) if len(left) else None
+    first = (int(i[left[0]]), int(j[left[0]])) if len(left) else None
     return Filled(out.asformat(X.format), Left(len(left), first))
 
 
-def _shares_cells(X: Any, source: SparseRows) -> bool:
-    return X.format == "csr" and np.shares_memory(X.data, source.values)
-
-
-def _sparse_copy(X: Any, source: SparseRows) -> Any:
+def _sparse_copy(X: Any, rows: SparseRows) -> Any:
     from scipy.sparse import csr_array, csr_matrix, sparray
 
     make = csr_array if isinstance(X, sparray) else csr_matrix
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    index = np.int32 if source.ptr[-1] < 2**31 else np.int64
-    cells: Any = (
-        source.values.astype(dtype),
-        source.cols.copy(),
-        source.ptr.astype(index),
-    )
+    index = np.int32 if rows.ptr[-1] < 2**31 else np.int64
+    cells: Any = rows.values.astype(dtype), rows.cols.copy(), rows.ptr.astype(index)
     return make(cells, shape=X.shape)
+
+
+# ------------------------------------------------------------------------- frames
+def _fill_frame(X: Any, rows: Rows, write: Write) -> tuple[Any, Left]:
+    """Return X with new columns where it had holes; the others are its own.
+
+    A frame of float64 alone, which keeps its types whatever is filled, is made anew.
+    """
+    is_pandas = rows.backend == "pandas"
+    is_anew = rows.is_float64 and (not is_pandas or _is_plain_pandas(X))
+    has_holes = np.ones(rows.n_cols, bool) if is_anew else _columns_with_holes(rows)
+    cells, targets = _room_for(rows, has_holes)
+    left = write(targets)
+    if is_anew and (frame := _whole_frame(X, rows, cells, has_nan=left.n > 0)):
+        return frame[0], left
+    places = np.arange(rows.n_cols)
+    if rows.choice is not None:
+        place = {name: j for j, name in enumerate(names_of(X) or ())}
+        places = np.array([place[name] for name in rows.choice.table])
+    columns = dict(zip(places[has_holes].tolist(), cells.T, strict=True))
+    if type(X).__name__ == "RecordBatch":
+        return _fill_arrow(X, columns, has_nan=left.n > 0), left
+    frame = open_frame(X, "X")
+    if frame.implementation.is_pandas_like():
+        return _fill_pandas(frame.to_native(), columns), left
+    if frame.implementation.is_pyarrow():
+        return _fill_arrow(frame.to_native(), columns, has_nan=left.n > 0), left
+    return _fill_any(frame, columns, has_nan=left.n > 0), left
+
+
+def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
+    """Room for the columns with holes, and the targets of all columns."""
+    n = int(has_holes.sum())
+    if n < rows.n_cols:
+        # One array: the system hands out long ones by large pages.
+        cells = np.empty((n, rows.n_rows)).T
+        found = iter(range(n))
+        some = [next(found) if has else None for has in has_holes]
+        return cells, [None if k is None else cells[:, k : k + 1] for k in some]
+    if len(rows.parts) == 1:  # laid out as the table is
+        cells = np.empty_like(rows.parts[0][0], np.float64, subok=False)
+    elif _is_turned(rows):
+        cells = np.empty((rows.n_rows, n))
+    else:
+        cells = np.empty((n, rows.n_rows)).T
+    return cells, [cells]
+
+
+def _columns_with_holes(rows: Rows) -> Bools:
+    """Which columns have a missing cell."""
+    found = np.zeros(rows.n_cols, bool)
+    for _, piece in rows.blocks():
+        found |= np.isnan(piece).any(axis=0)
+        if found.all():
+            break
+    return found
+
+
+def _is_turned(rows: Rows) -> bool:
+    """Whether polars makes the frame faster from its rows than from its columns."""
+    return rows.backend == "polars" and rows.n_cols >= TURNED * rows.n_rows
+
+
+def _whole_frame(X: Any, rows: Rows, cells: Floats, *, has_nan: bool) -> Any:
+    """A frame like X of these cells, which are not copied; None where it must be.
+
+    In a tuple: frames have no truth value.
+    """
+    if rows.backend == "pandas":
+        return (_new_pandas(X, cells),)
+    if has_nan:
+        return None
+    names = list(rows.col_labels)
+    if _is_turned(rows):
+        turned = kernel.write_stream(cells.T, list(map(str, range(len(cells)))))
+        return turned and (type(X)(_Stream(turned)).transpose(column_names=names),)
+    stream = kernel.write_stream(cells, names)
+    if stream is None or rows.backend == "polars":
+        return None if stream is None else (type(X)(_Stream(stream)),)
+    import pyarrow as pa
+
+    made = pa.table(_Stream(stream)).replace_schema_metadata(X.schema.metadata)
+    is_alike = type(X) is pa.Table and made.schema.equals(X.schema, check_metadata=True)
+    return (made,) if is_alike else None
+
+
+class _Stream:
+    """Columns that a frame library takes over by address."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._capsule
+
+
+def _fill_any(frame: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
+    import narwhals as nw
+
+    fresh = []
+    for j, values in columns.items():
+        old = frame[:, j]
+        dtype = nw.Float32 if old.dtype == nw.Float32 else nw.Float64
+        series = nw.new_series(old.name, values, dtype, backend=frame.implementation)
+        fresh.append(series.fill_nan(None) if has_nan else series)
+    return frame.with_columns(*fresh).to_native() if fresh else frame.to_native()
+
+
+def _fill_arrow(X: Any, columns: dict[int, Floats], *, has_nan: bool) -> Any:
+    """A table, or a batch, with new columns."""
+    import pyarrow as pa
+
+    changed, arrays, fields = [], list(X.columns), list(X.schema)
+    for j, values in columns.items():
+        is_single = pa.types.is_float32(fields[j].type)
+        dtype = pa.float32() if is_single else pa.float64()
+        mask = np.isnan(values) if has_nan else None
+        arrays[j] = pa.array(values, mask=mask).cast(dtype)
+        if dtype != fields[j].type:
+            fields[j] = fields[j].with_type(dtype)
+            changed.append(fields[j].name)
+    metadata = with_types(X.schema.metadata, dict.fromkeys(changed, "float64"))
+    return type(X).from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
+
+
+# ------------------------------------------------------------------------- pandas
+def _fill_pandas(frame: Any, columns: dict[int, Floats]) -> Any:
+    """Make a new frame of new columns, or set them in a copy that shares the others."""
+    dtypes = list(frame.dtypes)
+    fresh = {j: _pandas_values(v, dtypes[j]) for j, v in columns.items()}
+    if len(fresh) == frame.shape[1] and _is_plain_pandas(frame):
+        return _new_pandas(frame, fresh)
+    out = frame.copy(deep=False)
+    for j, values in fresh.items():
+        out.isetitem(j, values)
+    return out
+
+
+def _is_plain_pandas(frame: Any) -> bool:
+    """Whether a frame of pandas has nothing that a new one would not have."""
+    import pandas as pd
+
+    is_plain = type(frame) is pd.DataFrame and not frame.attrs
+    return bool(is_plain and frame.flags.allows_duplicate_labels)
+
+
+def _new_pandas(frame: Any, cells: Any) -> Any:
+    """A frame of new columns, which are not copied: setting a column copies it."""
+    import pandas as pd
+
+    out = pd.DataFrame(cells, index=frame.index, copy=False)
+    out.columns = frame.columns
+    return out
+
+
+def _pandas_values(values: Floats, dtype: Any) -> AnyArray:
+    """Values in the family of the old type: NumPy, nullable or Arrow-backed."""
+    import pandas as pd
+
+    bits = "32" if str(dtype).lower().startswith(("float32", "float[")) else "64"
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        kind = pd.ArrowDtype(pa.float32() if bits == "32" else pa.float64())
+        return pd.array(pa.array(values, mask=np.isnan(values)), dtype=kind)  # type: ignore[no-any-return]
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        is_sparse = isinstance(dtype, pd.SparseDtype)
+        return pd.array(values, dtype=dtype if is_sparse else f"Float{bits}")  # type: ignore[no-any-return]
+    return values.astype(f"float{bits}", copy=False)
+
+
+def filled_dtype(dtype: Any) -> Any:
+    """Type of a filled pandas column: floats keep theirs, others become float64."""
+    return _pandas_values(np.zeros(1), dtype).dtype

@@ -1,58 +1,63 @@
-"""What a fit gives: factors, what they are worth, and the holes filled."""
+"""``RankOneFit``: the factors of a table, and everything they are used for."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from a1gm._base.float_range import check_cells, product
-from a1gm._base.types import Floats, OnUndetermined
+from a1gm._base.types import (
+    AnyArray,
+    Bools,
+    Fate,
+    Floats,
+    Ints,
+    OnUndetermined,
+    SmallInts,
+    Solver,
+)
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.divergence import divergence_of_rows
-from a1gm._fit.fates import UNBOUNDED, ZERO
+from a1gm._fit.fates import FATES, Fates, Totals, UndeterminedCells, fates_of
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorFrames, factor_frames, table_frame
-from a1gm._fit.long import filled_long
+from a1gm._fit.long import filled_long, predicted, read_pairs
 from a1gm._fit.messages import (
-    Voice,
-    check_telling,
-    tell_undetermined,
+    check_on_undetermined,
     text_of_left,
+    text_of_unplaced_rows,
+    warn_undetermined,
 )
-from a1gm._fit.new_rows import NewRows
-from a1gm._fit.residuals import Kind, residuals_of
+from a1gm._fit.pattern import MissingPattern
+from a1gm._fit.place import UNBOUNDED, ZERO, Columns
+from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.rounding import Rounding, check_rounding, values_rounded
-from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._fit.rows import HeldRows, RowStore
 from a1gm._fit.save import save_fit
 from a1gm._fit.show import html_table, one_line, solver_in_words
-from a1gm._fit.solved_table import SolvedTable, rule_of, source_of, what_was_told
 from a1gm._fit.sure import scatter
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import Table
 from a1gm._rows.frames import select
+from a1gm._rows.lookup import Lookup, paired
 from a1gm._rows.read import AnyRows
+from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
+from a1gm._solve.certificate import margin_mismatch
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
-__all__ = [
-    "RankOneFit",
-    "Table",
-    "Voice",
-    "rule_of",
-    "source_of",
-    "what_was_told",
-]
 
-
-class RankOneFit(SolvedTable):
+class RankOneFit:
     """The best rank-1 explanation of a table, ``X[i, j] ≈ w[i] h[j]``.
 
     Made by ``a1gm.fit`` and its kin; not meant to be constructed by hand.
@@ -64,6 +69,312 @@ class RankOneFit(SolvedTable):
     tol : float
         The certificate that was asked for.
     """
+
+    def __init__(
+        self,
+        solved: Solved,
+        rows: RowStore,
+        table: Table,
+        *,
+        tol: float,
+        on_undetermined: OnUndetermined,
+        totals: Totals | None = None,
+    ) -> None:
+        self._solved = solved
+        self._rows = rows
+        self._table = table
+        self._on_undetermined: OnUndetermined = on_undetermined
+        self._totals = totals  # of a fit whose rows were left behind
+        self.tol = tol
+        self.col_labels = table.col_labels
+
+    @property
+    def row_labels(self) -> Any:
+        """The table's own row names, or None; those of files are read when asked."""
+        own = self._table.row_labels
+        if own is None:
+            own = getattr(self._table.source, "row_labels", None)
+        return own
+
+    # ------------------------------------------------------------- the factors
+    @property
+    def col_factor(self) -> Floats:
+        """Column factors; they sum to 1, each block to its share of the observed total.
+
+        NaN for columns without any observed cell.
+        """
+        return self._solved.factors.col_factor
+
+    @property
+    def row_factor(self) -> Any:
+        """Row factors in the data's units: with one block, each row's estimated total.
+
+        NaN for rows without any observed cell. An array; computed where it is looked at
+        (``fit.row_factor[:1000]``) for a table in files; a lazy collection for Dask.
+        """
+        return self._rows.factor
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether rows and table are in memory."""
+        return isinstance(self._rows, HeldRows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        return self._rows.n_rows, len(self._solved.factors.col_factor)
+
+    @property
+    def solver(self) -> Solver:
+        """How it was solved: "closed form", "scaling" or "newton"."""
+        return self._solved.factors.solver
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations used; 0 for the closed form."""
+        return self._solved.factors.n_iter
+
+    @property
+    def has_exposure(self) -> bool:
+        """Whether the factors are rates: the fit was made with ``exposure=``."""
+        return self._table.is_exposed
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the fit was made with ``weights=`` or ``exposure=``."""
+        return self._table.is_weighted
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own; scales between blocks are not determined."""
+        return self._solved.factors.n_blocks
+
+    @property
+    def attained(self) -> bool:
+        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        return self._is_plain or self._fates.totals.n_given_up == 0
+
+    @cached_property
+    def certificate(self) -> float:
+        """Largest relative mismatch between the margins of the fit and of the data.
+
+        At the optimum the fitted table has the row and column sums of the observed
+        cells, so 0 proves optimality.
+        """
+        solved = self._solved
+        return margin_mismatch(solved.factors, solved.statistics, solved.graph)
+
+    @cached_property
+    def cell_error(self) -> float:
+        """Bound on the relative error of any finite fitted cell, rounding included.
+
+        The certificate proves the margins; parts of a table that hang together by small
+        cells can have the right margins and wrong cells between them. Infinite where
+        nothing can be said.
+        """
+        return max(cell_error(self._solved.factors.step), self.certificate)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
+        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
+
+    # ------------------------------------------------- what is known, and what not
+    @property
+    def _is_plain(self) -> bool:
+        """Whether one block holds every row and column: the usual case."""
+        solved = self._solved
+        is_one = solved.components is None and solved.graph is None
+        return is_one and self._totals is None and solved.factors.all_inside
+
+    @cached_property
+    def _fates(self) -> Fates:
+        solved, table = self._solved, self._table
+        if self._totals is not None and solved.graph is not None:
+            none = np.zeros(self.shape[1], bool)
+            return Fates(solved.graph, None, self._rows, none, self._totals)
+        return fates_of(solved, self._rows, is_signed=table.is_signed)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        """The columns, which place rows."""
+        plain, table = self._is_plain, self._table
+        graph = ColumnGraph.single(self.shape[1]) if plain else self._fates.graph
+        takes_negatives = table.is_signed or table.takes_negatives
+        weighting = table.is_weighted, table.is_exposed
+        return Columns(self.col_factor, graph, takes_negatives, *weighting)
+
+    @cached_property
+    def pattern(self) -> MissingPattern:
+        """The shape of the holes."""
+        if self._totals is not None:
+            raise ParameterError(
+                "This fit was saved without the patterns of its rows, so their shape "
+                "is not known. Use a1gm.MissingPattern(X) to describe a table."
+            )
+        statistics = self._solved.statistics
+        n_rows, _ = self._rows.line_counts(slice(0, statistics.n_lines))
+        pattern = MissingPattern.__new__(MissingPattern)
+        pattern._set(statistics, n_rows, lambda: (self.n_blocks, self.n_undetermined))
+        return pattern
+
+    @property
+    def row_block(self) -> SmallInts:
+        """Component of each row, 0-based by first row; -1 if nothing is observed.
+
+        A row of zeros is a component of its own, which ``n_blocks`` does not count.
+        """
+        return self._blocks[0]
+
+    @property
+    def col_block(self) -> SmallInts:
+        """Component of each column, numbered as those of the rows."""
+        if not self._rows.is_kept:
+            return self._fates.col_blocks()
+        return self._blocks[1]
+
+    @cached_property
+    def _blocks(self) -> tuple[SmallInts, SmallInts]:
+        return self._fates.row_blocks()
+
+    @overload
+    def fate(self, i: Hashable, j: Hashable) -> Fate: ...
+    @overload
+    def fate(self, i: Any, j: Any) -> AnyArray: ...
+    def fate(self, i: Any, j: Any) -> Any:
+        """What the data say of cell (i, j), were it missing.
+
+        Parameters
+        ----------
+        i, j : label, int, or array of these
+            Row and column, looked up in ``row_labels`` and ``col_labels``. Where there
+            are no labels, or none of them is a number, whole numbers are places,
+            counted from 0 or from the end when negative. Arrays are broadcast, as in
+            ``X[i, j]``.
+
+        Returns
+        -------
+        {"finite", "zero", "unbounded", "undetermined"}, or an array of these
+            Finite: ``row_factor[i] * col_factor[j]``. Zero: 0. Unbounded: the fit
+            improves as the cell grows without end. Undetermined: any value is as good.
+
+        Raises
+        ------
+        LabelError
+            The table has no such row or column; it is an ``IndexError`` as well.
+
+        Examples
+        --------
+        >>> import numpy as np, a1gm
+        >>> X = np.array([[0.0, 5.0], [5.0, np.nan]])
+        >>> fit = a1gm.fit(X, on_undetermined="ignore")
+        >>> fit.fate(1, 1)
+        'unbounded'
+        >>> fit.fate([0, 0, 1], [0, 1, -1]).tolist()
+        ['zero', 'finite', 'unbounded']
+        """
+        rows, cols = self._places(i, j)
+        codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
+        return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+
+    @cached_property
+    def _finders(self) -> tuple[Lookup, Lookup]:
+        """What finds the rows and the columns that a user names."""
+        n, m = self.shape
+        rows = Lookup("row", self.row_labels, n)
+        return rows, Lookup("column", self.col_labels, m)
+
+    def _places(self, i: Any, j: Any) -> tuple[Ints, Ints]:
+        """Rows and columns that a user names, paired up."""
+        rows, columns = self._finders
+        return paired(rows.find(i), columns.find(j))
+
+    # ---------------------------------------------------------------- fitted values
+    def predict(self, rows: Any, columns: Any = None) -> Any:
+        """Fitted values of cells that are named by their labels.
+
+        Parameters
+        ----------
+        rows : frame, or label or array of labels
+            A long frame with the two key columns of ``fit_long``; or, with
+            ``columns``, the rows as in ``fate``.
+        columns : label or array of labels, optional
+            The columns, paired with the rows.
+
+        Returns
+        -------
+        ndarray, or float for a single cell
+            One value per row of the frame, or of the shape of the labels; NaN where
+            the data determine none (``fate`` says why), and for labels that the fit
+            does not know.
+
+        Warns
+        -----
+        UndeterminedWarning
+            Some labels are not those of the fit.
+
+        Raises
+        ------
+        LabelError
+            A label is that of several rows or columns, or a place does not exist.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, a1gm
+        >>> X = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, np.nan]}, index=["x", "y"])
+        >>> a1gm.fit(X).predict(["x", "y"], "b")
+        array([2., 6.])
+        """
+        places, unknown = [], []
+        given: Any = (rows, columns)
+        if columns is None:
+            given = read_pairs(rows, self._table.long)
+        for side, names in zip(self._finders, given, strict=True):
+            # Each label of a long frame once, not once per row.
+            labels = names.labels if columns is None else names
+            found = side.find_known(labels, are_labels=columns is None)
+            unknown.append(side.unknown(labels, found))
+            places.append(found[names.codes] if columns is None else found)
+        return predicted(unknown, places, self._fitted)
+
+    def _fitted(self, rows: Ints, cols: Ints) -> Floats:
+        """Fitted values of cells at places; NaN where the data determine none."""
+        with np.errstate(over="ignore"):
+            values: Floats = self._rows.factor[rows] * self.col_factor[cols]
+        if not self._is_plain:
+            fates = self._fates.of_cells(rows, cols)
+            values[fates == ZERO] = 0.0
+            values[fates >= UNBOUNDED] = np.nan
+        check_cells(values)
+        return values
+
+    @property
+    def undetermined(self) -> UndeterminedCells:
+        """Missing cells without a value: row, column and kind, row by row."""
+        if self._is_plain:
+            none = np.zeros(0, np.int64)
+            return UndeterminedCells(none, none, none)
+        return self._fates.undetermined
+
+    @property
+    def n_undetermined(self) -> int:
+        """Missing cells that cannot be known (unbounded and undetermined)."""
+        return 0 if self._is_plain else self._fates.totals.n_undetermined
+
+    def _name(self, rows: Any, columns: Any, **more: Any) -> None:
+        """Name the rows and columns; ``more`` is what else the table has."""
+        table = replace(self._table, **more)
+        table.row_labels = table.row_labels if rows is None else rows
+        table.col_labels = table.col_labels if columns is None else columns
+        self._table, self.col_labels = table, table.col_labels
+        self.__dict__.pop("_finders", None)
+
+    def _filled_cells(self) -> tuple[Floats, Bools]:
+        """The fitted table with its holes filled, and which cells they were."""
+        cells = self._table.source.rows(slice(0, self.shape[0]))
+        missing = np.isnan(cells)
+        cells[missing] = self._fitted(*np.nonzero(missing))
+        return cells, missing
 
     # ------------------------------------------------------------------- divergence
     @cached_property
@@ -102,24 +413,20 @@ class RankOneFit(SolvedTable):
         -------
         float
         """
-        engine, rule = self._engine_for(X, weights, exposure)
+        engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
-            return math.nan if self._table.is_signed else engine.divergence(X, rule)
-        source, V, rule = self._read(X, weights, exposure)
-        if self._table.is_signed:
-            return math.nan
-        return divergence_of_rows(rule, source, V)
+            return math.nan if self._table.is_signed else engine.divergence(X, columns)
+        rows, columns = self._read(X, weights, exposure)
+        return math.nan if self._table.is_signed else divergence_of_rows(columns, rows)
 
-    def _read(
-        self, X: Any, weights: Any, exposure: Any
-    ) -> tuple[AnyRows, Any, NewRows]:
-        """Rows, their weights, and the rule for columns in their order."""
-        source, V, order = self._table.read(X, self.shape[1], weights, exposure)
-        return source, V, self._new_rows.in_order(order)
+    def _read(self, X: Any, weights: Any, exposure: Any) -> tuple[AnyRows, Columns]:
+        """Rows with their weights, and the columns in their order."""
+        rows, order = self._table.read(X, self.shape[1], weights, exposure)
+        return rows, self._columns.in_order(order)
 
-    def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, NewRows]:
+    def _engine_for(self, X: Any, weights: Any, exposure: Any) -> tuple[Any, Columns]:
         engine, order = self._table.engine_for(X, self.shape[1], weights, exposure)
-        return engine, self._new_rows.in_order(order)
+        return engine, self._columns.in_order(order)
 
     # ---------------------------------------------------------------------- how sure
     @property
@@ -164,12 +471,12 @@ class RankOneFit(SolvedTable):
         A table that the fit does not hold is recognised by its row factors and the
         sums of its columns.
         """
-        source, is_same = self._table.fitted(X, self.shape)
+        source, is_same = self._table.read_fitted(X, self.shape)
         if type(source) is not type(self._table.source) and not self._table.is_signed:
             sums = self._solved.statistics.col_sums, self._table.exponent
             is_same &= self._is_close(_column_sums(source), np.ldexp(*sums))
             if self._rows.is_kept and is_same:
-                w = self._new_rows.place(source, self._table.weights).factors
+                w = self._columns.place(source).factors
                 is_same &= self._is_close(w, np.asarray(self.row_factor))
         if not is_same:
             raise ParameterError(
@@ -250,10 +557,10 @@ class RankOneFit(SolvedTable):
         table
             Of the kind of X; missing cells stay missing.
         """
-        source, V, rule = self._read(X, weights, exposure)
-        if (choice := getattr(source, "choice", None)) is not None:
+        rows, columns = self._read(X, weights, exposure)
+        if (choice := getattr(rows, "choice", None)) is not None:
             X = select(X, choice.table)
-        return residuals_of(rule, X, source, V, kind)
+        return residuals_of(columns, X, rows, kind)
 
     # ------------------------------------------------------------ using the fit
     def reconstruct(self, *, exposure: Any = None) -> Any:
@@ -269,7 +576,7 @@ class RankOneFit(SolvedTable):
         ndarray of shape (n_rows, n_cols), or a frame
             A frame with its labels when the table was a frame.
         """
-        w, h = np.asarray(self._rows.factor), self._solved.factors.col_factor
+        w, h = np.asarray(self._rows.factor), self.col_factor
         exposures = self._table.exposures(self.shape, exposure)
         if exposures is not None:
             E = exposures.rows(slice(0, self.shape[0]))
@@ -327,32 +634,30 @@ class RankOneFit(SolvedTable):
             A copy of X, of the same kind, with its missing cells filled. Every value
             that X has is kept, also one of weight 0.
         """
-        check_telling(on_undetermined)
+        check_on_undetermined(on_undetermined)
         check_rounding(round)
-        engine, rule = self._engine_for(X, weights, exposure)
+        table = self._table
+        engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
             if round is not None:
                 raise ParameterError("A lazy collection is filled without round=.")
-            return engine.fill(X, rule, on_undetermined, self._on_undetermined)
-        source, V, rule = self._read(X, weights, exposure)
-        rows = RowsToFill(rule, source, V)
-        values = values_rounded(rows.values, source, round)
-        one_pass = rows.one_pass if round is None else None
-        filled = fill_table(X, source, values, one_pass)
+            return engine.fill(X, columns, on_undetermined, self._on_undetermined)
+        rows, columns = self._read(X, weights, exposure)
+        placed = columns.place(rows)
+        values = values_rounded(placed.values, rows, round)
+        filled = fill_table(X, rows, values or placed)
         n_left, first_left = filled.left
-        if first_left is None:
-            return filled.table
-        if on_undetermined is not None or not self._has_warned(n_left, source):
-            how = on_undetermined or self._on_undetermined
-            where = source.where(*first_left)
+        if first_left is not None and (
+            on_undetermined is not None or not self._has_warned(n_left, rows)
+        ):
             text = text_of_left(
                 self._fates.totals.fates,
                 n_left,
-                where,
-                is_exposed=self._table.is_exposed,
+                rows.where(*first_left),
+                is_exposed=table.is_exposed,
                 is_listed=self._rows.is_kept,
             )
-            tell_undetermined(text, how)
+            warn_undetermined(text, on_undetermined or self._on_undetermined)
         return filled.table
 
     def transform(self, X: Any, *, weights: Any = None, exposure: Any = None) -> Any:
@@ -371,13 +676,12 @@ class RankOneFit(SolvedTable):
             NaN for a row with nothing to place it by, and for one with positive cells
             in several blocks, which share no scale; a warning says which.
         """
-        engine, rule = self._engine_for(X, weights, exposure)
+        engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
-            return engine.factors(X, rule, tells=True)
-        source, V, rule = self._read(X, weights, exposure)
-        placed = rule.place(source, V)
-        text = placed.unplaced()
-        if text:
+            return engine.factors(X, columns, tells=True)
+        rows, columns = self._read(X, weights, exposure)
+        placed = columns.place(rows)
+        if text := text_of_unplaced_rows(placed):
             warn_user(text, EmptyLineWarning)
         return placed.factors
 
@@ -518,8 +822,8 @@ class RankOneFit(SolvedTable):
         state = self.__dict__.copy()
         if self._is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
-        state["_table"] = replace(self._table, source=None, weights=None, **kept)
-        for cached in ("_information", "_fates", "_new_rows", "_finders", "pattern"):
+        state["_table"] = replace(self._table, source=None, **kept)
+        for cached in ("_information", "_fates", "_columns", "_finders", "pattern"):
             state.pop(cached, None)
         return state
 

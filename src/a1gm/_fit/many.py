@@ -14,7 +14,6 @@ from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import BACKENDS, FactorFrames
 from a1gm._fit.long import long_frame
-from a1gm._fit.solved_table import filled_cells, name_lines
 from a1gm._rows.keys import labels_of, taken
 from a1gm._rows.labels import text_of_label
 from a1gm.exceptions import A1gmError, LabelError, ParameterError
@@ -132,9 +131,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
             )
         fit = self._fits[k]
         if k not in self._named:  # names are made for the tables that are looked at
-            name_lines(
-                fit, self._rows.labels(k), self._columns.labels(k), **self._long(k)
-            )
+            fit._name(self._rows.labels(k), self._columns.labels(k), **self._long(k))
             self._named.add(k)
         return fit
 
@@ -251,7 +248,7 @@ class ManyFits(Mapping[Any, RankOneFit]):
         """Table, names of row and column, and value of the pairs of a group."""
         fit = self._fits[k]
         n, m = fit.shape
-        filled, missing = filled_cells(fit)
+        filled, missing = fit._filled_cells()
         i, j = (
             np.nonzero(missing) if only_missing else np.indices((n, m)).reshape(2, -1)
         )

@@ -1,29 +1,35 @@
-"""The sentences that tell a user of a fit, and of cells that cannot be known."""
+"""Warning and error texts about a fit and its missing cells."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsInt
+from typing import TYPE_CHECKING, SupportsInt
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints, OnUndetermined
+from a1gm._base.types import Ints, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, first_place
-from a1gm._fit.fates import EMPTY, UNBOUNDED, UNDETERMINED, Fates
+from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Placed
 from a1gm._rows.labels import Names
+from a1gm._solve.cell_error import SURELY_RIGHT
 from a1gm.exceptions import (
     ConvergenceWarning,
+    EmptyLineWarning,
     Option,
     ParameterError,
     See,
     Text,
     UndeterminedError,
     UndeterminedWarning,
+    parts_of,
     separated,
 )
+
+if TYPE_CHECKING:
+    from a1gm._fit.fit import RankOneFit
 
 
 def text_of_errors(
@@ -48,8 +54,8 @@ def text_of_errors(
     between = f", most of all between {ends}" if ends else ""
     return (
         f"The row and column sums are fitted (certificate {certificate:.2g}), but "
-        "parts of this table hang together by cells so small that these sums do not "
-        f"fix their scales: fitted cells may be off {size}{between}",
+        "parts of this table are linked only by cells too small for these sums to fix "
+        f"their relative scale: fitted cells may be off {size}{between}",
         See("fit.cell_error"),
         ". Fit such parts one by one, or add cells that join them.",
     )
@@ -125,14 +131,15 @@ def text_of_empty_lines(rows: str, columns: str) -> str:
     )
 
 
-def text_of_unplaced_rows(without: Sequence[int], several: Sequence[int]) -> str:
+def text_of_unplaced_rows(placed: Placed) -> str:
     """Say which rows have no factor: nothing to place them by, or several blocks."""
-    texts = []
-    for rows, what in (
+    texts, without = [], np.isnan(placed.factors) & ~placed.has_several
+    for chosen, what in (
         (without, "no observed cell with a known factor"),
-        (several, "positive cells in several blocks, which share no scale"),
+        (placed.has_several, "positive cells in several blocks, which share no scale"),
     ):
-        if rows:
+        rows = np.flatnonzero(chosen)
+        if len(rows):
             who = counted(len(rows), "row has", "rows have")
             which = "row" if len(rows) == 1 else "the first is row"
             whose = "its" if len(rows) == 1 else "their"
@@ -151,30 +158,47 @@ def _kinds(*counts: SupportsInt) -> list[tuple[int, str]]:
     return [(n, kind) for n, kind in found if n]
 
 
-# ------------------------------------------------------------ what one fit says
+# -------------------------------------------------------------------- about one fit
 @dataclass(frozen=True, slots=True)
-class Voice:
-    """What a fit says when it is made.
+class WarningPolicy:
+    """What to warn about when a fit is made.
 
-    ``names`` is what warnings call rows and columns, by default their labels. Without
-    ``tells_of_cells`` there is a warning of a poor certificate only; ``convergence`` is
-    its class.
+    ``names`` formats rows and columns, by default by their labels. Without ``cells``
+    only a poor certificate is warned about; ``convergence`` is the class of that
+    warning.
     """
 
     names: Names | None = None
-    tells_of_cells: bool = True
+    cells: bool = True
     convergence: type[Warning] = ConvergenceWarning
 
 
-def check_telling(how: str | None) -> None:
-    """Raise for what cannot be done about cells that stay missing."""
+def warn_about(fit: RankOneFit, policy: WarningPolicy) -> None:
+    """Warn about a poor certificate, empty rows and columns, and unknown cells."""
+    if text := text_of_convergence(fit, policy.names):
+        warn_user(policy.convergence(*parts_of(text)))
+    if fit._is_plain or not policy.cells:
+        return
+    labels = {"row_labels": fit.row_labels, "col_labels": fit.col_labels}
+    names, how = policy.names or Names(**labels), fit._on_undetermined
+    empty, text = text_of_empty(fit, names), text_of_unknown(fit, names, how)
+    if empty and how == "raise":
+        text = separated([empty, text])
+    elif empty:
+        warn_user(empty, EmptyLineWarning)
+    if text:
+        warn_undetermined(text, how)
+
+
+def check_on_undetermined(how: str | None) -> None:
+    """Raise for an unknown value of ``on_undetermined``."""
     if how not in (None, "warn", "raise", "ignore"):
         raise ParameterError(
             f'on_undetermined must be None, "warn", "raise" or "ignore", got {how!r}.'
         )
 
 
-def tell_undetermined(text: Text, how: OnUndetermined) -> None:
+def warn_undetermined(text: Text, how: OnUndetermined) -> None:
     """Warn, raise or do nothing, as the user chose."""
     if how == "raise":
         raise UndeterminedError(text)
@@ -182,20 +206,36 @@ def tell_undetermined(text: Text, how: OnUndetermined) -> None:
         warn_user(UndeterminedWarning(text))
 
 
-def text_of_empty(fates: Fates, col_factor: Floats, names: Names) -> str:
+def text_of_convergence(fit: RankOneFit, names: Names | None = None) -> Text:
+    """Say how far the fit may be off the optimum; empty where it has converged."""
+    factors = fit._solved.factors
+    is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
+    if is_sure or fit.converged:
+        return ""
+    names = names or Names(col_labels=fit.col_labels)
+    ends = names.columns(factors.cut, 2) if factors.cut else ""
+    errors = fit.certificate, fit.tol, fit.cell_error
+    return text_of_errors(fit.n_iter, *errors, ends)
+
+
+def text_of_empty(fit: RankOneFit, names: Names) -> str:
     """Say in which rows and columns nothing is observed; empty for none."""
-    rows, n_rows = fates.empty_rows(MOST_NAMED)
-    columns = np.flatnonzero(np.isnan(col_factor)).tolist()
+    if fit._is_plain:
+        return ""
+    rows, n_rows = fit._fates.empty_rows(MOST_NAMED)
+    columns = np.flatnonzero(np.isnan(fit.col_factor)).tolist()
     return text_of_empty_lines(
         names.rows(rows, n_rows), names.columns(columns, len(columns))
     )
 
 
 def text_of_unknown(
-    fates: Fates, n_blocks: int, names: Names, how: OnUndetermined = "warn"
+    fit: RankOneFit, names: Names, how: OnUndetermined = "warn"
 ) -> list[Text]:
     """Say which cells cannot be known and which zeros are given up; empty for none."""
-    totals = fates.totals
+    if fit._is_plain:
+        return []
+    fates, totals = fit._fates, fit._fates.totals
     n_unbounded, n_open = totals.fates[UNBOUNDED], totals.fates[UNDETERMINED]
     if not (n_unbounded or n_open or totals.n_given_up):
         return []
@@ -204,15 +244,15 @@ def text_of_unknown(
     def named(place: tuple[int, int] | None) -> str | None:
         return None if place is None else names.cell(*place)
 
-    if n_blocks > 1:
-        parts.append(f"The table falls into {n_blocks:,} blocks.")
+    if fit.n_blocks > 1:
+        parts.append(f"The table falls into {fit.n_blocks:,} blocks.")
     if totals.n_given_up:
         first = named(fates.first_given_up())
         parts.append(text_of_zeros(totals.n_given_up, first))
     if n_unbounded or n_open:
-        first = named(fates.first_unknown())
-        told: dict[str, Any] = {"how": how, "is_listed": fates.rows.is_kept}
-        parts.append(text_of_unknown_cells(n_unbounded, n_open, first, **told))
+        cells = n_unbounded, n_open, named(fates.first_unknown())
+        is_listed = fates.rows.is_kept
+        parts.append(text_of_unknown_cells(*cells, how=how, is_listed=is_listed))
     return separated(parts)
 
 

@@ -46,26 +46,6 @@ class MissingPattern:
             rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
         self._set(seen.statistics, rows_per_line, lambda: _fates_of_table(source))
 
-    @classmethod
-    def of(cls, X: Any, *, absent: Absent | None = None) -> MissingPattern:
-        """Describe the holes of a table: the same as ``MissingPattern(X)``."""
-        return cls(X, absent=absent)
-
-    @classmethod
-    def of_statistics(
-        cls,
-        statistics: Statistics,
-        rows_per_line: Ints,
-        find_blocks: Callable[[], tuple[int, int]],
-    ) -> MissingPattern:
-        """Describe the holes of a table that was observed before.
-
-        ``find_blocks`` gives the number of blocks, and of cells not determined.
-        """
-        made = cls.__new__(cls)
-        made._set(statistics, rows_per_line, find_blocks)
-        return made
-
     def _set(
         self,
         statistics: Statistics,

@@ -1,27 +1,40 @@
-"""Observed cells beside their fitted values: residuals, and what they sum to."""
+"""Observed cells and their fitted values: residuals, and the sums over them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._fit.divergence import divergence_of_cells, placed_pieces
 from a1gm._fit.frames import table_frame
-from a1gm._fit.new_rows import NewRows
+from a1gm._fit.place import Columns, kernel_pieces
+from a1gm._kernel import kernel
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import Rows, check_piece, table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import ParameterError
+from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
 
 Kind: TypeAlias = Literal["pearson", "deviance", "response"]
 
 
+def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
+    """Return x log(x / fitted) - x + fitted of each cell."""
+    from scipy.special import kl_div
+
+    cells: Floats = kl_div(x, fitted)
+    far = ~np.isfinite(cells) & (fitted > 0.0) & (x > 0.0)
+    if far.any():  # the quotient has left float64
+        y, f = x[far], fitted[far]
+        cells[far] = y * (np.log(y) - np.log(f)) - y + f
+    return np.maximum(cells, 0.0)
+
+
 @dataclass(frozen=True)
 class Cells:
-    """Observed cells of some rows: place, value, fitted value, weight and exposure."""
+    """Observed cells of some rows: position, value, fitted value, weight, exposure."""
 
     i: Ints
     j: Ints
@@ -31,7 +44,7 @@ class Cells:
     exposure: Floats  # in the fitted value
 
     def residuals(self, kind: Kind) -> Floats:
-        """Differences from the fit, on the scale that is asked for; NaN for no fit."""
+        """Differences from the fit on the scale of ``kind``; NaN without a fit."""
         off = self.x - self.fitted
         if kind == "response":
             return off
@@ -45,41 +58,125 @@ class Cells:
                 found[self.x < 0.0] = np.nan
         return np.where(off == 0.0, 0.0, found)
 
+    def divergence(self) -> float:
+        """Sum of v (x log(x / f) - x + f)."""
+        with np.errstate(all="ignore"):
+            total = float(divergence_of_cells(self.x, self.fitted) @ self.weight)
+        if total == np.inf and not (self.x[self.fitted == 0.0] > 0.0).any():
+            raise NotRepresentableError(
+                "The divergence is above the largest float64 (1.8e308). Divide the "
+                "data by a power of ten first: the divergence shrinks by the same "
+                "power."
+            )
+        return total
 
-def fitted_cells(rule: NewRows, source: AnyRows, V: Any = None) -> Iterator[Cells]:
+
+def fitted_cells(columns: Columns, source: AnyRows) -> Iterator[Cells]:
     """Yield the observed cells of rows placed by their own cells, some at a time.
 
     A cell of weight 0 is not observed. Absent cells of a sparse table that count as
     zeros are not yielded.
     """
+    V: Any = getattr(source, "weights", None)  # files have none
     if isinstance(source, SparseRows):
         used = ~source.missing
-        v = np.ones(len(used)) if V is None else V.values
-        used &= v > 0.0
+        if V is not None:
+            used &= V.values > 0.0
         i, j = source.lines[used], source.cols[used].astype(np.int64)
-        fitted = rule.place(source, V).values(i, j)
-        ones = np.ones(len(i))
-        both = (ones, v[used]) if rule.is_exposed else (v[used], ones)
-        yield Cells(i, j, source.values[used], fitted, *both)
+        fitted = columns.place(source).values(i, j)
+        v = None if V is None else V.values[used]
+        yield _cells(columns, i, j, source.values[used], fitted, v)
         return
-    for piece in placed_pieces(rule, source, V):
-        i, j, ones = piece.i, piece.j, np.ones(len(piece.i))
-        fitted = piece.placed.values(i, j)
-        weight = ones if piece.weight is None else piece.weight
-        exposure = ones if piece.exposure is None else piece.exposure
-        yield Cells(i + piece.first, j, piece.x, fitted, weight, exposure)
+    for rows, piece in source.blocks():
+        used = ~np.isnan(piece)
+        part = table_of(piece)
+        if V is not None:
+            weights = V.rows(rows)
+            used &= weights > 0.0
+            part = replace(part, weights=table_of(weights), exposed=columns.exposed)
+        i, j = np.nonzero(used)
+        if not len(i):
+            continue
+        try:
+            fitted = columns.place(part).values(i, j)
+        except DataError:  # name the cell as one of the whole table
+            cells = np.where(used, piece, np.nan)
+            check_piece(source, cells, rows.start, columns.negatives)
+            raise
+        v = None if V is None else weights[i, j]
+        yield _cells(columns, i + rows.start, j, piece[i, j], fitted, v)
 
 
-def residuals_of(rule: NewRows, X: Any, source: AnyRows, V: Any, kind: Kind) -> Any:
+def _cells(
+    columns: Columns, i: Ints, j: Ints, x: Floats, fitted: Floats, v: Floats | None
+) -> Cells:
+    ones = np.ones(len(i))
+    both = (ones, ones) if v is None else (v, ones)
+    return Cells(i, j, x, fitted, *(both[::-1] if columns.exposed else both))
+
+
+def absent_zeros(source: AnyRows, cells: Cells) -> float:
+    """What absent cells that are zeros add to the divergence and to Pearson's sum.
+
+    Each adds its fitted value. Rows are fitted exactly, so the fitted values of all
+    observed cells sum to the data.
+    """
+    if not (isinstance(source, SparseRows) and source.absent == "zero"):
+        return 0.0
+    own = cells.fitted > 0.0
+    return float(cells.x[own].sum() - cells.fitted[own].sum())
+
+
+def kernel_sums(
+    columns: Columns, source: AnyRows, of: Literal["divergence", "pearson"]
+) -> tuple[float, float] | None:
+    """Sum over the cells, and of the row factors, in one pass of the kernel.
+
+    None for rows that the kernel does not place: with weights, of several components,
+    sparse, or out of range.
+    """
+    if not isinstance(source, Rows) or not columns.place(source).is_plain:
+        return None
+    total = factors = 0.0
+    for _, parts, threads in kernel_pieces(source):
+        if of == "divergence":
+            found = kernel.divergence(parts, columns.factor, threads)
+        else:
+            signs = columns.takes_negatives
+            found = kernel.pearson(parts, columns.factor, signs, threads)
+        if found is None:
+            return None
+        total, factors = total + found[0], factors + found[1]
+    return total, factors
+
+
+def divergence_of_rows(columns: Columns, source: AnyRows) -> float:
+    """Sum the divergence over the observed cells of rows placed by their own cells.
+
+    Raises
+    ------
+    NotRepresentableError
+        It is above the largest float64.
+    """
+    found = kernel_sums(columns, source, "divergence")
+    if found is not None:
+        return found[0]
+    return sum(
+        cells.divergence() + absent_zeros(source, cells)
+        for cells in fitted_cells(columns, source)
+    )
+
+
+def residuals_of(columns: Columns, X: Any, source: AnyRows, kind: Kind) -> Any:
     """Residuals of the observed cells, in a table of the kind of X."""
     if kind not in ("pearson", "deviance", "response"):
         raise ParameterError(
             f'kind must be "pearson", "deviance" or "response", got {kind!r}.'
         )
     if isinstance(source, SparseRows):
-        return _sparse_residuals(rule, X, source, V, kind)
+        return _sparse_residuals(columns, X, source, kind)
     out = np.full((source.n_rows, source.n_cols), np.nan)
-    for cells in fitted_cells(rule, source, V):
+    for cells in fitted_cells(columns, source):
         out[cells.i, cells.j] = cells.residuals(kind)
     if source.backend is not None:
         names = X.columns if source.backend == "pandas" else source.col_labels
@@ -89,9 +186,7 @@ def residuals_of(rule: NewRows, X: Any, source: AnyRows, V: Any, kind: Kind) -> 
     return out
 
 
-def _sparse_residuals(
-    rule: NewRows, X: Any, source: SparseRows, V: Any, kind: Kind
-) -> Any:
+def _sparse_residuals(columns: Columns, X: Any, source: SparseRows, kind: Kind) -> Any:
     """Residuals of the stored cells; those of absent zeros would fill the table."""
     from scipy.sparse import csr_array
 
@@ -100,6 +195,6 @@ def _sparse_residuals(
             'With absent="zero" every absent cell has a residual, and the table would '
             "no longer be sparse. Use fit.residuals(X.toarray())."
         )
-    (cells,) = fitted_cells(rule, source, V)
+    (cells,) = fitted_cells(columns, source)
     found = csr_array((cells.residuals(kind), (cells.i, cells.j)), shape=X.shape)
     return found.asformat(X.format)

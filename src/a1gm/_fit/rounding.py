@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Bools, Floats
-from a1gm._fit.fill_columns import Values
+from a1gm._fit.fill import Values
 from a1gm._rows import AnyRows, SparseRows
 from a1gm.exceptions import ParameterError
 
@@ -42,10 +42,10 @@ def rounded(values: Floats, is_whole: Bools | bool, how: Rounding) -> Floats:
     return np.where(is_whole, np.round(values), values)
 
 
-def values_rounded(values: Values, source: AnyRows, how: Rounding) -> Values:
-    """What gives the values of cells, rounded like those that are known."""
+def values_rounded(values: Values, source: AnyRows, how: Rounding) -> Values | None:
+    """What gives the values of cells, rounded like those that are known, if asked."""
     if how is None:
-        return values
+        return None
     is_whole = (
         _whole_columns(source) if how == "auto" else np.zeros(source.n_cols, bool)
     )

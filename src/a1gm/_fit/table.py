@@ -1,9 +1,9 @@
-"""What a fit remembers of its table, and how it reads rows like the fitted ones."""
+"""What a fit keeps of its table, and how rows are read as the fitted ones were."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,21 +21,19 @@ from a1gm.exceptions import DataError, LabelError, ParameterError
 
 @dataclass
 class Table:
-    """What a fit remembers of the table it was made from.
+    """What a fit keeps of the table it was made from.
 
-    ``source`` reads the table again where that is possible, ``weights`` are those of
-    its cells, and sums of the statistics are those of the data times 2**-exponent.
-    ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
-    ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
-    of a table that was left behind; NaN where they are not known. The table of a long
-    frame has ``long``, the names of its keys and of its value, and ``key_values``, the
-    distinct keys in the types of the frame. ``choice`` has the columns that were
-    fitted, where the frame had others. ``unchanged`` is the table itself, while nobody
-    can have changed it: it is not read again.
+    ``source`` reads the table again where that is possible; its weights are its own.
+    Sums of the patterns are those of the data times 2**-exponent. ``engine`` fills and
+    places rows that lie elsewhere, such as those of Dask. ``pearson_chi2`` and ``gain``
+    (of the factors over constants, in deviance) are those of a table that was left
+    behind; NaN where they are not known. The table of a long frame has ``long``, the
+    names of its keys and of its value, and ``key_values``, the distinct keys in the
+    types of the frame. ``choice`` has the columns that were fitted, where the frame
+    had others.
     """
 
     source: Any = None
-    weights: Any = None
     row_labels: Any = None
     col_labels: Any = None
     absent: Absent | None = None
@@ -44,20 +42,25 @@ class Table:
     is_signed: bool = False  # it has negative cells
     takes_negatives: bool = False
     is_weighted: bool = False  # by weights or exposures
-    exposure_exponent: int | None = None  # of the statistics' exposures, if they are
+    exposure_exponent: int | None = None  # of the patterns' exposures, if they are
     engine: Any = None
     pearson_chi2: float = math.nan
     gain: float = math.nan
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     choice: Choice | None = None
-    unchanged: Any = field(default=None, init=False)
 
     @property
     def is_exposed(self) -> bool:
         """Whether the factors are rates, and cells have exposures."""
         return self.exposure_exponent is not None
 
+    @property
+    def weights(self) -> Any:
+        """Weights or exposures of the cells; None where there are none, or gone."""
+        return getattr(self.source, "weights", None)
+
+    # ------------------------------------------------------------------------ reading
     def source_of(self, X: Any) -> Any:
         """Read X as the fitted table was read."""
         absent, own = self.absent if is_sparse(X) else None, self.choice or Choice()
@@ -68,50 +71,19 @@ class Table:
 
     def read(
         self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
-    ) -> tuple[AnyRows, Any, Ints | None]:
-        """Read rows as the fitted ones were read; also their weights and order.
+    ) -> tuple[AnyRows, Ints | None]:
+        """Read rows as the fitted ones were read, with their weights; also their order.
 
         The order is the position of each column among the ``n_cols`` of the fit; None
         when they are in the order of the fit.
         """
         if self.long is not None:
             self._refuse_long(X)
-        source: AnyRows = self.source
-        if X is None or X is not self.unchanged:
-            source = self.source_of(X)
+        source: AnyRows = self.source_of(X)
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
-        return source, self._weights_of(source, weights, exposure), order
+        return self._with_weights(source, weights, exposure), order
 
-    def engine_for(
-        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
-    ) -> tuple[Any, Ints | None]:
-        """What fills rows that lie elsewhere, and their order; None in memory."""
-        if self.engine is None or not self.engine.takes(X):
-            return None, None
-        name, given = weights_or_exposure(weights, exposure)
-        if given is not None:
-            raise ParameterError(f"Fits of collections have no {name}; leave it out.")
-        found, labels = self.engine.columns(X)
-        return self.engine, self._order_of(found, labels, n_cols)
-
-    def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:
-        """Exposures of all cells of the fitted table; None where it had none."""
-        if given is not None:
-            like = Rows([], *shape, self.row_labels, self.col_labels)
-            V: Rows = self._weights_of(like, None, given)
-            return V
-        if not self.is_exposed:
-            return None
-        if isinstance(self.weights, Rows):
-            return self.weights
-        kept = "only that of stored cells" if self.weights else "no exposure"
-        raise ParameterError(
-            f"This fit has kept {kept}, but that of every cell is needed. Pass "
-            "exposure= to fit.reconstruct as an array; for errors fit the table again, "
-            "as an array."
-        )
-
-    def fitted(self, X: Any, shape: tuple[int, int]) -> tuple[AnyRows, bool]:
+    def read_fitted(self, X: Any, shape: tuple[int, int]) -> tuple[AnyRows, bool]:
         """Read the fitted table again, its columns in the order of the fit.
 
         Also whether its rows have the names of the fit, and its cells are those of the
@@ -138,12 +110,24 @@ class Table:
     def is_same(self, source: AnyRows) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
         own = self.source
-        return (
-            own is not None and own.n_rows == source.n_rows and same_cells(source, own)
+        return own is not None and (
+            source is own or (own.n_rows == source.n_rows and same_cells(source, own))
         )
 
+    def engine_for(
+        self, X: Any, n_cols: int, weights: Any = None, exposure: Any = None
+    ) -> tuple[Any, Ints | None]:
+        """What fills rows that lie elsewhere, and their order; None in memory."""
+        if self.engine is None or not self.engine.takes(X):
+            return None, None
+        name, given = weights_or_exposure(weights, exposure)
+        if given is not None:
+            raise ParameterError(f"Fits of collections have no {name}; leave it out.")
+        found, labels = self.engine.columns(X)
+        return self.engine, self._order_of(found, labels, n_cols)
+
     def _order_of(self, n_found: int, labels: Any, n_cols: int) -> Ints | None:
-        """Place of each column among those of the fit, found by name; None if equal."""
+        """Position of each column in the fit, found by name; None if equal."""
         own, is_right = self.col_labels, n_found == n_cols
         if is_right and first_difference(labels, own) is None:
             return None
@@ -155,11 +139,12 @@ class Table:
                 return np.array(found, np.int64)
             extra = [x for x, j in zip(labels, found, strict=True) if j < 0]
             lost = [own[j] for j in sorted(set(range(n_cols)) - set(found))]
-            parts = (
+            texts = [
                 named("column", [text_of_label(name) for name in names])
                 for names in (lost, extra)
-            )
-            text = _joined(*parts)
+            ]
+            parts = f"it lacks {texts[0]}" * bool(lost), f"{texts[1]} is new"
+            text = ", ".join(filter(None, (parts[0], parts[1] * bool(extra))))
         if not is_right:
             raise DataError(
                 f"X has {counted(n_found, 'column')}, but the fit has {n_cols:,}"
@@ -182,7 +167,8 @@ class Table:
                 "prediction=True) gives the errors of these as guesses at the pairs."
             )
 
-    def _weights_of(self, source: AnyRows, weights: Any, exposure: Any) -> Any:
+    # ------------------------------------------------------------------------ weights
+    def _with_weights(self, source: AnyRows, weights: Any, exposure: Any) -> AnyRows:
         name, given = weights_or_exposure(weights, exposure)
         if given is not None:
             if self.is_signed:
@@ -190,17 +176,18 @@ class Table:
                     f'negatives="allow" and {name} cannot be combined; drop {name}.'
                 )
             if self.is_exposed != (name == "exposure"):
-                had = "was made with" if self.is_exposed else "had no"
-                instead = "exposure=" if self.is_exposed else "weights="
+                had = "with" if self.is_exposed else "without"
+                other = "exposure" if self.is_exposed else "weights"
                 raise ParameterError(
-                    f"This fit {had} exposure, so {name}= says nothing that it knows. "
-                    f"Pass {instead} here, or fit the table with {name}=."
+                    f"This fit was made {had} exposure. Pass {other}= here, or fit the "
+                    f"table with {name}=."
                 )
-            return with_weights(source, name, given).weights
+            rows: AnyRows = with_weights(source, name, given)
+            return rows
         if not self.is_weighted:
-            return None
+            return source
         if self.is_same(source):
-            return self.weights
+            return replace(source, weights=self.weights, exposed=self.is_exposed)
         name = "exposure" if self.is_exposed else "weights"
         one = "an exposure" if self.is_exposed else "a weight"
         raise ParameterError(
@@ -208,7 +195,19 @@ class Table:
             f"was fitted. Pass {name}= with {one} for every cell of these rows."
         )
 
-
-def _joined(lost: str, extra: str) -> str:
-    parts = (f"it lacks {lost}" if lost else "", f"{extra} is new" if extra else "")
-    return ", ".join(filter(None, parts))
+    def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:
+        """Exposures of all cells of the fitted table; None where it had none."""
+        if given is not None:
+            like = Rows([], *shape, self.row_labels, self.col_labels)
+            found: Any = self._with_weights(like, None, given)
+            return found.weights  # type: ignore[no-any-return]
+        if not self.is_exposed:
+            return None
+        if isinstance(self.weights, Rows):
+            return self.weights
+        kept = "only that of stored cells" if self.weights else "no exposure"
+        raise ParameterError(
+            f"This fit has kept {kept}, but that of every cell is needed. Pass "
+            "exposure= to fit.reconstruct as an array; for errors fit the table again, "
+            "as an array."
+        )

@@ -145,7 +145,6 @@ def _fitted(
     """Fit the table, or take a saved fit and read the table once."""
     from a1gm import load
     from a1gm._api.impute_file import files_for, read_new_rows
-    from a1gm._fit.fit import rule_of
     from a1gm.cli.files import fit_options, fit_with_words, open_files, say_table
 
     files = open_files(file, common, are_read_twice=True)
@@ -154,7 +153,7 @@ def _fitted(
     fit = load(model)
     files = files_for(fit, files, whose=f"the model {shown(model)} has")
     with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
-        read_new_rows(files, fit_options(common, progress), rule_of(fit))
+        read_new_rows(files, fit_options(common, progress), fit._columns)
     say_table(files, common)
     return files, fit
 

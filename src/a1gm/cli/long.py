@@ -108,15 +108,13 @@ class LongInput:
 
     def spread_out(self, fit: RankOneFit) -> Floats:
         """The table as an array, for what needs it whole."""
-        from a1gm._fit.fit import source_of
-
         n, m = fit.shape
         if n * m > MOST_CELLS:
             raise UsageError(
                 f"This command spreads the table out, and {n:,} x {m:,} cells are too "
                 "many. Use fit, impute or inspect."
             )
-        values: Floats = source_of(fit).rows(slice(0, n))
+        values: Floats = fit._table.source.rows(slice(0, n))
         return values
 
 

@@ -11,7 +11,7 @@ from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fates import graph_of
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.new_rows import NewRows
+from a1gm._fit.place import Columns
 from a1gm._fit.rows import GoneRows, RowStore
 from a1gm._solve.dispatch import Solved
 from a1gm.engines.cluster import compute_safely
@@ -56,8 +56,8 @@ def fit_collection(
         every = slice(0, solved.statistics.n_lines)
         engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
         signed = negatives == "allow"
-        rule = NewRows(solved.factors.col_factor, graph_of(solved), signed)
-        return CollectionRows(**vars(gone), collection=collection, rule=rule)
+        placing = Columns(solved.factors.col_factor, graph_of(solved), signed)
+        return CollectionRows(**vars(gone), collection=collection, placing=placing)
 
     return table.solve_as(rows, engine=engine, **options)
 
@@ -67,12 +67,12 @@ class CollectionRows(GoneRows):
     """Rows that stay in a collection: their factors are lazy."""
 
     collection: Any = None
-    rule: NewRows | None = None
+    placing: Columns | None = None
 
     @property
     def factor(self) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index."""
-        return DaskEngine(self.collection).factors(self.collection, self.rule)
+        return DaskEngine(self.collection).factors(self.collection, self.placing)
 
 
 @dataclass
@@ -116,7 +116,7 @@ class DaskEngine:
     def fill(
         self,
         collection: Any,
-        rule: NewRows,
+        rule: Columns,
         asked: OnUndetermined | None,
         fitted: OnUndetermined,
     ) -> Any:
@@ -148,7 +148,7 @@ class DaskEngine:
         meta = fill_partition(collection._meta, rule, dtypes)
         return collection.map_partitions(fill_partition, rule, dtypes, tells, meta=meta)
 
-    def divergence(self, collection: Any, rule: NewRows) -> float:
+    def divergence(self, collection: Any, rule: Columns) -> float:
         """Compute the divergence of all rows, partition by partition."""
         import dask
 

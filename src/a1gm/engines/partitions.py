@@ -11,12 +11,10 @@ import numpy as np
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Bools, Floats, Negatives
 from a1gm._base.warn import warn_user
-from a1gm._fit.divergence import divergence_of_rows
-from a1gm._fit.fill import fill_table
-from a1gm._fit.fill_frames import filled_dtype
-from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.new_rows import NewRows
-from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._fit.fill import fill_table, filled_dtype
+from a1gm._fit.messages import text_of_left_cells, text_of_unplaced_rows
+from a1gm._fit.place import Columns
+from a1gm._fit.residuals import divergence_of_rows
 from a1gm._rows.frames import EVERY_COLUMN
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
@@ -81,38 +79,37 @@ def _saying_where(piece: Any) -> Iterator[None]:
         raise error.within(f"In one partition{how}") from None
 
 
-def partition_factors(piece: Any, rule: NewRows, tells: bool = False) -> Floats:
+def partition_factors(piece: Any, columns: Columns, tells: bool = False) -> Floats:
     """Row factors of a partition; with ``tells`` it warns of rows without one."""
     if len(piece) == 0:
         return np.zeros(0)
     with _saying_where(piece):
-        placed = rule.place(read_input(piece, columns=EVERY_COLUMN))
-    text = placed.unplaced() if tells else ""
-    if text:
+        placed = columns.place(read_input(piece, columns=EVERY_COLUMN))
+        factors = placed.factors
+    if tells and (text := text_of_unplaced_rows(placed)):
         warn_user(f"In one partition: {text}", EmptyLineWarning)
-    return placed.factors
+    return factors
 
 
-def partition_divergence(piece: Any, rule: NewRows) -> float:
+def partition_divergence(piece: Any, columns: Columns) -> float:
     """Divergence of the rows of a partition."""
     with _saying_where(piece):
-        return (
-            divergence_of_rows(rule, read_input(piece, columns=EVERY_COLUMN))
-            if len(piece)
-            else 0.0
-        )
+        if not len(piece):
+            return 0.0
+        rows = read_input(piece, columns=EVERY_COLUMN)
+        return divergence_of_rows(columns, rows)
 
 
-def series_of_factors(piece: Any, rule: NewRows, tells: bool = False) -> Any:
+def series_of_factors(piece: Any, columns: Columns, tells: bool = False) -> Any:
     """Row factors of a partition of a frame, with its index."""
     import pandas as pd
 
-    factors = partition_factors(piece, rule, tells)
+    factors = partition_factors(piece, columns, tells)
     return pd.Series(factors, index=piece.index, name="row_factor")
 
 
 def fill_partition(
-    piece: Any, rule: NewRows, dtypes: dict[int, Any], tells: bool = False
+    piece: Any, columns: Columns, dtypes: dict[int, Any], tells: bool = False
 ) -> Any:
     """Fill a partition; columns that have holes anywhere get their common type.
 
@@ -122,8 +119,7 @@ def fill_partition(
     if len(piece):
         with _saying_where(piece):
             source = read_input(piece, columns=EVERY_COLUMN)
-            rows = RowsToFill(rule, source)
-            found = fill_table(piece, source, rows.values, rows.one_pass)
+            found = fill_table(piece, source, columns.place(source))
         filled, (n_left, first) = found.table, found.left
         if tells and first is not None:
             text = text_of_left_cells(n_left, source.where(*first))

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from a1gm._base.types import Absent, Floats
-from a1gm._fit.fit import Voice
+from a1gm._fit.messages import WarningPolicy
 from a1gm._rows.frames import EVERY_COLUMN
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.sparse import SparseRows
@@ -25,7 +25,7 @@ class EstimatorConvergenceWarning(
     """The iteration budget of an estimator ended before the certificate was reached."""
 
 
-VOICE = Voice(convergence=EstimatorConvergenceWarning)
+WARNINGS = WarningPolicy(convergence=EstimatorConvergenceWarning)
 
 
 class Features:

@@ -17,16 +17,14 @@ from a1gm._api.fit import fit_observation
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
-from a1gm._fit.fit import rule_of
 from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.new_rows import NewRows
-from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._fit.place import Columns
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._checks import (
-    VOICE,
+    WARNINGS,
     check_same_features,
     output_dtype,
     read_features,
@@ -187,13 +185,13 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             tol=self.tol,
             max_iter=self.max_iter,
             on_undetermined="ignore",
-            voice=replace(VOICE, tells_of_cells=False),
+            policy=replace(WARNINGS, cells=False),
         )
         fallback = fallback_values(self.fallback, seen, fit)
         assessment = self._assessment_of(source) if self.check else None
         indicator: Any = self._new_indicator(source) if self.add_indicator else None
         self.col_factor_: Floats = fit.col_factor
-        self._rule: NewRows = rule_of(fit)
+        self._columns: Columns = fit._columns
         self.fallback_: Floats = fallback
         self.n_iter_ = max(1, fit.n_iter)
         self.indicator_ = indicator
@@ -285,15 +283,12 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _beside(filled, _holes(source)[:, self.indicator_.features_])
 
     def _filled(self, X: Any, source: AnyRows) -> Any:
-        rows = RowsToFill(self._rule, source, otherwise=self._fallback())
-        in_place = not self.copy
+        placed = self._columns.place(source, otherwise=self._fallback())
         dtype = output_dtype(X, source)
+        result = fill_table(X, source, placed, in_place=not self.copy, as_array=True)
         if isinstance(source, SparseRows):
-            result = fill_table(X, source, rows.values, in_place=in_place)
             table = result.table.tocsc()
         else:
-            how = rows.values, rows.one_pass
-            result = fill_table(X, source, *how, in_place=in_place, as_array=True)
             table = result.table.astype(dtype, copy=False)
         kept = self._kept
         n_left = result.left.n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,14 +13,14 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
-from a1gm._fit.divergence import divergence_of_rows
-from a1gm._fit.fit import RankOneFit, rule_of
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.residuals import divergence_of_rows
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._checks import (
-    VOICE,
+    WARNINGS,
     check_same_features,
     read_features,
     read_sample_weight,
@@ -147,7 +148,7 @@ class RankOneNMF(RowFactors):
         return self
 
     def _fit_rows(self, source: AnyRows, s: Floats | None) -> RankOneFit:
-        options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
+        options: Any = {"tol": self.tol, "max_iter": self.max_iter, "policy": WARNINGS}
         if s is not None and not isinstance(source, SparseRows):
             table = collect_rows(
                 source, s, negatives=self.negatives, n_threads=self.n_threads, call=0
@@ -218,7 +219,7 @@ class RankOneNMF(RowFactors):
         check_is_fitted(self)
         source = read_table(X, self.absent)
         check_same_features(self, X)
-        return self._factors_of(rule_of(self._solution()).place(source), X, source)
+        return self._factors_of(self._solution()._columns.place(source), X, source)
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Rank-1 table of given row factors.
@@ -248,7 +249,11 @@ class RankOneNMF(RowFactors):
         check_is_fitted(self)
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
-            options: Any = {"tol": self.tol, "max_iter": self.max_iter, "voice": VOICE}
+            options: Any = {
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "policy": WARNINGS,
+            }
             self._fit = table.solve_as(**options)
         return self._fit
 
@@ -272,7 +277,7 @@ class RankOneNMF(RowFactors):
         if isinstance(source, SparseRows):
             return float("nan")
         V = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
-        return divergence_of_rows(rule_of(fit), source, table_of(V))
+        return divergence_of_rows(fit._columns, replace(source, weights=table_of(V)))
 
     # ------------------------------------------------------------- scikit-learn's hooks
     def __sklearn_tags__(self) -> Any:

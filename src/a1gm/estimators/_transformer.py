@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
-from a1gm._fit.new_rows import Placed
+from a1gm._fit.messages import text_of_unplaced_rows
+from a1gm._fit.place import Placed
 from a1gm._rows.read import AnyRows
 from a1gm.estimators._checks import output_dtype
 from a1gm.exceptions import EmptyLineWarning
@@ -58,8 +59,7 @@ class RowFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _factors_of(self, placed: Placed, X: Any, source: AnyRows) -> AnyArray:
         """Factors of rows as a column, with a warning for rows that have none."""
-        text = placed.unplaced()
-        if text:
+        if text := text_of_unplaced_rows(placed):
             warn_user(text, EmptyLineWarning)
         return placed.factors.astype(output_dtype(X, source), copy=False)[:, None]
 

@@ -15,7 +15,7 @@ from a1gm._api.fit import fit_observation
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.new_rows import NewRows, Placed
+from a1gm._fit.place import Columns, Placed
 from a1gm._observe.observe import observe
 from a1gm._rows import Rows
 from a1gm._rows.rows import Part, check_piece, read_parts
@@ -81,7 +81,7 @@ def fit_joint(
             _check_something_observed(table)
         seen = observe(rows, n_threads=n_threads, negatives=None)
         fit = fit_observation(
-            seen, rows, tol=tol, max_iter=max_iter, n_threads=n_threads, voice=None
+            seen, rows, tol=tol, max_iter=max_iter, n_threads=n_threads, policy=None
         )
         return fit, *share_factors(layout, fit)
     except (NegativeValuesError, InfiniteValuesError):
@@ -283,7 +283,7 @@ def place_rows(sides: list[tuple[Rows, Entities]], n_blocks: int) -> Placed:
     label = np.where(is_zero, n_blocks, block).astype(np.int32)
     graph = ColumnGraph.of_blocks(label, n_blocks + bool(is_zero.any()))
     parts = [part for rows, _ in sides for part in rows.parts]
-    return NewRows(factor, graph).place(Rows(parts, sides[0][0].n_rows, len(factor)))
+    return Columns(factor, graph).place(Rows(parts, sides[0][0].n_rows, len(factor)))
 
 
 def weighted_side(

@@ -11,12 +11,11 @@ import numpy as np
 from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
-from a1gm._fit.fates import UNBOUNDED, UndeterminedCells
+from a1gm._fit.fates import UndeterminedCells
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.messages import tell_undetermined
-from a1gm._fit.new_rows import Placed
+from a1gm._fit.messages import text_of_convergence, warn_undetermined
+from a1gm._fit.place import UNBOUNDED, Placed
 from a1gm._fit.show import html_table, one_line, solver_in_words
-from a1gm._fit.solved_table import text_of_doubt
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows import Rows
 from a1gm._rows.labels import Names, text_of_label
@@ -216,8 +215,8 @@ class SharedFit:
     # ------------------------------------------------------------------ warnings
     def _warn(self, convergence: type[Warning]) -> None:
         """Warn of a poor certificate, empty entities and cells that cannot be known."""
-        if text_of_doubt(self._joint):
-            text = text_of_doubt(self._joint, _joint_names(self._layout))
+        if text_of_convergence(self._joint):
+            text = text_of_convergence(self._joint, _joint_names(self._layout))
             warn_user(convergence(*parts_of(text)))
         empty = [
             f"{name}[{listed(self._names(name, entities), MOST_NAMED)}]"
@@ -233,7 +232,7 @@ class SharedFit:
         if self._is_one_block:
             return
         if text := separated([view.describe() for view in self._views.values()]):
-            tell_undetermined(text, self._on_undetermined)
+            warn_undetermined(text, self._on_undetermined)
 
     def _names(self, name: Hashable, entities: Entities) -> list[str]:
         """Names of the entities without a factor."""

@@ -16,25 +16,18 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.words import counted
-from a1gm._fit.divergence import divergence_of_cells
-from a1gm._fit.fates import (
-    EMPTY,
-    FATES,
-    FINITE,
-    UNBOUNDED,
-    UNDETERMINED,
-    ZERO,
-    UndeterminedCells,
-)
+from a1gm._fit.fates import FATES, UndeterminedCells
 from a1gm._fit.fill import fill_table
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import (
-    check_telling,
-    tell_undetermined,
+    check_on_undetermined,
     text_of_left,
     text_of_unknown_cells,
     text_of_zeros,
+    warn_undetermined,
 )
+from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
+from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels
 from a1gm.exceptions import DataError, Text, separated
@@ -188,7 +181,7 @@ class TableView:
     # ---------------------------------------------------------------------- filling
     def impute(self, X: Any, how: OnUndetermined | None) -> Any:
         """Fill the missing cells of the table that was fitted."""
-        check_telling(how)
+        check_on_undetermined(how)
         rows = open_table(X, self.table.name)
         self._check_same_table(rows)
         filled = fill_table(X, rows, self._filling)
@@ -198,7 +191,7 @@ class TableView:
                 how = self.on_undetermined
             if how not in (None, "ignore"):  # counting the kinds takes time
                 where = rows.where(*first_left)
-                tell_undetermined(text_of_left(self.counts.missing, n_left, where), how)
+                warn_undetermined(text_of_left(self.counts.missing, n_left, where), how)
         return filled.table
 
     def _filling(self, i: Ints, j: Ints) -> Floats:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import Absent, Bools, Floats, Ints
-from a1gm._fit.solved_table import memory_of
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._rows import read_input
 from a1gm._rows.lookup import Lookup
@@ -142,7 +141,7 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     >>> _, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
     >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
     """
-    memory = memory_of(fit)
+    memory = fit._table
     observed = values_of(memory.source_of(X)).ravel()
     off = values_of(memory.source_of(fit.residuals(X, "response"))).ravel()
     fitted = observed - off
@@ -205,7 +204,7 @@ def residuals(
     >>> _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
     >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
     """
-    memory = memory_of(fit)
+    memory = fit._table
     found = values_of(memory.source_of(fit.residuals(X, kind)))
     (axes,) = axes_for(ax)
     unit = f",\n{UNITS}" if kind == "response" else ""
@@ -280,7 +279,7 @@ def interval(
             f"{type(errors).__name__}. Pass fit.uncertainty()."
         )
     errors._holes(X)  # raises for other columns
-    source = memory_of(errors._fit).source_of(X)
+    source = errors._fit._table.source_of(X)
     found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
     if found.ndim:
         raise ParameterError(

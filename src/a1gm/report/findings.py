@@ -14,7 +14,6 @@ from a1gm._api.assess import Assessment, assess
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._fit.fates import FATES
-from a1gm._fit.solved_table import memory_of
 from a1gm.exceptions import (
     A1gmError,
     NotRepresentableError,
@@ -122,7 +121,7 @@ class Findings:
     @cached_property
     def weights(self) -> Floats | None:
         """Weights or exposures of all cells; None where there are none."""
-        V = memory_of(self.fit).weights
+        V = self.fit._table.weights
         return None if V is None else np.asarray(V.rows(slice(0, len(self.X))))
 
     @cached_property

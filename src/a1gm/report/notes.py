@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._api.fit_file import files_of
 from a1gm._base.words import counted, listed
-from a1gm._fit.solved_table import memory_of, text_of_doubt
+from a1gm._fit.messages import text_of_convergence
 from a1gm._rows.files.doubts import hidden_files, left_out
 from a1gm.exceptions import ConvergenceWarning, Part
 
@@ -28,9 +28,9 @@ def notes_of(
     ``X`` is the table of the fit where it lies in memory; ``files`` are those it was
     read from where the fit does not know them.
     """
-    if doubt := text_of_doubt(fit):
+    if doubt := text_of_convergence(fit):
         yield ConvergenceWarning(doubt).render(style)
-    choice, own = memory_of(fit).choice, files_of(fit)
+    choice, own = fit._table.choice, files_of(fit)
     files = files or own
     if files is not None:
         for warning in files.told:

@@ -12,7 +12,6 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import shown
-from a1gm._fit.solved_table import memory_of
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import ParameterError
 from a1gm.report.findings import Findings
@@ -83,7 +82,7 @@ def report_html(
     if notes is None:
         notes = list(notes_of(fit, X))
     notes = [notes] if isinstance(notes, str) else notes
-    _check_weights(memory_of(fit))
+    _check_weights(fit._table)
     findings = Findings.of(fit._own_cells(X), fit, row_names, col_names)
     parts = [*sections(findings), method(findings, _told(source, title), _today())]
     return Template(_resource("report.html")).substitute(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._fit.new_rows import Placed
+from a1gm._fit.place import Placed
 from a1gm._fit.sure.information import resistance
 from a1gm._rows.read import AnyRows
 
@@ -31,8 +31,8 @@ class Holes:
         Of the logarithms of its column factors.
     dispersion : float
         Variance over mean of a cell.
-    source, weights
-        The rows, and the weights of their cells or None.
+    source : Rows or SparseRows
+        The rows.
     order : ndarray of int or None
         Place of each of their columns in the fit, if they are in another order.
     """
@@ -41,17 +41,16 @@ class Holes:
     covariance: Floats
     dispersion: float
     source: AnyRows
-    weights: Any = None
     order: Ints | None = None
 
     @cached_property
-    def _placed(self) -> Placed:
-        rule = self.fit._new_rows.in_order(self.order)
-        return rule.place(self.source, self.weights)
+    def placed(self) -> Placed:
+        """The rows, placed."""
+        return self.fit._columns.in_order(self.order).place(self.source)
 
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
-        f = self._placed.values(i, j)
+        f = self.placed.values(i, j)
         with np.errstate(all="ignore"):
             return _quantiles(f, self._log_variance(i, j), self.dispersion, tail)
 
@@ -69,9 +68,9 @@ class Holes:
         rows = slice(first, int(i.max()) + 1)
         x = self.source.rows(rows)
         weights = np.where(np.isnan(x), 0.0, 1.0)
-        if self.weights is not None:
-            own = np.nan_to_num(self.weights.rows(rows))
-            weights = np.where(np.isnan(x), 0.0, own)
+        if self.source.weights is not None:
+            given = np.nan_to_num(self.source.weights.rows(rows))
+            weights = np.where(np.isnan(x), 0.0, given)
         if self.order is not None:
             back = np.argsort(self.order)
             x, weights, j = x[:, back], weights[:, back], self.order[j]

@@ -11,17 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._fit import one_pass
-from a1gm._fit.divergence import divergence_of_rows
-from a1gm._fit.residuals import Cells, fitted_cells
+from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells, kernel_sums
 from a1gm._observe.statistics import weighted_counts
 from a1gm._rows.read import read_input
-from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
@@ -76,14 +73,8 @@ def pearson_chi2(fit: RankOneFit) -> float:
     elif table.source is None:
         return table.pearson_chi2
     else:
-        h, chi2 = fit._new_rows.plain_factors(table.weights), math.nan
-        if h is not None and isinstance(table.source, Rows):
-            negatives = fit._new_rows.has_negatives
-            found = one_pass.pearson(table.source, h, takes_negatives=negatives)
-            if found is not None:
-                chi2 = found[0]
-                check_factors(fit, found[1])
-        chi2 = info.cell_sums.chi2 if math.isnan(chi2) else chi2
+        found = _kernel_sum(fit, "pearson")
+        chi2 = info.cell_sums.chi2 if found is None else found
     if math.isinf(chi2):
         raise NotRepresentableError(
             "Pearson's statistic is above the largest float64. Multiply the data by a "
@@ -102,13 +93,29 @@ def divergence(fit: RankOneFit) -> float:
         return _or_zero(fit._information, found) / 2.0
     if table.source is None:
         return math.nan
-    h = fit._new_rows.plain_factors(table.weights)
-    if h is not None and isinstance(table.source, Rows):
-        sums = one_pass.divergence(table.source, h)
-        if sums is not None:
-            check_factors(fit, sums[1])
-            return sums[0]
-    return divergence_of_rows(fit._new_rows, table.source, table.weights)
+    total = _kernel_sum(fit, "divergence")
+    if total is not None:
+        return total
+    total = sum(
+        cells.divergence() + absent_zeros(table.source, cells)
+        for cells in own_cells(fit)
+    )
+    if math.isinf(total):
+        raise NotRepresentableError(
+            "The fitted value of a positive cell is below the smallest float64 "
+            "(5e-324), so the divergence cannot be computed. Multiply rows or columns "
+            "by powers of ten that bring the cells closer together."
+        )
+    return total
+
+
+def _kernel_sum(fit: RankOneFit, of: Literal["divergence", "pearson"]) -> float | None:
+    """Sum over the fitted table in one pass of the kernel; None if it declines."""
+    found = kernel_sums(fit._columns, fit._table.source, of)
+    if found is None:
+        return None
+    _check_same(fit, np.array([found[1]]), np.array([np.nansum(fit._rows.factor)]))
+    return found[0]
 
 
 def _or_zero(info: Information, statistic: float) -> float:
@@ -129,11 +136,6 @@ CHANGED = (
 )
 
 
-def check_factors(fit: RankOneFit, seen: float) -> None:
-    """Raise unless the row factors of a table that was read again sum to the fit's."""
-    _check_same(fit, np.array([seen]), np.array([np.nansum(fit._rows.factor)]))
-
-
 def _check_same(fit: RankOneFit, seen: Floats, fitted: Floats) -> None:
     if not fit._is_close(seen, fitted):
         raise ParameterError(CHANGED)
@@ -146,10 +148,12 @@ def own_cells(fit: RankOneFit) -> Iterator[Cells]:
     """
     table, patterns = fit._table, fit._solved.statistics
     seen = np.zeros(patterns.n_cols)
-    for cells in fitted_cells(fit._new_rows, table.source, table.weights):
-        seen += weighted_counts(cells.j, cells.weight * cells.x, len(seen))
+    for cells in fitted_cells(fit._columns, table.source):
+        with np.errstate(over="ignore"):  # sums beyond float64 are not compared
+            seen += weighted_counts(cells.j, cells.weight * cells.x, len(seen))
         yield cells
-    _check_same(fit, seen, np.ldexp(patterns.col_sums, table.exponent))
+    with np.errstate(over="ignore"):
+        _check_same(fit, seen, np.ldexp(patterns.col_sums, table.exponent))
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,6 @@ class CellSums:
 def cell_sums(fit: RankOneFit) -> CellSums:
     """Read the fitted table once, and sum what its errors need."""
     graph, source = fit._fates.graph, fit._table.source
-    is_absent_zero = isinstance(source, SparseRows) and source.absent == "zero"
     chi2 = of_factors = 0.0
     sums, sizes, rows = np.zeros(graph.n), np.zeros(graph.n), np.zeros(fit.shape[0])
     for cells in own_cells(fit):
@@ -189,9 +192,7 @@ def cell_sums(fit: RankOneFit) -> CellSums:
         block = block[cells.j[own]]
         with np.errstate(over="ignore"):
             chi2 += float(residual @ residual)
-        if is_absent_zero:
-            # An absent cell adds its fitted value; all of them sum to the data.
-            chi2 += float((x - f).sum())
+        chi2 += absent_zeros(source, cells)
         sums += weighted_counts(block, v * x, graph.n)
         sizes += weighted_counts(block, v * exposure, graph.n)
         of_factors += float((v * x) @ np.log(f / exposure))
@@ -217,7 +218,7 @@ def sandwich(fit: RankOneFit, inverse: Floats) -> Floats:
     m, pieces = fit.shape[1], own_cells(fit)
     if isinstance(source, SparseRows) and source.absent == "zero":
         dense = (read_input(piece) for _, piece in source.blocks())
-        pieces = (c for piece in dense for c in fitted_cells(fit._new_rows, piece))
+        pieces = (c for piece in dense for c in fitted_cells(fit._columns, piece))
     total = np.zeros((m, m))
     for cells in pieces:
         first = int(cells.i.min(initial=0))

@@ -14,7 +14,8 @@ import numpy as np
 from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fates import FINITE, UNBOUNDED, fates_of
+from a1gm._fit.fates import fates_of
+from a1gm._fit.place import FINITE, UNBOUNDED
 from a1gm._fit.rows import HeldRows
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.information import Information

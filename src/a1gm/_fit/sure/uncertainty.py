@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
-from a1gm._fit.fates import FINITE, ZERO
 from a1gm._fit.fill import fill_table
 from a1gm._fit.lazy_rows import LazyRows
+from a1gm._fit.place import FINITE, ZERO
 from a1gm._fit.show import html_table, one_line
 from a1gm._fit.sure import scatter
 from a1gm._fit.sure.arguments import (

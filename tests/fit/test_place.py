@@ -10,9 +10,7 @@ from hypothesis import assume, given
 from support.tables import tables
 
 import a1gm
-from a1gm._fit.fit import rule_of
-from a1gm._fit.new_rows import NewRows
-from a1gm._fit.rows_to_fill import filled_rows
+from a1gm._fit.place import Columns
 from a1gm._rows import read_input
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm.exceptions import NotRepresentableError, ParameterError
@@ -24,8 +22,8 @@ BLOCKS = np.array([[1.0, 2, nan], [2, nan, nan], [nan, nan, 3], [nan, nan, nan]]
 def row_factors(X, h):
     """Factors of rows in a table of one component; columns of NaN have no data."""
     label = np.where(np.isnan(h), -1, 0).astype(np.int32)
-    rule = NewRows(h, ColumnGraph(label, np.zeros((0, 2), np.int32), 1))
-    return rule.place(read_input(X)).factors
+    columns = Columns(h, ColumnGraph(label, np.zeros((0, 2), np.int32), 1))
+    return columns.place(read_input(X)).factors
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning")
@@ -129,13 +127,11 @@ def table():
 
 def test_pieces_of_the_fitted_table_are_filled_as_the_whole(table):
     fit = a1gm.fit(table)
-    rule, expected = rule_of(fit), fit.impute(table)
+    columns, expected = fit._columns, fit.impute(table)
     for start in (0, 10, 29):
         rows = table[start : start + 10]
         before = rows.copy()
-        np.testing.assert_allclose(
-            filled_rows(rule, rows), expected[start : start + 10]
-        )
+        np.testing.assert_allclose(columns.fill(rows), expected[start : start + 10])
         np.testing.assert_array_equal(rows, before)
 
 
@@ -146,15 +142,15 @@ def test_rows_of_a_fit_that_did_not_keep_them(table, name):
     statistics = a1gm.PatternTable(keep_rows=False)
     for start in range(0, len(X), 7):
         statistics.update(X[start : start + 7])
-    filled = filled_rows(rule_of(statistics.solve()), X)
+    filled = statistics.solve()._columns.fill(X)
     np.testing.assert_allclose(filled, a1gm.fit(X).impute(X), rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 def test_new_rows_are_placed_by_their_own_cells():
-    rule = rule_of(a1gm.fit(BLOCKS))
+    columns = a1gm.fit(BLOCKS)._columns
     new = np.array([[nan, 10, nan], [nan, nan, 7], [5, nan, 1], [nan, nan, nan]])
-    filled = filled_rows(rule, new)
+    filled = columns.fill(new)
     np.testing.assert_allclose(filled[0], [5, 10, nan])
     np.testing.assert_allclose(filled[1], [nan, nan, 7])
     # Both blocks at once: each hole by the row's own cells of its block.
@@ -179,7 +175,7 @@ def test_another_table_of_the_same_shape_gets_its_own_factors():
 def test_negative_cells_tie_rows_to_columns(X):
     X = np.array(X, float)
     fit = a1gm.fit(X, negatives="allow")
-    filled, hole = filled_rows(rule_of(fit), X), np.isnan(X)
+    filled, hole = fit._columns.fill(X), np.isnan(X)
     np.testing.assert_allclose(filled[hole], fit.reconstruct()[hole])
 
 

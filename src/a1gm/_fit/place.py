@@ -1,0 +1,472 @@
+"""Rows of any origin, fitted or new, are placed by their own observed cells.
+
+A missing cell gets its value from the row's observed cells of the same component: their
+sum over the sum of their columns' factors, times the factor of its own column. Where
+the row has no positive cell in that component, the edges between components decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from a1gm._base.float_range import check_cells, check_rows, out_of_range, product
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives, SmallInts
+from a1gm._kernel import kernel, say_if_slow, threads_for
+from a1gm._observe.observe import observe
+from a1gm._observe.statistics import weighted_counts
+from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import Rows, check_piece, table_of
+from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm._rows.weights import cell_weights
+from a1gm._solve.column_graph import ColumnGraph
+from a1gm.exceptions import ParameterError
+
+# Codes from UNBOUNDED up have no value. EMPTY: the row or column observes nothing.
+FINITE, ZERO, UNBOUNDED, UNDETERMINED, EMPTY = range(5)
+LOW = 2.0**-1015  # smaller sums of weighted cells have lost digits
+
+#: Where some columns are written; None for a column that is not needed.
+Target: TypeAlias = AnyArray | None
+
+
+class Left(NamedTuple):
+    """The cells that stay missing: how many, and the first."""
+
+    n: int
+    first: tuple[int, int] | None
+
+
+def fates_of_row(graph: ColumnGraph, own: Ints, touched: Ints) -> SmallInts:
+    """Fate of a row's missing cells by component of the column; last: empty column.
+
+    ``own`` are the components in which the row is positive, ``touched`` all those in
+    which it observes something.
+    """
+    fates = np.full(graph.n + 1, UNDETERMINED, np.int32)
+    ahead = graph.ahead(np.concatenate([own, touched]))
+    behind = graph.behind(own)
+    fates[:-1][behind & ~ahead] = UNBOUNDED
+    # What lies between two components of one row is reached both ways: undecided.
+    fates[:-1][ahead & ~behind] = ZERO
+    fates[touched] = ZERO
+    fates[own] = FINITE
+    fates[-1] = EMPTY
+    return fates
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The fitted columns, which place rows.
+
+    Attributes
+    ----------
+    factor : ndarray
+        Factor of each column.
+    graph : ColumnGraph
+        Component of each column, and which component leads to which.
+    takes_negatives : bool
+        Whether rows may have cells below 0.
+    weighted, exposed : bool
+        Whether the fit had weights, so that rows cannot be placed without theirs; and
+        whether these are exposures: the factors are rates then.
+    """
+
+    factor: Floats
+    graph: ColumnGraph
+    takes_negatives: bool = False
+    weighted: bool = False
+    exposed: bool = False
+
+    @property
+    def negatives(self) -> Negatives | None:
+        """How to treat cells below 0; rows have no such option, the fit had."""
+        return "allow" if self.takes_negatives else None
+
+    def in_order(self, order: Ints | None) -> Columns:
+        """The same columns in another order."""
+        if order is None:
+            return self
+        graph = replace(self.graph, label=self.graph.label[order])
+        return replace(self, factor=self.factor[order], graph=graph)
+
+    def place(self, rows: AnyRows, otherwise: Floats | None = None) -> Placed:
+        """Place rows with the weights that they carry.
+
+        ``otherwise`` are the values, by column, of cells that the data do not
+        determine; NaN, the default, leaves them missing.
+        """
+        return Placed(self, rows, otherwise)
+
+    def fill(self, cells: Floats) -> Floats:
+        """Fill the holes of an array; NaN where the data determine no value."""
+        if not np.isnan(cells).any():
+            return cells
+        filled = np.empty_like(cells)
+        self.place(table_of(cells)).write([filled])
+        return filled
+
+
+class Placed:
+    """Rows with their factors, and the values of their cells.
+
+    Rows of one component without weights are placed by the kernel, in the pass that
+    needs them.
+    """
+
+    def __init__(
+        self, columns: Columns, rows: AnyRows, otherwise: Floats | None = None
+    ) -> None:
+        if columns.weighted and rows.weights is None:
+            name = "exposure" if columns.exposed else "weights"
+            raise ParameterError(
+                f"The fit had {name}, so rows are placed by their weighted cells. Pass "
+                f"theirs in memory, with fit.impute(rows, {name}=...)."
+            )
+        self.columns, self.rows, self.otherwise = columns, rows, otherwise
+        self.is_plain = rows.weights is None and columns.graph.is_single
+
+    # ------------------------------------------------------------------------ factors
+    @cached_property
+    def factors(self) -> Floats:
+        """Factor of each row; NaN where it has none, or several."""
+        if not self.is_plain:
+            return self._groups.factors
+        h, negatives = self.columns.factor, self.columns.takes_negatives
+        if isinstance(self.rows, Rows):
+            found = [
+                kernel.row_factors(parts, h, negatives, threads)
+                for _, parts, threads in kernel_pieces(self.rows)
+            ]
+            if not any(factors is None for factors in found):
+                return found[0] if len(found) == 1 else np.concatenate(found)
+        return self._factors_by_pattern()
+
+    def _factors_by_pattern(self) -> Floats:
+        """Factors of rows that the kernel declines; raises for bad cells."""
+        seen = observe(self.rows, negatives=self.columns.negatives)
+        line = slice(None) if seen.line_of_row is None else seen.line_of_row
+        reach = seen.statistics.reach(self.columns.factor)[line]
+        sums, has_data = seen.row_sums, seen.row_sums != 0.0
+        with np.errstate(all="ignore"):
+            factors = product(sums, over=reach, exponent=seen.exponent)
+        if not has_data.all():
+            factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
+        check_rows(factors, sums)
+        return factors
+
+    @cached_property
+    def has_several(self) -> Bools:
+        """Which rows have positive cells in several components."""
+        if self.is_plain:
+            return np.zeros(self.rows.n_rows, bool)
+        return self._groups.n_held > 1
+
+    def check(self) -> None:
+        """Raise for cells that cannot be placed."""
+        _ = self.factors if self.is_plain else self._groups
+
+    # ------------------------------------------------------------------------- values
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells; NaN where the data determine none."""
+        if self.is_plain:
+            values: Floats = self.factors[i] * self.columns.factor[j]
+        else:
+            values = self._groups.values(i, j)
+        check_cells(values)
+        if self.otherwise is None:
+            return values
+        return np.where(np.isnan(values), self.otherwise[j], values)
+
+    @cached_property
+    def _groups(self) -> _Groups:
+        return _Groups(self.columns, self.rows)
+
+    # ------------------------------------------------------------------------ writing
+    def write(self, targets: Sequence[Target]) -> Left:
+        """Write the rows, filled, to targets that have their columns."""
+        left = self._write_by_kernel(targets) if self.is_plain else None
+        if left is not None:
+            return left
+        self.check()
+        assert isinstance(self.rows, Rows)
+        return write_pieces(self.rows, self.values, targets)
+
+    def _write_by_kernel(self, targets: Sequence[Target]) -> Left | None:
+        h, otherwise = self.columns.factor, self.otherwise
+        if otherwise is None:
+            otherwise = np.full(len(h), np.nan)
+        n_empty, first_empty = 0, 0
+        for first, parts, threads in kernel_pieces(self.rows):
+            rows = slice(first, first + len(parts[0][0]))
+            some = [target if target is None else target[rows] for target in targets]
+            found = kernel.fill_rows(
+                parts, h, otherwise, some, self.columns.takes_negatives, threads
+            )
+            if found is None:
+                return None
+            if found[0] and not n_empty:
+                first_empty = first + found[1]
+            n_empty += found[0]
+        without = np.flatnonzero(np.isnan(otherwise))
+        if not n_empty or not len(without):
+            return Left(0, None)
+        return Left(n_empty * len(without), (first_empty, int(without[0])))
+
+
+def kernel_pieces(rows: Any) -> Iterator[tuple[int, Any, int]]:
+    """Yield first row, parts and threads of the pieces of a dense table."""
+    say_if_slow()
+    for first, piece in rows.pieces():
+        yield first, piece.parts, threads_for(piece.n_rows * piece.n_cols, None)
+
+
+def write_pieces(
+    rows: Rows, values: Callable[[Ints, Ints], Floats], targets: Sequence[Target]
+) -> Left:
+    """Write the rows to targets that have their columns, holes filled with values."""
+    n_left, first = 0, None
+    for some, piece in rows.blocks():
+        i, j = np.nonzero(np.isnan(piece))
+        if len(i):
+            piece[i, j] = found = values(i + some.start, j)
+            left = np.flatnonzero(np.isnan(found))
+            if len(left) and first is None:
+                first = int(i[left[0]]) + some.start, int(j[left[0]])
+            n_left += len(left)
+        at = 0
+        for target in targets:
+            width = 1 if target is None else target.shape[1]
+            if target is not None:  # -0.0 becomes 0.0
+                cells = piece[:, at : at + width]
+                np.add(cells, 0.0, out=target[some], casting="same_kind")
+            at += width
+    return Left(n_left, first)
+
+
+# ------------------------------------------------------- several components or weights
+class _Groups:
+    """The observed cells of rows, grouped by row and component of the column.
+
+    ``key`` is row times number of components plus component, ascending. For each key:
+    ``sums`` of the weighted cells, ``reach``, the sum of the weighted column factors,
+    whether a positive cell ``held`` the row there, and whether anything is observed
+    (``touched``). A key that is not there stands for nothing observed, or, with absent
+    cells that are zeros (``else_zeros``), for zeros.
+    """
+
+    def __init__(self, columns: Columns, rows: AnyRows) -> None:
+        self._columns, self._rows, self._n = columns, rows, columns.graph.n
+        found = [_group(columns, *cells) for cells in _observed_cells(columns, rows)]
+        parts = (np.concatenate(part) for part in zip(*found, strict=True))
+        self.key, self.sums, self.reach, self.held = parts
+        if columns.takes_negatives:
+            self._count_all_cells()
+        self.touched = np.ones(len(self.key), bool)
+        self.else_zeros = isinstance(rows, SparseRows) and rows.absent == "zero"
+        if self.else_zeros:
+            self._add_absent_zeros()
+
+    def _count_all_cells(self) -> None:
+        """Count all cells of a row for its one component, as signed margins do.
+
+        Cells of columns that sum to zero have factor 0, but belong to the row's sum.
+        Where they are all of it, observed zeros decide which component it is.
+        """
+        rows, known = self.key // self._n, self.reach != 0.0
+        n_held, n_known = np.bincount(rows, self.held), np.bincount(rows, known)
+        total = weighted_counts(rows, self.sums, len(n_held))[rows]
+        held = self.held | (known & (n_held[rows] == 0) & (n_known[rows] == 1))
+        held &= total != 0.0  # a row of sum 0 has factor 0
+        is_total = held & (np.bincount(rows, held)[rows] == 1)
+        is_total |= total == 0.0
+        self.sums, self.held = np.where(is_total, total, self.sums), held
+
+    def _add_absent_zeros(self) -> None:
+        """Let absent cells count as zeros: all cells but the holes are observed."""
+        source, n, label = self._rows, self._n, self._columns.graph.label
+        assert isinstance(source, SparseRows)
+        h, known = np.nan_to_num(self._columns.factor), label >= 0
+        all_cols = np.bincount(label[known], minlength=n)
+        totals = weighted_counts(label[known], h[known], n)
+        shares = product(h, over=totals[label])  # of their component
+        holes = np.flatnonzero(source.missing & known[source.cols])
+        hole_cols = source.cols[holes]
+        hole_key = source.lines[holes] * n + label[hole_cols]
+        key = np.union1d(self.key, hole_key)
+        component, at = key % n, np.searchsorted(key, hole_key)
+        share = 1.0 - weighted_counts(at, shares[hole_cols], len(key))
+        reach = totals[component] * share
+        # Where nearly all of a sum is taken away, digits cancel: the cells are read.
+        for k in np.flatnonzero(share < 0.25):
+            row = int(key[k] // n)
+            seen = ~np.isnan(source.rows(slice(row, row + 1))[0])
+            reach[k] = h[seen & (label == component[k])].sum()
+        sums, held = np.zeros(len(key)), np.zeros(len(key), bool)
+        place = np.searchsorted(key, self.key)
+        sums[place], held[place] = self.sums, self.held
+        self.touched = np.bincount(at, minlength=len(key)) < all_cols[component]
+        self.key, self.sums, self.reach, self.held = key, sums, reach, held
+
+    # ------------------------------------------------------------------------ factors
+    @cached_property
+    def _row_of_key(self) -> Ints:
+        return self.key // self._n
+
+    @cached_property
+    def n_held(self) -> Ints:
+        """In how many components each row is positive."""
+        return np.bincount(self._row_of_key[self.held], minlength=self._rows.n_rows)
+
+    @cached_property
+    def factors(self) -> Floats:
+        """Factor of each row; NaN where it has none, or several."""
+        rows, n_rows = self._row_of_key, self._rows.n_rows
+        has_data = np.bincount(rows, self.sums != 0.0, minlength=n_rows) > 0
+        touched = np.bincount(rows, self.touched, minlength=n_rows) > 0
+        if self.else_zeros:  # then a row touches every component but those it misses
+            label = self._columns.graph.label
+            n_missed = np.bincount(rows, ~self.touched, minlength=n_rows)
+            touched = n_missed < len(np.unique(label[label >= 0]))
+        factors = np.where(~has_data & touched, 0.0, np.nan)
+        own = np.flatnonzero(self.held & (self.n_held[rows] == 1))
+        factors[rows[own]] = product(self.sums[own], over=self.reach[own])
+        data = np.zeros(n_rows)
+        data[rows[own]] = self.sums[own]
+        check_rows(factors, data)
+        return factors
+
+    # ------------------------------------------------------------------------- values
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells; NaN where the data determine none."""
+        component = self._columns.graph.label[j].astype(np.int64)
+        known = component >= 0
+        key = i * self._n + component
+        at = np.minimum(np.searchsorted(self.key, key), max(len(self.key) - 1, 0))
+        is_there = np.zeros(len(i), bool)
+        if len(self.key):
+            is_there = known & (self.key[at] == key)
+        touched = known & self.else_zeros
+        touched[is_there] = self.touched[at[is_there]]
+        out = np.where(touched, 0.0, np.nan)
+        rest = np.flatnonzero(known & ~touched)
+        out[rest] = self._unreached(i[rest], component[rest])
+        own = np.flatnonzero(is_there)
+        own = own[self.held[at[own]]]
+        h, place = self._columns.factor[j[own]], at[own]
+        if not self._columns.exposed:
+            out[own] = product(self.sums[place], h, over=self.reach[place])
+            return out
+        exposure = cell_weights(self._rows.weights, i, j)  # type: ignore[arg-type]
+        rates = self.sums[place], h, exposure[own]
+        out[own] = product(*rates, over=self.reach[place])
+        out[exposure == 0.0] = 0.0  # nothing could be counted
+        out[np.isnan(exposure)] = np.nan
+        return out
+
+    def _unreached(self, i: Ints, component: Ints) -> Floats:
+        """0 or NaN for cells of components in which their row observes nothing."""
+        out = np.full(len(i), np.nan)
+        if not len(i) or not len(self._columns.graph.edges):
+            return out
+        rows, at = np.unique(i, return_inverse=True)
+        kind = self._kinds(rows)[at]
+        order = np.argsort(kind, kind="stable")
+        # Rows that observe the same components share their fates.
+        for cells in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
+            fates = self._fates_of(int(i[cells[0]]))
+            out[cells] = np.where(fates[component[cells]] == ZERO, 0.0, np.nan)
+        return out
+
+    def _kinds(self, rows: Ints) -> Ints:
+        """A number for each row; rows with the same number observe alike."""
+        state = self.key % self._n * 4 + self.held * 2 + self.touched
+        start, stop = np.searchsorted(self.key, (rows * self._n, (rows + 1) * self._n))
+        kinds, is_one = np.full(len(rows), -1), stop - start == 1
+        kinds[is_one] = state[start[is_one]]
+        known: dict[bytes, int] = {}
+        for k in np.flatnonzero(stop - start > 1).tolist():
+            name = state[start[k] : stop[k]].tobytes()
+            kinds[k] = 4 * self._n + known.setdefault(name, len(known))
+        return kinds
+
+    def _fates_of(self, row: int) -> SmallInts:
+        keys = slice(*np.searchsorted(self.key, (row * self._n, (row + 1) * self._n)))
+        component = self.key[keys] - row * self._n
+        touched = np.full(self._n, self.else_zeros)
+        touched[component] = self.touched[keys]
+        own = component[self.held[keys]]
+        return fates_of_row(self._columns.graph, own, np.flatnonzero(touched))
+
+
+def _observed_cells(
+    columns: Columns, source: AnyRows
+) -> Iterator[tuple[Ints, Ints, Floats, Floats | None]]:
+    """Yield row, column, value and weight of the observed cells, some at a time.
+
+    Cells of weight 0 are not observed. Raises for bad cells.
+    """
+    V: Any = source.weights
+    if isinstance(source, SparseRows):
+        if V is not None:
+            used = np.where(V.values > 0.0, source.values, np.nan)
+            source = source.with_values(used)
+        check_stored_cells(source, columns.negatives)
+        seen = ~source.missing
+        rows, cols = source.lines[seen], source.cols[seen].astype(np.int64)
+        yield rows, cols, source.values[seen], None if V is None else V.values[seen]
+        return
+    for some, cells in source.blocks():
+        v = None if V is None else V.rows(some)
+        piece = cells if v is None else np.where(v > 0.0, cells, np.nan)
+        check_piece(source, piece, some.start, columns.negatives)
+        i, j = np.nonzero(~np.isnan(piece))
+        yield i + some.start, j, piece[i, j], None if v is None else v[i, j]
+
+
+def _group(
+    columns: Columns, rows: Ints, cols: Ints, x: Floats, v: Floats | None
+) -> tuple[Ints, Floats, Floats, Bools]:
+    """Key, sum, reach of each group, and whether it holds the row."""
+    label, n = columns.graph.label[cols], columns.graph.n
+    used = label >= 0
+    if not used.all():
+        rows, cols, x, label = rows[used], cols[used], x[used], label[used]
+        v = None if v is None else v[used]
+    h = np.nan_to_num(columns.factor[cols])
+    key, place = _numbered(rows * n + label)
+    size = len(key)
+    held = np.bincount(place[(x != 0.0) & (h != 0.0)], minlength=size) > 0
+    with np.errstate(over="ignore"):
+        if v is not None:
+            if not columns.exposed:  # only their ratios count
+                most = np.zeros(size)
+                np.maximum.at(most, place, v)
+                v = np.ldexp(v, -np.frexp(most)[1][place])
+                x = x * v
+            h = h * v
+        sums, reach = (weighted_counts(place, values, size) for values in (x, h))
+    lost = held & np.isinf(sums)
+    if v is not None:
+        lost |= held & ((np.abs(sums) < LOW) | (reach < LOW) | np.isinf(reach))
+    if lost.any():
+        raise out_of_range("row", int(key[lost.argmax()] // n))
+    return key, sums, reach, held
+
+
+def _numbered(keys: Ints) -> tuple[Ints, Ints]:
+    """Distinct keys, ascending, and the position of each key among them."""
+    if not len(keys):
+        return keys, keys
+    low = int(keys.min())
+    span = int(keys.max()) - low + 1
+    if span > 4 * len(keys) + 1024:
+        found, place = np.unique(keys, return_inverse=True)
+        return found, place.ravel()
+    is_there = np.zeros(span, bool)  # without sorting
+    is_there[keys - low] = True
+    return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[keys - low]
