@@ -89,7 +89,7 @@ def triangle() -> Labelled:
     return Labelled({**origin, **ages}, list(ages), ["origin"], ROWS)
 
 
-A, TYPED = ("a", "b", "c"), ("pandas", "polars", "pyarrow", "Parquet", "Feather")
+A, TYPED = ("a", "b", "c"), ("pandas", "pyarrow", "Parquet", "Feather")
 FRAMES = ("pandas", "Dask")
 TABLES: dict[str, Labelled] = {
     "id": numbered("id"),
@@ -194,8 +194,10 @@ def arrow_table(columns: Columns) -> pa.Table:
 
 
 def polars_frame(columns: Columns) -> pl.DataFrame:
-    frame = pl.from_arrow(arrow_table(columns))
+    numbered = {str(k): column for k, column in enumerate(columns.values())}
+    frame = pl.from_arrow(arrow_table(numbered))
     assert isinstance(frame, pl.DataFrame)
+    frame.columns = list(map(str, columns))  # from_arrow replaces an empty name
     return frame
 
 
@@ -315,7 +317,7 @@ WAYS: dict[str, Callable[[Columns, Path], Outcome]] = {
     "command": by_command,
 }
 #: Ways that do not follow the rule yet.
-NOT_YET: frozenset[str] = frozenset(WAYS)
+NOT_YET = {"Dask", "CSV", "Parquet", "Feather", "sheet", "command"}
 
 
 def marked(way: str) -> Any:
