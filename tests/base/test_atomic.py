@@ -3,14 +3,20 @@
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
+from support.commands import CSV
 
-from a1gm._base.atomic import atomic_folder, atomic_write, check_target
-from a1gm.exceptions import OutputError
+import a1gm
+from a1gm._base.atomic import atomic_write, check_target, output_folder
+from a1gm.exceptions import A1gmError, OutputError
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="modes and pipes of Unix")
 
 
 def parts(folder):
@@ -117,33 +123,117 @@ def test_places_refused_before_any_work(tmp_path):
         check_target(tmp_path / "nowhere" / "x.csv")
 
 
-def test_a_folder_made_for_a_failed_run_disappears(tmp_path):
+def test_a_folder_of_results(tmp_path):
     folder = tmp_path / "results"
 
-    def write_half():
-        with atomic_folder(folder) as place:
-            place("a.csv").write_text("1")
+    def write(n):
+        with output_folder(folder, overwrite=n > 1) as place:
+            for name in "abc"[:n]:
+                with atomic_write(place(name), overwrite=n > 1) as file:
+                    file.write(b"new")
             raise ValueError("half-way")
 
     with pytest.raises(ValueError, match="half-way"):
-        write_half()
+        write(0)
     assert not folder.exists()
-
-
-def test_a_folder_keeps_what_it_had(tmp_path):
-    (tmp_path / "a.csv").write_text("old")
-    with pytest.raises(OutputError, match="exists"), atomic_folder(tmp_path) as place:
-        place("a.csv")
-    assert (tmp_path / "a.csv").read_text() == "old"
-
-
-def test_an_interrupt_right_after_the_part_is_made_leaves_none(tmp_path, monkeypatch):
-    from a1gm._base import atomic
-
-    def interrupted(_handle):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(atomic, "_lock", interrupted)
-    with pytest.raises(KeyboardInterrupt), atomic.atomic_write(tmp_path / "out.csv"):
+    for n, new in ((1, "a"), (2, "a, b")):
+        with pytest.raises(ValueError, match="half-way") as caught:
+            write(n)
+        assert caught.value.__notes__ == [f"New in {folder}: {new}."]
+    with pytest.raises(OutputError, match="exists"), output_folder(folder) as place:
+        place("a")
+    with (
+        pytest.raises(OutputError, match="is a file"),
+        output_folder(folder / "a") as place,
+    ):
         pass
-    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400, 0o644])
+def test_the_part_file_is_never_more_readable_than_its_target(tmp_path, mode):
+    target = tmp_path / "secret.csv"
+    target.write_text("old")
+    target.chmod(mode)
+    with atomic_write(target, overwrite=True) as file:
+        (part,) = parts(tmp_path)
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+        file.write(b"new")
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid(), reason="needs root")
+def test_the_owner_stays(tmp_path):
+    target = tmp_path / "secret.csv"
+    target.write_text("old")
+    os.chown(target, 12345, 54321)
+    with atomic_write(target, overwrite=True) as file:
+        file.write(b"new")
+    assert (target.stat().st_uid, target.stat().st_gid) == (12345, 54321)
+
+
+@posix
+@pytest.mark.timeout(20)
+def test_a_pipe_or_a_link_with_the_name_of_a_part_file(tmp_path):
+    target, victim = tmp_path / "out.csv", tmp_path / "victim"
+    victim.write_text("mine")
+    os.mkfifo(tmp_path / ".out.csv.99999999-1.a1gm-part")
+    (tmp_path / ".out.csv.99999999-2.a1gm-part").symlink_to(victim)
+    (tmp_path / ".out.csv.99999999-3.a1gm-part").write_text("stale")
+    (tmp_path / ".out.csv.99999999-4.a1gm-part").mkdir()
+    with atomic_write(target) as file:
+        file.write(b"new")
+    assert target.read_text() == "new"
+    assert victim.read_text() == "mine"
+    left = [path.name.split("-")[1][0] for path in sorted(parts(tmp_path))]
+    assert left == ["1", "2", "4"]
+
+
+@posix
+def test_a_link_that_leads_nowhere_needs_overwrite(tmp_path):
+    link = tmp_path / "link.csv"
+    link.symlink_to(tmp_path / "elsewhere.csv")
+    with pytest.raises(OutputError, match=r"link\.csv exists"):
+        a1gm.impute_file(CSV / "plain.csv", link)
+    with pytest.raises(OutputError, match=r"link\.csv exists"):
+        a1gm.fit([[1.0, 2.0]]).save(link)
+    assert not (tmp_path / "elsewhere.csv").exists()
+    a1gm.impute_file(CSV / "plain.csv", link, overwrite=True)
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere.csv").exists()
+
+
+@posix
+def test_links_in_a_circle(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    with pytest.raises(OutputError, match=r"one\.csv exists"):
+        a1gm.impute_file(CSV / "plain.csv", one)
+
+
+def test_a_name_with_nul(tmp_path):
+    with pytest.raises(OutputError, match="NUL"):
+        a1gm.impute_file(CSV / "plain.csv", f"{tmp_path}/a\0.csv")
+    with pytest.raises(A1gmError):
+        a1gm.fit_file(f"{tmp_path}/a\0.csv")
+
+
+def test_two_runs_to_one_target_leave_one_whole_file(tmp_path):
+    target = tmp_path / "out.csv"
+
+    def write(letter: str) -> None:
+        for _ in range(30):
+            with atomic_write(target, overwrite=True) as file:
+                file.write(letter.encode() * 1000)
+                time.sleep(0.0005)
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (letter,) = set(target.read_text())
+    assert target.read_text() == letter * 1000
+    assert parts(tmp_path) == []

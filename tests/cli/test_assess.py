@@ -28,13 +28,3 @@ def test_other_shares_are_refused(tmp_path, hide):
     (tmp_path / "a.csv").write_text(SALES)
     words = run("assess", tmp_path / "a.csv", "--hide", hide, code=2).stderr
     assert "--hide is a share between 0 and 1, or last" in words
-
-
-def test_a_long_file_is_refused_before_its_end(tmp_path):
-    path = tmp_path / "a.csv"
-    rows = [f"shop {i % 999},month {i // 999},{i}\n" for i in range(100_000)]
-    path.write_text("".join(["shop,month,sales\n", *rows, "one,too,many,cells\n"]))
-    done = run("assess", path, code=2)
-    assert (
-        "If it has one row per cell, fit it with --long shop,month,sales" in done.stderr
-    )

@@ -40,7 +40,7 @@ def test_fit_writes_factors_with_names(sales, tmp_path, kind):
 
 
 def test_fit_numbers_rows_without_an_id(sales, tmp_path):
-    options = ["-q", "--exclude", "shop"]
+    options = ["-q", "--exclude", "shop,opened"]
     run("fit", sales, "-o", tmp_path / "results", *options)
     rows = (tmp_path / "results" / "row_factor.csv").read_text().splitlines()
     assert rows[0] == "row,row_factor,se,block"

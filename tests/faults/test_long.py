@@ -7,11 +7,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from support.commands import run
 
 import a1gm
 from a1gm.exceptions import (
     DataError,
-    FileFormatError,
     LabelError,
 )
 
@@ -40,6 +40,24 @@ GROUPS = "a1gm.fit_groups({}, by='region', keys=['shop', 'month'], value='sales'
 PAIRS = "a1gm.fit_long({}, keys=['shop', 'month'], value='sales')"
 
 
+@pytest.mark.parametrize(
+    ("same_shops", "options"),
+    [(True, "--long shop,month,sales --by region"), (False, "--long shop,month,sales")],
+)
+def test_75_the_commands_name_the_options_and_nothing_else(
+    tmp_path, same_shops, options
+):
+    frame = three_keys(same_shops=same_shops)
+    frame.loc[0, "sales"] = None
+    path = tmp_path / "long.csv"
+    frame.to_csv(path, index=False)
+    for command in ("inspect", "assess"):
+        done = run(command, path, code=None)
+        assert f"if it has one row per cell, fit it with {options}" in done.stderr
+    done = run("impute", path, "-o", "-", *options.split())
+    assert "Filled 1 pair" in done.stderr
+
+
 def test_75_a_series_with_two_levels_is_told_the_call_that_works():
     series = LONG.set_index(["shop", "month"])["sales"]
     with pytest.raises(DataError, match=r"a1gm\.fit_long\(X\)"):
@@ -61,25 +79,3 @@ def test_76_pairs_twice(make):
         a1gm.fit_long(frame, ["shop", "month"], "sales")
     fit = a1gm.fit_long(frame, ["shop", "month"], "sales", duplicates="sum")
     assert fit.divergence > 0.0
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_75_a_long_file_is_refused_by_its_first_rows(tmp_path, kind):
-    frame = pd.concat([three_keys(same_shops=True)] * 50, ignore_index=True)
-    path, done = tmp_path / f"long.{kind}", []
-    getattr(frame, f"to_{kind}")(path, index=False)
-
-    def progress(rows, _):
-        done.append(rows)
-
-    with pytest.raises(LabelError, match="If it has one row per cell"):
-        a1gm.fit_file(path, batch_rows=24, progress=progress)
-    assert not done
-
-
-def test_75_columns_that_only_begin_with_text_are_no_keys(tmp_path):
-    rows = [("a", "x", "?", 1.0)] * 12 + [("b", "y", k, k + 0.5) for k in range(60)]
-    path = tmp_path / "t.csv"
-    pd.DataFrame(rows, columns=["shop", "kind", "jan", "feb"]).to_csv(path, index=False)
-    with pytest.raises(FileFormatError, match=r"'jan': '\?' is not a number"):
-        a1gm.fit_file(path, batch_rows=10)

@@ -11,24 +11,23 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import a1gm
-from a1gm._rows.files import TableFile, TableOptions
-from a1gm._rows.files.table_file import open_batches
+from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.table import TableFiles
 
 SAME = 1e-11  # what the design asks of a streamed fit
 
 
-def open_file(path: Path, **options: object) -> TableFile:
-    """Open one file."""
-    how = TableOptions(**options)
-    return TableFile(open_batches(path, how), how)
+def open_file(path: Path, **options: object) -> TableFiles:
+    """Find one file, or several."""
+    return TableFiles.find(path, TableOptions(**options))
 
 
-def read_file(path: Path, **options: object) -> tuple[TableFile, np.ndarray]:
-    """Read one file: the open file, and its numbers."""
+def read_file(path: Path, **options: object) -> tuple[TableFiles, np.ndarray]:
+    """Read files: the table, and its numbers."""
     table = open_file(path, **options)
     arrays = []
-    for piece in table.pieces():
-        if piece.first_row == 0:  # the pass may start over
+    for first_row, piece in table.pieces():
+        if first_row == 0:  # the pass may start over
             arrays = []
         arrays.append(piece.values)
     return table, np.vstack(arrays)

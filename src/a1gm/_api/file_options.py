@@ -10,7 +10,8 @@ from typing import Any, TypedDict, TypeVar
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import listed
-from a1gm._rows.files import Progress, TableOptions
+from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.table import Progress
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -70,7 +71,7 @@ class FitOptions:
 def split_options(
     options: FileOptions, on_undetermined: OnUndetermined
 ) -> tuple[TableOptions, FitOptions]:
-    """Check the options, and tell reading from fitting.
+    """Validate the options; split them into reading and fitting options.
 
     Raises
     ------

@@ -20,8 +20,8 @@ from a1gm._base.words import MOST_NAMED, named
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._observe.gather import Gatherer
-from a1gm._rows.files import PathOrPaths, TableFiles
-from a1gm._rows.files.doubts import refuse_long, say_doubts
+from a1gm._rows.files.paths import PathOrPaths
+from a1gm._rows.files.table import TableFiles
 from a1gm._rows.labels import Names
 from a1gm.exceptions import DataError, Option, TableTooLargeError
 
@@ -67,10 +67,17 @@ def fit_file(
     MissingFileError
         There is no such file; it is a ``FileNotFoundError`` as well.
     LabelError
-        A file lacks a column that the first one has, or the table looks as if it had
-        one row per cell: one column of numbers beside two or more of text.
+        A file lacks a column that the first one has, or no column is left to fit.
     NegativeValuesError, InfiniteValuesError
         With the file, the line or row group, and the column.
+
+    Warns
+    -----
+    DataHintWarning
+        Columns were taken for labels by their names and types, or the table may not be
+        meant so: one row per cell, totals, points between thousands.
+    SkippedWarning
+        Files of a folder were left out.
 
     Examples
     --------
@@ -102,7 +109,6 @@ def fit_files(
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
-                refuse_long(files, is_read=False)
                 gatherer = Gatherer(
                     len(piece.names),
                     negatives=options.negatives,
@@ -113,9 +119,7 @@ def fit_files(
                 _refusing_patterns(files, options),
                 piece.placing_faults(options.negatives),
             ):
-                gatherer.add(piece.source, files.n_rows_expected)
-    refuse_long(files)
-    say_doubts(files, gatherer.col_sums())
+                gatherer.add(piece.rows, files.n_rows_expected)
     with _naming_faults(files):
         return fit_gathered(
             gatherer,
@@ -164,14 +168,13 @@ def _naming_faults(files: TableFiles) -> Iterator[None]:
         if error.column is None:
             raise error.within(files.name) from error
         name = files.names[error.column]
-        where = f"{files.name}, column {name!r}"
         advice = Option("exclude", [name]), " leaves the column out."
-        raise error.at(where).advised(advice) from error
+        raise error.at(f"{files.name}, column {name!r}").advised(advice) from error
 
 
 @contextlib.contextmanager
 def _refusing_patterns(files: TableFiles, options: FitOptions) -> Iterator[None]:
-    """Say what to do when signs need a sum per pattern, and there are too many."""
+    """Advise what to do when signs need a sum per pattern, and there are too many."""
     try:
         yield
     except TableTooLargeError as error:
@@ -182,7 +185,7 @@ def _refusing_patterns(files: TableFiles, options: FitOptions) -> Iterator[None]
             Option("negatives", "allow"),
             ", which keeps a sum per pattern in memory. Leave out columns with ",
             Option("exclude"),
-            ", or drop it and mark the negative cells as missing with ",
+            ", or mark the negative cells as missing with ",
             Option("missing"),
             ".",
         ) from error

@@ -19,7 +19,7 @@ from a1gm._api.file_options import (
     takes_file_options,
 )
 from a1gm._api.fit_file import files_of, fit_files
-from a1gm._base.atomic import atomic_folder, check_target
+from a1gm._base.atomic import check_target, output_folder
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import shown
@@ -28,10 +28,16 @@ from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.place import Columns
 from a1gm._fit.rounding import Rounding, check_rounding
 from a1gm._fit.sure.arguments import check_level
-from a1gm._rows.files import PathOrPaths, Progress, TableFiles, TableOptions
-from a1gm._rows.files.find import FoundFiles, find_files
-from a1gm._rows.files.formats import FORMATS, suffix_of
-from a1gm._rows.files.origin import missing_file
+from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.paths import (
+    FORMATS,
+    FoundFiles,
+    PathOrPaths,
+    find_files,
+    missing_file,
+    suffix_of,
+)
+from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._write.fill import Filler
 from a1gm._write.writers import format_for, format_of, is_stream, open_writer
 from a1gm.exceptions import (
@@ -64,7 +70,8 @@ def impute_file(
     Everything else stays as it is: rows and columns in their order, text, dates, types
     (integers, decimals and float16 with holes become float64; a column of whole numbers
     in text becomes int64 in a typed file where nothing was missing). The result appears
-    whole or not at all: after an error or Ctrl-C the target is as it was.
+    whole or not at all: after an error or Ctrl-C the target is as it was. Of several
+    files each is the old or the new one whole; a note of the error names the new ones.
 
     Parameters
     ----------
@@ -268,15 +275,15 @@ class FillFiles:
         if not self.files.found.go_to_folder(dst):
             self._write_file(0, dst)
         else:
-            with atomic_folder(dst, overwrite=self.overwrite) as place:
+            with output_folder(dst, overwrite=self.overwrite) as place:
                 for at, path in enumerate(self.files.paths):
                     self._write_file(at, place(self.files.found.names[path]))
         if self.n_left and self.on_undetermined == "warn":
             warn_user(UndeterminedWarning(self._left_over()))
 
     def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
-        source = self.files.files[at].source
-        kind = format_for(target, source.origin.format)
+        source = self.files.sources[at]
+        kind = format_for(target, source.file.format)
         filler = self._filler(at, to_text=kind == "csv")
         dialect = getattr(source, "dialect", None)
         pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
@@ -301,9 +308,9 @@ class FillFiles:
     def _filler(self, at: int, *, to_text: bool) -> Filler:
         counts = self.files.counts
         assert counts is not None
-        file, fill = self.files.files[at], self._columns.fill
+        source, fill = self.files.sources[at], self._columns.fill
         how = self.mark, self._bounds, to_text, self.round, lambda: self._fill_range
-        return Filler(file, fill, counts, *how)
+        return Filler(source, self.files.names, fill, counts, *how)
 
     @cached_property
     def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from a1gm._base.words import listed
 from a1gm._rows.labels import check_there
-from a1gm.exceptions import LabelError, NotNumericError
+from a1gm.exceptions import DataHintWarning, LabelError, NotNumericError, Option
 
 Kind: TypeAlias = Literal["number", "bool", "text", "date", "other"]
 
@@ -57,25 +57,31 @@ class Choice:
     inferred: list[Any] = field(default_factory=list)  # labels that nobody asked for
     kinds: Mapping[Any, Kind] = field(default_factory=dict)
 
-    def warning(self, name: str) -> str:
-        """Text of the warning about inferred columns; empty if none needs one.
+    def warning(self, name: str) -> DataHintWarning | None:
+        """Return the warning about inferred columns; None if none needs one.
 
         Leading columns of text or dates are row labels in every table and need none.
         """
         own = set(self.ids)
         kept = [column for column in self.inferred if column not in own]
         ids = [c for c in self.inferred if c in own and self.kinds[c] == "number"]
-        if not ids and not kept:
-            return ""
         parts = []
         if ids:
             parts.append(f"{_titles(ids)} as row labels")
         if kept:
             parts.append(f"{_titles(kept)} as not part of the table")
-        return (
-            f"{name}: took {' and '.join(parts)}, by name and type. Pass columns= for "
-            "the columns to fit, id= for row labels, or exclude= for columns to leave "
-            "out."
+        if not parts:
+            return None
+        return DataHintWarning(
+            f"took {' and '.join(parts)}, by name and type. Pass ",
+            Option("columns"),
+            " for the columns to fit, ",
+            Option("id"),
+            " for row labels, or ",
+            Option("exclude"),
+            " for columns to leave out.",
+            where=name,
+            is_inferred=True,
         )
 
 
@@ -192,15 +198,11 @@ def _titles(columns: list[Any]) -> str:
 
 def _nothing_left(name: str, choice: Choice) -> LabelError | NotNumericError:
     labels = [c for c in choice.inferred if choice.kinds[c] == "number"]
-    if labels:
-        return LabelError(
-            f"{name} has no column left to fit; {_titles(labels)} were taken for "
-            "labels. Pass columns= with the columns to fit."
+    if choice.inferred and not labels:
+        return NotNumericError(
+            f"{name} has no number column. It has: {_titles(choice.inferred)}.",
+            columns=tuple(choice.inferred),
         )
-    if choice.inferred:
-        error = NotNumericError(
-            f"{name} has no number column. Its columns are: {_titles(choice.inferred)}."
-        )
-        error.columns = tuple(choice.inferred)
-        return error
-    return LabelError(f"{name} has no column left to fit. Name some with columns=.")
+    why = f"; {_titles(labels)} were taken for labels" if labels else ""
+    advice = "Pass ", Option("columns"), " with the columns to fit."
+    return LabelError(f"{name} has no column left to fit{why}.", advice=advice)

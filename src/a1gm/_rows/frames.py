@@ -36,7 +36,6 @@ from a1gm.exceptions import (
     A1gmError,
     Call,
     DataError,
-    DataHintWarning,
     LabelError,
     NotNumericError,
 )
@@ -106,8 +105,8 @@ class ColumnOptions:
                 has_index=has_index,
                 name=name,
             )
-            if text := choice.warning(name):
-                warn_user(DataHintWarning(text, is_inferred=True))
+            if warning := choice.warning(name):
+                warn_user(warning)
         bad = [c for c in choice.table if kinds[c] not in ("number", "bool")]
         if bad:
             words = [f"{column!r} ({kinds[column]})" for column in bad]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from a1gm._rows.files.table_files import TableFiles
+from a1gm._rows.files.table import TableFiles
 from a1gm._write.writers import open_writer
 
 if TYPE_CHECKING:

@@ -11,10 +11,8 @@ import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._fit.rounding import Rounding, rounded
-from a1gm._rows.files.counts import ColumnCounts
-from a1gm._rows.files.numbers import joined
-from a1gm._rows.files.piece import Piece
-from a1gm._rows.files.table_file import TableFile
+from a1gm._rows.files.table import ColumnCounts, Piece, Source
+from a1gm._rows.files.text import joined
 from a1gm._rows.frames import with_types
 from a1gm.exceptions import DataError, LabelError, Option
 
@@ -34,7 +32,8 @@ class Filler:
     that goes from a text file to another is kept letter by letter.
     """
 
-    file: TableFile  # its columns must be settled
+    source: Source
+    names: tuple[str, ...]  # columns of the table
     fill_rows: Callable[[Floats], Floats]
     counts: ColumnCounts  # of the whole table
     mark: bool = False  # add a column per filled one: which cells were filled
@@ -51,14 +50,14 @@ class Filler:
     def __post_init__(self) -> None:
         import pyarrow as pa
 
-        before = self.file.source.schema
-        self._position = {name: j for j, name in enumerate(self.file.names)}
-        self._is_filled = np.zeros(len(self.file.names), bool)
+        before = self.source.schema
+        self._position = {name: j for j, name in enumerate(self.names)}
+        self._is_filled = np.zeros(len(self.names), bool)
         self._marked = np.flatnonzero(self.counts.missing > 0)
         self._suffixes = [MARK] * self.mark
         self._suffixes += BOUNDS if self.bounds is not None else ()
         self._is_whole = np.array(
-            [self._holds_whole_numbers(before.field(name)) for name in self.file.names]
+            [self._holds_whole_numbers(before.field(name)) for name in self.names]
         )
         fields = [self._field(column) for column in before]
         pairs = list(zip(before, fields, strict=True))
@@ -80,7 +79,7 @@ class Filler:
     @property
     def columns_filled(self) -> list[str]:
         """Columns of the table in which cells were filled."""
-        named = zip(self.file.names, self._is_filled, strict=True)
+        named = zip(self.names, self._is_filled, strict=True)
         return [name for name, is_filled in named if is_filled]
 
     def fill(self, piece: Piece) -> pa.RecordBatch:
@@ -114,7 +113,7 @@ class Filler:
     def _holds_whole_numbers(self, column: pa.Field) -> bool:
         import pyarrow as pa
 
-        if self.file.is_text:
+        if self.source.is_text:
             return bool(self.counts.is_whole[self._position[column.name]])
         return bool(pa.types.is_integer(column.type))
 
@@ -129,7 +128,7 @@ class Filler:
         name, kind = column.name, column.type
         if name not in self._position:
             return column
-        if self.file.is_text:
+        if self.source.is_text:
             if self.to_text:
                 return column
             return pa.field(name, self._kind_for(name, pa.int64()))
@@ -156,11 +155,11 @@ class Filler:
         """Columns that are added: for each with holes, one per suffix."""
         import pyarrow as pa
 
-        known = set(self.file.source.schema.names)
+        known = set(self.source.schema.names)
         for j in self._marked:
             for suffix in self._suffixes:
-                name = self.file.names[j] + suffix
-                check_new_column(self.file.name, name, known)
+                name = self.names[j] + suffix
+                check_new_column(self.source.file.name, name, known)
                 kind = pa.bool_() if suffix == MARK else pa.float64()
                 yield pa.field(name, pa.string() if self.to_text else kind)
 
@@ -185,7 +184,7 @@ class Filler:
         import pyarrow.compute as pc
 
         text = cells.cast(pa.string())
-        if self.file.options.point == ",":
+        if self.source.options.point == ",":
             text = pc.replace_substring(text, ".", ",")
         return text
 
@@ -202,7 +201,7 @@ class Filler:
 
         places, positions = map(list, zip(*chosen, strict=True))
         numbers = values.T[positions].ravel()
-        if self.file.is_text and not self.to_text:
+        if self.source.is_text and not self.to_text:
             cells = pa.array(numbers, target, from_pandas=True)
         else:
             where = filled.T[positions].ravel()
@@ -225,13 +224,13 @@ class Filler:
             if len(columns) > 1:  # which of them?
                 for column, place in zip(columns, places, strict=True):
                     self._as_type([column], target, [place])
-            name = self.file.source.schema.names[places[0]]
+            name = self.source.schema.names[places[0]]
             raise DataError(
-                "integers above 2**53 cannot stand beside filled fractions without "
+                "integers above 2**53 cannot be stored beside filled fractions without "
                 "being rounded. Leave the column out with ",
                 Option("exclude", [name]),
                 ", or store it as float64.",
-                where=f"{self.file.name}, column {name!r}",
+                where=f"{self.source.file.name}, column {name!r}",
             ) from error
 
     def _replaced(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._rows.files.long_file import LongFile
-from a1gm._rows.files.numbers import joined
-from a1gm._rows.files.table_files import TableFiles
+from a1gm._rows.files.table import TableFiles
+from a1gm._rows.files.text import joined
+from a1gm._rows.files.whole import LongFile
 from a1gm._write.fill import MARK, check_new_column
 from a1gm._write.writers import format_for, open_writer
 
@@ -42,8 +42,8 @@ class FillLong:
         """Write the table; the file appears whole or not at all."""
         import pyarrow as pa
 
-        source = self.files.first.source
-        kind = format_for(target, source.origin.format)
+        source = self.files.first
+        kind = format_for(target, source.file.format)
         to_text = kind == "csv" and self.files.first.is_text
         for name in (*self._bounds, *[self.long.value + MARK] * self.mark):
             check_new_column(self.files.name, name, self.long.table.column_names)
@@ -103,7 +103,7 @@ class FillLong:
         inside = np.flatnonzero(np.isnan(long.numbers))
         if not len(inside):
             return inside, self.filled.slice(0, 0), self.filled
-        at = "".join(keys) + "place"  # a name that no key has
+        at = max([*keys, self.long.value, *self.filled.column_names], key=len) + "+"
         rows = long.frame.select(keys).take(pa.array(inside))
         rows = rows.append_column(at, pa.array(inside)).group_by(keys)
         rows = rows.aggregate([(at, "min")]).select([*keys, f"{at}_min"])

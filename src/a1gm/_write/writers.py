@@ -15,15 +15,14 @@ import numpy as np
 
 from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.words import shown
-from a1gm._rows.files.csv import Dialect
-from a1gm._rows.files.formats import (
+from a1gm._rows.files.paths import (
     FORMATS,
     SPREADSHEETS,
     TAB_SUFFIXES,
     Format,
     suffix_of,
 )
-from a1gm._rows.files.numbers import joined
+from a1gm._rows.files.text import Dialect, joined
 from a1gm.exceptions import DataError, Option, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -237,8 +236,10 @@ class CsvWriter:
             return data.decode("utf-8").encode(self._encoding)
         except UnicodeEncodeError as error:
             raise DataError(
-                f"{error.object[error.start]!r} cannot be written in {self._encoding}.",
-                advice=["Pass ", Option("encoding", "utf-8"), "."],
+                f"{error.object[error.start]!r} cannot be written in {self._encoding}. "
+                "Pass ",
+                Option("encoding", "utf-8"),
+                ".",
             ) from error
 
     def _check_types(self, schema: pa.Schema) -> None:

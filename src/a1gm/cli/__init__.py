@@ -52,9 +52,9 @@ def _leave(code: int) -> NoReturn:
 
     They would otherwise meet an interpreter that is being taken down.
     """
-    origin = sys.modules.get("a1gm._rows.files.origin")
-    if origin is not None:
-        origin.remove_spools()
+    paths = sys.modules.get("a1gm._rows.files.paths")
+    if paths is not None:
+        paths.remove_spools()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -65,7 +65,7 @@ def assess_command(
         values = given.spread_out(given.fit())
     else:
         files = open_files(file, common)
-        values = read_whole(files, negatives, refuses_long=True).values
+        values = read_whole(files, negatives).values
         say_table(files, common)
     found = assess(values, _share(hide), repeats, seed, negatives=negatives)
     if common.json:

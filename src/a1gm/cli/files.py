@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from a1gm._api.file_options import FitOptions
     from a1gm._base.types import OnUndetermined
     from a1gm._fit.fit import RankOneFit
-    from a1gm._rows.files import Progress, TableFiles, TableOptions
+    from a1gm._rows.files.options import TableOptions
+    from a1gm._rows.files.table import Progress, TableFiles
     from a1gm._rows.files.whole import WholeTable
 
 
 def reading_options(common: Common) -> TableOptions:
     """How text is read, by the options of the command line."""
-    from a1gm._rows.files import TableOptions
+    from a1gm._rows.files.options import TableOptions
 
     return TableOptions(
         missing=common.missing or (),
@@ -41,7 +42,7 @@ def open_files(
     paths: str | Sequence[str], common: Common, *, are_read_twice: bool = False
 ) -> TableFiles:
     """Open a table with the options of the command line."""
-    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.table import TableFiles
 
     if common.by:
         raise UsageError("--by goes with --long ROW,COLUMN,VALUE.")
@@ -113,16 +114,16 @@ def read_with_words(files: TableFiles, common: Common) -> WholeTable:
 
 def say_table(files: TableFiles, common: Common) -> None:
     """Say which columns form the table and which are passed through."""
-    from a1gm._rows.files.doubts import hidden_files, left_out, title_of
+    from a1gm._rows.files.table import title_of
 
     if common.quiet:
         return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
     say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
-    if hidden := hidden_files(files):
+    if hidden := files.hidden:
         say(f"Hidden files left out: {listed(hidden, 5)}.")
     if files.id:
         say(f"Rows are named by {listed([title_of(name) for name in files.id])}.")
-    if passed := left_out(files):
+    if passed := files.left_out:
         say(f"Passed through untouched: {listed(passed)}.")

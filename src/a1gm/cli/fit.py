@@ -11,7 +11,7 @@ from a1gm.cli.quality import quality_of
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
-    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.table import TableFiles
 
 
 @command

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from a1gm._base.types import OnUndetermined
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.rounding import Rounding
-    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.table import TableFiles
 
 
 @command
@@ -102,7 +102,7 @@ def impute_command(
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import FillFiles, check_place
-    from a1gm._rows.files.find import find_files
+    from a1gm._rows.files.paths import find_files
 
     if interval is not None and not 0.0 < interval < 1.0:
         raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
@@ -167,7 +167,7 @@ def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) 
             "n_filled": done.n_filled,
             "n_left": done.n_left,
             "columns_filled": done.columns,
-            "passed_through": list(done.files.first.passed_through),
+            "passed_through": list(done.files.passed_through),
         }
         sys.stdout.write(text_of_json(summary))
     if common.quiet:

@@ -13,7 +13,7 @@ from a1gm.cli.hole_picture import picture
 
 if TYPE_CHECKING:
     from a1gm._fit.pattern import MissingPattern
-    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.table import TableFiles
 
 #: The keys ``--json`` prints, each an attribute of :class:`a1gm.MissingPattern`.
 JSON_KEYS = (
@@ -155,7 +155,7 @@ def _picture(files: TableFiles) -> Any:
     """Draw the share of holes, some rows to a line and some columns to a letter."""
     from rich.text import Text
 
-    from a1gm._rows.files.hole_picture import hole_shares
+    from a1gm._rows.files.whole import hole_shares
 
     text = Text("holes (dark = missing), rows downwards, columns across\n", style="dim")
     for line in picture(hole_shares(files, 16, 64)):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.many import ManyFits
     from a1gm._fit.rounding import Rounding
-    from a1gm._rows.files import TableFiles
-    from a1gm._rows.files.long_file import LongFile
+    from a1gm._rows.files.table import TableFiles
+    from a1gm._rows.files.whole import LongFile
     from a1gm._rows.long import PlacedFrame
 
 MOST_CELLS = 50_000_000  # of a long table that is spread out for a page or a test
@@ -30,8 +30,8 @@ class LongInput:
     """A file with one row per cell, read and fitted by the options of a command."""
 
     def __init__(self, file: list[str], common: Common) -> None:
-        from a1gm._rows.files import TableFiles
-        from a1gm._rows.files.long_file import read_long_file
+        from a1gm._rows.files.table import TableFiles
+        from a1gm._rows.files.whole import read_long_file
         from a1gm.cli.files import reading_options
 
         for option in ("columns", "exclude", "id"):
@@ -171,7 +171,7 @@ def fit_long_command(
 
 def _write_groups(given: LongInput, out: str, names: list[str]) -> None:
     """Write the factors of every group, and a summary."""
-    from a1gm._base.atomic import atomic_folder, atomic_write
+    from a1gm._base.atomic import atomic_write, output_folder
     from a1gm._write.factors import write_frame
 
     many, common = given.fit_groups(), given.common
@@ -182,7 +182,7 @@ def _write_groups(given: LongInput, out: str, names: list[str]) -> None:
             str(key): why.render(command_style) for key, why in many.failed.items()
         },
     }
-    with atomic_folder(out, overwrite=common.overwrite) as place:
+    with output_folder(out, overwrite=common.overwrite) as place:
         for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
             write_frame(place(name), frame, overwrite=common.overwrite)
         with atomic_write(place(names[2]), overwrite=common.overwrite) as file:

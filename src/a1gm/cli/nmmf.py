@@ -115,11 +115,11 @@ def _write(
     common: Common,
 ) -> None:
     """Write the factors, by their letters, and the summary."""
-    from a1gm._base.atomic import atomic_folder, atomic_write
+    from a1gm._base.atomic import atomic_write, output_folder
     from a1gm._write.factors import one_batch, write_factor
 
     replaces = common.overwrite
-    with atomic_folder(out, overwrite=replaces) as place:
+    with output_folder(out, overwrite=replaces) as place:
         for letter, (title, lines) in names.items():
             factor, block = getattr(fit, letter), fit.blocks[letter]
             path, batches = place(f"{letter}.csv"), [one_batch(title, lines)]
@@ -145,7 +145,7 @@ def _read(
     If that one has names of rows, a first column that it does not have names the rows
     here.
     """
-    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.table import TableFiles
     from a1gm.cli.files import read_with_words, reading_options, split_names
 
     files = TableFiles.find(path, reading_options(common))

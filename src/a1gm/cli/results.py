@@ -26,12 +26,12 @@ def write_fit(
     common: Common,
 ) -> None:
     """Write both factors beside their ``lines``, the summary and the model."""
-    from a1gm._base.atomic import atomic_folder, atomic_write
+    from a1gm._base.atomic import atomic_write, output_folder
     from a1gm._write.factors import write_factor
 
     sure, errors = uncertainty_of(fit)
     summary = text_of_json(about | {"uncertainty": errors})
-    with atomic_folder(out, overwrite=common.overwrite) as place:
+    with output_folder(out, overwrite=common.overwrite) as place:
         of_rows, of_columns = (None, None) if sure is None else sure.factor_errors()
         index = None if sure is None else sure.index(base=None)
         by_row = {"row_factor": fit.row_factor, "se": of_rows}

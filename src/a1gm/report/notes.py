@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from a1gm._api.fit_file import files_of
 from a1gm._base.words import counted, listed
 from a1gm._fit.messages import text_of_convergence
-from a1gm._rows.files.doubts import hidden_files, left_out
 from a1gm.exceptions import ConvergenceWarning, Part
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
-    from a1gm._rows.files import TableFiles
+    from a1gm._rows.files.table import TableFiles
     from a1gm.report.findings import Findings
 
 
@@ -36,11 +35,11 @@ def notes_of(
         for warning in files.told:
             words = warning.at("").render(style)
             yield words[0].upper() + words[1:]
-        if hidden := hidden_files(files):
+        if hidden := files.hidden:
             yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if choice is None else [str(name) for name in choice.kept]
     if own is not None:
-        names = left_out(own)
+        names = own.left_out
     if names:
         yield f"Columns that are not part of the table: {listed(names)}."
 

@@ -1,4 +1,4 @@
-"""How a file is to be read: the options that everything about files shares."""
+"""Options of reading table files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a1gm.exceptions import Option, ParameterError, Text
+from a1gm.exceptions import Option, ParameterError
 
-#: Cells that mean "missing" in a text file without being told. Only these, because
-#: readers disagree on every other token (``NULL``, ``-``, ``?``, ``n/a``): those are
-#: refused with the cell until the user names them.
+#: Cells that mean "missing" in a text file by default. Only these: readers disagree on
+#: every other token (``NULL``, ``-``, ``?``, ``n/a``), which is refused with its cell
+#: until the user names it.
 DEFAULT_MISSING = ("", "NA", "NaN", "nan")
 
 
@@ -22,15 +22,14 @@ class TableOptions:
     Parameters
     ----------
     columns : sequence of str, optional
-        Columns of the table. Default: every numeric column that does not name the rows.
+        Columns of the table. Default: every number column that is not a label.
     exclude : sequence of str, optional
         Columns to leave out of the table; they are passed through.
     id : sequence of str, optional
-        Columns that name the rows, also in messages; they are passed through. Default:
-        the index that pandas wrote, a first column that is text, has no name, or counts
-        up from 0 or 1, whole numbers that are all different under a name like ``id``,
-        and years; a ``DataHintWarning`` tells of numbers that are left out so. ``[]``
-        means that every numeric column is data.
+        Columns that label the rows, also in messages; they are passed through. Default:
+        the index that pandas wrote, or the columns before the first one that is data.
+        Text, dates and number columns whose name is a label (``id``, ``year``,
+        ``store_nbr``, ...) are not data; a ``DataHintWarning`` names what was inferred.
     missing : sequence of str, optional
         Further tokens that mark a missing cell, beside an empty cell, ``NA`` and
         ``NaN``. A token that is a number also matches equal numbers (``"-999"`` marks
@@ -40,7 +39,7 @@ class TableOptions:
         comma.
     decimal : str, optional
         The decimal mark of text, ``"."`` or ``","``. Default: a point; a
-        ``DataHintWarning`` tells of points that may stand between thousands.
+        ``DataHintWarning`` names points that may separate thousands.
     thousands : str, optional
         The character between groups of three digits in text. Default: none.
     encoding : str, default="utf-8"
@@ -108,7 +107,7 @@ class TableOptions:
 
     def _check_lists(self) -> None:
         """Raise for a single text, and keep the lists as tuples of texts."""
-        for option in _LISTS:
+        for option in ("columns", "exclude", "id", "missing"):
             given = getattr(self, option)
             if isinstance(given, str):
                 raise ParameterError(
@@ -136,7 +135,7 @@ class TableOptions:
 
     @property
     def point(self) -> str:
-        """The decimal mark, told or not."""
+        """The decimal mark, given or not."""
         return self.decimal or "."
 
     @property
@@ -157,18 +156,3 @@ def _as_number(token: str) -> float | None:
         return float(token)
     except ValueError:
         return None
-
-
-_LISTS = ("columns", "exclude", "id", "missing")
-
-
-def needed_by(whose: str) -> str:
-    """Say who needs numbers in a column that has none, such as ``"the fit has"``."""
-    return f"Numbers are needed in the column that {whose}."
-
-
-def leaving_out(column: str, options: TableOptions) -> Text:
-    """What to do so that a column is no part of the table."""
-    if options.columns is None:
-        return "pass ", Option("exclude", [column])
-    return "leave it out of ", Option("columns")

@@ -1,12 +1,16 @@
 """Every odd text table is read exactly, or refused with its line and a remedy."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.files import read_file
 
-from a1gm.exceptions import FileFormatError, NotNumericError
+from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.text import Cells
+from a1gm.exceptions import DataHintWarning, FileFormatError, NotNumericError
 
 DATA = Path(__file__).parents[2] / "data" / "csv"
 nan = np.nan
@@ -50,7 +54,7 @@ ACCEPTED = [
     ("thousands_ambiguous.csv", {"decimal": ","}, "xy", [[1.234, 2], [17, 4]]),
     ("thousands_space.csv", {"thousands": " "}, "xy", [[1234, 2], [17, 4]]),
     ("spaces.csv", {}, [" x", " y"], [[1, 2], [2, nan]]),
-    ("mostly_text.csv", {}, "xy", [[1, 2], [2, nan], [3, 6]]),
+    ("mostly_text.csv", {"id": ["note"]}, "xy", [[1, 2], [2, nan], [3, 6]]),
     ("one_column.csv", {}, "x", [[1], [nan], [3]]),
     (
         "numbers_as_names.csv",
@@ -91,7 +95,7 @@ REFUSED = [
     ("utf16.csv", {}, "line 1", "encoding='utf-16'"),
     ("question_marks.csv", {}, "line 3, column 'x': '?'", "missing=['?']"),
     ("null_tokens.csv", {}, "line 3, column 'x': 'NULL'", "missing=['NULL']"),
-    ("dashes.csv", {}, "line 2, column 'y': '-'", "missing=['-']"),
+    ("dashes.csv", {}, "column 'y': ", "exclude=['y']"),
     ("semicolon.csv", {}, "line 1", "delimiter=';'"),
     (
         "semicolon_decimal_comma.csv",
@@ -111,7 +115,9 @@ REFUSED = [
     ("thousands_space.csv", {}, "line 2, column 'x'", "thousands=' '"),
     ("quoted_newlines.csv", {}, "line 5, column 'y': '?'", "missing=['?']"),
     ("mostly_text.csv", {"columns": ["note"]}, "line 2", "'ok' is not a number"),
-    ("text_only.csv", {}, "text_only.csv", "no numeric column"),
+    ("mostly_text.csv", {}, "column 'note'", "exclude=['note']"),
+    ("text_only.csv", {}, "text_only.csv", "no number column"),
+    ("text_only.csv", {}, "delimiter=", "decimal= or thousands="),
 ]
 
 
@@ -128,32 +134,46 @@ def test_refused(name, options, where, remedy, batch_rows):
 def test_a_point_is_not_believed_under_a_decimal_comma(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("x;y\n1.5;2,5\n2.5;3\n")
-    with pytest.raises(FileFormatError, match="decimal mark: drop decimal="):
+    with pytest.raises(FileFormatError, match=r"decimal mark, pass decimal='\.'"):
         read(path, decimal=",", delimiter=";")
 
 
 def test_a_column_that_proves_to_be_text_late_restarts_the_pass(tmp_path):
     path = tmp_path / "late.csv"
     path.write_text("x,note\n" + "1,\n" * 5 + "2,word\n" * 5)
-    table, values = read(path, batch_rows=2)
+    with pytest.warns(DataHintWarning, match="'note' as not part of the table"):
+        table, values = read(path, batch_rows=2)
     assert table.names == ("x",)
+    assert table.passed_through == ["note"]
     np.testing.assert_array_equal(values[:, 0], [1] * 5 + [2] * 5)
 
 
-def test_numeric_but_for_a_few_is_judged_on_the_whole_file(tmp_path):
+@pytest.mark.parametrize(
+    ("cells", "where"),
+    [
+        (["word"] * 3 + ["7"] * 30, "line 5, column 'x': '7' is a number"),
+        (["7"] * 30 + ["word"], "line 32, column 'x': 'word' is not a number"),
+        ([""] * 9 + ["word", "7"], "line 12, column 'x': '7' is a number"),
+        ([""] * 9 + ["7", "word"], "line 12, column 'x': 'word' is not a number"),
+    ],
+)
+def test_the_first_cell_that_disagrees_is_named(tmp_path, cells, where):
     path = tmp_path / "few.csv"
-    path.write_text("x,y\n" + "word,1\n" * 3 + "7,2\n" * 30)
+    path.write_text("x,y\n" + "".join(f"{cell},5\n" for cell in cells))
     for batch_rows in (None, 1, 4):
-        with pytest.raises(
-            FileFormatError, match=r"line 2, column 'x': 'word'.*3 such cells"
-        ):
+        with pytest.raises(FileFormatError, match="column 'x'") as caught:
             read(path, batch_rows=batch_rows)
+        assert batch_rows != 1 or where in str(caught.value)
+        assert "id=['x'] if it labels the rows" in str(caught.value)
+    assert read(path, exclude=["x"])[0].names == ("y",)
 
 
-def test_a_text_column_says_how_many_of_its_cells_are_numbers():
-    table, _ = read("mostly_text.csv")
-    assert table.passed_through == ("note",)
-    assert table.text_columns["note"].n_numbers == 1
+def test_a_label_may_be_numbers_and_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,x,region\n7,1,5\nseven,2,b\n")
+    with pytest.warns(DataHintWarning, match="'region' as not part of the table"):
+        table, _ = read(path)
+    assert (table.id, table.names) == (("shop",), ("x",))
 
 
 @pytest.mark.parametrize("head", [b"x\n", b"x,y\n", b"x\n1\n", b"longer,y\n"])
@@ -163,3 +183,81 @@ def test_the_line_of_a_foreign_byte_is_counted_after_short_lines(tmp_path, head)
     line = head.count(b"\n") + 1
     with pytest.raises(FileFormatError, match=rf"line {line}: byte 0xf6 .*\('Köln,1'"):
         read(path)
+
+
+def test_a_header_longer_than_a_block_is_read(tmp_path):
+    path = tmp_path / "wide.csv"
+    names = [f"column_{k:06d}a" for k in range(30_000)]
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    table, _ = read(path)
+    assert len(table.names) == 30_000
+
+
+def test_gzip(tmp_path):
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(gzip.compress(b"x\ty\n1\t2\n3\t\n"))
+    table, values = read(path)
+    np.testing.assert_array_equal(values, [[1, 2], [3, nan]])
+    assert table.first.position == path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(FileFormatError, match="damaged"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("x,y\n1,2\n3,4\n5,6\n", [2, 3, 4]),
+        ("x,y\n1,2\n3,4\n5,6", [2, 3, 4]),
+        ("x,y\r\n1,2\r\n3,4\r\n5,6\r\n", [2, 3, 4]),
+        # A blank line and no line end at the end: as many line ends as rows.
+        ("x,y\n1,2\n\n3,4\n5,6", [2, 4, 5]),
+        ("\n\nx,y\n1,2\n3,4\n\n\n5,6\n\n", [4, 5, 8]),
+        ('x,y,"a\nb"\n1,2,c\n3,4,"d\n\ne"\n5,6,f\n', [3, 4, 7]),
+        ("x,y\r1,2\r3,4\r5,6\r", [2, 3, 4]),
+        ("x\n1\n\n3\n", [2, 3, 4]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["plain", "gzip", "utf-16"])
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.DataHintWarning")
+def test_rows_are_on_the_lines_that_an_editor_shows(tmp_path, text, lines, kind):
+    data = text.encode("utf-16" if kind == "utf-16" else "utf-8")
+    path = tmp_path / "a.csv"
+    path.write_bytes(gzip.compress(data) if kind == "gzip" else data)
+    table, _ = read(path, encoding="utf-16" if kind == "utf-16" else "utf-8")
+    assert table.first.lines_of([0, 1, 2]) == lines
+    assert table.first.lines_of([2, 0]) == [lines[2], lines[0]]
+    assert table.place_of(2, "x").endswith(f"line {lines[2]}, column 'x'")
+
+
+# ------------------------------------------------------------------- text as numbers
+SORTS = {
+    "plain": ["1", "2.5", "-3", "1e3"],
+    "holes": ["1", "", "2", ""],
+    "words for holes": ["NA", "4", "NaN", "nan"],
+    "spaces": [" 1", "2 ", " NA ", " "],
+    "signs": ["+1", "inf", "-Infinity", "NAN"],
+    "foreign": ["1,5", "2", "1.234.567", "3"],
+    "text": ["ann", "1", "", "bob"],
+    "sentinel": ["-999", "-999.0", "7", ""],
+}
+
+
+@pytest.mark.parametrize(("n_copies", "repeats"), [(1000, 1), (2, 2000)])
+@pytest.mark.parametrize(
+    "how", [{}, {"missing": ["-999"]}, {"decimal": ","}, {"thousands": ","}]
+)
+def test_many_columns_are_cast_as_each_alone(how, n_copies, repeats):
+    options = TableOptions(**how)
+    sorts = {name: cells * repeats for name, cells in SORTS.items()}
+    copies = range(n_copies)
+    columns = {f"{name} {k}": cells for name, cells in sorts.items() for k in copies}
+    batch = pa.RecordBatch.from_pydict(columns)
+    values, others = Cells(options).cast(batch, list(columns))
+    assert values.flags.f_contiguous
+    for j, (name, cells) in enumerate(sorts.items()):
+        alone = pa.RecordBatch.from_pydict({name: cells})
+        numbers, found = Cells(options).cast(alone, [name])
+        own = values[:, j * n_copies : (j + 1) * n_copies]
+        np.testing.assert_array_equal(own, np.repeat(numbers, n_copies, axis=1))
+        assert all(others.get(f"{name} {k}") == found.get(name) for k in copies)

@@ -1,9 +1,9 @@
 """A small picture of the holes of a large table."""
 
 import numpy as np
+from support.files import open_file
 
-from a1gm._rows.files import TableFiles, TableOptions
-from a1gm._rows.files.hole_picture import hole_shares
+from a1gm._rows.files.whole import hole_shares
 
 
 def test_shares_are_those_of_the_bands(tmp_path):
@@ -12,7 +12,7 @@ def test_shares_are_those_of_the_bands(tmp_path):
     path = tmp_path / "a.csv"
     lines = [",".join("" if np.isnan(x) else "1" for x in row) for row in X]
     path.write_text("\n".join(["a,b,c,d,e,f,g", *lines]) + "\n")
-    files = TableFiles.find(path, TableOptions(batch_rows=77))
+    files = open_file(path, batch_rows=77)
     assert files.n_rows is None
     assert sum(len(values) for _, values in files.blocks()) == files.n_rows == 1000
     rows, columns = np.arange(1000) * 10 // 1000, np.array([0, 0, 0, 1, 1, 1, 1])

@@ -1,0 +1,352 @@
+"""What is wrong with a text table: the line, the column, and the option that mends it.
+
+After any error of a reader the file is scanned once by Python's csv module, which
+counts lines exactly, quoted line ends included. Clarity beats speed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from a1gm._base.words import counted, shown
+from a1gm._rows.files.options import TableOptions
+from a1gm._rows.hints import is_total, sign_remedy
+from a1gm.exceptions import FileFormatError, Option, Text
+
+if TYPE_CHECKING:
+    from a1gm._rows.files.text import TextSource
+
+#: Marks between the thousands of a number.
+MARKS = (",", ".", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
+_DELIMITERS = (";", "\t", "|", ",", ":", " ")
+_NUMBER = re.compile(r"\s*-?[.,]?\d[\d.,]*\s*$")
+_END = "\x1eend of the table\x1e"  # follows the last line; an open quote swallows it
+
+
+# ------------------------------------------------------------------------- the header
+def check_names(file: str, names: Sequence[str]) -> None:
+    """Raise if two columns have the same name, or none."""
+    if len(names) > 2 and names[0] and not any(names[1:]):
+        raise _title_above(file, names[0], "the header")
+    seen: dict[str, int] = {}
+    for position, column in enumerate(names, start=1):
+        if column in seen:
+            what = f"are both called {column!r}" if column else "have no name"
+            remedy = "Give each its own in the header"
+            if all(map(_NUMBER.match, names)):
+                remedy = "If the file has no header, add one as its first line"
+            raise FileFormatError(
+                f"{file}, line 1: columns {seen[column]} and {position} {what}. "
+                f"{remedy}: names tell the columns apart."
+            )
+        seen[column] = position
+
+
+def no_rows(name: str) -> FileFormatError:
+    """Return the error for a table without rows; one of several files may be so."""
+    return FileFormatError(
+        f"{name} has a header but no rows; there is nothing to fit.", is_empty=True
+    )
+
+
+def wrong_delimiter(source: TextSource, cells: Sequence[str]) -> FileFormatError | None:
+    """Return the error if a table of one column is one with another delimiter."""
+    header = source.names[0]
+    for mark in _DELIMITERS:
+        n = header.count(mark)
+        if (
+            mark != source.delimiter
+            and n
+            and all(cell.count(mark) == n for cell in cells)
+        ):
+            return FileFormatError(
+                f"{source.file.name}, line 1: only one column was found, "
+                f"{_short(header)!r}, and every row is split by {mark!r}. Pass ",
+                Option("delimiter", mark),
+                ".",
+            )
+    return None
+
+
+# --------------------------------------------------------------------------- the scan
+def explain(source: TextSource, error: Exception | None = None) -> FileFormatError:
+    """Return the error for a file that could not be read."""
+    return find_fault(source) or FileFormatError(
+        f"{source.file.name} cannot be read as a table"
+        f"{f': {shown(error)}' if error else ''}."
+    )
+
+
+def find_fault(source: TextSource) -> FileFormatError | None:
+    """Scan a file; None if every row has one cell per column."""
+    name, n_columns = source.file.name, len(source.names)
+    bad: list[tuple[int, list[str]]] = []  # the first bad row and the one after it
+    n_rows, has_numbers = -1, False
+    try:
+        for line, record in _records(source, errors="strict"):
+            if record == [_END]:
+                break
+            if _END in record[-1]:
+                return FileFormatError(
+                    f"{name}, line {line}: a quote is opened and never closed, so the "
+                    "rest of the file would become one cell. Close it, or double it "
+                    '("") if it belongs to the text.'
+                )
+            n_rows += 1
+            is_bad = n_columns > 0 and len(record) != n_columns
+            if len(bad) == 1 or (is_bad and not bad):
+                bad.append((line, record))
+            has_numbers |= not bad and any(map(_NUMBER.match, record))
+        if bad and "\0" in "".join(bad[0][1]):
+            return _wrong_encoding(source)
+    except UnicodeError:
+        return _wrong_encoding(source)
+    except (OSError, EOFError, zlib.error) as error:
+        return FileFormatError(f"{name} is damaged: it cannot be read ({error}).")
+    if bad:
+        return _ragged(source, bad, has_numbers=has_numbers)
+    return no_rows(name) if n_rows == 0 else None
+
+
+def _records(
+    source: TextSource, errors: str = "replace"
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, record) of all that are not blank, and ``_END`` last."""
+    with long_fields(), source.file.open_text() as stream:
+        encoding = codec_of(source.options)
+        text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
+        reader = csv.reader(chain(text, [_END]), delimiter=source.delimiter)
+        start = 1
+        for record in reader:
+            if record:
+                yield start, record
+            start = reader.line_num + 1
+
+
+def _ragged(
+    source: TextSource, bad: Sequence[tuple[int, list[str]]], *, has_numbers: bool
+) -> FileFormatError:
+    name, mark = source.file.name, source.delimiter
+    (line, record), after = bad[0], bad[-1][1]
+    n_columns, header = len(source.names), mark.join(source.names)
+    cells = mark.join(record)
+    is_wider = len(after) == len(record) > n_columns
+    # The header may have years in it, but does not begin with a number.
+    begins = record[:1] if n_columns == 1 else record
+    is_text = not has_numbers and not any(map(_NUMBER.match, begins))
+    # A header that is split by another mark is not a title.
+    others = set(";\t|") - {mark}
+    if is_wider and is_text and not any(other in header + cells for other in others):
+        return _title_above(name, header, f"line {line}, the header")
+    remedy: Text = (
+        "Every row must have one cell per column; leave a missing cell empty."
+    )
+    split = [d for d in _DELIMITERS if d in (header if d in ", :" else cells)]
+    if n_columns == 1 and split and split[0] != mark:
+        options: list[Text] = [Option("delimiter", split[0])]
+        if mark == ",":
+            options += [" and ", Option("decimal", ",")]
+        remedy = (f"It is split by {split[0]!r}: pass ", options, ".")
+    elif len(record) > n_columns and mark == ",":
+        remedy = (
+            "Put cells that contain a comma (decimal commas, thousands) in quotes, or "
+            "pass ",
+            Option("delimiter", ";"),
+            " if another character separates the cells.",
+        )
+    return FileFormatError(
+        f"{name}, line {line}: {counted(len(record), 'cell')}, but the header has "
+        f"{n_columns}: {_short(cells)!r}. ",
+        remedy,
+    )
+
+
+def _title_above(file: str, title: str, header: str) -> FileFormatError:
+    return FileFormatError(
+        f"{file}, line 1: {_short(title)!r} looks like a title. Delete what is above "
+        f"{header}."
+    )
+
+
+def _wrong_encoding(source: TextSource) -> FileFormatError:
+    """Return the error for the first bytes that are not text."""
+    name, encoding = source.file.name, codec_of(source.options).removesuffix("-sig")
+    with source.file.open_text() as stream:
+        line, rest = 1, stream.readline()
+        if encoding == "utf-8" and rest[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return FileFormatError(
+                f"{name}, line 1: the file starts with a UTF-16 mark, not UTF-8. Pass ",
+                Option("encoding", "utf-16"),
+                ".",
+            )
+        while rest:
+            try:
+                rest.decode(encoding)
+            except UnicodeDecodeError as error:
+                other = "cp1252" if encoding == "utf-8" else "utf-8"
+                text = _short(rest.decode(other, "replace").strip())
+                return FileFormatError(
+                    f"{name}, line {line}: byte 0x{rest[error.start]:02x} is not "
+                    f"{encoding} text ({text!r} read as {other}). If that looks right, "
+                    "pass ",
+                    Option("encoding", other),
+                    ".",
+                )
+            line, rest = line + 1, stream.readline()
+    return FileFormatError(
+        f"{name} is not {encoding} text. Pass ", Option("encoding"), "."
+    )
+
+
+def lines_of_rows(source: TextSource, rows: Sequence[int]) -> list[int]:
+    """Return the lines on which some rows (0-based) start; the header is line 1."""
+    if source.n_rows is not None and _has_a_line_per_row(source, source.n_rows):
+        return [row + 2 for row in rows]
+    wanted, last = set(rows), max(rows, default=-1)
+    found: dict[int, int] = {}
+    for index, (line, _) in enumerate(_records(source), start=-1):
+        if index in wanted:
+            found[index] = line
+        if index >= last:
+            break
+    return [found.get(row, row + 2) for row in rows]
+
+
+def _has_a_line_per_row(source: TextSource, n_rows: int) -> bool:
+    """Whether no line is blank and no cell has a line end in it: the usual file.
+
+    Counting line ends is a hundred times faster than parsing.
+    """
+    if is_wide_codec(source.options):
+        return False
+    n_ends, last = 0, b""
+    with source.file.open_text() as stream:
+        while chunk := stream.read(1 << 20):
+            n_ends += chunk.count(b"\n")
+            last = chunk[-1:]
+    return n_ends == n_rows + (last == b"\n")
+
+
+def codec_of(options: TableOptions) -> str:
+    """Return the codec that reads a file; a UTF-8 mark at its start is skipped."""
+    codec = options.encoding.lower().replace("_", "-")
+    return "utf-8-sig" if codec in ("utf-8", "utf8", "utf-8-sig") else codec
+
+
+def is_wide_codec(options: TableOptions) -> bool:
+    """Whether a line end takes several bytes."""
+    return "16" in options.encoding or "32" in options.encoding
+
+
+@contextlib.contextmanager
+def long_fields() -> Iterator[None]:
+    """Lift the limit of the csv module: an open quote makes one cell of the file."""
+    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+# ------------------------------------------------------------------------ the columns
+def mixed_column(
+    place: str,
+    column: str,
+    texts: Sequence[str],
+    options: TableOptions,
+    whose: str | None = None,
+) -> FileFormatError:
+    """Return the error for a column of numbers that has a cell which is not one.
+
+    ``texts`` are the first such cells; ``whose`` is what needs the column, such as
+    ``"the fit has"``.
+    """
+    text = texts[0]
+    remedy = marks_advice(texts, options)
+    if remedy is None and is_total(text):
+        remedy = "If the row is a total, delete it."
+    elif remedy is None:
+        sign = sign_remedy(text)
+        remedy = (
+            f"In the file, {sign}; if" if sign else "If",
+            " it marks a missing cell pass ",
+            Option("missing", [text]),
+            ".",
+        )
+    more = f" (others: {', '.join(map(repr, texts[1:]))})" if len(texts) > 1 else ""
+    return FileFormatError(
+        f"{place}, column {column!r}: {_short(text)!r} is not a number, but the column "
+        f"is not text{more}. ",
+        remedy,
+        " ",
+        not_data(column, options, whose),
+    )
+
+
+def not_data(column: str, options: TableOptions, whose: str | None = None) -> Text:
+    """Return what to do about a column that is not data."""
+    if whose is not None:
+        return f"Numbers are needed in the column that {whose}."
+    if options.columns is not None:
+        return "If the column is not data, leave it out of ", Option("columns"), "."
+    return (
+        "If the column is not data, pass ",
+        Option("exclude", [column]),
+        ", or ",
+        Option("id", [column]),
+        " if it labels the rows.",
+    )
+
+
+def marks_advice(texts: Sequence[str], options: TableOptions) -> Text | None:
+    """Return the options that read numbers with other marks; None for words."""
+    point = options.point
+    decimals = (point, "," if point == "." else ".")
+    ways = [(d, t) for t in (None, *MARKS) for d in decimals if d != t]
+    numbers = [text for text in texts if any(_reads(*way, text) for way in ways)]
+    if texts[0] not in numbers:
+        return None
+    found = [way for way in ways if all(_reads(*way, text) for text in numbers)]
+    found = found or [way for way in ways if _reads(*way, texts[0])]
+    plain = {d for d, t in found if t is None}
+    found = [(d, t) for d, t in found if t is None or d not in plain]
+    marks = "".join(numbers)
+    first = {t: d for d, t in reversed(found)}  # the mark that is set, if it serves
+    found = [(d, t) for d, t in found if d in marks or d == first[t]]
+    words: list[Text] = []
+    for decimal, thousands in found:
+        is_point = decimal in marks and decimal != point
+        what = f"{decimal!r} is its decimal mark" if is_point else ""
+        if thousands not in (None, options.thousands):
+            what += " and " * bool(what) + f"{thousands!r} separates its thousands"
+        passed: list[Text] = []
+        if decimal != point:
+            passed.append(Option("decimal", decimal))
+        if thousands is not None and thousands != options.thousands:
+            passed.append(Option("thousands", thousands))
+        if thousands is None and options.thousands == decimal:
+            passed.append(("no ", Option("thousands")))
+        pairs = [part for option in passed for part in (" and ", option)][1:]
+        words += [f"{'; if' if words else 'If'} {what}, pass ", pairs]
+    return *words, "."
+
+
+def _reads(decimal: str, thousands: str | None, text: str) -> bool:
+    digits = r"\d+"
+    if thousands is not None:
+        digits += rf"|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+"
+    point = re.escape(decimal)
+    number = rf"[+-]?(?:(?:{digits})(?:{point}\d*)?|{point}\d+)"
+    return re.fullmatch(number, text) is not None
+
+
+def _short(text: str, limit: int = 40) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,874 @@
+"""Table files, one or many, as rows of numbers that can be read again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+
+from a1gm._base.optional import require_pyarrow
+from a1gm._base.types import Bools, Floats, Ints, Negatives
+from a1gm._base.warn import warn_user
+from a1gm._base.words import counted, listed, shown
+from a1gm._rows.columns import Choice, Kind, choose, is_label
+from a1gm._rows.files import faults
+from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.paths import (
+    FoundFiles,
+    PathOrPaths,
+    find_files,
+    is_hidden,
+    open_input,
+)
+from a1gm._rows.files.sheet import SheetSource
+from a1gm._rows.files.text import (
+    Cells,
+    Others,
+    TextSource,
+    columns_of,
+    first_number_like,
+)
+from a1gm._rows.files.typed import (
+    ArrowSource,
+    ParquetSource,
+    cast_numbers,
+    kind_of,
+    part_of_column,
+)
+from a1gm._rows.hints import MOST_ROWS, hints
+from a1gm._rows.labels import check_there
+from a1gm._rows.rows import Part, Rows
+from a1gm.exceptions import (
+    A1gmError,
+    A1gmWarning,
+    DataError,
+    DataHintWarning,
+    FileFormatError,
+    InfiniteValuesError,
+    LabelError,
+    NegativeValuesError,
+    NotNumericError,
+    Option,
+    SkippedWarning,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Source: TypeAlias = TextSource | SheetSource | ParquetSource | ArrowSource
+Progress: TypeAlias = Callable[[int, float], None]
+_Item = TypeVar("_Item")
+
+#: Numbers cast from text that are kept for a second pass, at most: 256 MB.
+MOST_CELLS_KEPT = 1 << 25
+_MOST_WHOLE = 2.0**53  # whole numbers beyond are not exact in float64
+_MOST_LABELS = 12  # columns beside the table that hints look at
+
+
+def open_source(path: str | os.PathLike[str], options: TableOptions) -> Source:
+    """Open a file, or standard input for ``"-"``.
+
+    The bytes decide the format, the extension only the delimiter.
+    """
+    file = open_input(path)
+    require_pyarrow("excel" if file.format == "spreadsheet" else "pyarrow")
+    if file.format == "parquet":
+        return ParquetSource(file, options)
+    if file.format == "csv":
+        return TextSource(file, options)
+    if file.format == "spreadsheet":
+        return SheetSource(file, options)
+    return ArrowSource(file, options)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows of a file.
+
+    ``parts`` are the numbers of the columns ``names``, where they lie; numbers that
+    were read from text are in one array. ``place_of`` names a cell, given its row in
+    the file and its column.
+    """
+
+    first_row: int  # its number in the file, from 0
+    batch: pa.RecordBatch  # the columns as they are in the file
+    names: tuple[str, ...]
+    parts: list[Part]
+    is_text: bool
+    options: TableOptions
+    place_of: Callable[[int, str | None], str]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the piece."""
+        return int(self.batch.num_rows)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows as the kernel reads them."""
+        return Rows(self.parts, self.n_rows, len(self.names), None, list(self.names))
+
+    @cached_property
+    def values(self) -> Floats:
+        """The numbers as one array, NaN where a cell is missing."""
+        if self.is_text:
+            array: Floats = self.parts[0][0]
+            return array
+        # Column by column is how the cells arrive and leave.
+        array = np.empty((self.n_rows, len(self.parts)), order="F")
+        for j, column in enumerate(columns_of(self.batch, self.names)):
+            array[:, j] = cast_numbers(column, self.options)
+        return array
+
+    @contextlib.contextmanager
+    def placing_faults(self, negatives: Negatives) -> Iterator[None]:
+        """Raise errors about values again with the place of the cell in the file."""
+        try:
+            yield
+        except DataError:
+            self.check_cells(negatives)
+            raise
+
+    def check_cells(self, negatives: Negatives) -> None:
+        """Raise for infinite cells, and for what ``negatives`` does not allow."""
+        infinite = np.argwhere(np.isinf(self.values))
+        if len(infinite):
+            where, token = self._cell(*infinite[0])
+            raise InfiniteValuesError(
+                f"{token} is not a finite number. If it marks a missing cell pass ",
+                Option("missing", [token]),
+                ".",
+                where=where,
+            )
+        below = np.argwhere(self.values < 0.0)
+        if len(below) and negatives == "raise":
+            where, token = self._cell(*below[0])
+            raise NegativeValuesError(
+                f"{token} is negative (Negative values in data). If it marks a missing "
+                "cell pass ",
+                Option("missing", [token]),
+                "; if negative increments are meant, ",
+                Option("negatives", "allow"),
+                ".",
+                where=where,
+            )
+
+    def _cell(self, row: int, col: int) -> tuple[str, str]:
+        place = self.place_of(self.first_row + int(row), self.names[col])
+        return place, repr(float(self.values[row, col])).removesuffix(".0")
+
+
+class ColumnCounts:
+    """What the writer of a filled file must know of each column beforehand.
+
+    ``missing`` counts its missing cells; ``is_whole``: all numbers of a column of text
+    are whole.
+    """
+
+    def __init__(self, n_cols: int) -> None:
+        self.missing: Ints = np.zeros(n_cols, np.int64)
+        self.is_whole: Bools = np.ones(n_cols, bool)
+
+    def add(self, piece: Piece) -> None:
+        """Count the cells of a piece."""
+        if not piece.is_text:
+            self.missing += [_n_missing(part, piece.n_rows) for part in piece.parts]
+            return
+        self.missing += np.count_nonzero(np.isnan(piece.values), axis=0)
+        # Most columns with fractions show one at once.
+        for rows in (slice(0, 64), slice(64, None)):
+            some = np.flatnonzero(self.is_whole)
+            columns = piece.values.T[some, rows]
+            is_whole = (columns == np.floor(columns)) & (np.abs(columns) < _MOST_WHOLE)
+            self.is_whole[some] = (is_whole | np.isnan(columns)).all(axis=1)
+
+
+def _n_missing(part: Part, n_rows: int) -> int:
+    values, _, validity, offset, _ = part
+    is_missing = np.isnan(values[:, 0])
+    if validity is not None:
+        bits = np.unpackbits(
+            validity[offset >> 3 : (offset + n_rows + 7) >> 3], bitorder="little"
+        )
+        is_missing |= bits[offset & 7 :][:n_rows] == 0
+    return int(is_missing.sum())
+
+
+class _StartOver(Exception):  # noqa: N818 - not an error
+    """A column without numbers so far is text: the pass begins again without it."""
+
+
+class TableFiles:
+    r"""One table in one file or several; columns are matched by name.
+
+    The first file decides which columns are the table, by names and types (see
+    `a1gm._rows.columns`). A typed file has types; in a text file a column's type is
+    what all its cells are: numbers or missing, text, or the file is refused with the
+    first cell that disagrees.
+
+    Attributes
+    ----------
+    names, id : tuple of str
+        The columns of the table, and those that label its rows; final after a pass.
+    counts : ColumnCounts or None
+        None before a pass has ended.
+    empty, broken : list of str, dict
+        Files left out: without rows, and unreadable, with the errors.
+    told : list of A1gmWarning
+        Warnings of the first pass.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
+    >>> files = TableFiles.find(path, TableOptions())
+    >>> [piece.names for _, piece in files.pieces()], files.id
+    ([('x', 'y')], ('name',))
+    """
+
+    backend: ClassVar[None] = None  # no frame library is behind the rows
+
+    def __init__(
+        self,
+        found: FoundFiles,
+        options: TableOptions,
+        *,
+        whose: str | None = None,
+        are_read_twice: bool = False,
+        sources: Sequence[Source] = (),
+    ) -> None:
+        self.found = found  # "-" is standard input
+        self.options = options
+        self.whose = whose  # what has the columns that are asked for: "the fit has"
+        self.sources = list(sources)  # the files opened so far
+        self.choice: Choice | None = None
+        self.names: tuple[str, ...] = ()
+        self.counts: ColumnCounts | None = None
+        self.empty: list[str] = []
+        self.broken: dict[str, A1gmError] = {}
+        self.told: list[A1gmWarning] = []
+        self._is_keeping = are_read_twice  # filled after the first pass
+        self._kept: dict[tuple[int, int], Floats] = {}
+        self._late_text: set[str] = set()  # columns without a value at the start
+        self._unseen: set[str] = set()  # number columns without a number so far
+        self._texts: dict[str, str] = {}  # text columns, with a cell, to be checked
+
+    @classmethod
+    def find(
+        cls, paths: PathOrPaths, options: TableOptions, *, are_read_twice: bool = False
+    ) -> TableFiles:
+        """Find the files; the first is opened when it is needed."""
+        return cls(find_files(paths), options, are_read_twice=are_read_twice)
+
+    def choosing(self, *, whose: str | None = None, **columns: Any) -> TableFiles:
+        """Return the same files with another choice of columns, exclude or id."""
+        other = TableFiles(
+            self.found,
+            replace(self.options, **columns),
+            whose=whose,
+            are_read_twice=self._is_keeping,
+            sources=self.sources[:1],
+        )
+        other.empty, other.broken = self.empty, self.broken
+        return other
+
+    # ------------------------------------------------------------ what they hold
+    @property
+    def paths(self) -> list[str]:
+        """The files, without those that were left out so far."""
+        return self.found.paths
+
+    @property
+    def first(self) -> Source:
+        """The first file, opened."""
+        while not self.sources:
+            try:
+                self._open(0)
+            except FileFormatError as error:
+                if not self._leave_out(0, error):
+                    raise self._with_advice(error) from error
+        return self.sources[0]
+
+    @property
+    def name(self) -> str:
+        """The table in messages: its folder, or its first file and the rest."""
+        name, n = shown(self.paths[0]), len(self.paths)
+        if n > 1 and self.found.given:
+            return f"{shown(self.found.given)} ({n} files)"
+        name = "<stdin>" if name == "-" else name
+        return f"{name} and {counted(n - 1, 'more file')}" if n > 1 else name
+
+    @property
+    def all_names(self) -> list[str]:
+        """Every column of the first file, part of the table or not."""
+        return self.first.names
+
+    @property
+    def id(self) -> tuple[str, ...]:
+        """The columns that label the rows; of text files final after a pass."""
+        return () if self.choice is None else tuple(self.choice.ids)
+
+    @property
+    def passed_through(self) -> list[str]:
+        """Columns of the first file that are not part of the table."""
+        own = set(self.names)
+        return [name for name in self.all_names if name not in own]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Columns that are not fitted and label no rows, as messages show them."""
+        return [title_of(name) for name in self.passed_through if name not in self.id]
+
+    @property
+    def hidden(self) -> list[str]:
+        """Files of folders that were not read because they are hidden."""
+        return [name for name in self.found.not_tables if is_hidden(name)]
+
+    @property
+    def n_cols(self) -> int:
+        """Columns of the table."""
+        return len(self.names)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows of all files; None before a pass has ended."""
+        if self.counts is None:
+            return None
+        return sum(source.n_rows or 0 for source in self.sources)
+
+    @property
+    def n_rows_expected(self) -> int | None:
+        """Rows of all files, as far as the first one is known."""
+        known = self.first.n_rows
+        return None if known is None else known * len(self.paths)
+
+    @property
+    def col_labels(self) -> list[str]:
+        """The columns of the table."""
+        return list(self.names)
+
+    @cached_property
+    def row_labels(self) -> list[str] | None:
+        """Labels of all rows, read from the columns ``id``; None without these."""
+        if not self.id:
+            return None
+        return [name for batch in self.id_batches() for name in _ids_of(batch)]
+
+    def check_has(self, names: Sequence[str], asked: str = "") -> None:
+        """Raise for columns that the first file does not have."""
+        known, source = self.first.names, self.first
+        if isinstance(source, TextSource) and not set(names) <= set(known):
+            fault = faults.wrong_delimiter(source, ()) if len(known) == 1 else None
+            if fault is not None:  # the better reason
+                raise fault
+        check_there(source.file.name, names, known, LabelError, asked)
+
+    # -------------------------------------------------------------------- reading
+    def pieces(
+        self, *, all_columns: bool = False, progress: Progress | None = None
+    ) -> Generator[tuple[int, Piece]]:
+        """Read all files: yield (first row in the table, some rows of a file).
+
+        The first pass settles the columns and counts their missing cells. Where a
+        column that had no value so far proves to be text, or a file is left out, it
+        starts over: a piece with row 0 comes again, and what came before is to be
+        forgotten. ``all_columns`` reads the columns that are not part of the table as
+        well. ``progress`` is called after each piece with the rows done so far and the
+        fraction of the files read.
+        """
+        counts: ColumnCounts | None = None
+        head: Piece | None = None
+        at = done = 0
+        while at < len(self.paths):
+            has_begun = False
+            try:
+                with closing(
+                    self.pieces_of(at, all_columns=all_columns, progress=progress)
+                ) as pieces:
+                    for piece in pieces:
+                        if done + piece.first_row == 0:
+                            counts, head = ColumnCounts(len(piece.names)), piece
+                        has_begun = True
+                        yield done + piece.first_row, piece
+                        if counts is not None and self.counts is None:
+                            counts.add(piece)
+            except (FileFormatError, LabelError, NotNumericError) as error:
+                if self.counts is not None or not self._leave_out(at, error):
+                    raise self._with_advice(error) from error
+                if has_begun:  # some of its rows have been counted: once more
+                    at = done = 0
+                continue
+            done += self.sources[at].n_rows or 0
+            at += 1
+        if self.counts is None:
+            self.counts = counts
+            self._is_keeping = False
+            self._warn(head)
+
+    def pieces_of(
+        self, at: int, *, all_columns: bool = False, progress: Progress | None = None
+    ) -> Generator[Piece]:
+        """Read one of the files, ahead of the work on another thread."""
+        source = self.first if at == 0 else self._open(at)
+        n_files, before = len(self.paths), 0
+        if progress is not None:
+            before = sum(other.n_rows or 0 for other in self.sources[:at])
+        while True:
+            try:
+                with closing(read_ahead(self._one_pass(at, all_columns))) as pieces:
+                    for piece in pieces:
+                        yield piece
+                        if progress is not None:
+                            rows = before + piece.first_row + piece.n_rows
+                            part = source.position / max(source.file.size, 1)
+                            progress(rows, (at + part) / n_files)
+            except _StartOver:
+                continue
+            return
+
+    def _one_pass(self, at: int, all_columns: bool) -> Iterator[Piece]:
+        source, rows = self.sources[at], 0
+        source.file.check_unchanged()
+        if at == 0 and self.counts is None:
+            self._check_options()
+            if not isinstance(source, TextSource | SheetSource):
+                self._settle_typed(source)
+        if at > 0 and self.counts is None:
+            self._check_columns(source)
+        columns = None if all_columns or source.is_text else self.names
+        cells = Cells(source.options)
+
+        def place_of(row: int, column: str | None = None) -> str:
+            place = source.place_of(row)
+            return place if column is None else f"{place}, column {column!r}"
+
+        for batch in source.batches(columns):
+            if not batch.num_rows:
+                continue
+            parts: list[Part]
+            if isinstance(source, TextSource | SheetSource):
+                parts = [(self._numbers(at, batch, rows, cells), None, None, 0, 0)]
+            else:
+                every = columns_of(batch, self.names)
+                parts = [part_of_column(column, self.options) for column in every]
+            how = source.is_text, source.options, place_of
+            piece = Piece(rows, batch, self.names, parts, *how)
+            if all_columns:  # to be filled: work for this thread, not for the consumer
+                _ = piece.values
+            yield piece
+            rows += batch.num_rows
+        source.file.check_unchanged()
+        if source.n_rows not in (None, rows):
+            raise FileFormatError(
+                f"{source.file.name} had {counted(source.n_rows or 0, 'row')} and now "
+                f"has {rows:,}: it changed while it was being read. Nothing was "
+                "written."
+            )
+        source.n_rows = rows
+
+    # ------------------------------------------------------------ which columns
+    def _check_options(self) -> None:
+        for option in ("columns", "exclude", "id"):
+            asked = f" (asked for by {Option(option)})"
+            if self.whose is not None and option == "columns":
+                asked = f", which {self.whose}"
+            self.check_has(getattr(self.options, option) or (), asked)
+
+    def _choose(self, kinds: dict[str, Kind], index: Sequence[str] = ()) -> Choice:
+        options = self.options
+        has_index = bool(index) and options.id is None
+        own = {name: kind for name, kind in kinds.items() if name not in index}
+        choice = choose(
+            own if has_index else kinds,
+            options.id,
+            options.columns,
+            options.exclude,
+            has_index=has_index,
+            name=self.name,
+        )
+        if has_index:
+            choice.ids = list(index)
+        self.choice = choice
+        self.names = tuple(options.columns or choice.table)  # in the order asked for
+        return choice
+
+    def _settle_typed(self, source: ParquetSource | ArrowSource) -> None:
+        schema = source.schema
+        kind_by_type = {kind: kind_of(kind) for kind in set(schema.types)}
+        kinds = dict(
+            zip(schema.names, map(kind_by_type.get, schema.types), strict=True)
+        )
+        self._choose(kinds, source.index)
+        for name in self.options.columns or ():
+            if kinds[name] not in ("number", "bool"):
+                raise NotNumericError(
+                    f"{source.file.name}: column {name!r} holds "
+                    f"{schema.field(name).type}, not numbers. ",
+                    faults.not_data(name, self.options, self.whose),
+                )
+
+    def _settle_text(
+        self, source: TextSource | SheetSource, batch: pa.RecordBatch, cells: Cells
+    ) -> Floats:
+        """Decide the kind of every column by the first rows; return their numbers."""
+        options, place_of = self.options, source.place_of
+        kinds: dict[str, Kind] = dict.fromkeys(source.names, "text")
+        skipped = {*options.exclude, *(options.id or ()), *self._late_text}
+        tried = [name for name in source.names if name not in skipped]
+        tried = list(options.columns) if options.columns is not None else tried
+        values, others = cells.cast(batch, tried)
+        has_numbers: Bools = np.logical_not(np.isnan(values).all(axis=0))
+        mixed: dict[str, Others] = {}
+        for name, has_number in zip(tried, has_numbers, strict=True):
+            found = others.get(name)
+            if found is None or options.columns is not None:
+                kinds[name] = "number"
+            if found and (kinds[name] == "number" or has_number or not found.are_words):
+                mixed[name] = found
+        try:
+            choice = self._choose(kinds)
+        except (LabelError, NotNumericError) as error:
+            raise self._no_numbers(source, batch, mixed, error) from error
+        own = set(self.names)
+        data = [j for j, name in enumerate(source.names) if name in own]
+        labels = {
+            name
+            for j, name in enumerate(source.names)
+            if name not in own and is_label(name, leads=j < data[0], is_first=j == 0)
+        }
+        for name, found in mixed.items():
+            if name not in labels:
+                place = place_of(found.first)
+                raise faults.mixed_column(place, name, found.texts, options, self.whose)
+        inferred = [name for name in choice.inferred if kinds[name] == "text"]
+        self._texts = {
+            name: others[name].texts[0] if name in others else ""
+            for name in inferred
+            if name not in labels
+        }
+        place_in = {name: j for j, name in enumerate(tried)}
+        chosen = [place_in[name] for name in self.names]
+        pairs = zip(self.names, has_numbers[chosen], strict=True)
+        self._unseen = {name for name, has_number in pairs if not has_number}
+        return values if len(chosen) == len(tried) else values.T[chosen].T
+
+    def _no_numbers(
+        self,
+        source: TextSource | SheetSource,
+        batch: pa.RecordBatch,
+        mixed: dict[str, Others],
+        error: LabelError | NotNumericError,
+    ) -> A1gmError:
+        """Return the error for a text table without a number column."""
+        for name, found in mixed.items():
+            place = source.place_of(found.first)
+            return faults.mixed_column(place, name, found.texts, self.options)
+        if isinstance(source, TextSource) and len(source.names) == 1:
+            cells = [cell for cell in batch.column(0).slice(0, 20).to_pylist() if cell]
+            fault = faults.wrong_delimiter(source, cells) if cells else None
+            if fault is not None:
+                return fault
+        if isinstance(error, LabelError):
+            return error
+        return error.advised(
+            "If its cells are separated by another character pass ",
+            Option("delimiter"),
+            "; numbers with other marks need ",
+            Option("decimal"),
+            " or ",
+            Option("thousands"),
+            ".",
+        )
+
+    def _numbers(
+        self, at: int, batch: pa.RecordBatch, first_row: int, cells: Cells
+    ) -> Floats:
+        """Cast the text of a batch, or take what the pass before has kept of it."""
+        kept = (
+            self._kept.pop((at, first_row), None) if self.counts is not None else None
+        )
+        if kept is not None and len(kept) == batch.num_rows:
+            return kept
+        source = self.sources[at]
+        assert isinstance(source, TextSource | SheetSource)
+        if at == 0 and first_row == 0 and self.counts is None:
+            self._kept = {}
+            values = self._settle_text(source, batch, cells)
+        else:
+            values, others = cells.cast(batch, self.names)
+            self._check_text(at, source, batch, first_row, values, others)
+        n_cells = (first_row + len(values)) * values.shape[1]
+        if self._is_keeping and n_cells < MOST_CELLS_KEPT:
+            self._kept[at, first_row] = values
+        return values
+
+    def _check_text(
+        self,
+        at: int,
+        source: TextSource | SheetSource,
+        batch: pa.RecordBatch,
+        first_row: int,
+        values: Floats,
+        others: dict[str, Others],
+    ) -> None:
+        """Raise where a column of later rows is not what it was in the first ones."""
+        if self._unseen:
+            seen: Bools = np.logical_not(np.isnan(values).all(axis=0))
+            self._unseen -= {n for n, s in zip(self.names, seen, strict=True) if s}
+        for name, found in others.items():
+            if at == 0 and name in self._unseen and self.options.columns is None:
+                self._late_text.add(name)
+                raise _StartOver
+            place = source.place_of(first_row + found.first)
+            how = found.texts, self.options, self.whose
+            raise faults.mixed_column(place, name, *how)
+        for name, text in (
+            self._texts.items() if at == 0 and self.counts is None else ()
+        ):
+            row = first_number_like(batch.column(name), self.options)
+            if row is not None:
+                cell = batch.column(name)[row].as_py()
+                raise FileFormatError(
+                    f"{source.place_of(first_row + row)}, column {name!r}: {cell!r} is "
+                    f"a number, but the column has text such as {text!r}. If that is a "
+                    "missing cell pass ",
+                    Option("missing", [text]),
+                    ". ",
+                    faults.not_data(name, self.options, self.whose),
+                )
+
+    # ---------------------------------------------------------------- other reads
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Read all files: yield (rows, their numbers with NaN where missing)."""
+        with closing(self.pieces()) as pieces:
+            for first_row, piece in pieces:
+                yield slice(first_row, first_row + piece.n_rows), piece.values
+
+    def id_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the columns that label the rows, of all files."""
+        for source in self.sources:
+            source.file.check_unchanged()
+            yield from source.batches(self.id)
+
+    def check_unchanged(self) -> None:
+        """Raise FileFormatError if a file has changed since it was fitted."""
+        for source in self.sources:
+            source.file.check_unchanged(is_fitted=True)
+
+    # --------------------------------------------------------------- naming things
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+        """Name a cell the way its owner finds it: file, line, column."""
+        return self.place_of(row + row_offset, self.names[col])
+
+    def place_of(self, row: int, column: str | None = None) -> str:
+        """Name a row of the table, or a cell in it."""
+        for source in self.sources[:-1]:
+            if row < (source.n_rows or 0):
+                break
+            row -= source.n_rows or 0
+        else:
+            source = self.sources[-1]
+        place = source.place_of(row)
+        return place if column is None else f"{place}, column {column!r}"
+
+    def name_rows(self, rows: Sequence[int]) -> tuple[str, list[str]]:
+        """Name some rows for messages: a noun, and the names that follow it.
+
+        Rows go by the columns ``id``, else by the lines of a text file (the header is
+        line 1), else by their number from 0.
+        """
+        source = self.first
+        if rows and self.id:
+            return "row", [repr(name) for name in self._ids(rows)]
+        is_one = rows and len(self.paths) == 1
+        if is_one and isinstance(source, TextSource | SheetSource):
+            return source.row_noun, [str(line) for line in source.lines_of(rows)]
+        return "row", [str(row) for row in rows]
+
+    def _ids(self, rows: Sequence[int]) -> list[str]:
+        found: dict[int, str] = {}
+        first, last = 0, max(rows)
+        for batch in self.id_batches():
+            for row in rows:
+                if first <= row < first + batch.num_rows:
+                    found[row] = _ids_of(batch.slice(row - first, 1))[0]
+            first += batch.num_rows
+            if first > last:
+                break
+        return [found[row] for row in rows]
+
+    # -------------------------------------------------------------- several files
+    def _open(self, at: int) -> Source:
+        if at == len(self.sources):
+            self.sources.append(open_source(self.paths[at], self.options))
+        return self.sources[at]
+
+    def _with_advice(self, error: A1gmError) -> A1gmError:
+        """Return the error of one of several files with the option to go on."""
+        is_last = len(self.paths) == 1 or self.counts is not None
+        advice = Option("skip_bad", True)
+        if is_last or type(error) is not FileFormatError or advice in error.advice:
+            return error
+        return error.advised(error.advice, advice, " goes on without the file.")
+
+    def _leave_out(self, at: int, error: A1gmError) -> bool:
+        """Go on without a file that is empty or may be skipped, among several."""
+        is_empty = getattr(error, "is_empty", False)
+        if len(self.paths) == 1 or not (is_empty or self.options.skip_bad):
+            return False
+        path = self.paths.pop(at)
+        if is_empty:
+            self.empty.append(path)
+        else:
+            self.broken[path] = error
+        del self.sources[at:]
+        return True
+
+    def _check_columns(self, source: Source) -> None:
+        name, own = source.file.name, set(source.names)
+        first = self.first.file.name
+        remedy = (
+            "Files of one table must have the same columns; pass ",
+            Option("columns"),
+            " with those that all have.",
+        )
+        absent = [column for column in self.names if column not in own]
+        if absent:
+            raise LabelError(
+                f"{name} has no column {absent[0]!r}, which {first} has. ", remedy
+            )
+        extra = own - set(self.all_names) - set(self.options.exclude)
+        if extra and self.options.columns is None:
+            raise LabelError(
+                f"{name} has a column {min(extra)!r}, which {first} has not. ", remedy
+            )
+        for column in () if source.is_text else self.names:
+            kind = source.schema.field(column).type
+            if kind_of(kind) not in ("number", "bool"):
+                raise NotNumericError(
+                    f"{name}: column {column!r} holds {kind}, not numbers. ",
+                    faults.not_data(column, self.options, self.whose),
+                )
+
+    # ------------------------------------------------------------------ warnings
+    def _warn(self, head: Piece | None) -> None:
+        """Warn of what was inferred, may not be meant, or was left out."""
+        assert self.choice is not None
+        inferred = self.choice.warning(self.name)
+        self.told = [] if inferred is None else [inferred]
+        if head is not None:
+            self.told += hints(
+                self._first_rows(head),
+                self.choice,
+                name=self.name,
+                n_rows=self.n_rows,
+                is_asked=self.options.columns is not None,
+                in_file=True,
+                decimal=self.options.decimal if head.is_text else ".",
+            )
+        sheets = [source for source in self.sources if isinstance(source, SheetSource)]
+        self.told += [DataHintWarning(sheet.hint) for sheet in sheets if sheet.hint]
+        self.told += self._left_out_files()
+        for warning in self.told:
+            warn_user(warning)
+
+    def _first_rows(self, head: Piece) -> dict[str, Any]:
+        """The first rows of the columns, in their order; few of those beside."""
+        own = dict(zip(self.names, head.values[:MOST_ROWS].T, strict=True))
+        beside = [name for name in self.passed_through if name != ""][:_MOST_LABELS]
+        batch = head.batch
+        if not head.is_text and beside:
+            batch = next(self.first.batches(beside))
+        rows = len(next(iter(own.values())))
+        columns = batch.select(beside).slice(0, rows).to_pydict()
+        return {
+            name: own.get(name, columns.get(name))
+            for name in self.all_names
+            if name in own or name in columns
+        }
+
+    def _left_out_files(self) -> Iterator[SkippedWarning]:
+        if self.broken:
+            files = counted(len(self.broken), "file was", "files were")
+            why = [(" ", error.all_parts) for error in self.broken.values()]
+            n = len(self.broken)
+            yield SkippedWarning(f"{files} left out:", why, count=n, is_broken=True)
+        words = []
+        if self.empty:
+            files = counted(len(self.empty), "file has no rows", "files have no rows")
+            words.append(f"{files} ({listed(self.empty, 3)})")
+        others = [name for name in self.found.not_tables if not is_hidden(name)]
+        if others:
+            files = counted(len(others), "is no table", "are no tables")
+            words.append(f"{files} ({listed(others, 3)})")
+        if words:
+            n = len(self.empty) + len(others)
+            yield SkippedWarning(
+                f"Left out of {self.name}: {'; '.join(words)}.", count=n
+            )
+
+
+def title_of(name: str) -> str:
+    """Return the name of a column in messages."""
+    return shown(name) or "a column without a name"
+
+
+def _ids_of(batch: pa.RecordBatch) -> list[str]:
+    columns = [column.to_pylist() for column in batch.columns]
+    return [" · ".join(map(str, ids)) for ids in zip(*columns, strict=True)]
+
+
+def read_ahead(items: Iterator[_Item], depth: int = 2) -> Generator[_Item]:
+    """Yield the items in order, taken from the iterator on a second thread.
+
+    Memory holds ``depth`` items that wait, the one read and the one worked on. An error
+    of the iterator is raised where its item would have come. When the consumer stops
+    early the thread ends too, and the iterator is closed.
+    """
+    waiting: queue.Queue[tuple[_Item | None, BaseException | None]]
+    waiting = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put(entry: tuple[_Item | None, BaseException | None]) -> bool:
+        while not stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                waiting.put(entry, timeout=0.1)
+                return True
+        return False
+
+    def run() -> None:
+        error: BaseException | None = None
+        try:
+            for item in items:
+                if not put((item, None)):
+                    break
+        except BaseException as raised:  # noqa: BLE001 - raised again by the consumer
+            error = raised
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+        put((None, error))
+
+    thread = threading.Thread(target=run, name="a1gm-read-ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = waiting.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
