@@ -14,10 +14,12 @@ from a1gm._fit.place import Left, Placed, Target, write_pieces
 from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm._rows.frames import names_of, open_frame, with_types
+from a1gm._rows.rows import read_parts
 from a1gm.exceptions import ParameterError
 
 #: The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
 Values: TypeAlias = Callable[[Ints, Ints], Floats]
+CELLS_AT_ONCE = 1 << 14  # when holes are looked for
 TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
@@ -175,12 +177,20 @@ def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
 
 def _columns_with_holes(rows: Rows) -> Bools:
     """Which columns have a missing cell."""
-    found = np.zeros(rows.n_cols, bool)
-    for _, piece in rows.blocks():
-        found |= np.isnan(piece).any(axis=0)
-        if found.all():
-            break
-    return found
+    found = [np.zeros(0, bool)]
+    for part in rows.in_one_piece().parts:
+        values, mask, validity, _, _ = part
+        n, width = values.shape
+        found.append(np.zeros(width, bool))
+        if mask is None and validity is None and values.dtype.kind != "f":
+            continue
+        step = max(1, CELLS_AT_ONCE // width)
+        for start in range(0, n, step):
+            piece = read_parts([part], start, min(start + step, n))
+            found[-1] |= np.isnan(piece).any(axis=0)
+            if found[-1].all():
+                break
+    return np.concatenate(found)
 
 
 def _is_turned(rows: Rows) -> bool:

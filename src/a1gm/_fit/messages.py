@@ -133,7 +133,10 @@ def text_of_empty_lines(rows: str, columns: str) -> str:
 
 def text_of_unplaced_rows(placed: Placed) -> str:
     """Say which rows have no factor: nothing to place them by, or several blocks."""
-    texts, without = [], np.isnan(placed.factors) & ~placed.has_several
+    texts, without = [], np.isnan(placed.factors)
+    if not without.any():
+        return ""
+    without &= ~placed.has_several
     for chosen, what in (
         (without, "no observed cell with a known factor"),
         (placed.has_several, "positive cells in several blocks, which share no scale"),

@@ -59,10 +59,14 @@ class Cells:
         return np.where(off == 0.0, 0.0, found)
 
     def divergence(self) -> float:
-        """Sum of v (x log(x / f) - x + f)."""
+        """Sum of v (x log(x / f) - x + f); infinite for x > 0 without f > 0."""
+        known = self.fitted > 0.0
+        if (self.x[~known] > 0.0).any():
+            return np.inf
+        x, fitted, weight = self.x[known], self.fitted[known], self.weight[known]
         with np.errstate(all="ignore"):
-            total = float(divergence_of_cells(self.x, self.fitted) @ self.weight)
-        if total == np.inf and not (self.x[self.fitted == 0.0] > 0.0).any():
+            total = float(divergence_of_cells(x, fitted) @ weight)
+        if total == np.inf:
             raise NotRepresentableError(
                 "The divergence is above the largest float64 (1.8e308). Divide the "
                 "data by a power of ten first: the divergence shrinks by the same "
