@@ -430,7 +430,7 @@ def test_weights_are_those_of_the_cells():
 def test_pairs_that_are_there_twice(make):
     pairs = {"a": ["x", "x", "y", "x"], "b": [1, 2, 1, 2], "v": [1.0, 2.0, 3.0, 4.0]}
     with pytest.raises(
-        LabelError, match=r"\('x', 2\) is there twice, in row 1 and row 3"
+        LabelError, match=r"\('x', 2\) occurs twice, in row 1 and row 3"
     ):
         a1gm.fit_long(make(pairs), ["a", "b"], "v")
     fit = a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="sum")
@@ -475,7 +475,7 @@ def test_bad_calls_are_told_what_to_do():
         ("shop", "sales", "keys must be two names"),
         (["shop", "mnth"], "sales", "no column 'mnth'.*Did you mean 'month'"),
         (KEYS, "month", "must be a column of its own"),
-        (None, None, "Say which columns"),
+        (None, None, "Name the columns"),
     ]:
         with pytest.raises(ParameterError, match=words):
             a1gm.fit_long(frame, keys, value)

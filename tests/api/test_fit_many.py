@@ -302,8 +302,8 @@ def test_groups_by_several_columns():
 
 
 def test_sparse_groups_are_never_spread_out(monkeypatch):
-    monkeypatch.setattr("a1gm._rows.groups.SPARSE", 0)
-    monkeypatch.setattr("a1gm._rows.groups.SMALL_TABLE", 0)
+    monkeypatch.setattr("a1gm._rows.long.SPARSE", 0)
+    monkeypatch.setattr("a1gm._rows.long.SMALL_TABLE", 0)
     stack = stack_of()
     many = a1gm.fit_groups(long_of(stack), "protein", ["peptide", "sample"], "value")
     for k, fit in enumerate(many.values()):
@@ -321,7 +321,7 @@ def test_groups_that_fail_are_listed_with_their_labels():
     assert "value['P0-1', 's1'] = -1" in str(many.failed["P0"])
     why = many.failed["P2"]
     assert isinstance(why, LabelError)
-    assert "('P2-3', 's3') is there twice, in row 29 and row 30" in str(why)
+    assert "('P2-3', 's3') occurs twice, in row 29 and row 30" in str(why)
     with pytest.warns(SkippedWarning, match="1 of 3 tables"):
         summed = a1gm.fit_groups(
             frame, "protein", ["peptide", "sample"], "value", duplicates="sum"

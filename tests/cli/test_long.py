@@ -140,7 +140,7 @@ def test_groups(groups, tmp_path):
 def test_pairs_twice(long):
     long.write_text(TEXT + "A,jan,3,\n")
     done = run("impute", long, "-o", "-", *LONG, code=2)
-    assert "('A', 'jan') is there twice, in " in done.stderr
+    assert "('A', 'jan') occurs twice, in " in done.stderr
     assert "line 2 and " in done.stderr
     assert "--duplicates sum" in done.stderr
     run("fit", long, "-o", long.parent / "out", *LONG, "--duplicates", "sum")

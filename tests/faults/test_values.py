@@ -384,5 +384,5 @@ def test_advice_on_negative_cells_can_be_followed():
         a1gm.fit_long(frame, keys=["r", "c"], value="v", weight="w", negatives="allow")
     with pytest.raises(NegativeValuesError, match="pass negatives='allow'"):
         a1gm.fit_long(frame, keys=["r", "c"], value="v")
-    with pytest.raises(NegativeValuesError, match='make the table with negatives="al'):
+    with pytest.raises(NegativeValuesError, match="negatives='allow'"):
         a1gm.PatternTable().update(np.array([[1.0, -2.0]]))

@@ -10,8 +10,7 @@ from a1gm._api.fit_many import fit_tables
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.many import ManyFits, Side
-from a1gm._rows.groups import read_groups
-from a1gm._rows.long import Duplicates
+from a1gm._rows.long import Duplicates, read_groups
 
 
 def fit_groups(
@@ -89,14 +88,14 @@ def fit_groups(
     )
     check_duplicates(duplicates, None)
     groups = read_groups(frame, by, keys, value, duplicates)
-    columns = groups.columns
+    row, column, value = groups.names
     return fit_tables(
         groups.keys,
-        groups.sources,
-        (Side(columns.row, *groups.rows), Side(columns.column, *groups.cols)),
+        groups.tables,
+        (Side(row, *groups.rows), Side(column, *groups.cols)),
         options,
         named=groups.named,
         parts=groups.parts,
         backend=groups.backend,
-        value=columns.value,
+        value=value,
     )

@@ -10,7 +10,7 @@ from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._observe.observe import observe
-from a1gm._rows.long import Duplicates, LongCells, read_long
+from a1gm._rows.long import Duplicates, LongTable, read_long
 from a1gm.exceptions import ParameterError
 
 
@@ -114,13 +114,12 @@ def check_duplicates(duplicates: str, weight: Any) -> None:
 
 
 def fit_cells(
-    cells: LongCells, duplicates: Duplicates, negatives: Negatives, **options: Any
+    cells: LongTable, duplicates: Duplicates, negatives: Negatives, **options: Any
 ) -> RankOneFit:
     """Fit the rows of a long frame that were read and checked."""
-    source = cells.source(duplicates)
-    columns, n_threads = cells.columns, options["n_threads"]
+    source, n_threads = cells.rows(duplicates), options["n_threads"]
     remembered: dict[str, Any] = {
-        "long": (columns.row, columns.column, columns.value),
+        "long": cells.names,
         "key_values": (cells.row.values, cells.column.values),
     }
     del cells  # its codes are not needed any more

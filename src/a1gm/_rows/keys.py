@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._base.optional import require
 from a1gm._base.types import AnyArray, Bools, SmallInts
 from a1gm.exceptions import LabelError
 
@@ -84,20 +85,11 @@ def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
         has_order = values.inferred_type in ("date", "period", "integer")
     if not has_order and not _are_iso(values):
         return Key(codes, values)
-    if not has_order:
-        order = np.argsort(np.array(labels_of(values), str))
-    elif hasattr(values, "to_pylist"):  # Arrow
-        import pyarrow.compute as pc
-
-        order = pc.array_sort_indices(values).to_numpy()
-    elif hasattr(values, "gather"):  # polars
-        order = values.arg_sort().to_numpy()
-    else:
-        order = np.asarray(values.argsort())
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    order = np.argsort(np.asarray(labels_of(values)), kind="stable")
     if (order[1:] > order[:-1]).all():
         return Key(codes, values)
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
     return Key(place[codes], taken(values, order))
 
 
@@ -137,12 +129,8 @@ def _coded_by_polars(series: Any) -> tuple[AnyArray, Any]:
     kind = native.dtype
     if kind in (pl.Categorical, pl.Enum) or str(kind).endswith("Int128"):
         native = native.cast(pl.String)
-    try:
-        codes, values = _coded_chunks(native.to_arrow())
-    except ImportError:  # polars without pyarrow
-        found = native.unique(maintain_order=True)
-        places = pl.int_range(len(found), dtype=pl.Int32, eager=True)
-        return native.replace_strict(found, places).to_numpy(), found.cast(kind)
+    require("pyarrow", "cli", "a long table of polars")
+    codes, values = _coded_chunks(native.to_arrow())
     found = pl.from_arrow(values)
     assert isinstance(found, pl.Series)
     return codes, found.alias(native.name).cast(kind)

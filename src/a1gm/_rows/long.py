@@ -1,4 +1,4 @@
-"""Long tables, one row per cell, as a sparse source: keys are coded, never pivoted."""
+"""Long tables, one row per cell, as sparse `Rows`: keys are coded, never pivoted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import counted, listed
 from a1gm._rows.frames import EVERY_COLUMN, open_frame, read_frame
-from a1gm._rows.keys import Key, code_key, row_number
-from a1gm._rows.labels import check_there, text_of_label
-from a1gm._rows.rows import Fault, check_faults
+from a1gm._rows.keys import Key, code_key, labels_of, row_number, taken
+from a1gm._rows.labels import check_there, names_in, text_of_label
+from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import check_values, table_of
 from a1gm._rows.sparse import SparseRows
 from a1gm._rows.triangles import is_triangle
 from a1gm.exceptions import (
+    A1gmError,
     DataError,
     LabelError,
     NotNumericError,
@@ -27,96 +29,75 @@ from a1gm.exceptions import (
 
 Duplicates: TypeAlias = Literal["raise", "sum"]
 NAMES = ("row", "column", "value")  # of a Series whose index has none
+SPARSE = 32  # cells per row of the frame from which on a group is read as sparse
+SMALL_TABLE = 1 << 16
 
 
 class PlacedFrame(NamedTuple):
-    """A long frame whose rows have places of their own, such as lines of a file."""
+    """A long frame whose rows are named otherwise, such as by lines of a file."""
 
     frame: Any
     place_of: Callable[[int], str]
 
 
-@dataclass(frozen=True, slots=True)
-class LongColumns:
-    """Which columns of a long frame hold the keys and the value."""
-
-    row: Any
-    column: Any
-    value: Any
-    weight: Any = None
-    place_of: Callable[[int], str] = row_number  # what messages call a row
-
-    @property
-    def keys(self) -> tuple[Any, Any]:
-        """Names of both keys."""
-        return self.row, self.column
-
-
 @dataclass(frozen=True)
-class LongCells:
-    """The rows of a long frame: coded keys, values, and weights if there are some."""
+class LongTable:
+    """A long frame: coded keys, values, and weights if there are some.
+
+    ``names`` are those of both keys and of the value, ``place_of`` names a row of the
+    frame, ``positions`` are these rows' where they are not the whole frame.
+    """
 
     frame: Any
-    columns: LongColumns
+    names: tuple[Any, Any, Any]
     row: Key
     column: Key
     values: Floats
     weights: Floats | None = None
+    place_of: Callable[[int], str] = row_number
+    positions: Ints | None = None
     name: str = "frame"
-    places: Ints | None = None  # of these rows, where they are not the whole frame
 
-    def place_of(self, at: int) -> str:
-        """Name a row by its place in the frame."""
-        return self.columns.place_of(at if self.places is None else self.places[at])
+    def where(self, row: int, col: int = 0, row_offset: int = 0) -> str:
+        """Name the value in a row by its keys and by the row."""
+        return f"{self.names[2]}[{self.pair(row)}] in {self.row_name(row)}"
 
     def pair(self, at: int) -> str:
         """Name the pair of keys in a row."""
-        return ", ".join(
-            text_of_label(key.labels[int(key.codes[at])])
-            for key in (self.row, self.column)
-        )
+        both = self.row, self.column
+        return ", ".join(text_of_label(k.labels[int(k.codes[at])]) for k in both)
 
-    def where(self, row: int, col: int, row_offset: int = 0) -> str:
-        """Name the value in a row by its keys and by the row."""
-        return f"{self.columns.value}[{self.pair(row)}] in {self.place_of(row)}"
+    def row_name(self, at: int) -> str:
+        """Name a row of the frame."""
+        return self.place_of(at if self.positions is None else self.positions[at])
 
-    def check(self, negatives: Negatives | None) -> None:
+    def check(self, negatives: Negatives | None, weight: Any = None) -> None:
         """Raise for values and weights that cannot be fitted."""
-        V = self.weights
+        x, V = self.values, self.weights
         if V is not None:
-            self._check_weights(V)
-        x = self.values if V is None else np.where(V > 0.0, self.values, np.nan)
-        with np.errstate(invalid="ignore"):
-            if np.fmin.reduce(x) >= 0.0 and np.fmax.reduce(x) < np.inf:
-                return
-        infinite = np.isinf(x)
-        faults: list[Fault] = []
-        for bad in ((x < 0.0) & ~infinite, infinite):
-            at = int(bad.argmax())
-            faults.append((int(bad.sum()), at, 0, float(x[at])))
-        check_faults(self, faults[0], faults[1], negatives)
+            bad = ~((V >= 0.0) & (np.inf > V)) & ~np.isnan(x)
+            if bad.any():
+                at = int(bad.argmax())
+                raise WeightsError(
+                    f"{weight}[{self.pair(at)}] in {self.row_name(at)} = {V[at]} "
+                    f"({int(bad.sum())} in all). Weights must be finite and >= 0; use "
+                    "0 for a cell to be ignored."
+                )
+            if not (V > 0.0).any():
+                raise WeightsError("All weights are zero: nothing is left to fit.")
+            x = np.where(V > 0.0, x, np.nan)
+        check_values(self, x, lambda at: (at, 0), negatives)
 
-    def _check_weights(self, V: Floats) -> None:
-        bad = ~((V >= 0.0) & (np.inf > V)) & ~np.isnan(self.values)
-        if bad.any():
-            at = int(bad.argmax())
-            where = f"{self.columns.weight}[{self.pair(at)}]"
-            raise WeightsError(
-                f"{where} in {self.place_of(at)} = {V[at]} "
-                f"({int(bad.sum())} in all). Weights must be finite and >= 0; use 0 "
-                "for a cell to be ignored."
-            )
-        if not (V > 0.0).any():
-            raise WeightsError("All weights are zero: nothing is left to fit.")
-
-    def source(self, duplicates: Duplicates) -> SparseRows:
+    def rows(self, duplicates: Duplicates) -> SparseRows:
         """The cells as a sparse table whose absent cells are missing."""
         table = self._sorted(self.values)
         if table.nnz < len(self.values):
             if duplicates == "raise":
                 self._refuse_duplicates()
-            table = self._sums()
-        source = SparseRows(
+            known = ~np.isnan(self.values)  # a pair without a value stays missing
+            with np.errstate(over="ignore"):
+                table = self._sorted(self.values[known], known)
+        rows = SparseRows(
             table.indptr.astype(np.int64),
             table.indices.astype(np.int32, copy=False),
             table.data,
@@ -128,25 +109,18 @@ class LongCells:
             backend=str(self.frame.implementation.value),
         )
         if self.weights is None:
-            return source
+            return rows
         # A weight of 0 takes the cell out: the one of a missing value does not matter.
         weights = np.where(np.isnan(self.values), 0.0, self.weights)
-        V = source.with_values(self._sorted(weights).data)
-        return replace(source, weights=V)
+        return replace(rows, weights=rows.with_values(self._sorted(weights).data))
 
     def _sorted(self, values: Floats, chosen: Any = slice(None)) -> Any:
-        """Cells row by row, columns ascending; pairs that are there twice are added."""
+        """Cells row by row, columns ascending; repeated pairs are summed."""
         from scipy.sparse import coo_array
 
-        places = self.row.codes[chosen], self.column.codes[chosen]
+        codes = self.row.codes[chosen], self.column.codes[chosen]
         shape = len(self.row.values), len(self.column.values)
-        return coo_array((values, places), shape=shape).tocsr()
-
-    def _sums(self) -> Any:
-        """Sums of the values of each pair; a pair without a value stays missing."""
-        known = ~np.isnan(self.values)
-        with np.errstate(over="ignore"):
-            return self._sorted(self.values[known], known)
+        return coo_array((values, codes), shape=shape).tocsr()
 
     def _refuse_duplicates(self) -> None:
         pairs: Ints = self.row.codes * np.int64(len(self.column.values))
@@ -154,53 +128,50 @@ class LongCells:
         _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
         again = np.flatnonzero(first[place] != np.arange(len(pairs)))
         at = int(again[0])
-        two = " and ".join(map(self.place_of, (int(first[place[at]]), at)))
+        two = " and ".join(map(self.row_name, (int(first[place[at]]), at)))
         raise LabelError(
-            f"The pair ({self.pair(at)}) is there twice, in {two} "
+            f"The pair ({self.pair(at)}) occurs twice, in {two} "
             f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
             Option("duplicates", "sum"),
             " to add them up, or drop the rows that repeat others.",
         )
 
 
+# ------------------------------------------------------------------------------ reading
 def read_long(
     given: Any,
     keys: Sequence[Any] | None,
     value: Any,
     weight: Any = None,
     negatives: Negatives = "raise",
-) -> LongCells:
+) -> LongTable:
     """Read a long frame, and raise for keys and values that cannot be fitted."""
-    frame, columns = open_long(given, keys, value, weight)
-    values = numbers_of(frame, columns.value)
-    weights = None if weight is None else numbers_of(frame, weight)
-    row, column = (code_key(frame, key, columns.place_of) for key in columns.keys)
-    cells = LongCells(frame, columns, row, column, values, weights)
+    table = _open_long(given, keys, value, weight)
     is_advised = weight is None or negatives == "allow"  # which weights refuse
-    cells.check(negatives if is_advised else None)
-    return cells
+    table.check(negatives if is_advised else None, weight)
+    return table
 
 
-def open_long(
+def _open_long(
     given: Any,
     keys: Sequence[Any] | None,
     value: Any,
     weight: Any = None,
-    also: Sequence[Any] = (),
-) -> tuple[Any, LongColumns]:
-    """Open a long frame, or a pandas Series with two levels, and find its columns.
+    by: Sequence[Any] = (),
+) -> LongTable:
+    """Open a long frame, or a pandas Series with two levels, and code its keys.
 
-    ``also`` are further columns, which may be levels of the index, as the keys may.
+    ``by`` are further columns, which may be levels of the index, as the keys may.
     """
     place_of: Callable[[int], str] = row_number
     if isinstance(given, PlacedFrame):
         given, place_of = given
-    if _is_series(given):
+    if type(given).__name__ == "Series" and hasattr(given, "index"):
         given, own = _frame_of_series(given)
         keys, value = keys or own[:2], own[2] if value is None else value
     if keys is None or value is None:
         raise ParameterError(
-            "Say which columns hold the two keys and the value: "
+            "Name the columns with the two keys and the value: "
             'keys=["shop", "month"], value="sales".'
         )
     if isinstance(keys, str) or len(keys) != 2:
@@ -208,15 +179,22 @@ def open_long(
             "keys must be two names, the column with the rows' keys and the one with "
             f"the columns', got {keys!r}."
         )
-    columns = LongColumns(keys[0], keys[1], value, weight, place_of)
-    frame = open_pairs(given, (*columns.keys, *also))
-    names = [name for name in (*keys, value, weight) if name is not None]
+    frame = open_pairs(given, (*keys, *by))
+    names = [*by, *keys, value, *([] if weight is None else [weight])]
     check_there("The frame", names, frame.columns)
     if len(set(names)) < len(names):
         raise ParameterError(f"Each of {listed(names)} must be a column of its own.")
     if len(frame) == 0:
         raise DataError("The frame has no rows: there is nothing to fit.")
-    return frame, columns
+    return LongTable(
+        frame,
+        (keys[0], keys[1], value),
+        code_key(frame, keys[0], place_of),
+        code_key(frame, keys[1], place_of),
+        _numbers_of(frame, value),
+        None if weight is None else _numbers_of(frame, weight),
+        place_of,
+    )
 
 
 def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
@@ -233,10 +211,6 @@ def open_pairs(given: Any, keys: Sequence[Any]) -> Any:
     return frame
 
 
-def _is_series(given: Any) -> bool:
-    return type(given).__name__ == "Series" and hasattr(given, "index")
-
-
 def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     if series.index.nlevels != 2:
         raise DataError(
@@ -251,13 +225,138 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     return frame, (row, column, value)
 
 
-def numbers_of(frame: Any, column: Any) -> Floats:
-    """A column as float64, where it lies if it is one; NaN where it is missing."""
-    source = read_frame(
-        frame.get_column(column).to_frame().to_native(), "frame", EVERY_COLUMN
-    )
-    if source.cut is None:
-        ((values, mask, validity, *_),) = source.parts
+def _numbers_of(frame: Any, column: Any) -> Floats:
+    """A column as float64, in place if it is one; NaN where it is missing."""
+    one = frame.get_column(column).to_frame().to_native()
+    rows = read_frame(one, "frame", EVERY_COLUMN)
+    if rows.cut is None:
+        ((values, mask, validity, *_),) = rows.parts
         if values.dtype == np.float64 and mask is None and validity is None:
             return values[:, 0]
-    return source.rows(slice(0, source.n_rows))[:, 0]
+    return rows.rows(slice(0, rows.n_rows))[:, 0]
+
+
+# ------------------------------------------------------------------------------- groups
+#: Distinct keys of all groups, one group after the other: where each begins, and the
+#: end; codes; and what codes mean.
+Side: TypeAlias = tuple[Ints, Ints, Any]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The tables of a long frame, or an error in place of one with repeated pairs.
+
+    ``parts`` of the keys: name, distinct values, and code of each group.
+    """
+
+    keys: Sequence[Any]
+    parts: list[tuple[Any, Any, Ints]]
+    names: tuple[Any, Any, Any]
+    backend: str
+    tables: list[AnyRows | A1gmError]
+    rows: Side
+    cols: Side
+
+    def named(self, k: int) -> AnyRows:
+        """A group with the labels of its rows and columns."""
+        row, col = (labels_of(_names(side, k)) for side in (self.rows, self.cols))
+        table, name = self.tables[k], str(self.names[2])
+        assert not isinstance(table, A1gmError)
+        return replace(table, row_labels=row, col_labels=col, name=name)
+
+
+def _names(side: Side, k: int) -> Any:
+    ends, codes, values = side
+    return taken(values, codes[ends[k] : ends[k + 1]])
+
+
+def read_groups(
+    given: Any, by: Any, keys: Sequence[Any], value: Any, duplicates: Duplicates
+) -> Groups:
+    """Read the groups of a long frame, in the order of their keys."""
+    names = names_in(by)
+    if not names:
+        raise ParameterError("by names no column. a1gm.fit_long fits a single table.")
+    table = _open_long(given, keys, value, by=names)
+    coded = [code_key(table.frame, name, table.place_of) for name in names]
+    group: Ints = coded[0].codes.astype(np.int64)
+    for key in coded[1:]:
+        numbers = group * len(key.values) + key.codes
+        group = np.unique(numbers, return_inverse=True)[1]
+    _, at = np.unique(group, return_index=True)
+    first = [key.codes[at].astype(np.int64) for key in coded]
+    parts = [(n, k.values, c) for n, k, c in zip(names, coded, first, strict=True)]
+    labels = [list(labels_of(taken(values, codes))) for _, values, codes in parts]
+    n_groups = len(labels[0])
+    rows, of_row = _in_groups(group, table.row, n_groups)
+    cols, of_col = _in_groups(group, table.column, n_groups)
+    return Groups(
+        labels[0] if len(labels) == 1 else list(zip(*labels, strict=True)),
+        parts,
+        table.names,
+        str(table.frame.implementation.value),
+        _tables(table, duplicates, group, (of_row, of_col), (rows, cols)),
+        rows,
+        cols,
+    )
+
+
+def _in_groups(group: Ints, key: Key, n_groups: int) -> tuple[Side, Ints]:
+    """Distinct keys of every group, and the position of each row's key among them."""
+    n = len(key.values)
+    distinct, place = np.unique(group * n + key.codes, return_inverse=True)
+    owner, codes = np.divmod(distinct, n)
+    ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n_groups))))
+    return (ends, codes, key.values), place - ends[group]
+
+
+def _tables(
+    table: LongTable,
+    duplicates: Duplicates,
+    group: Ints,
+    places: tuple[Ints, Ints],
+    sides: tuple[Side, Side],
+) -> list[AnyRows | A1gmError]:
+    """The table of every group: small ones dense, side by side in one array."""
+    n, m = (np.diff(side[0]) for side in sides)
+    counts = np.bincount(group, minlength=len(n))
+    is_dense = n * m <= np.maximum(SPARSE * counts, SMALL_TABLE)
+    start = np.concatenate(([0], np.cumsum(np.where(is_dense, n * m, 0))))
+    in_dense = is_dense[group]
+    owner, x = group[in_dense], table.values[in_dense]
+    pairs = start[owner] + places[0][in_dense] * m[owner] + places[1][in_dense]
+    if duplicates == "raise":
+        seen = np.bincount(pairs, minlength=int(start[-1]))
+        is_dense[owner[seen[pairs] > 1]] = False
+    known = ~np.isnan(x)
+    sums = np.bincount(pairs[known], x[known], minlength=int(start[-1]))
+    counts = np.bincount(pairs[known], minlength=int(start[-1]))
+    cells = np.where(counts > 0, sums, np.nan)
+    return [
+        table_of(cells[a : a + rows * cols].reshape(rows, cols))
+        if dense
+        else _sparse(table, duplicates, np.flatnonzero(group == k), places, sides, k)
+        for k, (a, rows, cols, dense) in enumerate(
+            zip(start[:-1].tolist(), n.tolist(), m.tolist(), is_dense, strict=True)
+        )
+    ]
+
+
+def _sparse(
+    table: LongTable,
+    duplicates: Duplicates,
+    chosen: Ints,
+    places: tuple[Ints, Ints],
+    sides: tuple[Side, Side],
+    k: int,
+) -> AnyRows | A1gmError:
+    """A group by its cells alone; the error if it has a pair twice."""
+    row, column = (
+        Key(place[chosen].astype(np.int32), _names(side, k))
+        for place, side in zip(places, sides, strict=True)
+    )
+    own = replace(table, row=row, column=column, positions=chosen)
+    try:
+        return replace(own, values=table.values[chosen]).rows(duplicates)
+    except A1gmError as error:
+        return error

@@ -180,6 +180,30 @@ def check_faults(
         )
 
 
+def check_values(
+    source: Any,
+    x: Floats,
+    place: Callable[[int], tuple[int, int]],
+    negatives: Negatives | None,
+    row_offset: int = 0,
+) -> int:
+    """Raise for bad cells among values, as ``check_faults``; count negative ones.
+
+    ``place`` gives row and column of a value.
+    """
+    if x.size == 0:
+        return 0
+    if np.fmin.reduce(x, None) >= 0.0 and np.fmax.reduce(x, None) < np.inf:
+        return 0
+    infinite = np.isinf(x)
+    faults: list[Fault] = []
+    for bad in ((x < 0.0) & ~infinite, infinite):
+        at = int(bad.argmax())
+        faults.append((int(bad.sum()), *place(at), float(x.flat[at])))
+    check_faults(source, faults[0], faults[1], negatives, row_offset)
+    return faults[0][0]
+
+
 def check_piece(
     source: Any,
     piece: Floats,
@@ -187,15 +211,10 @@ def check_piece(
     negatives: Negatives | None = "raise",
     row_offset: int = 0,
 ) -> None:
-    """Raise for negative and infinite cells of some dense rows of a table.
+    """Raise for bad cells of dense rows of a table, the first of them ``start``."""
 
-    ``start`` is the place of the first of these rows in the table.
-    """
-    infinite = np.isinf(piece)
-    faults: list[Fault] = []
-    for bad in ((piece < 0.0) & ~infinite, infinite):
-        n = int(bad.sum())
-        row, col = divmod(int(bad.argmax()), piece.shape[1])
-        first = (n, row + start, col, float(piece[row, col]))
-        faults.append(first if n else (0, 0, 0, 0.0))
-    check_faults(source, faults[0], faults[1], negatives, row_offset)
+    def place(at: int) -> tuple[int, int]:
+        row, col = divmod(at, piece.shape[1])
+        return row + start, col
+
+    check_values(source, piece, place, negatives, row_offset)

@@ -17,7 +17,7 @@ from a1gm._base.types import (
     Negatives,
     SmallInts,
 )
-from a1gm._rows.rows import Fault, check_faults, name_cell
+from a1gm._rows.rows import check_values, name_cell
 from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 CELLS_AT_ONCE = 1 << 20  # of a sparse table that is read as a dense one
@@ -186,20 +186,4 @@ def check_stored_cells(
     source: SparseRows, negatives: Negatives | None, row_offset: int = 0
 ) -> int:
     """Raise for bad cells of a sparse table; returns how many are negative."""
-    x = source.values
-    low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 0.0)
-    if low >= 0.0 and high < np.inf:  # neither is NaN: nothing to look for
-        return 0
-    infinite = np.isinf(x)
-    negative = (x < 0.0) & ~infinite
-    faults = [_stored_fault(source, bad) for bad in (negative, infinite)]
-    check_faults(source, faults[0], faults[1], negatives, row_offset)
-    return faults[0][0]
-
-
-def _stored_fault(source: SparseRows, bad: Bools) -> Fault:
-    count = int(bad.sum())
-    if count == 0:
-        return 0, -1, -1, 0.0
-    at = int(bad.argmax())
-    return count, *source.place(at), float(source.values[at])
+    return check_values(source, source.values, source.place, negatives, row_offset)
