@@ -64,8 +64,7 @@ def test_numbers_that_make_no_sense_do_no_harm(n, m, seed):
     weights = rng.choice([5e-324, 1.0, 1.7e308], len(cols))
     native.observe([part(sums)], 1, 1, 1.0, 0, False)
     native.solve_plain(bits, sums, 1e-9, 20, 20)
-    native.solve_many([[part(sums)]] * 20, 0, 1e-9, 20, 20, 0.0, 2)
-    native.solve_wide(bits, *margins, 1e-9, 20, 2)
+    native.solve_bits(bits, None, *margins, 1e-9, 20, 2)
     native.solve_nested(bits, [part(sums)], margins[1], 0.5, 1)
     for reduced in (
         native.reduce_table(bits, sums),

@@ -1,4 +1,4 @@
-"""Rows placed by column factors: compiled against NumPy, and against the definition."""
+"""Rows placed by column factors: the compiled kernel against the definitions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from support.kernels import native, needs_native, part
 from support.tables import tables
 
 from a1gm._kernel import reference
+from a1gm._kernel.reference.passes import read_rows
 
 pytestmark = needs_native
 
@@ -35,37 +36,52 @@ def targets_like(parts, dtype="f8", order="K"):
     return [np.full_like(p[0], -1.0, dtype=dtype, order=order) for p in parts]
 
 
-def assert_same(parts, h, *, signed=False, targets=targets_like, threads=1):
-    """Compare all functions; return the filled columns."""
+def cells_and_factors(parts, h):
+    """Cells of the table, and the factors of its rows."""
+    X = read_rows(parts)
+    with np.errstate(all="ignore"):
+        return X, np.nansum(X, axis=1) / np.where(np.isnan(X), 0.0, h).sum(axis=1)
+
+
+def filled_by_hand(X, w, h, otherwise):
+    filled = np.where(np.isnan(X), w[:, None] * h, X)
+    empty = np.isnan(w)
+    filled[empty] = otherwise
+    return filled, (int(empty.sum()), int(empty.argmax()) if empty.any() else -1)
+
+
+def pearson_by_hand(X, w, h):
+    f = w[:, None] * h
+    own = ~np.isnan(X) & (f > 0.0)
+    return ((X - f)[own] * ((X - f)[own] / f[own])).sum()
+
+
+def assert_same(parts, h, *, targets=targets_like, threads=1):
+    """Compare all functions with their definitions; return the filled columns."""
     otherwise = np.where(np.arange(len(h)) % 2, nan, 7.0)
-    ours = native.row_factors(parts, h, signed, threads)
-    theirs = reference.row_factors(parts, h, signed, threads)
-    assert (ours is None) == (theirs is None)
-    if ours is not None:
-        np.testing.assert_allclose(ours, theirs, rtol=SAME)
-    outs = targets(parts), targets(parts)
-    found = [
-        kernel.fill_rows(parts, h, otherwise, out, signed, threads)
-        for kernel, out in zip((native, reference), outs, strict=True)
-    ]
-    assert found[0] == found[1]
-    if found[0] is not None:
-        for mine, other in zip(*outs, strict=True):
-            if mine is not None:
-                rtol = 1e-6 if mine.dtype == np.float32 else SAME
-                np.testing.assert_allclose(mine, other, rtol=rtol)
-                assert not np.signbit(mine[mine == 0.0]).any()
-    ours = native.divergence(parts, h, threads)
-    theirs = reference.divergence(parts, h, threads)
-    assert (ours is None) == (theirs is None)
-    if ours is not None:
-        total = sum(np.nansum(p[0], dtype=float) for p in parts)
-        assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-14 * total)
-    ours = native.pearson(parts, h, signed, threads)
-    theirs = reference.pearson(parts, h, signed, threads)
-    assert ours == (None if theirs is None else pytest.approx(theirs, rel=1e-11))
+    X, w = cells_and_factors(parts, h)
+    found = native.row_factors(parts, h, False, threads)
+    np.testing.assert_allclose(found, w, rtol=SAME)
+    outs = targets(parts)
+    expected, empty = filled_by_hand(X, w, h, otherwise)
+    assert native.fill_rows(parts, h, otherwise, outs, False, threads) == empty
+    at = 0
+    for out in outs:
+        width = 1 if out is None else out.shape[1]
+        if out is not None:
+            rtol = 1e-6 if out.dtype == np.float32 else SAME
+            np.testing.assert_allclose(out, expected[:, at : at + width], rtol=rtol)
+            assert not np.signbit(out[out == 0.0]).any()
+        at += width
+    ours, factors = native.divergence(parts, h, threads)
+    theirs, _ = reference.divergence(parts, h, threads)
+    assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-14 * np.nansum(X))
+    assert factors == pytest.approx(np.nansum(w), rel=1e-11)
+    ours, factors = native.pearson(parts, h, False, threads)
+    assert ours == pytest.approx(pearson_by_hand(X, w, h), rel=1e-11)
+    assert factors == pytest.approx(np.nansum(w), rel=1e-11)
     assert_same_squares(parts, threads)
-    return outs[0]
+    return outs
 
 
 def assert_same_squares(parts, threads, scale=1.0):
@@ -192,44 +208,44 @@ def test_a_table_may_be_filled_in_place():
         np.testing.assert_array_equal(X, expected)
 
 
-def test_empty_rows_are_counted(kernel):
+def test_empty_rows_are_counted():
     X = np.ones((500, 3))
     X[[7, 400]] = nan
     out = np.empty_like(X)
     otherwise = np.array([nan, 2.0, nan])
     h = np.full(3, 0.5)
-    assert kernel.fill_rows([part(X)], h, otherwise, [out], False, 2) == (2, 7)
+    assert native.fill_rows([part(X)], h, otherwise, [out], False, 2) == (2, 7)
     np.testing.assert_array_equal(out[7], otherwise)
-    assert np.isnan(kernel.row_factors([part(X)], h, False, 1)).sum() == 2
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.inf, -np.inf, 1e308])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_what_is_out_of_range_is_declined(kernel, bad, order):
+def test_what_is_out_of_range_is_declined(bad, order):
     X, h = make_table(200, 7)
     X[150, 2:4] = bad
     X, out = np.asarray(X, order=order), np.empty_like(X)
     otherwise = np.full(7, nan)
-    assert kernel.row_factors([part(X)], h, False, 1) is None
-    assert kernel.fill_rows([part(X)], h, otherwise, [out], False, 1) is None
-    assert kernel.divergence([part(X)], h, 1) is None
-    assert kernel.pearson([part(X)], h, False, 1) is None
-    takes = kernel.row_factors([part(X)], h, True, 1)
+    assert native.row_factors([part(X)], h, False, 1) is None
+    assert native.fill_rows([part(X)], h, otherwise, [out], False, 1) is None
+    assert native.divergence([part(X)], h, 1) is None
+    assert reference.divergence([part(X)], h, 1) is None
+    assert native.pearson([part(X)], h, False, 1) is None
+    takes = native.row_factors([part(X)], h, True, 1)
     assert (takes is not None) == (bad == -1.0)
 
 
-def test_factors_out_of_range_are_declined(kernel):
+def test_factors_out_of_range_are_declined():
     h = np.array([1e-10, 1.0])
     tiny = [part(np.array([[nan, 5e-310]]))]
     huge = [part(np.array([[1e300, nan]]))]
     single = [part(np.array([[1e-4, nan]]))]
     otherwise = np.full(2, nan)
-    assert kernel.row_factors(tiny, h, False, 1) is None
-    assert kernel.row_factors(huge, h, False, 1) is None
+    assert native.row_factors(tiny, h, False, 1) is None
+    assert native.row_factors(huge, h, False, 1) is None
     out = np.empty((1, 2), np.float32)
-    assert kernel.fill_rows(single, h, otherwise, [out], False, 1) == (0, -1)
+    assert native.fill_rows(single, h, otherwise, [out], False, 1) == (0, -1)
     single = [part(np.array([[1e30, nan]]))]
-    assert kernel.fill_rows(single, h, otherwise, [out], False, 1) is None
+    assert native.fill_rows(single, h, otherwise, [out], False, 1) is None
 
 
 @given(tables(max_rows=20, max_cols=9, zeros=0.3), st.integers(0, 10**6))
@@ -300,23 +316,12 @@ def test_rank_one_rows_have_no_divergence():
 
 
 # ------------------------------------------------------------------ the other sums
-def test_pearson_is_its_definition(kernel):
-    X, h = make_table(300, 9)
-    w = np.nansum(X, axis=1) / np.where(np.isnan(X), 0.0, h).sum(axis=1, initial=1e-300)
-    f = w[:, None] * h
-    own = ~np.isnan(X) & (f > 0.0)
-    expected = ((X - f)[own] ** 2 / f[own]).sum()
-    found, factors = kernel.pearson([part(X)], h, False, 1)
-    assert found == pytest.approx(expected, rel=1e-12)
-    assert factors == pytest.approx(w.sum(), rel=1e-12)
-
-
-def test_cells_without_a_positive_fit_have_no_part_in_pearson(kernel):
+def test_cells_without_a_positive_fit_have_no_part_in_pearson():
     X = np.array([[1.0, -3.0], [0.0, 0.0], [2.0, 2.0]])
     h = np.array([0.5, 0.5])
-    found, _ = kernel.pearson([part(X)], h, True, 1)
+    found, _ = native.pearson([part(X)], h, True, 1)
     assert found == 0.0  # the first row sums to less than 0, the second to 0
-    assert kernel.pearson([part(X)], h, False, 1) is None
+    assert native.pearson([part(X)], h, False, 1) is None
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25])

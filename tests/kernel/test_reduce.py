@@ -125,3 +125,21 @@ def test_reduce_weighted_pairs(X, seed):
     np.testing.assert_allclose(
         fitted.sum(axis=0), np.nansum(X, axis=0), rtol=1e-10, atol=1e-300
     )
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[1e-200, 1e200]],
+        [[1e300, np.nan], [1.0, 1e300]],
+        [[1e26, 1e-97, np.nan], [np.nan, 1e98, 2e-99]],
+    ],
+)
+def test_lost_digits_are_noticed(kernel, X):
+    nothing = np.zeros(0)
+    with np.errstate(all="ignore"):
+        reduced = kernel.reduce_pairs(*pairs_of(np.array(X)))
+        w, h, *_, exact = reduced.replay(nothing, nothing)
+        h = h / h.sum()
+    small = not (np.concatenate([w, h]) >= np.finfo(float).tiny).all()
+    assert small or not exact

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from support.kernels import native, needs_native
 
-from a1gm._kernel import reference
-
 WORK, STEPS, TOL = 10**9, 200, 1e-10
 
 
@@ -78,13 +76,10 @@ def test_sparse_and_dense_elimination_agree(kind, seed):
     assert np.abs(off).max() <= dense[3] + sparse[3]
 
 
-@pytest.mark.parametrize("kernel", ["_native", "reference"])
-def test_too_much_work_is_not_begun(kernel):
-    if kernel == "_native" and native is None:
-        pytest.skip("needs the compiled kernel")
-    made = native if kernel == "_native" else reference
+@needs_native
+def test_too_much_work_is_not_begun():
     X = band(12, np.random.default_rng(0))
-    core = made.reduce_pairs(*pairs_of(X), None, X.shape[1])
+    core = native.reduce_pairs(*pairs_of(X), None, X.shape[1])
     w, h = core.scale(core.start, TOL, 5, 5)[:2]
     assert core.settle_sparse(w, h, *pairs_of(X), TOL, STEPS, 10) is None
     found = core.settle_sparse(w, h, *pairs_of(X), TOL, STEPS, WORK)

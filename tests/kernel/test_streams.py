@@ -1,4 +1,4 @@
-"""Columns by address: what is refused, and what is declined."""
+"""Columns by address: what is declined."""
 
 from __future__ import annotations
 
@@ -43,19 +43,6 @@ def test_streams_that_are_none() -> None:
         columns[1]
 
 
-@pytest.mark.parametrize(
-    ("values", "names", "words"),
-    [
-        (np.ones((2, 2)), ["a", "b"], "columns are contiguous"),
-        (np.ones((2, 1), np.float32), ["a"], "array of float64"),
-        (np.ones((2, 1)), [], "one text per column"),
-        (np.ones((2, 1)), [1], "one text per column"),
-        (np.ones((2, 1)), ["a\0b"], "one text per column"),
-        (np.ones((2, 1)), ["\ud800"], "one text per column"),
-    ],
-)
-def test_bad_frames_are_refused(
-    values: np.ndarray, names: list[object], words: str
-) -> None:
-    with pytest.raises(ValueError, match=words):
-        kernel.write_stream(values, names)
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_names_that_arrow_cannot_hold_are_declined(name: str) -> None:
+    assert kernel.write_stream(np.ones((2, 1)), [name]) is None

@@ -175,13 +175,10 @@ def test_products(n_rows, n_cols):
     V = rng.uniform(0.5, 2.0, (n_rows, n_cols))
     bits = pack_bits(rng.random(V.shape) < 0.7)
     d, x = rng.random(n_rows), rng.random(n_cols)
-    for weights in (V, np.asfortranarray(V), V.astype("f4")):
-        options = bits, [part(weights)], d, x, 2
-        np.testing.assert_allclose(
-            native.weighted_product(*options),
-            reference.weighted_product(*options),
-            rtol=SAME,
-        )
+    for weights in (None, V, np.asfortranarray(V), V.astype("f4")):
+        options = bits, None if weights is None else [part(weights)], d, x, 2
+        got, expected = native.bits_product(*options), reference.bits_product(*options)
+        np.testing.assert_allclose(got, expected, rtol=SAME)
 
 
 def test_weights_beyond_the_table_are_never_read():
@@ -190,5 +187,5 @@ def test_weights_beyond_the_table_are_never_read():
     V[:7, :7] = rng.uniform(0.5, 2.0, (7, 7))
     bits = pack_bits(np.ones((7, 7), bool))
     d, x = rng.random(7), rng.random(7)
-    found = native.weighted_product(bits, [part(V[:7, :7])], d, x, 1)
+    found = native.bits_product(bits, [part(V[:7, :7])], d, x, 1)
     np.testing.assert_allclose(found, (d * (V[:7, :7] @ x)) @ V[:7, :7], rtol=SAME)

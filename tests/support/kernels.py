@@ -53,13 +53,19 @@ def statistics_of(X):
 
 
 def solve_core(reduced):
-    """Both kernels' cores, solved by the kernel's own scaling, or Newton's method."""
+    """Both kernels' cores, solved by the kernel's own scaling and Newton's method."""
     if reduced.core_shape[0] == 0:
         nothing = np.zeros(0)
         return reduced.replay(nothing, nothing)
     C = reduced.core_col_sums
-    w, h, _, gap, done = reduced.scale(C / C.max(), 1e-13, 20_000, 20_000)
-    if not done:  # sweeps foresee that they would be slow
-        w, h, _, _, gap, _ = reduced.settle(w, h, None, 100)
+    w, h, _, gap, _ = reduced.scale(C / C.max(), 1e-13, 20_000, 20_000)
+    Flow = (reference if isinstance(reduced, reference.Reduced) else native).Flow
+    for _ in range(50):
+        w, fitted = reduced.sweep(h)
+        gap = np.max(np.abs(fitted / C - 1.0))
+        if gap < 1e-12:
+            break
+        x, _ = Flow(reduced, w, h).solve(C - fitted, None, 1e-14, 0.0, 0, 4, 1000)
+        h = h * np.exp(np.clip(x, -1.0, 1.0))
     assert gap < 1e-12
     return reduced.replay(w, h)

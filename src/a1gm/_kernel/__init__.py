@@ -1,12 +1,12 @@
-"""The kernel: compiled when it can be, NumPy otherwise; same functions either way.
+"""The kernel: compiled when it can be, NumPy otherwise.
 
 read/      tables of any layout, as tiles of float64
 pass/      one pass over the rows: row sums, patterns, pattern sums, bad cells
 reduce/    twins and leaves, down to the core, and back
 scale/     from statistics or a core to factors
 place/     rows of any table by given column factors: factors, holes filled, divergence
-bind.cpp   the Python face; checks.hpp says what it accepts
-reference/ all of it in NumPy, which defines the answers
+bind*      the Python face
+reference/ what a fit needs of it, in NumPy
 """
 
 from __future__ import annotations
@@ -18,15 +18,6 @@ from typing import Any
 
 from a1gm._base.warn import warn_user
 from a1gm.exceptions import SlowKernelWarning
-
-__all__ = [
-    "SMALL",
-    "SMALL_PIECE",
-    "is_compiled",
-    "kernel",
-    "say_if_slow",
-    "threads_for",
-]
 
 SMALL = 1 << 19  # cells below which a second thread costs more than it saves
 SMALL_PIECE = 1 << 18  # the same where pass follows pass: the threads are awake

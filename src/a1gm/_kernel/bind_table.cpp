@@ -1,89 +1,310 @@
-// Tables as Python gives them: a list of (array, mask, validity, bit offset, group).
-#include "bind_arrays.hpp"
+// Tables as Python gives them, and frames by the C interface of Arrow: columns by address.
+#include "bind.hpp"
 
-#include "bind_arrow.hpp"
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string>
 
 namespace a1gm {
 namespace {
 
-constexpr int64_t kMostGroups = 1 << 16;
+constexpr const char* kStream = "arrow_array_stream";
 constexpr int64_t kMostApart = 1 << 20;  // columns that are parts of their own
 
-Dtype dtype_of(const AnyArray& array) {
-  const nb::dlpack::dtype d = array.dtype();
-  using Code = nb::dlpack::dtype_code;
-  const auto code = static_cast<Code>(d.code);
-  if (code == Code::Float && d.bits == 64) return Dtype::f64;
-  if (code == Code::Float && d.bits == 32) return Dtype::f32;
-  if (code == Code::Bool) return Dtype::u8;
-  const bool is_signed = code == Code::Int;
-  if (is_signed || code == Code::UInt) switch (d.bits) {
-      case 64: return is_signed ? Dtype::i64 : Dtype::u64;
-      case 32: return is_signed ? Dtype::i32 : Dtype::u32;
-      case 16: return is_signed ? Dtype::i16 : Dtype::u16;
-      case 8: return is_signed ? Dtype::i8 : Dtype::u8;
-      default: break;
+// The types of numbers: as Arrow names them, as the kernel does, and as arrays do.
+struct Kind {
+  const char* format;
+  Dtype dtype;
+  nb::dlpack::dtype of_array;
+};
+const Kind kKinds[] = {
+    {"g", Dtype::f64, nb::dtype<double>()},   {"f", Dtype::f32, nb::dtype<float>()},
+    {"l", Dtype::i64, nb::dtype<int64_t>()},  {"i", Dtype::i32, nb::dtype<int32_t>()},
+    {"s", Dtype::i16, nb::dtype<int16_t>()},  {"c", Dtype::i8, nb::dtype<int8_t>()},
+    {"L", Dtype::u64, nb::dtype<uint64_t>()}, {"I", Dtype::u32, nb::dtype<uint32_t>()},
+    {"S", Dtype::u16, nb::dtype<uint16_t>()}, {"C", Dtype::u8, nb::dtype<uint8_t>()},
+    {"", Dtype::u8, nb::dtype<bool>()}};
+
+// The first type for which this holds, or null.
+template <typename F>
+const Kind* find_kind(F&& holds) {
+  const Kind* const found = std::find_if(std::begin(kKinds), std::end(kKinds), holds);
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+// ----------------------------------------------------------------------------- reading
+// Released when it goes out of scope, whatever was found.
+template <typename T>
+struct Owned : T {
+  Owned() : T{} {}
+  ~Owned() {
+    if (this->release != nullptr) this->release(this);
+  }
+};
+
+// Notes where the columns lie; false if some are not plain numbers.
+bool find_columns(const ArrowSchema& schema, Columns& out) {
+  const ArrowArray& table = out.array;
+  if (schema.format == nullptr || std::strcmp(schema.format, "+s") != 0 ||
+      table.n_children != schema.n_children || table.n_children == 0 || table.length <= 0 ||
+      (table.n_buffers > 0 && table.buffers[0] != nullptr && table.null_count != 0))
+    return false;
+  out.n_rows = table.length;
+  out.parts.reserve(static_cast<size_t>(table.n_children));
+  for (int64_t j = 0; j < table.n_children; ++j) {
+    const ArrowArray& column = *table.children[j];
+    const ArrowSchema& type = *schema.children[j];
+    const Kind* const kind = find_kind(
+        [&](const Kind& k) { return std::strcmp(k.format, type.format) == 0; });
+    const int64_t first = column.offset + table.offset;
+    if (kind == nullptr || type.dictionary != nullptr || column.n_buffers != 2 || column.buffers[1] == nullptr ||
+        column.length < table.offset + table.length)
+      return false;
+    Part part;
+    const int64_t size = kind->of_array.bits / 8;
+    part.data = static_cast<const char*>(column.buffers[1]) + first * size;
+    part.dtype = kind->dtype;
+    part.n_cols = 1;
+    part.row_stride = part.col_stride = size;
+    if (column.null_count != 0)
+      part.validity = static_cast<const uint8_t*>(column.buffers[0]);
+    part.bit_offset = part.validity == nullptr ? 0 : first;
+    out.parts.push_back(part);
+  }
+  return true;
+}
+
+nb::object read_stream(nb::handle capsule) {
+  auto* const stream =
+      static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule.ptr(), kStream));
+  if (stream == nullptr) throw nb::python_error();
+  if (stream->release == nullptr) return nb::none();  // it was read before
+  Owned<ArrowSchema> schema;
+  auto columns = std::make_unique<Columns>();
+  if (stream->get_schema(stream, &schema) != 0) return nb::none();
+  if (stream->get_next(stream, &columns->array) != 0 ||
+      columns->array.release == nullptr || !find_columns(schema, *columns))
+    return nb::none();
+  Owned<ArrowArray> more;  // rows in several pieces
+  if (stream->get_next(stream, &more) != 0 || more.release != nullptr) return nb::none();
+  return nb::cast(columns.release(), nb::rv_policy::take_ownership);
+}
+
+// A column as the tuple that a list of parts would have.
+nb::object part_of(nb::handle self, int64_t k) {
+  const Columns& columns = nb::cast<const Columns&>(self);
+  const auto n_parts = static_cast<int64_t>(columns.parts.size());
+  if (k < 0) k += n_parts;
+  if (k < 0 || k >= n_parts) throw nb::index_error();
+  const Part& part = columns.parts[static_cast<size_t>(k)];
+  nb::object validity = nb::none();
+  if (part.validity != nullptr) {
+    const auto n = static_cast<size_t>((part.bit_offset + columns.n_rows + 7) / 8);
+    validity = nb::cast(nb::ndarray<nb::numpy, const uint8_t>(part.validity, {n}, self));
+  }
+  const Kind* const kind = find_kind([&](const Kind& k) { return k.dtype == part.dtype; });
+  const size_t shape[] = {static_cast<size_t>(columns.n_rows), 1};
+  nb::ndarray<nb::numpy, nb::ro> values(part.data, 2, shape, self, nullptr, kind->of_array);
+  return nb::make_tuple(values, nb::none(), validity, part.bit_offset, 0);
+}
+
+nb::tuple as_list(nb::handle self) {
+  nb::list parts(self);
+  return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(&PyList_Type)),
+                        nb::make_tuple(parts));
+}
+
+// ----------------------------------------------------------------------------- writing
+// What an exported struct and its children share; gone with the last of them.
+template <typename T>
+struct Shared {
+  explicit Shared(size_t n) : refs(static_cast<int>(n) + 1), children(n), pointers(n) {
+    for (size_t j = 0; j < n; ++j) pointers[j] = &children[j];
+  }
+  virtual ~Shared() = default;
+  std::atomic<int> refs;
+  std::vector<T> children;
+  std::vector<T*> pointers;
+
+  static void release(T* one) {
+    for (int64_t j = 0; j < one->n_children; ++j)
+      if (one->children[j]->release != nullptr) one->children[j]->release(one->children[j]);
+    one->release = nullptr;
+    auto* const shared = static_cast<Shared*>(one->private_data);
+    if (--shared->refs == 0) delete shared;
+  }
+};
+
+struct SchemaMemory : Shared<ArrowSchema> {
+  using Shared::Shared;
+  std::vector<std::string> names;
+};
+
+struct ArrayMemory : Shared<ArrowArray> {
+  using Shared::Shared;
+  ~ArrayMemory() override {
+    if (!nb::is_alive()) {
+      owner.release();
+      return;
     }
-  throw std::invalid_argument("a part must be of float64, float32, integers or bools");
+    Locked locked;  // the last reader may be a thread without it
+    owner.reset();
+  }
+  nb::object owner;
+  const void* nothing[1] = {nullptr};
+  std::vector<const void*> buffers;
+};
+
+struct Frame {
+  nb::object owner;
+  const double* data;
+  int64_t n_rows, stride;
+  std::vector<std::string> names;
+  bool is_read = false;
+};
+
+Frame& frame_of(ArrowArrayStream* stream) {
+  return *static_cast<Frame*>(stream->private_data);
+}
+
+int give_schema(ArrowArrayStream* stream, ArrowSchema* out) {
+  const Frame& frame = frame_of(stream);
+  const size_t n = frame.names.size();
+  auto* const memory = new SchemaMemory(n);
+  memory->names = frame.names;
+  void* const shared = static_cast<Shared<ArrowSchema>*>(memory);
+  constexpr int64_t kNullable = 2;
+  for (size_t j = 0; j < n; ++j)
+    memory->children[j] = {"g",     memory->names[j].c_str(), nullptr,
+                           kNullable, 0,                      nullptr,
+                           nullptr, Shared<ArrowSchema>::release, shared};
+  *out = {"+s",
+          "",
+          nullptr,
+          0,
+          static_cast<int64_t>(n),
+          memory->pointers.data(),
+          nullptr,
+          Shared<ArrowSchema>::release,
+          shared};
+  return 0;
+}
+
+int give_rows(ArrowArrayStream* stream, ArrowArray* out) {
+  Frame& frame = frame_of(stream);
+  *out = {};
+  if (frame.is_read) return 0;
+  frame.is_read = true;
+  const size_t n = frame.names.size();
+  auto* const memory = new ArrayMemory(n);
+  memory->owner = std::move(frame.owner);
+  memory->buffers.resize(2 * n, nullptr);
+  void* const shared = static_cast<Shared<ArrowArray>*>(memory);
+  for (size_t j = 0; j < n; ++j) {
+    memory->buffers[2 * j + 1] = frame.data + static_cast<int64_t>(j) * frame.stride;
+    memory->children[j] = {frame.n_rows, 0,       0,       2,
+                           0,            &memory->buffers[2 * j], nullptr, nullptr,
+                           Shared<ArrowArray>::release, shared};
+  }
+  *out = {frame.n_rows,
+          0,
+          0,
+          1,
+          static_cast<int64_t>(n),
+          memory->nothing,
+          memory->pointers.data(),
+          nullptr,
+          Shared<ArrowArray>::release,
+          shared};
+  return 0;
+}
+
+void drop_stream(ArrowArrayStream* stream) {
+  Locked locked;
+  delete static_cast<Frame*>(stream->private_data);
+  stream->release = nullptr;
+}
+
+void drop_capsule(PyObject* capsule) {
+  auto* const stream =
+      static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, kStream));
+  if (stream->release != nullptr) stream->release(stream);
+  delete stream;
+}
+
+// A stream of one piece whose columns are those of an array, each contiguous; None where
+// a name is no text that Arrow can hold.
+nb::object write_stream(const nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>& array,
+                        nb::handle owner, const nb::list& names) {
+  auto frame = std::make_unique<Frame>();
+  frame->owner = nb::borrow(owner);
+  frame->data = array.data();
+  frame->n_rows = rows_of(array);
+  frame->stride = array.stride(1);
+  for (const nb::handle name : names) {
+    Py_ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+    if (text == nullptr) PyErr_Clear();
+    if (text == nullptr || std::strlen(text) != static_cast<size_t>(size)) return nb::none();
+    frame->names.emplace_back(text);
+  }
+  auto* const stream =
+      new ArrowArrayStream{give_schema, give_rows,
+                           [](ArrowArrayStream*) -> const char* { return nullptr; },
+                           drop_stream, frame.release()};
+  PyObject* const capsule = PyCapsule_New(stream, kStream, drop_capsule);
+  if (capsule == nullptr) throw nb::python_error();
+  return nb::steal(capsule);
 }
 
 }  // namespace
 
-Table::Table(nb::handle entries, int64_t n_groups) {
-  require(n_groups >= 1 && n_groups <= kMostGroups, "n_groups must be 1 to 65,536");
-  if (!take_columns(entries)) {
-    if (!nb::isinstance<nb::list>(entries))
-      throw nb::type_error("a table must be a list of parts");
-    parts.reserve(nb::len(entries));
-    for (const nb::handle entry : nb::borrow<nb::list>(entries)) add(entry, n_groups);
+Table::Table(nb::handle entries) {
+  if (nb::isinstance<Columns>(entries)) {
+    const Columns& columns = nb::cast<const Columns&>(entries);
+    kept_columns_ = nb::borrow(entries);
+    parts = columns.parts;
+    n_rows = columns.n_rows;
+    n_cols = static_cast<int64_t>(parts.size());
+    return;
   }
-  require(n_rows >= 0, "at least one part is needed");
-  require(n_rows <= kMostCells / std::max(n_cols, n_groups),
-          "a table must have fewer than 2^60 cells");
+  for (const nb::handle entry : nb::cast<nb::list>(entries)) add(nb::cast<nb::tuple>(entry));
 }
 
-bool Table::take_columns(nb::handle given) {
-  if (!nb::isinstance<Columns>(given)) return false;
-  const Columns& columns = nb::cast<const Columns&>(given);
-  kept_columns_ = nb::borrow(given);
-  parts = columns.parts;
-  n_rows = columns.n_rows;
-  n_cols = static_cast<int64_t>(parts.size());
-  return true;
-}
-
-void Table::add(nb::handle entry, int64_t n_groups) {
-  require(nb::isinstance<nb::tuple>(entry) && nb::len(entry) == 5,
-          "a part must be a tuple of array, mask, validity, bit offset and group");
-  const auto fields = nb::borrow<nb::tuple>(entry);
-  AnyArray array;
-  require(nb::try_cast(fields[0], array, false) && array.ndim() == 2,
-          "a part must be a two-dimensional array");
+void Table::add(nb::tuple fields) {
+  auto array = nb::cast<AnyArray>(fields[0]);
   Part part;
   part.data = static_cast<const char*>(array.data());
-  part.dtype = dtype_of(array);
+  const Kind* const kind =
+      find_kind([&](const Kind& k) { return k.of_array == array.dtype(); });
+  if (kind == nullptr) throw nb::type_error("a part must be of numbers");
+  part.dtype = kind->dtype;
+  n_rows = static_cast<int64_t>(array.shape(0));
   part.n_cols = static_cast<int64_t>(array.shape(1));
+  n_cols += part.n_cols;
   const auto item = static_cast<int64_t>(array.itemsize());
   part.row_stride = array.stride(0) * item;
   part.col_stride = array.stride(1) * item;
-  const auto rows = static_cast<int64_t>(array.shape(0));
-  require(n_rows < 0 || rows == n_rows, "parts must have the same number of rows");
-  n_rows = rows;
-  require(part.n_cols >= 1, "a part must have at least one column");
-  require(part.n_cols <= kMostCells - n_cols, "a table must have fewer than 2^60 cells");
-  n_cols += part.n_cols;
-  if (!fields[1].is_none()) add_mask(fields[1], array, part);
-  if (!fields[2].is_none()) add_validity(fields[2], fields[3], part);
-  require(nb::try_cast(fields[4], part.sum_group) && part.sum_group >= 0 &&
-              part.sum_group < n_groups,
-          "a part's group must be 0 or more and below n_groups");
+  part.sum_group = nb::cast<int>(fields[4]);
   kept_.push_back(std::move(array));
-  add_columns(part);
-}
-
-// Columns of a matrix that is stored column by column are parts of their own: those
-// are gathered four at a time.
-void Table::add_columns(Part part) {
+  if (!fields[1].is_none()) {
+    auto mask = nb::cast<AnyArray>(fields[1]);
+    part.mask = static_cast<const uint8_t*>(mask.data());
+    part.mask_row_stride = mask.stride(0);
+    part.mask_col_stride = mask.stride(1);
+    kept_.push_back(std::move(mask));
+  }
+  if (!fields[2].is_none()) {
+    auto bitmap = nb::cast<In<uint8_t, 1>>(fields[2]);
+    part.validity = bitmap.data();
+    part.bit_offset = nb::cast<int64_t>(fields[3]);
+    kept_.emplace_back(bitmap);
+  }
+  // Columns of a matrix that is stored column by column are parts of their own: those
+  // are gathered four at a time.
   const bool by_columns = part.dtype == Dtype::f64 && part.row_stride == 8 &&
                           part.col_stride != 8 && part.mask == nullptr &&
                           part.n_cols <= kMostApart;
@@ -92,30 +313,24 @@ void Table::add_columns(Part part) {
   for (int64_t j = 0; j < n; ++j, part.data += part.col_stride) parts.push_back(part);
 }
 
-void Table::add_mask(nb::handle given, const AnyArray& array, Part& part) {
-  AnyArray mask;
-  require(nb::try_cast(given, mask, false) && mask.ndim() == 2 && mask.itemsize() == 1 &&
-              mask.shape(0) == array.shape(0) && mask.shape(1) == array.shape(1),
-          "a mask must be bool and of its part's shape");
-  part.mask = static_cast<const uint8_t*>(mask.data());
-  part.mask_row_stride = mask.stride(0);
-  part.mask_col_stride = mask.stride(1);
-  kept_.push_back(std::move(mask));
-}
-
-void Table::add_validity(nb::handle given, nb::handle offset, Part& part) {
-  AnyArray bitmap;
-  require(nb::try_cast(given, bitmap, false) && bitmap.ndim() == 1 &&
-              bitmap.dtype() == nb::dtype<uint8_t>() &&
-              (bitmap.shape(0) <= 1 || bitmap.stride(0) == 1),
-          "a validity bitmap must be a contiguous array of uint8");
-  require(part.n_cols == 1, "a validity bitmap belongs to a part of one column");
-  const auto n_bits = static_cast<int64_t>(bitmap.shape(0)) * 8;
-  require(nb::try_cast(offset, part.bit_offset) && part.bit_offset >= 0 &&
-              part.bit_offset <= n_bits && n_rows <= n_bits - part.bit_offset,
-          "a validity bitmap must have a bit for every row");
-  part.validity = static_cast<const uint8_t*>(bitmap.data());
-  kept_.push_back(std::move(bitmap));
+void bind_table(nb::module_& m) {
+  nb::class_<Columns>(m, "Columns")
+      .def("__len__", [](const Columns& columns) { return columns.parts.size(); })
+      .def("__getitem__", [](nb::handle self, int64_t k) { return part_of(self, k); })
+      .def("__reduce__", [](nb::handle self) { return as_list(self); })
+      .def_prop_ro("n_rows", [](const Columns& columns) { return columns.n_rows; })
+      .def_prop_ro("are_float64", [](const Columns& columns) {
+        return std::all_of(columns.parts.begin(), columns.parts.end(),
+                           [](const Part& part) { return part.dtype == Dtype::f64; });
+      });
+  m.def("read_stream", &read_stream, nb::arg("stream"));
+  m.def(
+      "write_stream",
+      [](nb::handle values, const nb::list& names) {
+        return write_stream(nb::cast<nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>>(values),
+                            values, names);
+      },
+      nb::arg("values"), nb::arg("names"));
 }
 
 }  // namespace a1gm

@@ -1,4 +1,4 @@
-"""The columns as a network, in NumPy: for the twin, and for what is not in memory."""
+"""The columns as a network, in NumPy."""
 
 from __future__ import annotations
 
@@ -37,25 +37,6 @@ def eliminate(A: Floats, currents: Floats, *, sign: float = -1.0) -> Floats:
         if a.any():
             v[k] = (a @ v[:k] + (y[k, :k].sum() if by_pairs else y[k])) / a.sum()
     return v
-
-
-def reach_of(between: Floats, sums: Floats, block: SmallInts) -> float:
-    """Bound the potential that a current of a column's own sum can cause.
-
-    Any x with S x >= k c > 0 off the ground bounds it by max x / k; ``between`` are the
-    conductances between columns, whose diagonal does not count.
-    """
-    S = np.diag(between.sum(axis=1)) - between
-    free = np.ones(len(sums), bool)
-    for b in range(int(block.max(initial=-1)) + 1):
-        free[np.where(block == b, sums, -1.0).argmax()] = False
-    if not free.any():
-        return 0.0
-    S = S[np.ix_(free, free)]
-    x = np.linalg.lstsq(S, sums[free], rcond=None)[0]
-    most, lost = float(np.abs(x).max()), rounding_of_sums(len(sums)) * np.abs(x).max()
-    least = float((S @ x / sums[free]).min() - lost)
-    return most / least if lost <= 0.25 and least > 0.0 else math.inf
 
 
 def rounding_of_sums(n: int) -> float:

@@ -1,6 +1,7 @@
-// Sums that do not lose digits.
+// Sums and products that do not lose digits.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace a1gm {
@@ -28,6 +29,16 @@ inline double quick_sum(const double* x, int64_t n) {
   }
   for (; i < n; ++i) a += x[i];
   return (a + b) + (c + d);
+}
+
+// Whether a result has all its digits.
+inline bool keeps_digits(double x) { return std::isnormal(x); }
+
+// a b / c times 2^power; no part of it leaves the range of double.
+inline double scaled_product(double a, double b, double c, int power) {
+  int of_a = 0, of_b = 0, of_c = 0;
+  const double digits = std::frexp(a, &of_a) * std::frexp(b, &of_b) / std::frexp(c, &of_c);
+  return std::ldexp(digits, of_a + of_b - of_c + power);
 }
 
 }  // namespace a1gm

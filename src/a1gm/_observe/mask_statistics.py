@@ -89,7 +89,7 @@ class MaskStatistics(Statistics):
 
     def product(self, d: Floats, x: Floats, n_threads: int) -> Floats:
         """Mᵀ (d (M x)) for the mask M."""
-        found: Floats = kernel.mask_product(self.bits, d, x, n_threads)
+        found: Floats = kernel.bits_product(self.bits, None, d, x, n_threads)
         return found
 
     def mask_words(self) -> tuple[Words, Words | None]:

@@ -35,7 +35,7 @@ class WeightedStatistics(MaskStatistics):
     def product(self, d: Floats, x: Floats, n_threads: int) -> Floats:
         """Pᵀ (d (P x)) for the weights P of the observed cells."""
         args = self.bits, self.parts, d, x, n_threads
-        found: Floats = kernel.weighted_product(*args)
+        found: Floats = kernel.bits_product(*args)
         return found
 
     def reduce(self, *, force: bool) -> Any:

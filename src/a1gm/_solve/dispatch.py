@@ -342,9 +342,9 @@ def _solve_plain(
             components = find_components(statistics)
             if components is None or components.hold_together(*margins):
                 args = statistics.bits, statistics.parts, *margins, *options
-                found = kernel.solve_weighted(*args)
+                found = kernel.solve_bits(*args)
         elif statistics.positive is None:
-            found = kernel.solve_wide(statistics.bits, *margins, *options)
+            found = kernel.solve_bits(statistics.bits, None, *margins, *options)
     if found is None:
         return None
     line_factor, line_scale, col_factor, *_, step = found

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
-#include "checks.hpp"
 #include "pass/worker.hpp"
+#include "sums.hpp"
 #include "threads.hpp"
-#include "wide_number.hpp"
 
 namespace a1gm {
 namespace {
@@ -32,8 +30,7 @@ double alike(double sum, double own, double theirs) {
   if (sum == 0.0) return sum;
   const double ratio = theirs / own, quick = sum * ratio;
   if (keeps_digits(ratio) && keeps_digits(quick)) return quick;
-  const Wide careful = Wide(sum) * Wide(theirs) / Wide(own);
-  const double found = std::ldexp(careful.mantissa, static_cast<int>(careful.exponent));
+  const double found = scaled_product(sum, theirs, own, 0);
   return keeps_digits(found) ? found : std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -168,31 +165,22 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
 }
 
 template <typename Id>
-bool expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
-                 int64_t n_scales, int n_threads) {
+void expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
+                 int n_threads) {
   const int threads = useful_threads(n_threads, n);
-  const auto begin = [n, threads](int t) { return n * t / threads; };
-  std::atomic<bool> holds{true};
-  if (std::is_signed_v<Id> || n_scales <= std::numeric_limits<Id>::max())
-    run_on_threads(threads, [&](int t) {
-      const IdRange range = range_of(pattern_id + begin(t), begin(t + 1) - begin(t));
-      if (!range.is_below(n_scales)) holds = false;
-    });
-  if (!holds) return false;
   run_on_threads(threads, [=](int t) {
-    const int64_t end = begin(t + 1);
-    int64_t i = begin(t);
+    const int64_t end = n * (t + 1) / threads;
+    int64_t i = n * t / threads;
     for (double by[8]; i + 8 <= end; i += 8) {  // looked up first, then multiplied
       for (int k = 0; k < 8; ++k) by[k] = scale[pattern_id[i + k]];
       for (int k = 0; k < 8; ++k) row_sums[i + k] *= by[k];
     }
     for (; i < end; ++i) row_sums[i] *= scale[pattern_id[i]];
   });
-  return true;
 }
 
-template bool expand_rows(double*, const uint8_t*, const double*, int64_t, int64_t, int);
-template bool expand_rows(double*, const uint16_t*, const double*, int64_t, int64_t, int);
-template bool expand_rows(double*, const int32_t*, const double*, int64_t, int64_t, int);
+template void expand_rows(double*, const uint8_t*, const double*, int64_t, int);
+template void expand_rows(double*, const uint16_t*, const double*, int64_t, int);
+template void expand_rows(double*, const int32_t*, const double*, int64_t, int);
 
 }  // namespace a1gm

@@ -56,9 +56,9 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_gr
                     double* row_sums, const IdMemory& new_ids, const Options& options);
 
 // row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
-// than the multiplication. False, and nothing done, when there is no such scale.
+// than the multiplication.
 template <typename Id>
-bool expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
-                 int64_t n_scales, int n_threads);
+void expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
+                 int n_threads);
 
 }  // namespace a1gm

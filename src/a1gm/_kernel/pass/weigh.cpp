@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "avx2.hpp"
-#include "wide_number.hpp"
+#include "sums.hpp"
 
 namespace a1gm {
 namespace {
@@ -23,8 +23,7 @@ void weigh_cell(double x, double v, int exponent, bool is_exposure, double& y,
   if (exponent == 0) {
     y = x * times;
   } else {
-    const Wide product = Wide(x) * Wide(times);
-    y = std::ldexp(product.mantissa, static_cast<int>(product.exponent) - exponent);
+    y = scaled_product(x, times, 1.0, -exponent);
   }
   range.least = std::min(range.least, v);
   range.most = std::max(range.most, v);

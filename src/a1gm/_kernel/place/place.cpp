@@ -6,6 +6,7 @@
 
 #include "interrupt.hpp"
 #include "place/tile.hpp"
+#include "read/tile_reader.hpp"
 #include "sums.hpp"
 #include "threads.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 // Rows are placed a tile at a time: rows that lie side by side, or have to be gathered,
 // in tiles that stay in the first-level cache; columns in runs, in the second-level one.
-constexpr int64_t kRowTile = 8 * 1024, kColumnTile = 512 * 1024;  // bytes
+constexpr int64_t kRowTile = 1 << 10, kColumnTile = 1 << 16;  // cells
 constexpr int64_t kMaxRows = 64, kMaxRun = 4096;
 constexpr int64_t kGatheredRows = 16;  // fewer are not worth a look at every column
 // Cells that a thread takes at a time. Two threads that write to one fresh page of 2 MB
@@ -23,40 +24,19 @@ constexpr int64_t kFewCells = 1 << 16, kManyCells = 1 << 20;
 constexpr int64_t kStreamed = 1 << 20;  // cells that no cache will hold until they are read
 constexpr int64_t kColsPerSum = 2048;  // longer rows are summed with compensation
 
-bool is_column(const Part& part) { return part.n_cols == 1; }
-
-// Zeros that begin with a cache line: a vector that straddles two is slow to store.
-class Numbers {
- public:
-  void resize(size_t n) {
-    memory_.assign(n + kPadding, 0.0);
-    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-    first_ = memory_.data() + (kLine - address / 8 % kLine) % kLine;
-    n_ = n;
-  }
-  double* data() { return first_; }
-  double& operator[](size_t i) { return first_[i]; }
-  void clear() { std::fill_n(first_, n_, 0.0); }
-
- private:
-  static constexpr size_t kLine = 8, kPadding = kLine + 4;
-  std::vector<double> memory_;
-  double* first_ = nullptr;
-  size_t n_ = 0;
-};
+// Whether a table, or where it goes, are columns that lie apart.
+template <typename T>
+bool are_columns(const std::vector<T>& parts) {
+  return std::all_of(parts.begin(), parts.end(), [](const T& p) { return p.n_cols == 1; });
+}
 
 // How a table is read, and the tiles and stretches of rows that it is cut into.
 struct Layout {
-  Layout(const Placing& job, bool wants_columns, bool keeps_nulls)
-      : keeps_nulls(keeps_nulls) {
-    const auto& parts = job.parts;
-    by_columns = wants_columns && job.n_cols > 1 &&
-                 std::all_of(parts.begin(), parts.end(), is_column);
-    in_place = parts.size() == 1 && lies_as<double>(parts[0]);
-    const int64_t row_bytes = 8 * job.n_cols;
-    tile_rows = by_columns ? std::clamp(kColumnTile / row_bytes & -kMaxRows,  // whole lines
-                                        kMaxRows, kMaxRun)
-                           : std::clamp(kRowTile / row_bytes,
+  explicit Layout(const Placing& job, bool wants_columns = true)
+      : by_columns(wants_columns && job.n_cols > 1 && are_columns(job.parts)) {
+    const bool in_place = job.parts.size() == 1 && lies_as<double>(job.parts[0]);
+    tile_rows = by_columns ? std::clamp(kColumnTile / job.n_cols & -kMaxRows, kMaxRows, kMaxRun)
+                           : std::clamp(kRowTile / job.n_cols,
                                         in_place ? int64_t{1} : kGatheredRows, kMaxRows);
     // The same for any number of threads, so that sums are, too.
     const int64_t cells =
@@ -64,8 +44,7 @@ struct Layout {
     length = std::max<int64_t>(1, cells / (tile_rows * job.n_cols)) * tile_rows;
     count = (job.n_rows + length - 1) / length;
   }
-  bool by_columns, in_place;
-  bool keeps_nulls;  // columns may be used with their bitmaps, where they lie
+  bool by_columns;
   int64_t tile_rows, length, count;
 };
 
@@ -85,21 +64,24 @@ class Placer {
         layout(layout),
         h(h),
         isa(choose_place_isa()),
-        largest_(std::max(1.0, *std::max_element(h, h + job.n_cols))) {
-    const auto rows = static_cast<size_t>(layout.tile_rows);
-    factors_.resize(rows + 4);
-    reach_.resize(rows + 4);
-    if (!layout.in_place) scratch_.resize(rows * static_cast<size_t>(job.n_cols));
-    if (layout.by_columns) columns_.resize(static_cast<size_t>(job.n_cols));
-  }
+        largest_(std::max(1.0, *std::max_element(h, h + job.n_cols))),
+        reader_(job.parts, job.n_cols, layout.tile_rows),
+        factors_(static_cast<size_t>(layout.tile_rows) + 4),
+        reach_(factors_.size()),
+        columns_(static_cast<size_t>(layout.by_columns ? job.n_cols : 0)) {}
 
   // Calls use(tile) for the rows from `begin` to `end`; false where it must decline.
   template <typename F>
   bool place(int64_t begin, int64_t end, F&& use) {
     for (int64_t row = begin; row < end; row += layout.tile_rows) {
-      Tile tile{row, std::min(layout.tile_rows, end - row)};
-      poll_.worked(tile.rows * job.n_cols);
-      read(tile);
+      const int64_t rows = std::min(layout.tile_rows, end - row);
+      poll_.worked(rows * job.n_cols);
+      Tile tile{row, rows};
+      if (layout.by_columns)
+        for (int64_t j = 0; j < job.n_cols; ++j) columns_[j] = reader_.column(j, row, rows);
+      else
+        tile.x = reader_.rows(row, rows);
+      tile.stride = reader_.stride();
       if (!find_factors(tile)) return false;
       use(tile);
     }
@@ -115,39 +97,15 @@ class Placer {
   const PlaceIsa isa;
 
  private:
-  void read(Tile& tile) {
-    if (layout.by_columns) {
-      for (int64_t j = 0; j < job.n_cols; ++j) columns_[j] = read_column(tile, j);
-    } else if (layout.in_place) {
-      const Part& part = job.parts[0];
-      tile.x = reinterpret_cast<const double*>(part.data + tile.row * part.row_stride);
-      tile.stride = part.row_stride / 8;
-    } else {
-      load_tile(job.parts, tile.row, tile.rows, job.n_cols, 1.0, scratch_.data());
-      tile.x = scratch_.data();
-      tile.stride = job.n_cols;
-    }
-  }
-
-  Column read_column(const Tile& tile, int64_t j) {
-    const Part& part = job.parts[static_cast<size_t>(j)];
-    const bool is_readable =
-        part.validity == nullptr || (layout.keeps_nulls && isa.reads_bitmaps);
-    if (is_readable && is_plain_column(part)) return column_of(part, tile.row);
-    double* const to = scratch_.data() + j * layout.tile_rows;
-    load_column(part, tile.row, tile.rows, to);
-    return {to};
-  }
-
   // Row sums and sums of h, for the columns from `first` on; the smallest cell.
   double measure(const Tile& tile, int64_t first, int64_t cols) {
-    factors_.clear();
-    reach_.clear();
-    if (!layout.by_columns)
-      return isa.measure_rows(tile.x + first, tile.stride, tile.rows, cols, h + first,
-                              w(), reach_.data());
-    return isa.measure_columns(columns_.data() + first, tile.rows, cols, h + first, w(),
-                               reach_.data());
+    std::fill(factors_.begin(), factors_.end(), 0.0);
+    std::fill(reach_.begin(), reach_.end(), 0.0);
+    if (layout.by_columns)
+      return isa.measure_columns(&columns_[first], tile.rows, cols, h + first, w(),
+                                 reach_.data());
+    return isa.measure_rows(tile.x + first, tile.stride, tile.rows, cols, h + first, w(),
+                            reach_.data());
   }
 
   double measure_long_rows(const Tile& tile) {
@@ -185,7 +143,8 @@ class Placer {
 
   Poll poll_;
   const double largest_;  // of h, or 1: no fitted value is above w times this
-  Numbers factors_, reach_, scratch_;
+  TileReader reader_;
+  std::vector<double> factors_, reach_;  // padded to whole vectors
   std::vector<Column> columns_;
 };
 
@@ -211,17 +170,15 @@ bool place_all(const Placing& job, const Layout& layout, F&& run) {
 }
 
 // --------------------------------------------------------------------------- filling
-bool is_one_column(const Target& target) { return target.n_cols == 1; }
-
 class Filler {
  public:
   Filler(Placer& placer, const double* otherwise, const std::vector<Target>& targets)
       : p_(placer), otherwise_(otherwise), targets_(targets) {
     const Target& first = targets[0];
-    writes_rows_ = targets.size() == 1 && first.data != nullptr && !first.is_single &&
-                   first.col_stride == 8 && !p_.layout.by_columns;
+    in_place_ = targets.size() == 1 && first.data != nullptr && !first.is_single &&
+                first.col_stride == 8 && !p_.layout.by_columns;
     const int64_t cols = p_.layout.by_columns ? 1 : p_.job.n_cols;
-    if (!writes_rows_) filled_.resize(static_cast<size_t>(p_.layout.tile_rows * cols));
+    if (!in_place_) filled_.resize(static_cast<size_t>(p_.layout.tile_rows * cols));
   }
 
   void write(const Tile& tile) {
@@ -236,28 +193,20 @@ class Filler {
   bool fits = true;  // all numbers are within the range of their targets
 
  private:
-  void note_empty(const Tile& tile) {
-    for (int64_t i = 0; i < tile.rows; ++i) {
-      if (p_.w()[i] == p_.w()[i]) continue;
-      if (empty.count++ == 0) empty.first = tile.row + i;
-    }
-  }
-
   void write_rows(const Tile& tile) {
     const Target& first = targets_[0];
     double* out = filled_.data();
     int64_t stride = p_.job.n_cols;
-    if (writes_rows_) {
+    if (in_place_) {
       out = reinterpret_cast<double*>(first.data + tile.row * first.row_stride);
       stride = first.row_stride / 8;
     }
-    p_.isa.fill_rows(tile.x, tile.stride, tile.rows, p_.job.n_cols, p_.h, p_.w(), out,
-                     stride);
+    p_.isa.fill_rows(tile.x, tile.stride, tile.rows, p_.job.n_cols, p_.h, p_.w(), out, stride);
     if (tile.has_empty)
       for (int64_t i = 0; i < tile.rows; ++i)
         for (int64_t j = 0; j < p_.job.n_cols; ++j)
           put_otherwise(out[i * stride + j], j);
-    if (!writes_rows_) fits &= store_tile(out, stride, tile.rows, targets_, tile.row);
+    if (!in_place_) fits &= store_tile(out, stride, tile.rows, targets_, tile.row);
   }
 
   void write_column(const Tile& tile, int64_t j) {
@@ -273,6 +222,13 @@ class Filler {
     if (!is_direct) fits &= store_tile(out, 1, tile.rows, {to}, tile.row);
   }
 
+  void note_empty(const Tile& tile) {
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      if (p_.w()[i] == p_.w()[i]) continue;
+      if (empty.count++ == 0) empty.first = tile.row + i;
+    }
+  }
+
   // A cell that is missing still is one of a row that observes nothing.
   void put_otherwise(double& cell, int64_t j) const {
     if (cell != cell) cell = otherwise_[j];
@@ -281,39 +237,34 @@ class Filler {
   Placer& p_;
   const double* otherwise_;
   const std::vector<Target>& targets_;
-  bool writes_rows_;
-  Numbers filled_;
+  bool in_place_;  // the target's rows are written where they lie
+  std::vector<double> filled_;
 };
-
-// The sum over the cells of a tile, by the loop for rows or that for columns.
-template <typename Rows, typename Column>
-double sum_of(Placer& p, const Tile& tile, Rows of_rows, Column of_column) {
-  double* const w = p.w();
-  for (int64_t i = 0; tile.has_empty && i < tile.rows; ++i)
-    if (w[i] != w[i]) w[i] = 0.0;  // it has no cells
-  if (!p.layout.by_columns)
-    return (p.isa.*of_rows)(tile.x, tile.stride, tile.rows, p.job.n_cols, p.h, w);
-  double sum = 0.0;
-  for (int64_t j = 0; j < p.job.n_cols; ++j)
-    sum += (p.isa.*of_column)(p.column(j).cells, tile.rows, p.h[j], w);
-  return sum;
-}
 
 // The sum over all cells, and that of the row factors; the same for any number of
 // threads.
-template <typename Rows, typename Column>
-bool sum_all(const Placing& job, Rows of_rows, Column of_column, Sums& sums) {
-  const Layout layout(job, true, false);
+template <typename Loop>
+bool sum_all(const Placing& job, Loop of_tile, Sums& sums) {
+  const Layout layout(job);
   std::vector<Sums> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
-        double hi = 0.0, lo = 0.0;
-        Sums& own = found[static_cast<size_t>(k)];
+        double hi = 0.0, lo = 0.0, *const w = p.w();
+        Sums& of_stretch = found[static_cast<size_t>(k)];
         const bool is_right = p.place(begin, end, [&](const Tile& tile) {
-          two_sum(sum_of(p, tile, of_rows, of_column), hi, lo);
-          for (int64_t i = 0; i < tile.rows; ++i) own.factors += p.w()[i];
+          for (int64_t i = 0; tile.has_empty && i < tile.rows; ++i)
+            if (w[i] != w[i]) w[i] = 0.0;  // it has no cells
+          const auto add = p.isa.*of_tile;
+          double own = 0.0;
+          if (!layout.by_columns)
+            own = add({tile.x}, tile.stride, tile.rows, job.n_cols, w, p.h);
+          else
+            for (int64_t j = 0; j < job.n_cols; ++j)
+              own += add(p.column(j), 0, 1, tile.rows, p.h + j, w);
+          two_sum(own, hi, lo);
+          for (int64_t i = 0; i < tile.rows; ++i) of_stretch.factors += w[i];
         });
-        own.cells = hi + lo;
+        of_stretch.cells = hi + lo;
         return is_right;
       });
   double hi = 0.0, lo = 0.0;
@@ -325,10 +276,42 @@ bool sum_all(const Placing& job, Rows of_rows, Column of_column, Sums& sums) {
   return holds && std::isfinite(sums.cells);
 }
 
+// --------------------------------------------------------------------------- squares
+// Adds the squares of a row to pairs of high and low parts.
+void add_row(const double* x, int64_t cols, double sum, double* hi, double* lo) {
+  for (int64_t j = 0; j < cols; ++j) {
+    const double square = x[j] * (x[j] / sum);
+    two_sum(x[j] == x[j] ? square : 0.0, hi[j], lo[j]);
+  }
+}
+
+bool is_zero(const double* x, int64_t cols) {
+  return std::all_of(x, x + cols, [](double cell) { return !(cell < 0.0 || cell > 0.0); });
+}
+
+// The sums over the rows from `begin` to `end`.
+void add_squares(const Squares& job, int64_t begin, int64_t end, double* hi, double* lo) {
+  TileReader reader(job.parts, job.n_cols, kMaxRows, job.scale);
+  Poll poll;
+  for (int64_t row = begin; row < end; row += kMaxRows) {
+    const int64_t rows = std::min(kMaxRows, end - row);
+    poll.worked(rows * job.n_cols);
+    const double* x = reader.rows(row, rows);
+    for (int64_t i = 0; i < rows; ++i, x += reader.stride()) {
+      const double sum = job.row_sums[row + i];
+      const int64_t at = job.lines[row + i] * job.n_cols;
+      if (sum > 0.0)
+        add_row(x, job.n_cols, sum, hi + at, lo + at);
+      else if (!is_zero(x, job.n_cols))
+        std::fill_n(hi + at, job.n_cols, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+}
+
 }  // namespace
 
 bool row_factors(const Placing& job, double* factors) {
-  const Layout layout(job, true, true);
+  const Layout layout(job);
   return place_all(job, layout, [&](Placer& p, int64_t, int64_t begin, int64_t end) {
     return p.place(begin, end, [&](const Tile& tile) {
       std::copy_n(p.w(), tile.rows, factors + tile.row);
@@ -338,7 +321,7 @@ bool row_factors(const Placing& job, double* factors) {
 
 bool fill_rows(const Placing& job, const double* otherwise,
                const std::vector<Target>& targets, EmptyRows& empty) {
-  const Layout layout(job, std::all_of(targets.begin(), targets.end(), is_one_column), true);
+  const Layout layout(job, are_columns(targets));
   std::vector<EmptyRows> found(static_cast<size_t>(layout.count));
   const bool holds =
       place_all(job, layout, [&](Placer& p, int64_t k, int64_t begin, int64_t end) {
@@ -356,11 +339,34 @@ bool fill_rows(const Placing& job, const double* otherwise,
 }
 
 bool divergence(const Placing& job, Sums& sums) {
-  return sum_all(job, &PlaceIsa::diverge_rows, &PlaceIsa::diverge_column, sums);
+  return sum_all(job, &PlaceIsa::diverge, sums);
 }
 
 bool pearson(const Placing& job, Sums& sums) {
-  return sum_all(job, &PlaceIsa::scatter_rows, &PlaceIsa::scatter_column, sums);
+  return sum_all(job, &PlaceIsa::scatter, sums);
+}
+
+std::vector<double> square_sums(const Squares& job) {
+  const auto size = static_cast<size_t>(job.n_lines * job.n_cols);
+  // Each thread has sums of its own, which must not be larger than what it reads.
+  const auto most = std::max<int64_t>(kCellsPerThread, 4 * static_cast<int64_t>(size));
+  const int threads = useful_threads(job.n_threads, job.n_rows * job.n_cols, most);
+  std::vector<std::vector<double>> found(static_cast<size_t>(threads));
+  run_on_threads(threads, [&](int t) {
+    auto& sums = found[static_cast<size_t>(t)];
+    sums.assign(2 * size, 0.0);
+    add_squares(job, job.n_rows * t / threads, job.n_rows * (t + 1) / threads,
+                sums.data(), sums.data() + size);
+  });
+  std::vector<double>& total = found[0];
+  for (size_t t = 1; t < found.size(); ++t)
+    for (size_t k = 0; k < size; ++k) {
+      two_sum(found[t][k], total[k], total[size + k]);
+      total[size + k] += found[t][size + k];
+    }
+  for (size_t k = 0; k < size; ++k) total[k] += total[size + k];
+  total.resize(size);
+  return total;
 }
 
 }  // namespace a1gm

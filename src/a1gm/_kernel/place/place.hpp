@@ -1,16 +1,15 @@
 // Rows of any table placed by given column factors h, in one pass: the factor of a row
 // is the sum of its observed cells over the sum of their columns' factors.
 //
-// Every function declines, by returning false, where a cell is infinite or, unless
-// `takes_negatives`, negative, and where a factor or a filled cell leaves the range of
-// its type. Nothing that was written then counts: the caller takes the slow way, which
-// finds the words.
+// Every function that places declines, by returning false, where a cell is infinite or,
+// unless `takes_negatives`, negative, and where a factor or a filled cell leaves the
+// range of its type. Nothing that was written then counts: the caller takes the general
+// way, which finds the words.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "place/target.hpp"
 #include "read/table_part.hpp"
 
 namespace a1gm {
@@ -21,6 +20,14 @@ struct Placing {
   const double* h;
   bool takes_negatives;
   int n_threads;
+};
+
+// Columns of the filled table: any layout, float64 or float32; null where nobody asks
+// for a column.
+struct Target {
+  char* data = nullptr;
+  bool is_single = false;  // float32
+  int64_t n_cols = 1, row_stride = 0, col_stride = 0;  // bytes
 };
 
 struct EmptyRows {  // rows that observe nothing: how many, and the first
@@ -45,5 +52,24 @@ bool divergence(const Placing& job, Sums& sums);
 
 // Sum of (x - f)^2 / f over the observed cells with a positive fitted value f.
 bool pearson(const Placing& job, Sums& sums);
+
+struct Squares {
+  const std::vector<Part>& parts;
+  int64_t n_rows, n_cols;
+  const double* row_sums;  // of the cells times `scale`
+  const int32_t* lines;    // of each row
+  int64_t n_lines;
+  double scale;
+  int n_threads;
+};
+
+// The sum of (x scale)^2 / r for each line and column, over the rows of the line, r being
+// the sum of the row. NaN for a line with a row that has cells but no positive sum.
+std::vector<double> square_sums(const Squares& job);
+
+// Writes rows that lie `stride` doubles apart, from row `row` of the targets on. False
+// where a number is beyond the range of its target.
+bool store_tile(const double* x, int64_t stride, int64_t rows,
+                const std::vector<Target>& targets, int64_t row);
 
 }  // namespace a1gm

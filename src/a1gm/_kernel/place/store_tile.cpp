@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "avx2.hpp"
-#include "place/target.hpp"
+#include "place/place.hpp"
 
 namespace a1gm {
 namespace {

@@ -13,31 +13,26 @@ namespace a1gm {
 constexpr double kLeast = std::numeric_limits<double>::min();  // below, digits are lost
 constexpr double kMost = std::numeric_limits<double>::max();
 
-// Each loop for rows that lie `stride` doubles apart, and for columns that lie anywhere;
-// those of columns with a bitmap only where `reads_bitmaps`.
-// `h` is padded to whole vectors; so are sums, reach and w, which begin with one.
+// Loops for rows that lie `stride` doubles apart, and for columns that lie anywhere, with
+// or without a bitmap. `h`, `w`, sums and reach are padded to whole vectors.
 struct PlaceIsa {
   // Adds the observed cells of each row to its sum, and their h to its reach; returns
   // the smallest cell, or 0 if that is smaller.
   double (*measure_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                          const double* h, double* sums, double* reach);
-  double (*measure_columns)(const Column* x, int64_t rows, int64_t cols,
-                            const double* h, double* sums, double* reach);
+  double (*measure_columns)(const Column* x, int64_t rows, int64_t cols, const double* h,
+                            double* sums, double* reach);
   // out = x, or w h where x is missing; -0.0 becomes 0.0.
   void (*fill_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
                     const double* h, const double* w, double* out, int64_t out_stride);
   // `stream`: out is not read soon, so it need not be in a cache.
   void (*fill_column)(const Column& x, int64_t rows, double h, const double* w,
                       double* out, bool stream);
-  // The divergence of the cells.
-  double (*diverge_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                         const double* h, const double* w);
-  double (*diverge_column)(const double* x, int64_t rows, double h, const double* w);
-  // Pearson's statistic of the cells.
-  double (*scatter_rows)(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                         const double* h, const double* w);
-  double (*scatter_column)(const double* x, int64_t rows, double h, const double* w);
-  bool reads_bitmaps = false;  // measure_columns and fill_column do
+  // The divergence and Pearson's statistic of lines of n cells, rows or one column. The
+  // fitted value of a cell is the number of its line times its own.
+  using Sum = double (*)(Column x, int64_t stride, int64_t lines, int64_t n,
+                         const double* of_line, const double* of_cell);
+  Sum diverge, scatter;
 };
 
 PlaceIsa choose_place_isa();

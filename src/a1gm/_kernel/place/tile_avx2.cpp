@@ -8,13 +8,13 @@ namespace {
 
 A1GM_INLINE __m256d all(double value) { return _mm256_set1_pd(value); }
 
-constexpr int64_t kAhead = 64;  // doubles by which columns are fetched ahead
-
 A1GM_INLINE double least_of(__m256d v) {
   alignas(32) double lanes[4];
   _mm256_store_pd(lanes, v);
   return *std::min_element(lanes, lanes + 4);
 }
+
+constexpr int64_t kAhead = 64;  // doubles by which columns are fetched ahead
 
 constexpr int64_t kWord = 64;  // cells whose validity bits make one word
 
@@ -34,11 +34,11 @@ A1GM_INLINE void by_fours(const double* x, int64_t n, F&& f) {
 
 // ----------------------------------------------------------------------- the margins
 // The sum of some cells, and of their h.
-struct Sums {
+struct Margins {
   __m256d cells, reach;
 };
 
-A1GM_INLINE void measure_four(__m256d a, __m256d h, Sums& s, __m256d& smallest) {
+A1GM_INLINE void measure_four(__m256d a, __m256d h, Margins& s, __m256d& smallest) {
   const __m256d seen = _mm256_cmp_pd(a, a, _CMP_ORD_Q);
   const __m256d value = _mm256_and_pd(a, seen);
   s.cells = _mm256_add_pd(s.cells, value);
@@ -53,7 +53,7 @@ A1GM_TARGET double measure_rows(const double* x, int64_t stride, int64_t rows,
   const int64_t body = cols & ~int64_t{7};
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     const __m256d zero = _mm256_setzero_pd();
-    Sums even{zero, zero}, odd{zero, zero};
+    Margins even{zero, zero}, odd{zero, zero};
     for (int64_t j = 0; j < body; j += 8) {
       measure_four(_mm256_loadu_pd(x + j), _mm256_loadu_pd(h + j), even, smallest);
       measure_four(_mm256_loadu_pd(x + j + 4), _mm256_loadu_pd(h + j + 4), odd, smallest);
@@ -78,7 +78,7 @@ A1GM_TARGET double measure_some(const Column* x, int64_t rows, const double* h,
     const __m256i head = head_mask(rows - i);
     if (kNulls && i % kWord == 0)
       for (int c = 0; c < C; ++c) valid[c] = x[c].word(i, std::min(kWord, rows - i));
-    Sums s{_mm256_load_pd(sums + i), _mm256_load_pd(reach + i)};
+    Margins s{_mm256_loadu_pd(sums + i), _mm256_loadu_pd(reach + i)};
     for (int c = 0; c < C; ++c) {
       const double* const p = x[c].cells + i;
       _mm_prefetch(reinterpret_cast<const char*>(p + kAhead), _MM_HINT_T0);
@@ -86,8 +86,8 @@ A1GM_TARGET double measure_some(const Column* x, int64_t rows, const double* h,
       if (kNulls) a = with_holes(a, valid[c] >> i % kWord);
       measure_four(a, all(h[c]), s, smallest);
     }
-    _mm256_store_pd(sums + i, s.cells);
-    _mm256_store_pd(reach + i, s.reach);
+    _mm256_storeu_pd(sums + i, s.cells);
+    _mm256_storeu_pd(reach + i, s.reach);
   }
   return least_of(smallest);
 }
@@ -258,29 +258,25 @@ struct Scatter {
 
 // The sum of what F makes of the cells.
 template <typename F>
-A1GM_TARGET double sum_rows(const double* x, int64_t stride, int64_t rows, int64_t cols,
-                            const double* h, const double* w) {
+A1GM_TARGET double sum_lines(Column x, int64_t stride, int64_t lines, int64_t n,
+                             const double* of_line, const double* of_cell) {
+  const bool has_nulls = x.validity != nullptr;
+  const int64_t step = has_nulls ? kWord : n;
   __m256d sum = _mm256_setzero_pd();
-  for (int64_t i = 0; i < rows; ++i, x += stride) {
-    const __m256d scale = all(w[i]);
-    __m256d of_row = _mm256_setzero_pd();
-    // Past the last column are a zero and h = 0, which add nothing.
-    by_fours(x, cols, [&](int64_t j, __m256d a) A1GM_LAMBDA {
-      of_row = _mm256_add_pd(of_row, F()(a, scale, _mm256_loadu_pd(h + j)));
-    });
-    sum = _mm256_add_pd(sum, of_row);
+  for (int64_t i = 0; i < lines; ++i, x.cells += stride) {
+    const __m256d scale = all(of_line[i]);
+    __m256d of_this = _mm256_setzero_pd();
+    for (int64_t begin = 0; begin < n; begin += step) {
+      const int64_t some = std::min(step, n - begin);
+      const uint64_t valid = x.word(begin, some);
+      // Past the last cell are a zero and the number 0, which add nothing.
+      by_fours(x.cells + begin, some, [&](int64_t j, __m256d a) A1GM_LAMBDA {
+        if (has_nulls) a = with_holes(a, valid >> j);
+        of_this = _mm256_add_pd(of_this, F()(a, scale, load(of_cell + begin + j)));
+      });
+    }
+    sum = _mm256_add_pd(sum, of_this);
   }
-  return lane_sum(sum);
-}
-
-template <typename F>
-A1GM_TARGET double sum_column(const double* x, int64_t rows, double h, const double* w) {
-  __m256d sum = _mm256_setzero_pd();
-  const __m256d share = all(h);
-  by_fours(x, rows, [&](int64_t i, __m256d a) A1GM_LAMBDA {
-    // Past the last row w is 0, too.
-    sum = _mm256_add_pd(sum, F()(a, _mm256_loadu_pd(w + i), share));
-  });
   return lane_sum(sum);
 }
 
@@ -290,9 +286,8 @@ A1GM_TARGET double sum_column(const double* x, int64_t rows, double h, const dou
 PlaceIsa choose_place_isa() {
 #ifdef A1GM_AVX2
   if (has_avx2())
-    return {measure_rows,         measure_columns,       fill_rows,
-            fill_column,          sum_rows<Divergence>,  sum_column<Divergence>,
-            sum_rows<Scatter>,    sum_column<Scatter>,   true};
+    return {measure_rows, measure_columns,       fill_rows,
+            fill_column,  sum_lines<Divergence>, sum_lines<Scatter>};
 #endif
   return plain_place_isa();
 }

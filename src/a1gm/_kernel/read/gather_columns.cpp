@@ -42,29 +42,7 @@ A1GM_TARGET void load_four(const Part* parts, int64_t row, int64_t rows, int64_t
     for (int c = 0; c < 4; ++c) out[c] = valid[c] >> i & 1 ? x[c][i] : nan;
 }
 
-A1GM_TARGET void blank_nulls(const double* x, uint64_t valid, int64_t rows, double* out) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4, valid >>= 4) {
-    const __m256d lanes =
-        _mm256_load_pd(reinterpret_cast<const double*>(kLanes.mask[valid & 15]));
-    _mm256_storeu_pd(
-        out + i, _mm256_blendv_pd(_mm256_set1_pd(nan), _mm256_loadu_pd(x + i), lanes));
-  }
-  for (; i < rows; ++i, valid >>= 1) out[i] = valid & 1 ? x[i] : nan;
-}
-
 }  // namespace
-
-bool load_nullable_column(const Part& part, int64_t row, int64_t rows, double* out) {
-  if (!kHasAvx2 || !is_plain_column(part) || part.validity == nullptr) return false;
-  const Column column = column_of(part, row);
-  for (int64_t i = 0; i < rows; i += kWord) {
-    const int64_t n = std::min(kWord, rows - i);
-    blank_nulls(column.cells + i, column.word(i, n), n, out + i);
-  }
-  return true;
-}
 
 bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
                   int64_t stride, double* out) {
@@ -79,7 +57,6 @@ bool load_columns(const std::vector<Part>& parts, int64_t row, int64_t rows,
   return true;
 }
 #else
-bool load_nullable_column(const Part&, int64_t, int64_t, double*) { return false; }
 bool load_columns(const std::vector<Part>&, int64_t, int64_t, int64_t, double*) {
   return false;
 }

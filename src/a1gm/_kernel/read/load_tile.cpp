@@ -119,7 +119,7 @@ void load_tile(const std::vector<Part>& parts, int64_t row, int64_t rows,
 }
 
 void load_column(const Part& part, int64_t row, int64_t rows, double* out) {
-  if (!load_nullable_column(part, row, rows, out)) load_one(part, row, rows, 1, out);
+  load_one(part, row, rows, 1, out);
 }
 
 }  // namespace a1gm

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace a1gm {
@@ -31,6 +32,10 @@ struct Column {
   const uint8_t* validity = nullptr;
   int64_t bit = 0;  // of the first cell
 
+  double operator[](int64_t i) const {
+    const bool is_null = validity != nullptr && !(validity[(bit + i) >> 3] >> ((bit + i) & 7) & 1);
+    return is_null ? std::numeric_limits<double>::quiet_NaN() : cells[i];
+  }
   // Bits of at most 64 cells; those past the last one are not read.
   uint64_t word(int64_t first, int64_t n) const {
     if (validity == nullptr) return ~uint64_t{0};
@@ -77,10 +82,6 @@ inline Column column_of(const Part& part, int64_t row) {
   return {reinterpret_cast<const double*>(part.data) + row, part.validity,
           part.bit_offset + row};
 }
-
-// As load_column, for such a part with a bitmap. False when it is not one, or the
-// processor has no AVX2; then nothing was done.
-bool load_nullable_column(const Part& part, int64_t row, int64_t rows, double* out);
 
 // As load_tile, for a table whose parts are all single contiguous columns of float64, with
 // or without a validity bitmap, and at most 64 rows. False when the table is not such a

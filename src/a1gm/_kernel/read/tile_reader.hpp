@@ -25,6 +25,15 @@ class TileReader {
     load_tile(parts_, row, n, n_cols_, scale_, tile_.data());
     return tile_.data();
   }
+  // Some rows of column j, which is a part of its own.
+  Column column(int64_t j, int64_t row, int64_t n) {
+    const Part& part = parts_[static_cast<size_t>(j)];
+    if (is_plain_column(part)) return column_of(part, row);
+    const size_t n_rows = tile_.size() / static_cast<size_t>(n_cols_);
+    double* const to = tile_.data() + static_cast<size_t>(j) * n_rows;
+    load_column(part, row, n, to);
+    return {to};
+  }
   int64_t stride() const { return stride_; }
 
  private:

@@ -6,7 +6,6 @@
 
 #include "bit_mask.hpp"
 #include "reduce/mask_lists.hpp"
-#include "wide_number.hpp"
 
 namespace a1gm {
 
@@ -64,16 +63,13 @@ bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_
 Reduced peel_pairs(const PairView& pairs);
 Reduced peel_table(const BitMask& keys, const double* sums);
 
-// The same core with its mask times 2**(a_i + b_j) and its margins times 2**lift, its
-// observed cells listed; without the log. Cells that vanish stay, with weight 0.
-Reduced rescaled(const Reduced& reduced, const int64_t* a, const int64_t* b,
-                 int64_t lift);
-
 // Undo the log: w and h hold the core's factors at the core's places on entry and
 // every factor on return; labels likewise, -1 where nothing is observed. False if a
-// number has lost digits on the way, which wide ones never do.
-template <typename Number>
-bool replay(const Reduced& reduced, Number* w, Number* h, int32_t* row_label,
+// number has lost digits on the way.
+bool replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
             int32_t* col_label);
+
+// Blocks that were peeled off whole.
+int64_t n_roots(const Reduced& reduced);
 
 }  // namespace a1gm

@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "reduce/peel.hpp"
+#include "sums.hpp"
 
 namespace a1gm {
 
-template <typename Number>
-bool replay(const Reduced& reduced, Number* w, Number* h, int32_t* row_label,
+bool replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
             int32_t* col_label) {
   std::fill_n(row_label, reduced.n_rows, -1);
   std::fill_n(col_label, reduced.n_cols, -1);
@@ -21,27 +21,27 @@ bool replay(const Reduced& reduced, Number* w, Number* h, int32_t* row_label,
     const int32_t gone = entry->gone, kept = entry->kept;
     const double sum_gone = entry->sum_gone, sum_kept = entry->sum_kept;
     const double ratio = entry->ratio;
-    auto split = [&](Number* factor, int32_t* label) {
+    auto split = [&](double* factor, int32_t* label) {
       // Not factor * (sum / both): a share below 1e-308 would vanish.
-      const Number each = factor[kept] / Number(sum_gone + sum_kept);
-      const Number part = each * Number(sum_gone);
-      factor[gone] = part / Number(ratio);
-      factor[kept] = each * Number(sum_kept);
+      const double each = factor[kept] / (sum_gone + sum_kept);
+      const double part = each * sum_gone;
+      factor[gone] = part / ratio;
+      factor[kept] = each * sum_kept;
       label[gone] = label[kept];
       exact &= keeps_digits(each) && keeps_digits(part) &&
                keeps_digits(factor[gone]) && keeps_digits(factor[kept]);
     };
-    auto leaf = [&](Number* factor, const Number& other) {
-      const Number quotient = Number(sum_gone) / other;
-      factor[gone] = quotient / Number(ratio);
+    auto leaf = [&](double* factor, double other) {
+      const double quotient = sum_gone / other;
+      factor[gone] = quotient / ratio;
       exact &= keeps_digits(quotient) && keeps_digits(factor[gone]);
     };
     switch (step) {
       case Step::root:
         // The scale is free; 1 on the column's side, where the final factors sum to 1,
         // keeps everything in range whenever the final factors are.
-        h[kept] = Number(1.0);
-        w[gone] = Number(sum_gone) / Number(ratio);
+        h[kept] = 1.0;
+        w[gone] = sum_gone / ratio;
         exact &= keeps_digits(w[gone]);
         row_label[gone] = col_label[kept] = next_label++;
         break;
@@ -60,7 +60,9 @@ bool replay(const Reduced& reduced, Number* w, Number* h, int32_t* row_label,
   return exact;
 }
 
-template bool replay(const Reduced&, double*, double*, int32_t*, int32_t*);
-template bool replay(const Reduced&, Wide*, Wide*, int32_t*, int32_t*);
+int64_t n_roots(const Reduced& reduced) {
+  return std::count_if(reduced.log.begin(), reduced.log.end(),
+                       [](const LogEntry& e) { return e.step == Step::root; });
+}
 
 }  // namespace a1gm

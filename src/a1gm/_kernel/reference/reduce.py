@@ -6,16 +6,16 @@ import numpy as np
 
 from a1gm._base.bits import unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
-from a1gm._kernel.reference.checks import check_keys, check_mask, check_pairs
 from a1gm._kernel.reference.reduced import LogEntry, Reduced
 
 
 def reduce_mask(
     bits: Words, row_sums: Floats, col_sums: Floats, rows_distinct: bool, force: bool
 ) -> Reduced | None:
-    """Merge twins using margins only; None when a leaf needs the sums of cells."""
-    del rows_distinct  # saves the compiled kernel a search
-    check_mask(bits, row_sums, col_sums)
+    """Merge twins using margins only; None when a leaf needs the sums of cells.
+
+    ``rows_distinct`` saves the compiled kernel a search.
+    """
     observed = unpack_bits(bits, len(col_sums))
     log: list[LogEntry] = []
     rows, R = _merge_by_margins(observed, row_sums, "twin_row", log)
@@ -41,7 +41,6 @@ def _merge_by_margins(
 
 def reduce_table(keys: Words, sums: Floats) -> Reduced:
     """Peel a pattern table."""
-    check_keys(keys, sums)
     observed = unpack_bits(keys, sums.shape[1])
     return _Peeling(observed.astype(np.float64), sums * observed, weighted=False).run()
 
@@ -50,7 +49,6 @@ def reduce_pairs(
     ptr: Ints, cols: SmallInts, sums: Floats, weights: Floats | None, n_cols: int
 ) -> Reduced:
     """Peel observed (row, column) pairs, given row by row."""
-    check_pairs(ptr, cols, sums, weights, n_cols)
     n = len(ptr) - 1
     rows = np.repeat(np.arange(n), np.diff(ptr))
     P, S = np.zeros((n, n_cols)), np.zeros((n, n_cols))

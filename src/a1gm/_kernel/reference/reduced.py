@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from a1gm._base.float_range import LEAST
-from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts
-from a1gm._kernel.network import overlap_step, reach_of, rounding_of_sums
-from a1gm._kernel.reference.big import Big, apart, is_normal
-from a1gm._kernel.reference.checks import (
-    check_array,
-    check_length,
-    check_pairs,
-    check_sweeps,
-    check_threads,
-    require,
-)
-from a1gm._kernel.reference.edges import settle_by_edges
+from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._kernel.network import overlap_step, rounding_of_sums
 
 SMALLEST_START = 1e-290
-EDGE_FLOPS, SETTLED = 3e7, 5e-9
+SETTLED = 5e-9
 AHEAD = 0.03  # of tol may be left to further sweeps
 
 
@@ -51,6 +40,8 @@ class Reduced:
     core_row_sums: Floats
     core_col_sums: Floats
     n_core_blocks: int = 0
+    lists_missing = False  # holes are never listed here
+    edges_are_cheap = False  # nor is the compiled kernel's elimination
 
     def __post_init__(self) -> None:
         """Label the connected blocks of the core in order of their first row."""
@@ -86,11 +77,6 @@ class Reduced:
         return int(np.count_nonzero(self.P))
 
     @property
-    def lists_missing(self) -> bool:
-        """Whether holes are listed instead."""
-        return False
-
-    @property
     def longest_sum(self) -> int:
         """Numbers in the longest sum of a product."""
         met = self.P > 0.0
@@ -106,15 +92,34 @@ class Reduced:
         plain = bool((weights == 1.0).all())
         return ptr, cols.astype(np.int32), False, None if plain else weights
 
+    @property
+    def core_places(self) -> tuple[SmallInts, SmallInts]:
+        """Where each row and column of the table is in the core; -1 if peeled off."""
+        sizes = dict(zip(("row", "col"), self.shape, strict=True))
+        place = {side: np.full(size, -1, np.int32) for side, size in sizes.items()}
+        for side, kept in (("row", self.core_rows), ("col", self.core_cols)):
+            place[side][kept] = np.arange(len(kept))
+        for e in reversed(self.log):
+            if e.step.startswith("twin_"):
+                side = e.step.removeprefix("twin_")
+                place[side][e.gone] = place[side][e.kept]
+        return place["row"], place["col"]
+
+    # ------------------------------------------------------------------- the core
+    @property
+    def start(self) -> Floats:
+        """Column factors to start from."""
+        h = self.core_col_sums
+        if self.core_mask[3] is None:
+            h = h / (self.P.T @ self.core_row_sums)
+        start: Floats = np.maximum(h / h.max(), SMALLEST_START)
+        return start
+
     def scale(
         self, h: Floats, tol: float, max_sweeps: int, patience: int, n_threads: int = 1
     ) -> tuple[Floats, Floats, int, float, bool]:
         """Alternate w = R / (P h) and h = C / (Pᵀ w) until the margins agree."""
         P, R, C = self.P, self.core_row_sums, self.core_col_sums
-        check_array(h, "h", 1, np.float64)
-        check_length(h, len(C), "h must be one number per column of the core")
-        check_sweeps(tol, max_sweeps, n_threads)
-        require(patience >= 0, "patience must be 0 or more")
         w, previous, k = R / (P @ h), 0.0, 0
         while True:
             k += 1
@@ -134,46 +139,13 @@ class Reduced:
                     return w, h, k, gap, False
             previous = gap
 
-    @property
-    def start(self) -> Floats:
-        """Column factors to start from."""
-        h = self.core_col_sums
-        if self.core_mask[3] is None:
-            h = h / (self.P.T @ self.core_row_sums)
-        start: Floats = np.maximum(h / h.max(), SMALLEST_START)
-        return start
-
-    @property
-    def core_places(self) -> tuple[SmallInts, SmallInts]:
-        """Where each row and column of the table is in the core; -1 if peeled off."""
-        sizes = dict(zip(("row", "col"), self.shape, strict=True))
-        place = {side: np.full(size, -1, np.int32) for side, size in sizes.items()}
-        for side, kept in (("row", self.core_rows), ("col", self.core_cols)):
-            place[side][kept] = np.arange(len(kept))
-        for e in reversed(self.log):
-            if e.step.startswith("twin_"):
-                side = e.step.removeprefix("twin_")
-                place[side][e.gone] = place[side][e.kept]
-        return place["row"], place["col"]
-
-    @property
-    def edges_are_cheap(self) -> bool:
-        """Whether ``settle`` costs less than a few hundred sweeps of a small table."""
-        small, large = sorted(self.core_shape)
-        return (small + large) * small**2 <= EDGE_FLOPS
-
     def sweep(self, h: Floats) -> tuple[Floats, Floats]:
         """Row factors that fit the rows exactly, and the column sums they give."""
-        check_array(h, "h", 1, np.float64)
-        check_length(
-            h, self.core_shape[1], "h must be one number per column of the core"
-        )
         w: Floats = self.core_row_sums / (self.P @ h)
         return w, h * (self.P.T @ w)
 
     def product(self, d: Floats, x: Floats) -> Floats:
         """Pᵀ (d (P x))."""
-        self._check(d, x, "core_w", "core_h", np.float64)
         product: Floats = self.P.T @ (d * (self.P @ x))
         return product
 
@@ -181,10 +153,8 @@ class Reduced:
         self, core_w: Floats, core_h: Floats, gap: float, n_threads: int = 1
     ) -> float:
         """Bound what Newton would still move a cell by; infinite if not known."""
-        self._check(core_w, core_h, "core_w", "core_h", np.float64)
-        check_threads(n_threads)
         R, C = self.core_row_sums, self.core_col_sums
-        if not len(R) or min(R.min(), C.min()) < LEAST:
+        if min(R.min(), C.min()) < LEAST:
             return math.inf
         step = math.inf
         if self.core_mask[3] is None:
@@ -194,127 +164,30 @@ class Reduced:
                 *(R / core_w, blocks[0], core_h, means, blocks[1]),
                 *(gap, max(self.core_shape)),
             )
-        # A small core is better settled by its edges.
-        if step <= SETTLED or self.edges_are_cheap:
+        if step <= SETTLED:
             return step
-        F = self.P * np.outer(core_w, core_h)
-        reach = reach_of(F.T @ (F / R[:, None]), C, self.core_col_block)
+        reach = Flow(self, core_w, core_h).reach()
         return min(step, 2.0 * reach * (gap + rounding_of_sums(self.longest_sum)))
 
     def settle(
         self, core_w: Floats, core_h: Floats, cells: Floats | None, max_steps: int
     ) -> tuple[Floats, Floats, int, float, float, tuple[int, int]]:
-        """Newton's method on the smaller side; two columns that may be furthest off."""
-        self._check(core_w, core_h, "core_w", "core_h", np.float64)
-        require(min(self.core_shape) > 0, "the core is empty")
-        require(max_steps >= 0, "max_steps must be 0 or more")
-        if cells is not None:
-            check_array(cells, "cells", 2, np.float64)
-            is_right = cells.shape == self.core_shape
-            require(is_right, "cells must be one number per cell of the core")
-        R, C, P, X = self.core_row_sums, self.core_col_sums, self.P, cells
-        if self.core_shape[0] < self.core_shape[1]:
-            X = None if X is None else X.T
-            sums, block = (C, R), self.core_row_block
-            found = settle_by_edges(P.T, *sums, X, core_w, block, max_steps)
-            h, w, n, step, gap, v = found
-            moved = P.T @ (v * w) / (P.T @ w)
-        else:
-            block = self.core_col_block
-            found = settle_by_edges(P, R, C, X, core_h, block, max_steps)
-            w, h, n, step, gap, moved = found
-        low, high = (self.core_cols[k] for k in (moved.argmin(), moved.argmax()))
-        return w, h, n, step, gap, (int(low), int(high))
+        """Give the factors back: thin cuts are settled by the compiled kernel only."""
+        return core_w, core_h, 0, math.inf, math.inf, (0, 0)
 
-    def settle_sparse(
-        self,
-        core_w: Floats,
-        core_h: Floats,
-        ptr: Ints,
-        cols: SmallInts,
-        sums: Floats,
-        tol: float,
-        max_steps: int,
-        most_work: int,
-    ) -> tuple[Floats, Floats, int, float, float, tuple[int, int]] | None:
-        """Do as ``settle`` with the table's pairs; None where that is too much work."""
-        self._check(core_w, core_h, "core_w", "core_h", np.float64)
-        check_pairs(ptr, cols, sums, None, self.shape[1])
-        is_right = len(ptr) - 1 == self.shape[0]
-        require(is_right, "ptr must have one row per row of the table")
-        require(min(self.core_shape) > 0, "the core is empty")
-        check_sweeps(tol, 0)
-        require(max_steps >= 0, "max_steps must be 0 or more")
-        require(most_work >= 0, "most_work must be 0 or more")
-        small, large = sorted(self.core_shape)
-        if (small + large) * small**2 > most_work:
-            return None
-        row, col = self.core_places
-        i, j = row[np.repeat(np.arange(self.shape[0]), np.diff(ptr))], col[cols]
-        kept, cells = (i >= 0) & (j >= 0), np.zeros(self.core_shape)
-        np.add.at(cells, (i[kept], j[kept]), sums[kept])
-        return self.settle(core_w, core_h, np.where(self.P > 0, cells, 0.0), max_steps)
+    def settle_sparse(self, *args: object) -> None:
+        """Decline, as ``settle`` does."""
 
+    # -------------------------------------------------------------------- the way back
     def replay(
         self, core_w: Floats, core_h: Floats
     ) -> tuple[Floats, Floats, SmallInts, SmallInts, bool]:
         """Undo the log: all factors, and the connected block of each row and column.
 
-        The last says whether no number has lost a digit on the way.
+        The last is whether no number has lost a digit on the way.
         """
-        self._check(core_w, core_h, "core_w", "core_h", np.float64)
-        w, h, *blocks, exact = self._replay(core_w, core_h, np.float64)
-        return w.astype(np.float64), h.astype(np.float64), *blocks, exact
-
-    def replay_wide(
-        self,
-        core_w: Floats,
-        core_h: Floats,
-        row_exponent: Ints,
-        col_exponent: Ints,
-    ) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints], SmallInts, SmallInts]:
-        """Undo the log for factors of any size, given as mantissas and exponents."""
-        self._check(core_w, core_h, "core_w", "core_h", np.float64)
-        self._check(
-            row_exponent, col_exponent, "row_exponent", "col_exponent", np.int64
-        )
-        w = [Big(x, int(e)) for x, e in zip(core_w, row_exponent, strict=True)]
-        h = [Big(x, int(e)) for x, e in zip(core_h, col_exponent, strict=True)]
-        found_w, found_h, *blocks, _ = self._replay(w, h, Big)
-        return apart(found_w), apart(found_h), *blocks
-
-    def rescaled(self, row_exponent: Ints, col_exponent: Ints, lift: int) -> Reduced:
-        """The same core on another scale.
-
-        Its mask is times 2**(a_i + b_j), and its margins are times 2**lift.
-        """
-        self._check(
-            row_exponent, col_exponent, "row_exponent", "col_exponent", np.int64
-        )
-        power = np.clip(row_exponent[:, None] + col_exponent, -(1 << 14), 1 << 14)
-        made = replace(self, n_core_blocks=0)
-        with np.errstate(over="ignore", under="ignore"):
-            least = np.where(self.P > 0.0, np.finfo(float).smallest_subnormal, 0.0)
-            made.P = np.maximum(np.ldexp(self.P, power.astype(np.int32)), least)
-            made.core_row_sums = np.ldexp(self.core_row_sums, lift)
-            made.core_col_sums = np.ldexp(self.core_col_sums, lift)
-        return made
-
-    def _check(
-        self, rows: AnyArray, cols: AnyArray, row_name: str, col_name: str, dtype: Any
-    ) -> None:
-        n, m = self.core_shape
-        check_array(rows, row_name, 1, dtype)
-        check_array(cols, col_name, 1, dtype)
-        check_length(rows, n, f"{row_name} must be one number per row of the core")
-        check_length(cols, m, f"{col_name} must be one number per column of the core")
-
-    def _replay(self, core_w: Any, core_h: Any, number: Any) -> Any:
-        """Undo the log with numbers of this kind."""
         sizes = dict(zip(("row", "col"), self.shape, strict=True))
-        factor = {
-            side: np.full(size, number(np.nan), object) for side, size in sizes.items()
-        }
+        factor = {side: np.full(size, np.nan) for side, size in sizes.items()}
         block = {side: np.full(size, -1, np.int32) for side, size in sizes.items()}
         factor["row"][self.core_rows] = core_w
         factor["col"][self.core_cols] = core_h
@@ -322,11 +195,10 @@ class Reduced:
         block["col"][self.core_cols] = self.core_col_block
         next_block, made = self.n_core_blocks, []
         for e in reversed(self.log):
-            gone, kept, ratio = number(e.sum_gone), number(e.sum_kept), number(e.ratio)
             if e.step == "root":
                 # The scale is free; 1 on the side whose factors will sum to 1.
-                factor["row"][e.gone] = gone / ratio
-                factor["col"][e.kept] = number(1.0)
+                factor["row"][e.gone] = e.sum_gone / e.ratio
+                factor["col"][e.kept] = 1.0
                 block["row"][e.gone] = block["col"][e.kept] = next_block
                 made.append(factor["row"][e.gone])
                 next_block += 1
@@ -334,16 +206,69 @@ class Reduced:
             kind, side = e.step.split("_")
             other = "col" if side == "row" else "row"
             if kind == "leaf":
-                quotient = gone / factor[other][e.kept]
-                factor[side][e.gone] = quotient / ratio
+                quotient = e.sum_gone / factor[other][e.kept]
+                factor[side][e.gone] = quotient / e.ratio
                 block[side][e.gone] = block[other][e.kept]
                 made += [quotient, factor[side][e.gone]]
             else:
-                each = factor[side][e.kept] / number(e.sum_gone + e.sum_kept)
-                part = each * gone
-                factor[side][e.gone] = part / ratio
-                factor[side][e.kept] = each * kept
+                each = factor[side][e.kept] / (e.sum_gone + e.sum_kept)
+                part = each * e.sum_gone
+                factor[side][e.gone] = part / e.ratio
+                factor[side][e.kept] = each * e.sum_kept
                 block[side][e.gone] = block[side][e.kept]
                 made += [each, part, factor[side][e.gone], factor[side][e.kept]]
-        exact = number is Big or all(is_normal(x) for x in made)
+        size = np.abs(made)
+        exact = bool(((size >= LEAST) & (size < math.inf)).all())
         return factor["row"], factor["col"], block["row"], block["col"], exact
+
+
+class Flow:
+    """The columns of a core as a network, factorised as it is."""
+
+    def __init__(self, core: Reduced, w: Floats, h: Floats) -> None:
+        self.core = core
+        self.free: Bools = np.ones(core.core_shape[1], bool)
+        for block in range(core.n_core_blocks):
+            own = np.where(core.core_col_block == block, core.core_col_sums, -1.0)
+            self.free[own.argmax()] = False
+        self.move(w, h)
+
+    def move(self, w: Floats, h: Floats) -> None:
+        """Take other factors; the rows are fitted exactly."""
+        F = self.core.P * np.outer(w, h)
+        self.between = F.T @ (F / self.core.core_row_sums[:, None])
+        np.fill_diagonal(self.between, 0.0)
+
+    def _laplacian(self, extra: Floats | float) -> Floats:
+        """Of the columns but the grounds."""
+        S = np.diag(self.between.sum(axis=1) + extra) - self.between
+        return S[np.ix_(self.free, self.free)]
+
+    def solve(
+        self,
+        y: Floats,
+        extra: Floats | None,
+        least: float,
+        share: float,
+        factors: int,
+        preceded: int,
+        max_products: int,
+    ) -> tuple[Floats, int]:
+        """Potentials of currents that leave at the ground."""
+        x, S = np.zeros(len(y)), self._laplacian(0.0 if extra is None else extra)
+        x[self.free] = np.linalg.lstsq(S, y[self.free], rcond=None)[0]
+        return x, 1
+
+    def reach(self) -> float:
+        """Bound the potential that a current of a column's own sum can cause.
+
+        Any x with S x >= k c > 0 off the ground bounds it by max x / k.
+        """
+        c, S = self.core.core_col_sums[self.free], self._laplacian(0.0)
+        if not len(c):
+            return 0.0
+        x = np.linalg.lstsq(S, c, rcond=None)[0]
+        most = float(np.abs(x).max())
+        lost = rounding_of_sums(len(self.free)) * most
+        least = float((S @ x / c).min() - lost)
+        return most / least if lost <= 0.25 and least > 0.0 else math.inf

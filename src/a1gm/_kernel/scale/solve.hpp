@@ -31,23 +31,18 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
 // The same for a table of as many patterns as rows, whose observed cells are positive.
 // False also for tables that lists of their holes solve faster. The step may come out
 // as infinite: not known.
-bool solve_wide(const BitMask& mask, const double* R, const double* C, double tol,
+bool solve_bits(const BitMask& mask, const double* R, const double* C, double tol,
                 int64_t max_sweeps, int n_threads, Plain& out);
 
 // The same for a mask whose cells have weights, of any type and layout. Lines and
 // columns of sum 0 have factor 0; the others must be one block. False also where weights
 // are a product of rows and columns and something can be peeled: a closed form may exist.
-bool solve_weighted(const BitMask& mask, const std::vector<Part>& weights,
-                    const double* R, const double* C, double tol, int64_t max_sweeps,
-                    int n_threads, Plain& out);
+bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
+                         const double* R, const double* C, double tol,
+                         int64_t max_sweeps, int n_threads, Plain& out);
 
-// y = P'(d (P x)) for the weights P of the observed cells.
-void weighted_product(const BitMask& mask, const std::vector<Part>& weights,
-                      const double* d, const double* x, int n_threads,
-                      std::vector<double>& y);
-
-// y = M'(d (M x)) for a bit mask M.
-void wide_product(const BitMask& mask, const double* d, const double* x, int n_threads,
-                  std::vector<double>& y);
+// P'(d (P x)) for a mask P of bits, or of the weights of the observed cells.
+std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>* weights,
+                                    const double* d, const double* x, int n_threads);
 
 }  // namespace a1gm

@@ -161,9 +161,7 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   Reduced reduced;
   if (!merge_twins(keys, R.data(), C.data(), true, false, reduced))
     reduced = peel_table(keys, sums);
-  int64_t n_blocks = reduced.n_core_blocks;
-  for (const LogEntry& entry : reduced.log) n_blocks += entry.step == Step::root;
-  if (n_blocks != 1) return false;
+  if (reduced.n_core_blocks + n_roots(reduced) != 1) return false;
 
   out.line_factor.resize(static_cast<size_t>(n));
   out.col_factor.resize(static_cast<size_t>(m));

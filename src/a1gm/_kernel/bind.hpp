@@ -1,14 +1,15 @@
-// Arrays of the caller, checked and kept alive while they are read; arrays for the
-// caller.
+// Arrays and tables between Python and the kernel. Callers are this package's own
+// modules, which give arrays that fit together; a file of statistics is checked where it
+// is read. nanobind checks types and dimensions, and copies what is not contiguous.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <string>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,14 +18,32 @@
 #include <sys/mman.h>
 #endif
 
-#include "checks.hpp"
+#include "bit_mask.hpp"
 #include "interrupt.hpp"
+#include "read/arrow_abi.hpp"
 #include "read/table_part.hpp"
 
 namespace a1gm {
 namespace nb = nanobind;
 
+template <typename T, size_t kDims>
+using In = nb::ndarray<const T, nb::ndim<kDims>, nb::c_contig, nb::device::cpu>;
+template <typename T, size_t kDims>
+using InOut = nb::ndarray<T, nb::ndim<kDims>, nb::c_contig, nb::device::cpu>;
+using Doubles = In<double, 1>;
+using Bits = In<uint64_t, 2>;
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
+// Pattern numbers: uint8, uint16 or int32.
+using Ids = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename Array>
+int64_t rows_of(const Array& array) {
+  return static_cast<int64_t>(array.shape(0));
+}
+
+inline BitMask mask_of(const Bits& bits, int64_t n_cols) {
+  return {bits.data(), rows_of(bits), n_cols, static_cast<int64_t>(bits.shape(1))};
+}
 
 // Takes the interpreter's lock. A thread that wants it while the process exits is ended
 // by Python, which unwinds its stack through frames that nothing may leave, and the
@@ -49,7 +68,7 @@ class Locked {
   const PyGILState_STATE state_;
 };
 
-// Runs without the interpreter's lock, and stops when a signal says so.
+// Runs without the interpreter's lock, and stops when a signal asks for it.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()), call_(ask), before_(working) {
@@ -71,58 +90,11 @@ class Unlocked {
   const Working before_;  // of a call in whose signal handler this one is made
 };
 
-template <typename T>
-constexpr const char* kTypeName = nullptr;
-template <>
-inline constexpr const char* kTypeName<double> = "float64";
-template <>
-inline constexpr const char* kTypeName<int64_t> = "int64";
-template <>
-inline constexpr const char* kTypeName<int32_t> = "int32";
-template <>
-inline constexpr const char* kTypeName<uint64_t> = "uint64";
-
-// A vector or matrix of exactly this type. Only its shape is known until `data` is
-// called, which copies numbers that do not lie one after another.
-template <typename T, int kDims>
-class In {
- public:
-  In(nb::handle given, const char* name) {
-    if (nb::try_cast(given, array_, false) && array_.ndim() == kDims &&
-        array_.dtype() == nb::dtype<T>())
-      return;
-    throw std::invalid_argument(std::string(name) + " must be a " +
-                                (kDims == 1 ? "one" : "two") +
-                                "-dimensional array of " + kTypeName<T>);
-  }
-  int64_t rows() const { return static_cast<int64_t>(array_.shape(0)); }
-  int64_t cols() const { return kDims == 2 ? static_cast<int64_t>(array_.shape(1)) : 1; }
-
-  const T* data() {
-    const char* base = static_cast<const char*>(array_.data());
-    const int64_t n = rows(), m = cols();
-    const int64_t down = array_.stride(0), along = kDims == 2 ? array_.stride(1) : 1;
-    if ((n <= 1 || down == m) && (m <= 1 || along == 1) &&
-        reinterpret_cast<uintptr_t>(base) % alignof(T) == 0)
-      return static_cast<const T*>(array_.data());
-    copy_.resize(static_cast<size_t>(n * m));
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < m; ++j)
-        std::memcpy(&copy_[static_cast<size_t>(i * m + j)],
-                    base + (i * down + j * along) * static_cast<int64_t>(sizeof(T)),
-                    sizeof(T));
-    return copy_.data();
-  }
-
- private:
-  AnyArray array_;
-  std::vector<T> copy_;
-};
-
-template <typename T>
-using Vector = In<T, 1>;
-template <typename T>
-using Matrix = In<T, 2>;
+template <typename F>
+auto unlocked(F&& f) {
+  Unlocked lock;
+  return f();
+}
 
 // Hands a vector's memory to NumPy without copying it.
 template <typename T>
@@ -138,6 +110,11 @@ template <typename T>
 nb::object to_numpy(std::vector<T>&& values) {
   const size_t n = values.size();
   return to_numpy(std::move(values), {n});
+}
+
+template <typename T>
+nb::object copy_of(const std::vector<T>& values) {
+  return to_numpy(std::vector<T>(values));
 }
 
 // Uninitialised memory: a zero fill would be a second pass over it. Huge
@@ -162,20 +139,35 @@ std::pair<T*, nb::object> new_array(std::initializer_list<size_t> shape) {
   return {values, nb::cast(nb::ndarray<nb::numpy, T>(values, shape, owner))};
 }
 
-// A table in the caller's memory, a list of parts or `Columns`, held until this is gone.
-struct Table {
-  Table(nb::handle entries, int64_t n_groups);
+// The columns of a frame in one piece, in the memory of their owner.
+class Columns {
+ public:
+  Columns() = default;
+  Columns(const Columns&) = delete;
+  ~Columns() {
+    if (array.release != nullptr) array.release(&array);
+  }
+  ArrowArray array{};
   std::vector<Part> parts;
-  int64_t n_rows = -1, n_cols = 0;
+  int64_t n_rows = 0;
+};
+
+// A table in the caller's memory, held until this is gone: `Columns`, or a list of
+// (array, mask, validity, bit offset, group).
+struct Table {
+  explicit Table(nb::handle entries);
+  std::vector<Part> parts;
+  int64_t n_rows = 0, n_cols = 0;
 
  private:
-  void add(nb::handle entry, int64_t n_groups);
-  bool take_columns(nb::handle given);
-  void add_columns(Part part);
-  void add_mask(nb::handle given, const AnyArray& array, Part& part);
-  void add_validity(nb::handle given, nb::handle offset, Part& part);
+  void add(nb::tuple fields);
   std::vector<AnyArray> kept_;
   nb::object kept_columns_;
 };
+
+void bind_table(nb::module_& m);  // and Arrow in and out
+void bind_pass(nb::module_& m);
+void bind_solve(nb::module_& m);
+void bind_place(nb::module_& m);
 
 }  // namespace a1gm

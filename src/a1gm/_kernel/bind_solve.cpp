@@ -1,0 +1,304 @@
+// The Python face of all that leads from statistics to factors: `Reduced` is a peeled
+// table, `Flow` the network of its core's columns.
+#include <algorithm>
+#include <limits>
+
+#include "bind.hpp"
+#include "reduce/peel.hpp"
+#include "scale/cell_error.hpp"
+#include "scale/flow.hpp"
+#include "scale/nested.hpp"
+#include "scale/solve.hpp"
+#include "scale/sparse_edges.hpp"
+#include "scale/sweeps.hpp"
+
+namespace a1gm {
+namespace {
+
+PairView pairs_of(const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
+                  const Doubles& sums, const std::optional<Doubles>& weights,
+                  int64_t n_cols) {
+  return {rows_of(ptr) - 1, n_cols,      ptr.data(),
+          cols.data(),      sums.data(), weights ? weights->data() : nullptr};
+}
+
+// ---------------------------------------------------------------- in one call
+// The result of `solve`, which runs without the interpreter's lock; None if it declines.
+template <typename F>
+nb::object solved(F&& solve) {
+  Plain plain;
+  if (!unlocked([&] { return solve(plain); })) return nb::none();
+  return nb::make_tuple(to_numpy(std::move(plain.line_factor)),
+                        to_numpy(std::move(plain.line_scale)),
+                        to_numpy(std::move(plain.col_factor)), plain.n_iter,
+                        plain.newton, plain.gap, plain.step);
+}
+
+nb::object solve_table(const Bits& keys, const In<double, 2>& sums, double tol,
+                       int64_t max_sweeps, int64_t max_steps) {
+  const BitMask mask = mask_of(keys, static_cast<int64_t>(sums.shape(1)));
+  return solved([&](Plain& out) {
+    return solve_plain(mask, sums.data(), tol, max_sweeps, max_steps, out);
+  });
+}
+
+// A table of weights, where there is one.
+std::optional<Table> table_of(nb::handle weights) {
+  return weights.is_none() ? std::nullopt : std::optional<Table>(std::in_place, weights);
+}
+
+nb::object solve_mask(const Bits& bits, nb::handle weights, const Doubles& row_sums,
+                      const Doubles& col_sums, double tol, int64_t max_sweeps,
+                      int n_threads) {
+  const BitMask mask = mask_of(bits, rows_of(col_sums));
+  const std::optional<Table> table = table_of(weights);
+  const double *const R = row_sums.data(), *const C = col_sums.data();
+  return solved([&](Plain& out) {
+    return table ? solve_weighted_bits(mask, table->parts, R, C, tol, max_sweeps, n_threads,
+                                       out)
+                 : solve_bits(mask, R, C, tol, max_sweeps, n_threads, out);
+  });
+}
+
+nb::object bits_product(const Bits& bits, nb::handle weights, const Doubles& d,
+                        const Doubles& x, int n_threads) {
+  const BitMask mask = mask_of(bits, rows_of(x));
+  const std::optional<Table> table = table_of(weights);
+  return to_numpy(unlocked([&] {
+    return product_of_bits(mask, table ? &table->parts : nullptr, d.data(), x.data(),
+                           n_threads);
+  }));
+}
+
+nb::object solve_staircase(const Bits& bits, nb::handle parts, const Doubles& col_sums,
+                           double scale, int n_threads) {
+  const Table table(parts);
+  const BitMask mask = mask_of(bits, rows_of(col_sums));
+  std::vector<double> h(static_cast<size_t>(mask.m)), reach;
+  const bool is_nested = unlocked([&] {
+    Nesting nesting;
+    if (!find_nesting(mask, nesting)) return false;
+    const std::vector<double> before =
+        sum_before_steps(table.parts, mask.n, nesting, scale, n_threads);
+    nested_factors(nesting, before.data(), col_sums.data(), mask.m, h.data());
+    const std::vector<double> steps = reach_of_steps(nesting, h.data());
+    for (const int32_t depth : nesting.depth) reach.push_back(steps[depth]);
+    return true;
+  });
+  if (!is_nested) return nb::none();
+  return nb::make_tuple(to_numpy(std::move(h)), to_numpy(std::move(reach)));
+}
+
+// -------------------------------------------------------------------- peeling
+std::optional<Reduced> reduce_mask(const Bits& bits, const Doubles& row_sums,
+                                   const Doubles& col_sums, bool rows_distinct,
+                                   bool force) {
+  Unlocked unlocked;
+  Reduced out;
+  if (!merge_twins(mask_of(bits, rows_of(col_sums)), row_sums.data(), col_sums.data(),
+                   rows_distinct, force, out))
+    return std::nullopt;
+  return out;
+}
+
+Reduced reduce_table(const Bits& keys, const In<double, 2>& sums) {
+  Unlocked unlocked;
+  return peel_table(mask_of(keys, static_cast<int64_t>(sums.shape(1))), sums.data());
+}
+
+Reduced reduce_pairs(const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
+                     const Doubles& sums, const std::optional<Doubles>& weights,
+                     int64_t n_cols) {
+  Unlocked unlocked;
+  return peel_pairs(pairs_of(ptr, cols, sums, weights, n_cols));
+}
+
+nb::tuple core_mask(const Reduced& r) {
+  return nb::make_tuple(copy_of(r.rows.ptr), copy_of(r.rows.index),
+                        r.rows.lists_missing,
+                        r.rows.weight.empty() ? nb::none() : copy_of(r.rows.weight));
+}
+
+nb::tuple places_of(const Reduced& r) {
+  auto rows = new_array<int32_t>({static_cast<size_t>(r.n_rows)});
+  auto cols = new_array<int32_t>({static_cast<size_t>(r.n_cols)});
+  core_places(r, rows.first, cols.first);
+  return nb::make_tuple(rows.second, cols.second);
+}
+
+nb::tuple replay_log(const Reduced& r, const Doubles& core_w, const Doubles& core_h) {
+  const auto n = static_cast<size_t>(r.n_rows), m = static_cast<size_t>(r.n_cols);
+  auto w = new_array<double>({n}), h = new_array<double>({m});
+  auto row_label = new_array<int32_t>({n}), col_label = new_array<int32_t>({m});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::fill_n(w.first, n, nan);
+  std::fill_n(h.first, m, nan);
+  for (size_t k = 0; k < r.core_rows.size(); ++k)
+    w.first[r.core_rows[k]] = core_w.data()[k];
+  for (size_t k = 0; k < r.core_cols.size(); ++k)
+    h.first[r.core_cols[k]] = core_h.data()[k];
+  const bool exact = replay(r, w.first, h.first, row_label.first, col_label.first);
+  return nb::make_tuple(w.second, h.second, row_label.second, col_label.second, exact);
+}
+
+// ------------------------------------------------------------------- the core
+// Factors of the core that are changed in place, and the arrays that hold them.
+struct CoreFactors {
+  explicit CoreFactors(const Reduced& r)
+      : w(new_array<double>({r.R.size()})), h(new_array<double>({r.C.size()})) {}
+  CoreFactors(const Reduced& r, const Doubles& from_w, const Doubles& from_h)
+      : CoreFactors(r) {
+    std::copy_n(from_w.data(), r.R.size(), w.first);
+    std::copy_n(from_h.data(), r.C.size(), h.first);
+  }
+  std::pair<double*, nb::object> w, h;
+};
+
+nb::tuple scale_from(const Reduced& r, const Doubles& start, double tol,
+                     int64_t max_sweeps, int64_t patience, int n_threads) {
+  CoreFactors found(r);
+  std::copy_n(start.data(), r.C.size(), found.h.first);
+  std::fill_n(found.w.first, r.R.size(), 0.0);
+  const Sweeps s = unlocked([&] {
+    return scale_core(r, found.w.first, found.h.first, {tol, max_sweeps, patience},
+                      n_threads);
+  });
+  return nb::make_tuple(found.w.second, found.h.second, s.n, s.gap, s.done);
+}
+
+nb::tuple sweep_of(const Reduced& r, const Doubles& h) {
+  CoreFactors found(r);  // h: the fitted column sums
+  unlocked([&] { sweep_core(r, h.data(), found.w.first, found.h.first); });
+  return nb::make_tuple(found.w.second, found.h.second);
+}
+
+nb::object core_product_of(const Reduced& r, const Doubles& d, const Doubles& x) {
+  auto y = new_array<double>({r.C.size()});
+  unlocked([&] { core_product(r, d.data(), x.data(), y.first); });
+  return y.second;
+}
+
+double cheap_step_of(const Reduced& r, const Doubles& w, const Doubles& h, double gap,
+                     int n_threads) {
+  Unlocked unlocked;
+  return cheap_step(r, w.data(), h.data(), gap, n_threads);
+}
+
+nb::tuple edges_tuple(const Reduced& r, const CoreFactors& found, const Edges& e) {
+  return nb::make_tuple(found.w.second, found.h.second, e.n, e.step, e.gap,
+                        nb::make_tuple(r.core_cols[e.low], r.core_cols[e.high]));
+}
+
+nb::tuple settle(const Reduced& r, const Doubles& w, const Doubles& h,
+                 const std::optional<In<double, 2>>& cells, int64_t max_steps) {
+  CoreFactors found(r, w, h);
+  const Edges e = unlocked([&] {
+    return settle_by_edges(r, cells ? cells->data() : nullptr, found.w.first,
+                           found.h.first, max_steps);
+  });
+  return edges_tuple(r, found, e);
+}
+
+nb::object settle_sparse(const Reduced& r, const Doubles& w, const Doubles& h,
+                         const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
+                         const Doubles& sums, double tol, int64_t max_steps,
+                         int64_t most_work) {
+  CoreFactors found(r, w, h);
+  const PairView pairs = pairs_of(ptr, cols, sums, std::nullopt, r.n_cols);
+  const std::optional<Edges> e = unlocked([&] {
+    return settle_by_sparse_edges(r, pairs, tol, max_steps, most_work, found.w.first,
+                                  found.h.first);
+  });
+  return e ? nb::object(edges_tuple(r, found, *e)) : nb::none();
+}
+
+// A network, which holds the core that it is made of.
+struct HeldFlow {
+  HeldFlow(nb::object given, const Doubles& w, const Doubles& h)
+      : held(given), core(nb::cast<const Reduced&>(given)), flow(core, w.data(), h.data()) {}
+
+  void move(const Doubles& w, const Doubles& h) {
+    Unlocked unlocked;
+    flow.move(w.data(), h.data());
+  }
+
+  nb::tuple solve(const Doubles& y, const std::optional<Doubles>& extra, double least,
+                  double share, int64_t factors, int64_t preceded, int64_t max_products) {
+    auto x = new_array<double>({core.C.size()});
+    const int64_t n = unlocked([&] {
+      return flow.solve(y.data(), extra ? extra->data() : nullptr, {least, share},
+                        {factors, preceded}, max_products, x.first);
+    });
+    return nb::make_tuple(x.second, n);
+  }
+
+ private:
+  nb::object held;
+  const Reduced& core;
+  Flow flow;
+};
+
+}  // namespace
+
+void bind_solve(nb::module_& m) {
+  m.def("solve_nested", &solve_staircase, nb::arg("bits"), nb::arg("parts"),
+        nb::arg("col_sums"), nb::arg("scale"), nb::arg("n_threads"));
+  m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
+        nb::arg("max_sweeps"), nb::arg("max_steps"));
+  m.def("solve_bits", &solve_mask, nb::arg("bits"), nb::arg("weights").none(),
+        nb::arg("row_sums"), nb::arg("col_sums"), nb::arg("tol"), nb::arg("max_sweeps"),
+        nb::arg("n_threads"));
+  m.def("bits_product", &bits_product, nb::arg("bits"), nb::arg("weights").none(),
+        nb::arg("d"), nb::arg("x"), nb::arg("n_threads"));
+  m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
+        nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
+  m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
+  m.def("reduce_pairs", &reduce_pairs, nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"),
+        nb::arg("weights").none(), nb::arg("n_cols"));
+  nb::class_<Reduced>(m, "Reduced")
+      .def_prop_ro("core_shape",
+                   [](const Reduced& r) {
+                     return nb::make_tuple(r.core_rows.size(), r.core_cols.size());
+                   })
+      .def_prop_ro("n_roots", &n_roots)
+      .def_ro("n_core_blocks", &Reduced::n_core_blocks)
+      .def_prop_ro("n_listed", [](const Reduced& r) { return r.rows.index.size(); })
+      .def_prop_ro("lists_missing", [](const Reduced& r) { return r.rows.lists_missing; })
+      .def_prop_ro("longest_sum", &longest_sum)
+      .def_prop_ro("core_row_sums", [](const Reduced& r) { return copy_of(r.R); })
+      .def_prop_ro("core_col_sums", [](const Reduced& r) { return copy_of(r.C); })
+      .def_prop_ro("core_row_block", [](const Reduced& r) { return copy_of(r.row_label); })
+      .def_prop_ro("core_col_block", [](const Reduced& r) { return copy_of(r.col_label); })
+      .def_prop_ro("core_mask", &core_mask)
+      .def_prop_ro("core_places", &places_of)
+      .def_prop_ro("start", [](const Reduced& r) { return to_numpy(start_of(r)); })
+      .def_prop_ro("edges_are_cheap", &edges_are_cheap)
+      .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
+           nb::arg("patience"), nb::arg("n_threads") = 1)
+      .def("sweep", &sweep_of, nb::arg("h"))
+      .def("product", &core_product_of, nb::arg("d"), nb::arg("x"))
+      .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("gap"), nb::arg("n_threads") = 1)
+      .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("cells").none(), nb::arg("max_steps"))
+      .def("settle_sparse", &settle_sparse, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"), nb::arg("tol"),
+           nb::arg("max_steps"), nb::arg("most_work"))
+      .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"));
+  nb::class_<HeldFlow>(m, "Flow")
+      .def(nb::init<nb::object, const Doubles&, const Doubles&>(), nb::arg("core"),
+           nb::arg("w"), nb::arg("h"))
+      .def("move", &HeldFlow::move, nb::arg("w"), nb::arg("h"))
+      .def("solve", &HeldFlow::solve, nb::arg("y"), nb::arg("extra").none(),
+           nb::arg("least"), nb::arg("share"), nb::arg("factors"), nb::arg("preceded"),
+           nb::arg("max_products"));
+}
+
+}  // namespace a1gm
+
+NB_MODULE(_native, m) {
+  a1gm::bind_table(m);
+  a1gm::bind_pass(m);
+  a1gm::bind_solve(m);
+  a1gm::bind_place(m);
+}

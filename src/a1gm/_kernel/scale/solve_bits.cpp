@@ -1,0 +1,639 @@
+// The usual table of as many patterns as rows: one block, quick to scale. Its bits, and
+// its weights where it has some, are read once per sweep, row by row, where they lie.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "avx2.hpp"
+#include "read/tile_reader.hpp"
+#include "reduce/peel.hpp"
+#include "scale/cell_error.hpp"
+#include "scale/momentum.hpp"
+#include "scale/solve.hpp"
+#include "scale/sweeps.hpp"
+#include "sums.hpp"
+#include "threads.hpp"
+
+namespace a1gm {
+namespace {
+
+int64_t n_observed_in(const BitMask& mask, int64_t row) {
+  int64_t count = 0;
+  for (int64_t w = 0; w < mask.words; ++w)
+    count += count_bits(mask.bits[row * mask.words + w]);
+  return count;
+}
+
+// Whether a row observes one of these columns.
+bool meets(const BitMask& mask, int64_t i, const uint64_t* columns) {
+  uint64_t common = 0;
+  for (int64_t w = 0; w < mask.words; ++w)
+    common |= mask.bits[i * mask.words + w] & columns[w];
+  return common != 0;
+}
+
+constexpr int64_t kMostRows = 16;  // that are read at once
+
+// columns = P' t, where t_i is what `factor_of` makes of row i and its sum of x.
+template <typename Rows, typename F>
+void sweep(Rows& rows, const double* x, F&& factor_of, std::vector<double>& columns) {
+  const BitMask& mask = rows.mask;
+  rows.take(x);
+  std::vector<std::vector<double>> collected(static_cast<size_t>(rows.threads));
+  run_on_threads(rows.threads, [&](int t) {
+    std::vector<double>& own = collected[t];
+    own.assign(rows.n_places(), 0.0);
+    auto&& reader = rows.reader(t);
+    const int64_t begin = mask.n * t / rows.threads, end = mask.n * (t + 1) / rows.threads;
+    Poll poll;
+    double t_of[kMostRows];
+    for (int64_t i = begin, n; i < end; i += n) {
+      n = std::min(rows.n_at_once(), end - i);
+      poll.worked(n * mask.m);
+      reader.reach(i, n, t_of);
+      for (int64_t k = 0; k < n; ++k) t_of[k] = factor_of(i + k, t_of[k]);
+      reader.collect(i, n, t_of, own.data());
+    }
+  });
+  columns.assign(static_cast<size_t>(mask.m), 0.0);
+  for (std::vector<double>& own : collected) rows.share_out(own.data(), columns.data());
+}
+
+// Sweeps from h until `rule` stops them; false unless it is within the tolerance.
+// Lines and columns of sum 0 have factor 0.
+template <typename Rows>
+bool scale_rows(Rows& rows, const double* R, const double* C, Patience rule,
+                std::vector<double>& h, Plain& out) {
+  const auto m = static_cast<size_t>(rows.mask.m);
+  out.line_factor.assign(static_cast<size_t>(rows.mask.n), 0.0);
+  double* const w = out.line_factor.data();
+  const auto fit_row = [R, w](int64_t i, double reach) {
+    return R[i] > 0.0 ? w[i] = R[i] / reach : 0.0;
+  };
+  std::vector<double> columns;
+  Sweeps sweeps;
+  Momentum momentum(m);
+  for (int64_t k = 1;; ++k) {
+    if (k > 1) rows.expect(sweeps.gap, h);
+    sweep(rows, h.data(), fit_row, columns);
+    // Row margins hold exactly: the certificate is the mismatch of the column margins.
+    double gap = 0.0;
+    for (size_t j = 0; j < m; ++j)
+      if (C[j] > 0.0) gap = std::max(gap, std::abs(h[j] * columns[j] - C[j]) / C[j]);
+    if (rule.stops(k, gap, sweeps)) break;
+    momentum.advance(k - 1, gap, C, columns.data(), h.data());
+  }
+  // The sums of the last sweep are there, and make the columns exact.
+  for (size_t j = 0; j < m; ++j)
+    if (C[j] > 0.0) h[j] = C[j] / columns[j];
+  out.col_factor.assign(h.begin(), h.begin() + rows.mask.m);
+  out.n_iter = sweeps.n;
+  out.gap = sweeps.gap;
+  return sweeps.done;
+}
+
+// ------------------------------------------------------------------------- bits alone
+// What tables cost, in looks at a column's bit: a cell of a list, the rest of a row's
+// list in cells, and, in rows, the way from columns to choices and back.
+constexpr int64_t kListedCell = 30, kCellsPerRow = 5, kRowsPerTable = 4096;
+
+// What a sweep by lists costs over one by tables.
+double cost_of_lists(const BitMask& mask, int64_t n_observed) {
+  const int64_t n_rare = std::min(n_observed, mask.n * mask.m - n_observed);
+  return static_cast<double>(kListedCell * (n_rare + kCellsPerRow * mask.n)) /
+         static_cast<double>((mask.n + kRowsPerTable) * mask.m);
+}
+
+// Whether lists are clearly quicker, by some of the rows: counting all takes a while.
+bool seems_quick_by_lists(const BitMask& mask) {
+  const int64_t apart = std::max<int64_t>(1, mask.n / 64), n_rows = (mask.n - 1) / apart + 1;
+  int64_t n_observed = 0;
+  for (int64_t i = 0; i < mask.n; i += apart) n_observed += n_observed_in(mask, i);
+  return cost_of_lists(mask, n_observed * mask.n / n_rows) < 0.5;
+}
+
+// Whether every row shares a column with the one that observes most: then all are one
+// block, if every column is observed. False also for rows of one cell, which are better
+// peeled off, and where lists are quicker.
+bool meet_the_fullest(const BitMask& mask) {
+  if (mask.n == 0 || seems_quick_by_lists(mask)) return false;
+  int64_t fullest = 0, most = -1, n_observed = 0;
+  for (int64_t i = 0; i < mask.n; ++i) {
+    const int64_t count = n_observed_in(mask, i);
+    if (count == 1) return false;
+    n_observed += count;
+    if (count > most) {
+      most = count;
+      fullest = i;
+    }
+  }
+  if (cost_of_lists(mask, n_observed) < 1.0) return false;
+  for (int64_t i = 0; i < mask.n; ++i)
+    if (!meets(mask, i, mask.bits + fullest * mask.words)) return false;
+  return true;
+}
+
+// Bits of few columns, read eight columns at a time: 256 choices, and a table of their
+// sums replaces eight additions by one look-up.
+class BitRows {
+ public:
+  BitRows(const BitMask& mask, int n_threads)
+      : mask(mask),
+        threads(useful_threads(n_threads, mask.n * mask.m)),
+        n_groups_((mask.m + kGroup - 1) / kGroup),
+        sums_(static_cast<size_t>(n_groups_ * kPlaces)) {}
+  const BitMask mask;
+  const int threads;
+
+  size_t n_places() const { return sums_.size(); }
+  void expect(double, const std::vector<double>&) {}
+
+  // The sums of x over every choice of the columns of a group; none without x.
+  void take(const double* x) {
+    has_x_ = x != nullptr;
+    if (!has_x_) return;
+    double* sums = sums_.data();
+    for (int64_t g = 0; g < n_groups_; ++g, sums += kPlaces)
+      for (int64_t bit = 0; bit < kGroup; ++bit) {
+        const int64_t j = g * kGroup + bit, half = int64_t{1} << bit;
+        const double own = j < mask.m ? x[j] : 0.0;
+        for (int64_t c = 0; c < half; ++c) sums[half + c] = sums[c] + own;
+      }
+  }
+
+  // The other way round: what rows have added to the choices they make goes to the
+  // columns of these choices.
+  void share_out(double* collected, double* columns) const {
+    for (int64_t g = 0; g < n_groups_; ++g, collected += kPlaces)
+      for (int64_t bit = kGroup; bit-- > 0;) {
+        const int64_t j = g * kGroup + bit, half = int64_t{1} << bit;
+        for (int64_t c = 0; c < half; ++c) {
+          if (j < mask.m) columns[j] += collected[half + c];
+          collected[c] += collected[half + c];
+        }
+      }
+  }
+
+  int64_t n_at_once() const { return kMostRows; }
+  const BitRows& reader(int) const { return *this; }  // threads have nothing of their own
+
+  void reach(int64_t first, int64_t n, double* t) const {
+    for (int64_t k = 0; k < n; ++k)
+      t[k] = has_x_ ? reach_of(mask.bits + (first + k) * mask.words) : 0.0;
+  }
+  void collect(int64_t first, int64_t n, const double* t, double* sums) const {
+    for (int64_t k = 0; k < n; ++k)
+      collect_row(mask.bits + (first + k) * mask.words, t[k], sums);
+  }
+
+ private:
+  // Places of a group: one for each choice, and a line of the cache to spare. Groups of a
+  // power of two would have their same choices compete for a few lines of the cache.
+  static constexpr int64_t kGroup = 8, kLast = (1 << kGroup) - 1, kPerWord = 64 / kGroup;
+  static constexpr int64_t kPlaces = kLast + 1 + 8;
+  int64_t n_groups_;
+  std::vector<double> sums_;
+  bool has_x_ = false;
+
+  double reach_of(const uint64_t* bits) const {
+    double a = 0.0, b = 0.0;
+    for (int64_t k = 0; k < mask.words; ++k) {
+      uint64_t word = bits[k];
+      const double* from = sums_.data() + k * kPerWord * kPlaces;
+      const int64_t n = std::min(kPerWord, n_groups_ - k * kPerWord);
+      int64_t g = 0;
+      for (; g + 1 < n; g += 2, from += 2 * kPlaces, word >>= 2 * kGroup) {
+        a += from[word & kLast];
+        b += from[kPlaces + (word >> kGroup & kLast)];
+      }
+      if (g < n) a += from[word & kLast];
+    }
+    return a + b;
+  }
+
+  void collect_row(const uint64_t* bits, double factor, double* to) const {
+    for (int64_t k = 0; k < mask.words; ++k) {
+      uint64_t word = bits[k];
+      const int64_t n = std::min(kPerWord, n_groups_ - k * kPerWord);
+      for (int64_t g = 0; g < n; ++g, to += kPlaces, word >>= kGroup)
+        to[word & kLast] += factor;
+    }
+  }
+};
+
+// -------------------------------------------------------------------------- weights
+constexpr int64_t kShort = 64;  // columns of rows that stay in the first-level cache
+constexpr int kRounds = 64;  // of a search for what hangs together
+constexpr double kProportional = 0x1p-44;
+constexpr double kLeastShare = 0.02;
+constexpr double kSmallestSum = 1e-280;  // below it squares of shares could vanish
+constexpr double kNear = 0.01;           // a gap at which the spread is measured
+constexpr double kSlack = 1e-6;
+
+// Whether all rows and columns with data hang together; "no" after a long search.
+bool are_one_block(const BitMask& mask, const double* R, const double* C) {
+  std::vector<uint64_t> active(static_cast<size_t>(mask.words), 0), reached(active);
+  for (int64_t j = 0; j < mask.m; ++j)
+    active[j >> 6] |= static_cast<uint64_t>(C[j] > 0.0) << (j & 63);
+  std::vector<int64_t> waiting;
+  for (int64_t i = 0; i < mask.n; ++i)
+    if (R[i] > 0.0) waiting.push_back(i);
+  if (waiting.empty()) return false;
+  const auto join = [&](int64_t i) {
+    for (int64_t w = 0; w < mask.words; ++w)
+      reached[w] |= mask.bits[i * mask.words + w] & active[w];
+  };
+  join(waiting[0]);
+  for (int round = 0; round < kRounds && !waiting.empty(); ++round) {
+    const auto joins = [&](int64_t i) {
+      if (!meets(mask, i, reached.data())) return false;
+      join(i);
+      return true;
+    };
+    waiting.erase(std::remove_if(waiting.begin(), waiting.end(), joins), waiting.end());
+  }
+  return waiting.empty() && reached == active;
+}
+
+// Whether every row's weights are proportional to those of the fullest row where both
+// observe. Where two rows of two columns are not, no closed form exists.
+bool are_proportional(const BitMask& mask, const std::vector<Part>& weights) {
+  std::vector<int64_t> counts(static_cast<size_t>(mask.n));
+  for (int64_t i = 0; i < mask.n; ++i) counts[i] = n_observed_in(mask, i);
+  const int64_t fullest = std::max_element(counts.begin(), counts.end()) - counts.begin();
+  TileReader reader(weights, mask.m, kMostRows);
+  const double* tile = reader.rows(fullest, 1);
+  const std::vector<double> full(tile, tile + mask.m);
+  Poll poll;
+  for (int64_t i = 0; i < mask.n; ++i) {
+    const int64_t k = i % kMostRows;
+    if (k == 0) tile = reader.rows(i, std::min(kMostRows, mask.n - i));
+    poll.worked(mask.m);
+    const double* const own = tile + k * reader.stride();
+    double ratio = 0.0;
+    for (int64_t w = 0; w < mask.words; ++w) {
+      uint64_t both = mask.bits[i * mask.words + w] & mask.bits[fullest * mask.words + w];
+      for (; both != 0; both &= both - 1) {
+        const int64_t j = w * 64 + lowest_bit(both);
+        if (ratio == 0.0) ratio = own[j] / full[j];
+        if (std::abs(own[j] - ratio * full[j]) > kProportional * own[j]) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Weights of a few rows and which of their cells are observed. The vectors that stand
+// beside them have a number for every bit.
+constexpr int64_t kRowsAtOnce = 4;
+struct WeightedTile {
+  const double* v[kRowsAtOnce];
+  const uint64_t* bits[kRowsAtOnce];
+  int64_t n_cols;
+
+  // Calls f with row, column and weight of every observed cell.
+  template <typename F>
+  void each_cell(F&& f) const {
+    for (int64_t i = 0; i < kRowsAtOnce; ++i)
+      for (int64_t w = 0; w * 64 < n_cols; ++w)
+        for (uint64_t left = bits[i][w]; left != 0; left &= left - 1) {
+          const int64_t j = w * 64 + lowest_bit(left);
+          f(i, j, v[i][j]);
+        }
+  }
+};
+
+#ifdef A1GM_AVX2
+const bool kHasAvx2 = has_avx2();
+
+A1GM_INLINE __m256d observed(const double* v, uint64_t bits) {
+  const auto* const lanes = reinterpret_cast<const double*>(kLanes.mask[bits & 15]);
+  return _mm256_and_pd(_mm256_loadu_pd(v), _mm256_load_pd(lanes));
+}
+
+// Calls f with the first of four columns and, for each row, their weights, 0 where they
+// are not observed or were met before. The last four end with the row.
+template <typename F>
+A1GM_INLINE void each_four(const WeightedTile& rows, F&& f) {
+  const double *a = rows.v[0], *b = rows.v[1], *c = rows.v[2], *d = rows.v[3];
+  for (int64_t w = 0; w * 64 < rows.n_cols; ++w) {
+    uint64_t in_a = rows.bits[0][w], in_b = rows.bits[1][w];
+    uint64_t in_c = rows.bits[2][w], in_d = rows.bits[3][w];
+    const int64_t end = std::min(rows.n_cols, w * 64 + 64);
+    const auto meet = [&](int64_t j) A1GM_LAMBDA {
+      const __m256d v[kRowsAtOnce] = {observed(a + j, in_a), observed(b + j, in_b),
+                                      observed(c + j, in_c), observed(d + j, in_d)};
+      f(j, v);
+    };
+    int64_t j = w * 64;
+    for (; j + 4 <= end; j += 4) {
+      meet(j);
+      in_a >>= 4, in_b >>= 4, in_c >>= 4, in_d >>= 4;
+    }
+    const int64_t past = j + 4 - end;
+    if (past == 4) continue;
+    in_a <<= past, in_b <<= past, in_c <<= past, in_d <<= past;
+    meet(end - 4);
+  }
+}
+
+// The sum of a long row in four parts.
+A1GM_INLINE __m256d reach_of_row(const double* v, const uint64_t* bits, int64_t n_cols,
+                                 const double* x) {
+  __m256d even = _mm256_setzero_pd(), odd = even;
+  const auto add = [v, x](int64_t j, uint64_t own, __m256d& sum) A1GM_LAMBDA {
+    sum = _mm256_fmadd_pd(observed(v + j, own), _mm256_loadu_pd(x + j), sum);
+  };
+  for (int64_t w = 0; w * 64 < n_cols; ++w) {
+    uint64_t left = bits[w];
+    const int64_t end = std::min(n_cols, w * 64 + 64);
+    int64_t j = w * 64;
+    for (; j + 8 <= end; j += 8, left >>= 8) {
+      add(j, left, even);
+      add(j + 4, left >> 4, odd);
+    }
+    for (; j + 4 <= end; j += 4, left >>= 4) add(j, left, even);
+    if (j < end) add(end - 4, left << (j + 4 - end), odd);
+  }
+  return _mm256_add_pd(even, odd);
+}
+
+// Long rows one after another, as they lie: memory is not read ahead for several.
+A1GM_TARGET void reach_avx2(const WeightedTile& rows, const double* x, double* t) {
+  const __m256d zero = _mm256_setzero_pd();
+  __m256d sum[kRowsAtOnce] = {zero, zero, zero, zero};
+  if (rows.n_cols > kShort)
+    for (int i = 0; i < kRowsAtOnce; ++i)
+      sum[i] = reach_of_row(rows.v[i], rows.bits[i], rows.n_cols, x);
+  else
+    each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
+      const __m256d own = _mm256_loadu_pd(x + j);
+      for (int i = 0; i < kRowsAtOnce; ++i) sum[i] = _mm256_fmadd_pd(v[i], own, sum[i]);
+    });
+  _mm256_storeu_pd(t, four_sums(sum[0], sum[1], sum[2], sum[3]));
+}
+
+A1GM_TARGET void collect_avx2(const WeightedTile& rows, const double* t, double* sums) {
+  const __m256d a = _mm256_set1_pd(t[0]), b = _mm256_set1_pd(t[1]);
+  const __m256d c = _mm256_set1_pd(t[2]), d = _mm256_set1_pd(t[3]);
+  each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
+    const __m256d first = _mm256_fmadd_pd(a, v[0], _mm256_loadu_pd(sums + j));
+    const __m256d second = _mm256_fmadd_pd(c, v[2], _mm256_mul_pd(b, v[1]));
+    _mm256_storeu_pd(sums + j,
+                     _mm256_add_pd(first, _mm256_fmadd_pd(d, v[3], second)));
+  });
+}
+
+A1GM_TARGET void squares_avx2(const WeightedTile& rows, const double* t, const double* x,
+                              const double* y, double* squares) {
+  const __m256d zero = _mm256_setzero_pd();
+  __m256d sum[kRowsAtOnce] = {zero, zero, zero, zero};
+  each_four(rows, [&](int64_t j, const __m256d* v) A1GM_LAMBDA {
+    const __m256d of_x = _mm256_loadu_pd(x + j), of_y = _mm256_loadu_pd(y + j);
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+      const __m256d own = _mm256_mul_pd(_mm256_set1_pd(t[i]), v[i]);
+      sum[i] = _mm256_fmadd_pd(_mm256_mul_pd(own, of_x), _mm256_mul_pd(own, of_y), sum[i]);
+    }
+  });
+  _mm256_storeu_pd(squares, four_sums(sum[0], sum[1], sum[2], sum[3]));
+}
+#endif
+
+// For each row the sum of x over its cells, each times its weight.
+void reach_of(const WeightedTile& rows, const double* x, double* t) {
+#ifdef A1GM_AVX2
+  if (kHasAvx2 && rows.n_cols >= 4) return reach_avx2(rows, x, t);
+#endif
+  std::fill_n(t, kRowsAtOnce, 0.0);
+  rows.each_cell([=](int64_t i, int64_t j, double v) { t[i] += v * x[j]; });
+}
+
+// Adds weights times t of the row to the sums of the columns.
+void collect_of(const WeightedTile& rows, const double* t, double* sums) {
+#ifdef A1GM_AVX2
+  if (kHasAvx2 && rows.n_cols >= 4) return collect_avx2(rows, t, sums);
+#endif
+  rows.each_cell([=](int64_t i, int64_t j, double v) { sums[j] += t[i] * v; });
+}
+
+// For each row the sum of what it adds to its columns, squared and times x and y there.
+void squares_of(const WeightedTile& rows, const double* t, const double* x, const double* y,
+                double* squares) {
+#ifdef A1GM_AVX2
+  if (kHasAvx2 && rows.n_cols >= 4) return squares_avx2(rows, t, x, y, squares);
+#endif
+  std::fill_n(squares, kRowsAtOnce, 0.0);
+  rows.each_cell([=](int64_t i, int64_t j, double v) {
+    const double own = t[i] * v;
+    squares[i] += (own * x[j]) * (own * y[j]);
+  });
+}
+
+// How much the fitted cells of rows differ from the product of their margins: bounds
+// what is left of an error after a sweep, in the mean and for the worst row.
+struct Spread {
+  double mean = 0.0, worst = 0.0;
+
+  // The squares of the row's fitted cells, each over its column's sum, added up.
+  void add(double squares, double R) {
+    mean += squares / R;
+    worst = std::max(worst, squares / R / R);
+  }
+  void add(const Spread& other) {
+    mean += other.mean;
+    worst = std::max(worst, other.worst);
+  }
+  // Bound of the step that Newton's method would take for this mismatch of columns.
+  // A sweep multiplies errors by a matrix with eigenvalues 1, for the scale, and others
+  // from 0 to 1; `mean` is the sum of all. The error in the mean follows, and one more
+  // product, row by row, makes it that of each column. Cells have changed by at most
+  // this factor since they were squared.
+  double step(double mismatch, double total, double factor) const {
+    const double shrinks = 2.0 - mean * factor * factor;
+    if (!(shrinks > kLeastShare)) return kInfinity;
+    return 2.0 * mismatch * (1.0 + std::sqrt(total * worst) * factor / shrinks);
+  }
+};
+
+// By what factor cells may differ whose columns have the one or the other factors.
+double factor_between(const std::vector<double>& one, const std::vector<double>& other) {
+  double least = kInfinity, most = 0.0;
+  for (size_t j = 0; j < one.size(); ++j) {
+    if (one[j] == 0.0) continue;
+    least = std::min(least, one[j] / other[j]);
+    most = std::max(most, one[j] / other[j]);
+  }
+  return most / least;
+}
+
+// Rows of weights. Once, near the solution, a sweep measures how far the fitted cells
+// spread: `expect` sees when.
+class WeightedRows {
+ public:
+  WeightedRows(const BitMask& mask, const std::vector<Part>& parts, int n_threads,
+               const double* R = nullptr, const double* C = nullptr)
+      : mask(mask),
+        threads(useful_threads(n_threads, mask.n * mask.m)),
+        parts_(parts),
+        R_(R),
+        C_(C),
+        no_bits_(static_cast<size_t>(mask.words), 0),
+        spreads_(static_cast<size_t>(threads)) {}
+  const BitMask mask;
+  const int threads;
+
+  size_t n_places() const { return static_cast<size_t>(mask.words) * 64; }
+  void take(const double* x) { x_ = x; }
+
+  void expect(double gap, const std::vector<double>& h) {
+    is_measuring_ = measured_.empty() && gap < kNear;
+    if (!is_measuring_) return;
+    measured_ = share_ = h;
+    for (int64_t j = 0; j < mask.m; ++j) share_[j] = C_[j] > 0.0 ? h[j] / C_[j] : 0.0;
+  }
+
+  // The bound of the step for this mismatch of the factors h.
+  double step(const std::vector<double>& h, double gap) const {
+    if (measured_.empty()) return kInfinity;
+    Spread all;
+    for (const Spread& own : spreads_) all.add(own);
+    return all.step(gap + rounding_of_sums(std::max(mask.n, mask.m)),
+                    std::accumulate(C_, C_ + mask.m, 0.0),
+                    factor_between(h, measured_) * (1.0 + kSlack));
+  }
+
+  void share_out(double* collected, double* columns) const {
+    for (int64_t j = 0; j < mask.m; ++j) columns[j] += collected[j];
+  }
+
+  class Reader {
+   public:
+    Reader(WeightedRows& rows, int t)
+        : rows_(rows), tiles_(rows.parts_, rows.mask.m, kMostRows), spread_(rows.spreads_[t]) {}
+
+    void reach(int64_t first, int64_t n, double* t) {
+      const double* const v = tiles_.rows(first, n);
+      const BitMask& mask = rows_.mask;
+      for (int64_t k = 0; k < n; k += kRowsAtOnce) {
+        WeightedTile& tile = tiles_of_[k / kRowsAtOnce];
+        tile.n_cols = mask.m;
+        for (int64_t i = 0; i < kRowsAtOnce; ++i) {
+          const bool is_there = k + i < n;
+          tile.v[i] = v + (is_there ? (k + i) * tiles_.stride() : 0);
+          tile.bits[i] = is_there ? mask.bits + (first + k + i) * mask.words : rows_.no_bits_.data();
+        }
+        reach_of(tile, rows_.x_, t + k);
+      }
+    }
+
+    void collect(int64_t first, int64_t n, const double* t, double* sums) {
+      double squares[kRowsAtOnce];
+      for (int64_t k = 0; k < n; k += kRowsAtOnce) {
+        const WeightedTile& tile = tiles_of_[k / kRowsAtOnce];
+        collect_of(tile, t + k, sums);
+        if (!rows_.is_measuring_) continue;
+        squares_of(tile, t + k, rows_.x_, rows_.share_.data(), squares);
+        for (int64_t i = 0; i < std::min(kRowsAtOnce, n - k); ++i)
+          if (const double R = rows_.R_[first + k + i]; R > 0.0) spread_.add(squares[i], R);
+      }
+    }
+
+   private:
+    WeightedRows& rows_;
+    TileReader tiles_;
+    Spread& spread_;
+    WeightedTile tiles_of_[kMostRows / kRowsAtOnce];
+  };
+  int64_t n_at_once() const { return mask.m <= kShort ? kMostRows : kRowsAtOnce; }
+  Reader reader(int t) { return {*this, t}; }
+
+ private:
+  const std::vector<Part>& parts_;
+  const double *R_, *C_, *x_ = nullptr;
+  std::vector<uint64_t> no_bits_;  // of rows beyond the last
+  bool is_measuring_ = false;
+  std::vector<double> measured_, share_;  // h at that time, and over the columns' sums
+  std::vector<Spread> spreads_;
+};
+
+// Columns that stand beside rows of bits: a number for each, 0 beyond the last.
+std::vector<double> beside(const BitMask& mask, const double* values) {
+  std::vector<double> all(static_cast<size_t>(mask.words) * 64, 0.0);
+  std::copy_n(values, mask.m, all.begin());
+  return all;
+}
+
+// Whether every number but 0 keeps its digits; those that should not be 0 are not.
+bool are_usable(const std::vector<double>& factors, const double* sums) {
+  for (size_t k = 0; k < factors.size(); ++k)
+    if (sums[k] > 0.0 ? !(factors[k] > 0.0 && keeps_digits(factors[k])) : factors[k] != 0.0)
+      return false;
+  return true;
+}
+
+bool are_sums(const double* sums, int64_t n) {
+  return std::all_of(sums, sums + n, [](double x) {
+    return x == 0.0 || (x > kSmallestSum && keeps_digits(x));
+  });
+}
+
+}  // namespace
+
+bool solve_bits(const BitMask& mask, const double* R, const double* C, double tol,
+                int64_t max_sweeps, int n_threads, Plain& out) {
+  if (!all_in_range(R, mask.n) || !all_in_range(C, mask.m) || !meet_the_fullest(mask))
+    return false;
+  BitRows rows(mask, n_threads);
+  // Rows as they are make the first columns, and bound how much any two rows share.
+  std::vector<double> h(C, C + mask.m), sum_of_rows;
+  sweep(rows, nullptr, [R](int64_t i, double) { return R[i]; }, sum_of_rows);
+  for (size_t j = 0; j < h.size(); ++j) h[j] /= sum_of_rows[j];
+  if (!scale_rows(rows, R, C, {tol, max_sweeps, max_sweeps}, h, out) ||
+      !are_in_range(out.line_factor, h))
+    return false;
+  Overlap overlap(1);
+  for (int64_t i = 0; i < mask.n; ++i) overlap.add_row(0, R[i] / out.line_factor[i]);
+  for (size_t j = 0; j < h.size(); ++j) overlap.add_column(0, h[j], sum_of_rows[j], C[j]);
+  out.step = overlap.step(out.gap, mask.n);
+  return out.finish(R);
+}
+
+bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
+                         const double* R, const double* C, double tol,
+                         int64_t max_sweeps, int n_threads, Plain& out) {
+  if (!are_sums(R, mask.n) || !are_sums(C, mask.m) || !are_one_block(mask, R, C))
+    return false;
+  Reduced unused;
+  if (are_proportional(mask, weights) && !merge_twins(mask, R, C, false, false, unused))
+    return false;
+  WeightedRows rows(mask, weights, n_threads, R, C);
+  const double largest = *std::max_element(C, C + mask.m);
+  std::vector<double> h = beside(mask, C);
+  for (double& x : h)
+    if (x > 0.0) x = std::max(x / largest, kSmallestStart);
+  const Patience rule{tol, max_sweeps, std::numeric_limits<int64_t>::max()};
+  if (!scale_rows(rows, R, C, rule, h, out) || !are_usable(out.line_factor, R) ||
+      !are_usable(out.col_factor, C))
+    return false;
+  out.step = rows.step(h, out.gap);
+  out.finish(R);
+  return are_usable(out.line_factor, R) && are_usable(out.col_factor, C) &&
+         are_usable(out.line_scale, R);
+}
+
+std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>* weights,
+                                    const double* d, const double* x, int n_threads) {
+  const auto factor_of = [d](int64_t i, double reach) { return d[i] * reach; };
+  std::vector<double> y;
+  if (weights == nullptr) {
+    BitRows rows(mask, n_threads);
+    sweep(rows, x, factor_of, y);
+  } else {
+    WeightedRows rows(mask, *weights, n_threads);
+    sweep(rows, beside(mask, x).data(), factor_of, y);
+  }
+  return y;
+}
+
+}  // namespace a1gm
