@@ -128,9 +128,7 @@ nb::object add_patterns(InOut<double, 2> hi, InOut<double, 2> lo, InOut<int64_t,
 }  // namespace
 
 void bind_pass(nb::module_& m) {
-  m.def("observe", &observe_parts, nb::arg("parts"), nb::arg("n_groups"),
-        nb::arg("n_threads"), nb::arg("scale"), nb::arg("table_cells"),
-        nb::arg("keep_table"));
+  m.def("observe", &observe_parts);
   m.def("observe_weighted", &observe_weighted, nb::arg("parts"), nb::arg("weights"),
         nb::arg("n_threads"), nb::arg("weight_scale"), nb::arg("exponent"),
         nb::arg("table_cells"), nb::arg("is_exposure") = false);

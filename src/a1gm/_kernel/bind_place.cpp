@@ -97,16 +97,11 @@ nb::object square_sums_of(nb::handle parts, const Doubles& row_sums,
 }  // namespace
 
 void bind_place(nb::module_& m) {
-  m.def("row_factors", &row_factors_of, nb::arg("parts"), nb::arg("h"),
-        nb::arg("takes_negatives"), nb::arg("n_threads"));
-  m.def("fill_rows", &fill_rows_of, nb::arg("parts"), nb::arg("h"), nb::arg("otherwise"),
-        nb::arg("targets"), nb::arg("takes_negatives"), nb::arg("n_threads"));
-  m.def("divergence", &divergence_of, nb::arg("parts"), nb::arg("h"),
-        nb::arg("n_threads"));
-  m.def("pearson", &pearson_of, nb::arg("parts"), nb::arg("h"),
-        nb::arg("takes_negatives"), nb::arg("n_threads"));
-  m.def("square_sums", &square_sums_of, nb::arg("parts"), nb::arg("row_sums"),
-        nb::arg("lines"), nb::arg("n_lines"), nb::arg("scale"), nb::arg("n_threads"));
+  m.def("row_factors", &row_factors_of);
+  m.def("fill_rows", &fill_rows_of);
+  m.def("divergence", &divergence_of);
+  m.def("pearson", &pearson_of);
+  m.def("square_sums", &square_sums_of);
 }
 
 }  // namespace a1gm

@@ -241,20 +241,13 @@ struct HeldFlow {
 }  // namespace
 
 void bind_solve(nb::module_& m) {
-  m.def("solve_nested", &solve_staircase, nb::arg("bits"), nb::arg("parts"),
-        nb::arg("col_sums"), nb::arg("scale"), nb::arg("n_threads"));
-  m.def("solve_plain", &solve_table, nb::arg("keys"), nb::arg("sums"), nb::arg("tol"),
-        nb::arg("max_sweeps"), nb::arg("max_steps"));
-  m.def("solve_bits", &solve_mask, nb::arg("bits"), nb::arg("weights").none(),
-        nb::arg("row_sums"), nb::arg("col_sums"), nb::arg("tol"), nb::arg("max_sweeps"),
-        nb::arg("n_threads"));
-  m.def("bits_product", &bits_product, nb::arg("bits"), nb::arg("weights").none(),
-        nb::arg("d"), nb::arg("x"), nb::arg("n_threads"));
-  m.def("reduce_mask", &reduce_mask, nb::arg("bits"), nb::arg("row_sums"),
-        nb::arg("col_sums"), nb::arg("rows_distinct"), nb::arg("force"));
-  m.def("reduce_table", &reduce_table, nb::arg("keys"), nb::arg("sums"));
-  m.def("reduce_pairs", &reduce_pairs, nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"),
-        nb::arg("weights").none(), nb::arg("n_cols"));
+  m.def("solve_nested", &solve_staircase);
+  m.def("solve_plain", &solve_table);
+  m.def("solve_bits", &solve_mask);
+  m.def("bits_product", &bits_product);
+  m.def("reduce_mask", &reduce_mask);
+  m.def("reduce_table", &reduce_table);
+  m.def("reduce_pairs", &reduce_pairs);
   nb::class_<Reduced>(m, "Reduced")
       .def_prop_ro("core_shape",
                    [](const Reduced& r) {
@@ -275,23 +268,17 @@ void bind_solve(nb::module_& m) {
       .def_prop_ro("edges_are_cheap", &edges_are_cheap)
       .def("scale", &scale_from, nb::arg("h"), nb::arg("tol"), nb::arg("max_sweeps"),
            nb::arg("patience"), nb::arg("n_threads") = 1)
-      .def("sweep", &sweep_of, nb::arg("h"))
-      .def("product", &core_product_of, nb::arg("d"), nb::arg("x"))
+      .def("sweep", &sweep_of)
+      .def("product", &core_product_of)
       .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("gap"), nb::arg("n_threads") = 1)
-      .def("settle", &settle, nb::arg("core_w"), nb::arg("core_h"),
-           nb::arg("cells").none(), nb::arg("max_steps"))
-      .def("settle_sparse", &settle_sparse, nb::arg("core_w"), nb::arg("core_h"),
-           nb::arg("ptr"), nb::arg("cols"), nb::arg("sums"), nb::arg("tol"),
-           nb::arg("max_steps"), nb::arg("most_work"))
-      .def("replay", &replay_log, nb::arg("core_w"), nb::arg("core_h"));
+      .def("settle", &settle)
+      .def("settle_sparse", &settle_sparse)
+      .def("replay", &replay_log);
   nb::class_<HeldFlow>(m, "Flow")
-      .def(nb::init<nb::object, const Doubles&, const Doubles&>(), nb::arg("core"),
-           nb::arg("w"), nb::arg("h"))
-      .def("move", &HeldFlow::move, nb::arg("w"), nb::arg("h"))
-      .def("solve", &HeldFlow::solve, nb::arg("y"), nb::arg("extra").none(),
-           nb::arg("least"), nb::arg("share"), nb::arg("factors"), nb::arg("preceded"),
-           nb::arg("max_products"));
+      .def(nb::init<nb::object, const Doubles&, const Doubles&>())
+      .def("move", &HeldFlow::move)
+      .def("solve", &HeldFlow::solve);
 }
 
 }  // namespace a1gm

@@ -60,8 +60,8 @@ bool find_columns(const ArrowSchema& schema, Columns& out) {
     const Kind* const kind = find_kind(
         [&](const Kind& k) { return std::strcmp(k.format, type.format) == 0; });
     const int64_t first = column.offset + table.offset;
-    if (kind == nullptr || type.dictionary != nullptr || column.n_buffers != 2 || column.buffers[1] == nullptr ||
-        column.length < table.offset + table.length)
+    if (kind == nullptr || type.dictionary != nullptr || column.n_buffers != 2 ||
+        column.buffers[1] == nullptr || column.length < table.offset + table.length)
       return false;
     Part part;
     const int64_t size = kind->of_array.bits / 8;
@@ -237,10 +237,11 @@ void drop_capsule(PyObject* capsule) {
 
 // A stream of one piece whose columns are those of an array, each contiguous; None where
 // a name is no text that Arrow can hold.
-nb::object write_stream(const nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>& array,
-                        nb::handle owner, const nb::list& names) {
+nb::object write_stream(nb::handle values, const nb::list& names) {
+  using Array = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
+  const auto array = nb::cast<Array>(values, false);
   auto frame = std::make_unique<Frame>();
-  frame->owner = nb::borrow(owner);
+  frame->owner = nb::borrow(values);
   frame->data = array.data();
   frame->n_rows = rows_of(array);
   frame->stride = array.stride(1);
@@ -323,14 +324,8 @@ void bind_table(nb::module_& m) {
         return std::all_of(columns.parts.begin(), columns.parts.end(),
                            [](const Part& part) { return part.dtype == Dtype::f64; });
       });
-  m.def("read_stream", &read_stream, nb::arg("stream"));
-  m.def(
-      "write_stream",
-      [](nb::handle values, const nb::list& names) {
-        return write_stream(nb::cast<nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>>(values),
-                            values, names);
-      },
-      nb::arg("values"), nb::arg("names"));
+  m.def("read_stream", &read_stream);
+  m.def("write_stream", &write_stream);
 }
 
 }  // namespace a1gm

@@ -9,7 +9,6 @@
 #include "read/tile_reader.hpp"
 #include "reduce/peel.hpp"
 #include "scale/cell_error.hpp"
-#include "scale/momentum.hpp"
 #include "scale/solve.hpp"
 #include "scale/sweeps.hpp"
 #include "sums.hpp"
@@ -31,66 +30,6 @@ bool meets(const BitMask& mask, int64_t i, const uint64_t* columns) {
   for (int64_t w = 0; w < mask.words; ++w)
     common |= mask.bits[i * mask.words + w] & columns[w];
   return common != 0;
-}
-
-constexpr int64_t kMostRows = 16;  // that are read at once
-
-// columns = P' t, where t_i is what `factor_of` makes of row i and its sum of x.
-template <typename Rows, typename F>
-void sweep(Rows& rows, const double* x, F&& factor_of, std::vector<double>& columns) {
-  const BitMask& mask = rows.mask;
-  rows.take(x);
-  std::vector<std::vector<double>> collected(static_cast<size_t>(rows.threads));
-  run_on_threads(rows.threads, [&](int t) {
-    std::vector<double>& own = collected[t];
-    own.assign(rows.n_places(), 0.0);
-    auto&& reader = rows.reader(t);
-    const int64_t begin = mask.n * t / rows.threads, end = mask.n * (t + 1) / rows.threads;
-    Poll poll;
-    double t_of[kMostRows];
-    for (int64_t i = begin, n; i < end; i += n) {
-      n = std::min(rows.n_at_once(), end - i);
-      poll.worked(n * mask.m);
-      reader.reach(i, n, t_of);
-      for (int64_t k = 0; k < n; ++k) t_of[k] = factor_of(i + k, t_of[k]);
-      reader.collect(i, n, t_of, own.data());
-    }
-  });
-  columns.assign(static_cast<size_t>(mask.m), 0.0);
-  for (std::vector<double>& own : collected) rows.share_out(own.data(), columns.data());
-}
-
-// Sweeps from h until `rule` stops them; false unless it is within the tolerance.
-// Lines and columns of sum 0 have factor 0.
-template <typename Rows>
-bool scale_rows(Rows& rows, const double* R, const double* C, Patience rule,
-                std::vector<double>& h, Plain& out) {
-  const auto m = static_cast<size_t>(rows.mask.m);
-  out.line_factor.assign(static_cast<size_t>(rows.mask.n), 0.0);
-  double* const w = out.line_factor.data();
-  const auto fit_row = [R, w](int64_t i, double reach) {
-    return R[i] > 0.0 ? w[i] = R[i] / reach : 0.0;
-  };
-  std::vector<double> columns;
-  Sweeps sweeps;
-  Momentum momentum(m);
-  for (int64_t k = 1;; ++k) {
-    if (k > 1) rows.expect(sweeps.gap, h);
-    sweep(rows, h.data(), fit_row, columns);
-    // Row margins hold exactly: the certificate is the mismatch of the column margins.
-    double gap = 0.0;
-    for (size_t j = 0; j < m; ++j)
-      if (C[j] > 0.0) gap = std::max(gap, std::abs(h[j] * columns[j] - C[j]) / C[j]);
-    if (rule.stops(k, gap, sweeps)) break;
-    momentum.advance(k - 1, gap, C, columns.data(), h.data());
-  }
-  // The sums of the last sweep are there, and make the columns exact.
-  for (size_t j = 0; j < m; ++j)
-    if (C[j] > 0.0) h[j] = C[j] / columns[j];
-  out.col_factor.assign(h.begin(), h.begin() + rows.mask.m);
-  out.n_iter = sweeps.n;
-  out.gap = sweeps.gap;
-  return sweeps.done;
 }
 
 // ------------------------------------------------------------------------- bits alone
@@ -142,12 +81,19 @@ class BitRows {
       : mask(mask),
         threads(useful_threads(n_threads, mask.n * mask.m)),
         n_groups_((mask.m + kGroup - 1) / kGroup),
-        sums_(static_cast<size_t>(n_groups_ * kPlaces)) {}
+        sums_(static_cast<size_t>(n_groups_ * kPlaces)),
+        collected_(static_cast<size_t>(threads)) {}
   const BitMask mask;
   const int threads;
 
-  size_t n_places() const { return sums_.size(); }
-  void expect(double, const std::vector<double>&) {}
+  int64_t begin(int t) const { return mask.n * t / threads; }
+  int64_t n_at_once() const { return kMostRows; }
+  void expect(double, const double*) {}
+  const BitRows& reader(int) const { return *this; }
+  double* collect_in(int t) {
+    collected_[t].assign(sums_.size(), 0.0);
+    return collected_[t].data();
+  }
 
   // The sums of x over every choice of the columns of a group; none without x.
   void take(const double* x) {
@@ -164,23 +110,24 @@ class BitRows {
 
   // The other way round: what rows have added to the choices they make goes to the
   // columns of these choices.
-  void share_out(double* collected, double* columns) const {
-    for (int64_t g = 0; g < n_groups_; ++g, collected += kPlaces)
-      for (int64_t bit = kGroup; bit-- > 0;) {
-        const int64_t j = g * kGroup + bit, half = int64_t{1} << bit;
-        for (int64_t c = 0; c < half; ++c) {
-          if (j < mask.m) columns[j] += collected[half + c];
-          collected[c] += collected[half + c];
+  void share_out(double* columns) {
+    std::fill_n(columns, mask.m, 0.0);
+    for (std::vector<double>& own : collected_)
+      for (int64_t g = 0; g < n_groups_; ++g)
+        for (int64_t bit = kGroup; bit-- > 0;) {
+          const int64_t j = g * kGroup + bit, half = int64_t{1} << bit;
+          double* const collected = own.data() + g * kPlaces;
+          for (int64_t c = 0; c < half; ++c) {
+            if (j < mask.m) columns[j] += collected[half + c];
+            collected[c] += collected[half + c];
+          }
         }
-      }
   }
 
-  int64_t n_at_once() const { return kMostRows; }
-  const BitRows& reader(int) const { return *this; }  // threads have nothing of their own
-
-  void reach(int64_t first, int64_t n, double* t) const {
+  int64_t reach(int64_t first, int64_t n, const double*, double* t) const {
     for (int64_t k = 0; k < n; ++k)
       t[k] = has_x_ ? reach_of(mask.bits + (first + k) * mask.words) : 0.0;
+    return n * mask.m;
   }
   void collect(int64_t first, int64_t n, const double* t, double* sums) const {
     for (int64_t k = 0; k < n; ++k)
@@ -194,6 +141,7 @@ class BitRows {
   static constexpr int64_t kPlaces = kLast + 1 + 8;
   int64_t n_groups_;
   std::vector<double> sums_;
+  std::vector<std::vector<double>> collected_;
   bool has_x_ = false;
 
   double reach_of(const uint64_t* bits) const {
@@ -479,17 +427,24 @@ class WeightedRows {
         R_(R),
         C_(C),
         no_bits_(static_cast<size_t>(mask.words), 0),
-        spreads_(static_cast<size_t>(threads)) {}
+        spreads_(static_cast<size_t>(threads)),
+        collected_(spreads_.size()) {}
   const BitMask mask;
   const int threads;
 
-  size_t n_places() const { return static_cast<size_t>(mask.words) * 64; }
+  int64_t begin(int t) const { return mask.n * t / threads; }
+  int64_t n_at_once() const { return mask.m <= kShort ? kMostRows : kRowsAtOnce; }
   void take(const double* x) { x_ = x; }
+  double* collect_in(int t) {
+    collected_[t].assign(static_cast<size_t>(mask.words) * 64, 0.0);
+    return collected_[t].data();
+  }
 
-  void expect(double gap, const std::vector<double>& h) {
+  void expect(double gap, const double* h) {
     is_measuring_ = measured_.empty() && gap < kNear;
     if (!is_measuring_) return;
-    measured_ = share_ = h;
+    measured_.assign(h, h + mask.words * 64);
+    share_ = measured_;
     for (int64_t j = 0; j < mask.m; ++j) share_[j] = C_[j] > 0.0 ? h[j] / C_[j] : 0.0;
   }
 
@@ -503,8 +458,10 @@ class WeightedRows {
                     factor_between(h, measured_) * (1.0 + kSlack));
   }
 
-  void share_out(double* collected, double* columns) const {
-    for (int64_t j = 0; j < mask.m; ++j) columns[j] += collected[j];
+  void share_out(double* columns) const {
+    std::fill_n(columns, mask.m, 0.0);
+    for (const std::vector<double>& own : collected_)
+      for (int64_t j = 0; j < mask.m; ++j) columns[j] += own[j];
   }
 
   class Reader {
@@ -512,7 +469,7 @@ class WeightedRows {
     Reader(WeightedRows& rows, int t)
         : rows_(rows), tiles_(rows.parts_, rows.mask.m, kMostRows), spread_(rows.spreads_[t]) {}
 
-    void reach(int64_t first, int64_t n, double* t) {
+    int64_t reach(int64_t first, int64_t n, const double*, double* t) {
       const double* const v = tiles_.rows(first, n);
       const BitMask& mask = rows_.mask;
       for (int64_t k = 0; k < n; k += kRowsAtOnce) {
@@ -525,6 +482,7 @@ class WeightedRows {
         }
         reach_of(tile, rows_.x_, t + k);
       }
+      return n * mask.m;
     }
 
     void collect(int64_t first, int64_t n, const double* t, double* sums) {
@@ -545,7 +503,6 @@ class WeightedRows {
     Spread& spread_;
     WeightedTile tiles_of_[kMostRows / kRowsAtOnce];
   };
-  int64_t n_at_once() const { return mask.m <= kShort ? kMostRows : kRowsAtOnce; }
   Reader reader(int t) { return {*this, t}; }
 
  private:
@@ -555,6 +512,7 @@ class WeightedRows {
   bool is_measuring_ = false;
   std::vector<double> measured_, share_;  // h at that time, and over the columns' sums
   std::vector<Spread> spreads_;
+  std::vector<std::vector<double>> collected_;
 };
 
 // Columns that stand beside rows of bits: a number for each, 0 beyond the last.
@@ -578,6 +536,23 @@ bool are_sums(const double* sums, int64_t n) {
   });
 }
 
+// Sweeps from h; false unless they settle. The sums of the last one make columns exact.
+template <typename Rows>
+bool settles(Rows& rows, const double* R, const double* C, Patience rule,
+             std::vector<double>& h, Plain& out) {
+  const int64_t m = rows.mask.m;
+  std::vector<double> columns;
+  out.line_factor.assign(static_cast<size_t>(rows.mask.n), 0.0);
+  const Sweeps sweeps =
+      scale_rows(rows, R, C, m, rule, out.line_factor.data(), h.data(), columns);
+  for (int64_t j = 0; j < m; ++j)
+    if (C[j] > 0.0) h[j] = C[j] / columns[j];
+  out.col_factor.assign(h.begin(), h.begin() + m);
+  out.n_iter = sweeps.n;
+  out.gap = sweeps.gap;
+  return sweeps.done;
+}
+
 }  // namespace
 
 bool solve_bits(const BitMask& mask, const double* R, const double* C, double tol,
@@ -586,10 +561,10 @@ bool solve_bits(const BitMask& mask, const double* R, const double* C, double to
     return false;
   BitRows rows(mask, n_threads);
   // Rows as they are make the first columns, and bound how much any two rows share.
-  std::vector<double> h(C, C + mask.m), sum_of_rows;
-  sweep(rows, nullptr, [R](int64_t i, double) { return R[i]; }, sum_of_rows);
+  std::vector<double> h(C, C + mask.m), sum_of_rows(h.size());
+  sweep(rows, nullptr, [R](int64_t i, double) { return R[i]; }, sum_of_rows.data());
   for (size_t j = 0; j < h.size(); ++j) h[j] /= sum_of_rows[j];
-  if (!scale_rows(rows, R, C, {tol, max_sweeps, max_sweeps}, h, out) ||
+  if (!settles(rows, R, C, {tol, max_sweeps, max_sweeps}, h, out) ||
       !are_in_range(out.line_factor, h))
     return false;
   Overlap overlap(1);
@@ -613,7 +588,7 @@ bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
   for (double& x : h)
     if (x > 0.0) x = std::max(x / largest, kSmallestStart);
   const Patience rule{tol, max_sweeps, std::numeric_limits<int64_t>::max()};
-  if (!scale_rows(rows, R, C, rule, h, out) || !are_usable(out.line_factor, R) ||
+  if (!settles(rows, R, C, rule, h, out) || !are_usable(out.line_factor, R) ||
       !are_usable(out.col_factor, C))
     return false;
   out.step = rows.step(h, out.gap);
@@ -625,13 +600,13 @@ bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
 std::vector<double> product_of_bits(const BitMask& mask, const std::vector<Part>* weights,
                                     const double* d, const double* x, int n_threads) {
   const auto factor_of = [d](int64_t i, double reach) { return d[i] * reach; };
-  std::vector<double> y;
+  std::vector<double> y(static_cast<size_t>(mask.m));
   if (weights == nullptr) {
     BitRows rows(mask, n_threads);
-    sweep(rows, x, factor_of, y);
+    sweep(rows, x, factor_of, y.data());
   } else {
     WeightedRows rows(mask, *weights, n_threads);
-    sweep(rows, beside(mask, x).data(), factor_of, y);
+    sweep(rows, beside(mask, x).data(), factor_of, y.data());
   }
   return y;
 }

@@ -81,50 +81,118 @@ std::vector<double> start_of(const Reduced& core) {
   return h;
 }
 
-Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
-                  int n_threads) {
-  const double *R = core.R.data(), *C = core.C.data();
-  if (!is_kept_by_rows(core.rows)) return scale(core.rows, core.cols, R, C, w, h, rule);
-  return scale_by_rows(core.rows, R, C, w, h, rule, n_threads);
+namespace {
+
+inline void prefetch(const double* address) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(address, 1);
+#else
+  (void)address;
+#endif
 }
 
-namespace {
+// A large sparse mask, in lists. Threads have equal shares of the listed cells, and keep a
+// column's x beside the sum it collects: one line of the cache serves both.
+class ListedRows {
+ public:
+  ListedRows(const Lines& lines, int n_threads)
+      : threads(useful_threads(n_threads, n_cells(lines), kListedPerThread)),
+        lines_(lines),
+        columns_(static_cast<size_t>(threads)) {}
+  const int threads;
+
+  int64_t begin(int t) const {
+    if (t == threads) return lines_.n;
+    return std::lower_bound(lines_.ptr.begin(), lines_.ptr.end() - 1,
+                            n_cells(lines_) * t / threads) -
+           lines_.ptr.begin();
+  }
+  int64_t n_at_once() const { return 1; }
+  void take(const double* x) { x_ = x; }
+  void expect(double, const double*) {}
+  const ListedRows& reader(int) const { return *this; }
+
+  double* collect_in(int t) {
+    std::vector<double>& own = columns_[t];
+    own.resize(static_cast<size_t>(2 * lines_.n_other));
+    for (int64_t j = 0; j < lines_.n_other; ++j) {
+      own[2 * j] = x_[j];
+      own[2 * j + 1] = 0.0;
+    }
+    return own.data();
+  }
+
+  int64_t reach(int64_t i, int64_t, const double* columns, double* t) const {
+    constexpr int64_t kAhead = 24;  // cells
+    const int32_t* const index = lines_.index.data();
+    const int64_t from = lines_.ptr[i], to = lines_.ptr[i + 1], last = n_cells(lines_) - 1;
+    double sum = 0.0;
+    if (!lines_.weight.empty())
+      for (int64_t k = from; k < to; ++k) sum += lines_.weight[k] * columns[2 * index[k]];
+    else if (lines_.n_other > 1 << 16)  // columns are beyond the nearer caches
+      for (int64_t k = from; k < to; ++k) {
+        prefetch(columns + 2 * index[std::min(k + kAhead, last)]);
+        sum += columns[2 * index[k]];
+      }
+    else
+      for (int64_t k = from; k < to; ++k) sum += columns[2 * index[k]];
+    *t = sum;
+    return to - from;
+  }
+
+  void collect(int64_t i, int64_t, const double* t, double* columns) const {
+    const int32_t* const index = lines_.index.data();
+    const int64_t from = lines_.ptr[i], to = lines_.ptr[i + 1];
+    if (!lines_.weight.empty())
+      for (int64_t k = from; k < to; ++k) columns[2 * index[k] + 1] += lines_.weight[k] * *t;
+    else
+      for (int64_t k = from; k < to; ++k) columns[2 * index[k] + 1] += *t;
+  }
+
+  void share_out(double* columns) const {
+    std::fill_n(columns, lines_.n_other, 0.0);
+    for (const std::vector<double>& own : columns_)
+      for (int64_t j = 0; j < lines_.n_other; ++j) columns[j] += own[2 * j + 1];
+  }
+
+ private:
+  static constexpr int64_t kListedPerThread = 1 << 16;
+  static int64_t n_cells(const Lines& lines) {
+    return static_cast<int64_t>(lines.index.size());
+  }
+  const Lines& lines_;
+  const double* x_ = nullptr;
+  std::vector<std::vector<double>> columns_;
+};
 
 // y = P' t, where t_i is made of row i's sum of x.
 template <typename OfRow>
 void to_and_fro(const Reduced& core, const double* x, double* y, int n_threads,
                 OfRow&& of_row) {
-  const Lines& rows = core.rows;
-  const double total = std::accumulate(x, x + rows.n_other, 0.0);
-  if (!is_kept_by_rows(rows)) {
-    std::vector<double> t(static_cast<size_t>(rows.n));
-    for (int64_t i = 0; i < rows.n; ++i) t[i] = of_row(i, rows.sum(i, x, total));
-    const double all = std::accumulate(t.begin(), t.end(), 0.0);
-    for (int64_t j = 0; j < core.cols.n; ++j) y[j] = core.cols.sum(j, t.data(), all);
-    return;
+  const Lines& lines = core.rows;
+  if (is_kept_by_rows(lines)) {
+    ListedRows rows(lines, n_threads);
+    return sweep(rows, x, of_row, y);
   }
-  const double* weight = rows.weight.empty() ? nullptr : rows.weight.data();
-  const std::vector<int64_t> cut = shares_of_rows(rows, n_threads);
-  const int threads = static_cast<int>(cut.size()) - 1;
-  std::vector<std::vector<double>> others(static_cast<size_t>(threads));
-  auto work = [&](int thread) {
-    if (thread) others[thread].resize(static_cast<size_t>(rows.n_other));
-    double* const sums = thread ? others[thread].data() : y;
-    std::fill_n(sums, rows.n_other, 0.0);
-    Poll poll;
-    for (int64_t i = cut[thread]; i < cut[thread + 1]; ++i) {
-      poll.worked(rows.length(i));
-      const double t = of_row(i, rows.sum(i, x, total));
-      for (int64_t k = rows.ptr[i]; k < rows.ptr[i + 1]; ++k)
-        sums[rows.index[k]] += weight ? weight[k] * t : t;
-    }
-  };
-  run_on_threads(threads, work);
-  for (int t = 1; t < threads; ++t)
-    for (int64_t j = 0; j < rows.n_other; ++j) y[j] += others[t][j];
+  const double total = std::accumulate(x, x + lines.n_other, 0.0);
+  std::vector<double> t(static_cast<size_t>(lines.n));
+  for (int64_t i = 0; i < lines.n; ++i) t[i] = of_row(i, lines.sum(i, x, total));
+  const double all = std::accumulate(t.begin(), t.end(), 0.0);
+  for (int64_t j = 0; j < core.cols.n; ++j) y[j] = core.cols.sum(j, t.data(), all);
 }
 
 }  // namespace
+
+Sweeps scale_core(const Reduced& core, double* w, double* h, Patience rule,
+                  int n_threads) {
+  const double *R = core.R.data(), *C = core.C.data();
+  if (!is_kept_by_rows(core.rows)) return scale(core.rows, core.cols, R, C, w, h, rule);
+  rule.polish = false;
+  rule.aim = std::min(rule.tol, provable_gap(C, core.rows.n_other));
+  ListedRows rows(core.rows, n_threads);
+  std::vector<double> columns;
+  return scale_rows(rows, R, C, core.rows.n_other, rule, w, h, columns);
+}
 
 int64_t longest_sum(const Reduced& core) {
   const Lines& rows = core.rows;
