@@ -197,7 +197,9 @@ def test_the_suite_passes_on_the_numpy_kernel():
         "faults/test_values.py",
         "faults/test_patterns.py",
     ]
-    large = "wide or many or fault_10 or fault_22 or larger or lines_at or empty_lines"
+    # fault_08: thin cuts are settled by the compiled kernel only.
+    large = "wide or many or fault_08 or fault_10 or fault_22 or larger"
+    large += " or lines_at or empty_lines"
     result = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),

@@ -166,7 +166,7 @@ def test_the_bound_of_the_cells_is_never_too_small(kind, tol, holes):
         seen = ~np.isnan(X)
         cells = np.where(seen, V * X, 0.0)
         sums = cells.sum(axis=1), cells.sum(axis=0)
-        found = native.solve_weighted(pack_bits(seen), [part(V)], *sums, tol, 400, 1)
+        found = native.solve_bits(pack_bits(seen), [part(V)], *sums, tol, 400, 1)
         step, off = found[6], np.log(found[2]) - np.log(scaled(V * seen, *sums))
         assert cell_error(step) >= np.ptp(off)
         if kind != "heavy" and found[3] > 2:  # and it tells something

@@ -243,8 +243,10 @@ struct HeldFlow {
 void bind_solve(nb::module_& m) {
   m.def("solve_nested", &solve_staircase);
   m.def("solve_plain", &solve_table);
-  m.def("solve_bits", &solve_mask);
-  m.def("bits_product", &bits_product);
+  m.def("solve_bits", &solve_mask, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+        nb::arg(), nb::arg(), nb::arg());
+  m.def("bits_product", &bits_product, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+        nb::arg());
   m.def("reduce_mask", &reduce_mask);
   m.def("reduce_table", &reduce_table);
   m.def("reduce_pairs", &reduce_pairs);

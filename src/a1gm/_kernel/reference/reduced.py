@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -171,11 +172,11 @@ class Reduced:
 
     def settle(
         self, core_w: Floats, core_h: Floats, cells: Floats | None, max_steps: int
-    ) -> tuple[Floats, Floats, int, float, float, tuple[int, int]]:
+    ) -> tuple[Floats, Floats, int, float, float, Any]:
         """Give the factors back: thin cuts are settled by the compiled kernel only."""
-        return core_w, core_h, 0, math.inf, math.inf, (0, 0)
+        return core_w, core_h, 0, math.inf, math.inf, None
 
-    def settle_sparse(self, *args: object) -> None:
+    def settle_sparse(self, *args: object) -> Any:
         """Decline, as ``settle`` does."""
 
     # -------------------------------------------------------------------- the way back
