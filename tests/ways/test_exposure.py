@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -18,8 +16,6 @@ from a1gm.exceptions import (
     WeightsError,
 )
 
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
 RTOL = 1e-11
 
 
@@ -125,76 +121,47 @@ def test_a_row_that_nobody_could_count_is_zero():
 def test_new_rows_bring_their_exposure():
     X, E = counts()
     fit = a1gm.fit(X, exposure=E)
-    factors = fit.transform(X[:3], exposure=E[:3])
-    np.testing.assert_allclose(factors, fit.row_factor[:3], rtol=RTOL)
-    np.testing.assert_allclose(
-        fit.impute(X[:3], exposure=E[:3]), fit.impute(X)[:3], rtol=RTOL
-    )
     for use in (fit.impute, fit.transform, fit.residuals, fit.divergence_of):
         with pytest.raises(ParameterError, match="Pass exposure="):
             use(X[:3])
         with pytest.raises(ParameterError, match="Pass exposure="):
             use(X[:3], weights=E[:3])
-        with pytest.raises(ParameterError, match="had no exposure"):
+        with pytest.raises(ParameterError, match="without exposure"):
             getattr(a1gm.fit(X), use.__name__)(X, exposure=E)
     np.testing.assert_allclose(
         fit.reconstruct(exposure=2.0 * E), 2.0 * fit.reconstruct(), rtol=RTOL
     )
 
 
-def test_containers():
-    X, E = counts()
-    truth = a1gm.impute(X, exposure=E)
-    names = list("abcdef")
-    frame, exposure = pd.DataFrame(X, columns=names), pd.DataFrame(E, columns=names)
-    filled = a1gm.impute(frame, exposure=exposure)
-    assert list(filled) == names
-    np.testing.assert_allclose(filled, truth, rtol=RTOL)
-    assert list(a1gm.fit(frame, exposure=exposure).reconstruct()) == names
+def test_columns_of_the_exposure_are_those_of_the_table():
+    X, E = (pd.DataFrame(T, columns=list("abcdef")) for T in counts())
+    assert list(a1gm.fit(X, exposure=E).reconstruct()) == list("abcdef")
     with pytest.raises(LabelError, match="columns of exposure"):
-        a1gm.fit(frame, exposure=exposure[names[::-1]])
-    polars = a1gm.impute(pl.DataFrame(X, schema=names), exposure=E)
-    np.testing.assert_allclose(polars.to_numpy(), truth, rtol=RTOL)
-    masked = a1gm.impute(np.ma.masked_invalid(X), exposure=np.asfortranarray(E))
-    np.testing.assert_allclose(masked, truth, rtol=RTOL)
+        a1gm.fit(X, exposure=E[list("fedcba")])
 
 
-def test_sparse():
+def test_a_sparse_table_keeps_the_exposure_of_stored_cells():
     X, E = counts()
     fit, stored = a1gm.fit(X, exposure=E), sp.csr_array(np.nan_to_num(X))
-    for given in (E, sp.csr_array(E)):
-        other = a1gm.fit(stored, exposure=given, absent="missing")
-        np.testing.assert_allclose(other.row_factor, fit.row_factor, rtol=RTOL)
-        np.testing.assert_allclose(other.divergence, fit.divergence, rtol=RTOL)
-        found = other.uncertainty().index().se
-        np.testing.assert_allclose(found, fit.uncertainty().index().se, rtol=RTOL)
-        np.testing.assert_allclose(
-            other.reconstruct(exposure=E), fit.reconstruct(), rtol=RTOL
-        )
-        with pytest.raises(ParameterError, match="only that of stored cells"):
-            other.reconstruct()
+    other = a1gm.fit(stored, exposure=E, absent="missing")
+    np.testing.assert_allclose(other.divergence, fit.divergence, rtol=RTOL)
+    np.testing.assert_allclose(
+        other.reconstruct(exposure=E), fit.reconstruct(), rtol=RTOL
+    )
+    with pytest.raises(ParameterError, match="only that of stored cells"):
+        other.reconstruct()
     with pytest.raises(ParameterError, match="absent"):
         a1gm.fit(stored, exposure=E, absent="zero")
 
 
-def test_saved_and_copied(tmp_path):
+def test_a_saved_fit_has_no_exposure(tmp_path):
     X, E = counts(30, 6, kinds=3)
-    fit = a1gm.fit(X, exposure=E)
-    fit.save(tmp_path / "fit.a1gm")
-    for other in (
-        a1gm.load(tmp_path / "fit.a1gm"),
-        pickle.loads(pickle.dumps(fit)),
-        copy.deepcopy(fit),
-    ):
-        np.testing.assert_array_equal(other.row_factor, fit.row_factor)
-        found = other.impute(X, exposure=E)
-        np.testing.assert_allclose(found, fit.impute(X), rtol=RTOL)
-        with pytest.raises(ParameterError, match="Pass exposure="):
-            other.impute(X)
-        with pytest.raises(ParameterError, match="has kept no exposure"):
-            other.reconstruct()
-        index = other.uncertainty(1.0).index().se
-        np.testing.assert_allclose(index, fit.uncertainty(1.0).index().se, rtol=RTOL)
+    a1gm.fit(X, exposure=E).save(tmp_path / "fit.a1gm")
+    other = a1gm.load(tmp_path / "fit.a1gm")
+    with pytest.raises(ParameterError, match="Pass exposure="):
+        other.impute(X)
+    with pytest.raises(ParameterError, match="has kept no exposure"):
+        other.reconstruct()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tables with weights, by every way in that takes them."""
+"""Tables with weights or exposures, by every way in that takes them."""
 
 from __future__ import annotations
 
@@ -22,70 +22,73 @@ RTOL = 1e-9
 pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 
 
-def plain(X, V, folder):
-    return a1gm.fit(X, weights=V)
+def pandas_frames(X, V):
+    return (pd.DataFrame(T, columns=names_of(X)) for T in (X, V))
 
 
-def fortran(X, V, folder):
-    return a1gm.fit(np.asfortranarray(X), weights=np.asfortranarray(V))
+def polars_table(X, V):
+    return pl.DataFrame(X, schema=names_of(X), nan_to_null=True), V
 
 
-def pandas_frames(X, V, folder):
-    columns = names_of(X)
-    return a1gm.fit(
-        pd.DataFrame(X, columns=columns), weights=pd.DataFrame(V, columns=columns)
-    )
-
-
-def polars_table(X, V, folder):
-    return a1gm.fit(pl.DataFrame(X, schema=names_of(X), nan_to_null=True), weights=V)
-
-
-def sparse_tables(X, V, folder):
+def sparse_tables(X, V):
     rows, cols = np.nonzero(~np.isnan(X))
     weights = sp.csr_array((V[rows, cols], (rows, cols)), shape=X.shape)
-    return a1gm.fit(sparse_table(X), weights=weights, absent="missing")
+    return sparse_table(X), weights
 
 
-def saved(X, V, folder):
-    return loaded(a1gm.fit(X, weights=V), folder)
-
-
-def pickled(X, V, folder):
-    return pickle.loads(pickle.dumps(a1gm.fit(X, weights=V)))
-
-
-def copied(X, V, folder):
-    return copy.deepcopy(a1gm.fit(X, weights=V))
-
-
-MAKERS = (
-    *(plain, fortran, pandas_frames, polars_table),
-    *(sparse_tables, saved, pickled, copied),
-)
-HAVE_NAMES = (pandas_frames, polars_table)
+#: What is fitted, and how the fit comes here.
+CONTAINERS = {
+    "array": lambda X, V: (X, V),
+    "by columns": lambda X, V: (np.asfortranarray(X), np.asfortranarray(V)),
+    "masked array": lambda X, V: (np.ma.masked_invalid(X), V),
+    "pandas": pandas_frames,
+    "polars": polars_table,
+    "sparse": sparse_tables,
+    "saved": lambda X, V: (X, V),
+    "pickled": lambda X, V: (X, V),
+    "copied": lambda X, V: (X, V),
+}
+TRAVELS = {
+    "saved": loaded,
+    "pickled": lambda fit, _: pickle.loads(pickle.dumps(fit)),
+    "copied": lambda fit, _: copy.deepcopy(fit),
+}
 tables = pytest.mark.parametrize("table", WEIGHTED)
-makers = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+ways = pytest.mark.parametrize("way", CONTAINERS)
+words = pytest.mark.parametrize("word", ["weights", "exposure"])
 
 
-def given(make, X):
-    return pd.DataFrame(X, columns=names_of(X)) if make in HAVE_NAMES else X
+def made(way, word, X, V, folder):
+    """A fit by a way, and the truth; an exposure is a weight of rates."""
+    given, weights = CONTAINERS[way](X, V)
+    absent = {"absent": "missing"} if way == "sparse" else {}
+    fit = a1gm.fit(given, **{word: weights}, **absent)
+    rates = X / np.where(V > 0.0, V, np.nan) if word == "exposure" else X
+    return TRAVELS.get(way, lambda fit, _: fit)(fit, folder), Oracle(rates, V)
+
+
+def given(way, X):
+    named = way in ("pandas", "polars")
+    return pd.DataFrame(X, columns=names_of(X)) if named else X
 
 
 @tables
-@makers
-def test_the_weighted_table(make, table, tmp_path):
+@ways
+@words
+def test_the_weighted_table(way, word, table, tmp_path):
     X, V = TABLES[table], weights_of(table)
-    right, fit = Oracle(X, V), make(X, V, tmp_path)
-    filled = np.asarray(fit.impute(given(make, X), weights=V))
-    np.testing.assert_allclose(filled, right.filled, rtol=RTOL, atol=0.0)
+    fit, right = made(way, word, X, V, tmp_path)
+    unit = V if word == "exposure" else 1.0
+    filled = np.asarray(fit.impute(given(way, X), **{word: V}))
+    truth = np.where(np.isnan(X), right.fitted * unit, X)
+    truth[(V == 0.0) & np.isnan(X) & (word == "exposure")] = 0.0
+    np.testing.assert_allclose(filled, truth, rtol=RTOL, atol=0.0)
     product = np.where(right.fates == "finite", np.outer(right.w, right.h), np.nan)
     ours = np.where(
         right.fates == "finite", np.outer(fit.row_factor, fit.col_factor), np.nan
     )
     np.testing.assert_allclose(ours, product, rtol=RTOL, atol=0.0)
-    n, m = X.shape
-    found = fit.fate(np.arange(n)[:, None], np.arange(m)).astype(object)
+    found = fit.fate(np.arange(len(X))[:, None], np.arange(X.shape[1])).astype(object)
     np.testing.assert_array_equal(found, right.fates)
     measured = right.certificate(fit.row_factor, fit.col_factor)
     assert abs(fit.certificate - measured) <= 1e-14
@@ -93,22 +96,24 @@ def test_the_weighted_table(make, table, tmp_path):
 
 
 @tables
-@makers
-def test_new_rows_bring_their_weights(make, table, tmp_path):
+@ways
+@words
+def test_new_rows_bring_their_weights(way, word, table, tmp_path):
     X, V = TABLES[table], weights_of(table)
-    right, fit = Oracle(X, V), make(X, V, tmp_path)
+    fit, right = made(way, word, X, V, tmp_path)
     rows = np.vstack(list(new_rows(X, right).values()))
     weights = np.random.default_rng(3).gamma(2.0, size=rows.shape) + 0.1
-    filled = np.asarray(fit.impute(given(make, rows), weights=weights))
+    unit = weights if word == "exposure" else 1.0
+    filled = np.asarray(fit.impute(given(way, rows), **{word: weights})) / unit
     settled = right.settled(rows)
-    truth = right.fill(rows, weights)
+    truth = right.fill(rows / unit, weights)
     np.testing.assert_allclose(
         np.where(settled, filled, truth), truth, rtol=RTOL, atol=0.0
     )
-    factors = fit.transform(given(make, rows), weights=weights)
+    factors = fit.transform(given(way, rows), **{word: weights})
     # The scale between row and column factors is free; the fit's own is taken.
     scale = np.nansum(right.h) / np.nansum(fit.col_factor)
-    truth = right.transform(rows, weights)
+    truth = right.transform(rows / unit, weights)
     if len(right.blocks) == 1:
         np.testing.assert_allclose(factors, truth * scale, rtol=RTOL, atol=0.0)
     np.testing.assert_array_equal(np.isnan(factors), np.isnan(truth))
