@@ -15,24 +15,14 @@ from a1gm._base.words import counted
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
-from a1gm._observe.observe import observe
 from a1gm._rows.frames import ColumnOptions
 from a1gm._rows.read import is_sparse, read_input
-from a1gm._rows.rows import Rows
+from a1gm._rows.rows import Rows, check_piece
 from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm.exceptions import (
-    DataError,
-    ParameterError,
-)
+from a1gm.exceptions import DataError, ParameterError
 
 Hide: TypeAlias = float | Literal["last"]
-RANK_1, COLUMNS, ROWS, OVERALL, LAST = (
-    "rank 1",
-    "column means",
-    "row means",
-    "overall mean",
-    "last value",
-)
+METHODS = "rank 1", "column means", "row means", "overall mean", "last value"
 
 ROUNDING = 1e-9  # of a cell: so near a bound it is inside
 EXACT = 1e-12  # of a cell: so near a guess it is right
@@ -109,19 +99,19 @@ def assess(
             "X is sparse, and assess hides cells of a whole table. Pass an array with "
             "NaN for missing cells, of some of the rows if it is large."
         )
-    source: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
-    every = slice(0, source.n_rows)
+    rows: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
+    every = slice(0, rows.n_rows)
+    cells, more = rows.rows(every), {}
     name, given = weights_or_exposure(weights, exposure)
-    more: dict[str, Floats] = {}
+    used = cells
     if given is not None:
         check_signs(negatives, name)
-        source = with_weights(source, name, given, is_observed=True)
-        V: Any = source.weights
+        V: Any = with_weights(rows, name, given).weights
         more = {name: V.rows(every)}
-    # A pass refuses what cannot be fitted, by its place in the whole table.
-    observe(source, negatives=negatives)
+        used = np.where(more[name] > 0.0, cells, np.nan)
+    check_piece(rows, used, 0, negatives)  # the fits below have no labels
     return assess_cells(
-        source.rows(every),
+        cells,
         hide,
         repeats,
         random_state,
@@ -149,29 +139,22 @@ def assess_cells(
     check_level(level)
     if not (isinstance(repeats, int | np.integer) and repeats >= 1):
         raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
-    cells, given = _known(cells, weights=weights, exposure=exposure)
-    random = generator_of(random_state)
-    is_ordered = bool(ordered) or share is None
-    judge = _Judge(
-        cells, level, is_ordered=is_ordered, negatives=negatives, given=given
-    )
-    with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
-        for _ in range(repeats if cells.size else 0):
-            if share is None:
-                judge.hear(_last_cells(cells, random))
-            else:
-                judge.hear(_some_cells(cells, share, random))
-        return judge.verdict()
-
-
-def _known(cells: Floats, **given: Floats | None) -> tuple[Floats, dict[str, Floats]]:
-    """The cells that count, without rows and columns that have none, and weights."""
-    used = {name: V for name, V in given.items() if V is not None}
-    for V in used.values():
+    both = {"weights": weights, "exposure": exposure}
+    given = {name: V for name, V in both.items() if V is not None}
+    for V in given.values():
         cells = np.where(V > 0.0, cells, np.nan)
     observed = ~np.isnan(cells)
     some = np.ix_(observed.any(axis=1), observed.any(axis=0))
-    return cells[some], {name: V[some] for name, V in used.items()}
+    cells, given = cells[some], {name: V[some] for name, V in given.items()}
+    random = generator_of(random_state)
+    scorer = _Scorer(cells, level, {"negatives": negatives, **given})
+    with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
+        for _ in range(repeats if cells.size else 0):
+            if share is None:
+                scorer.add(_last_cells(cells, random))
+            else:
+                scorer.add(_some_cells(cells, share, random))
+        return scorer.result(is_ordered=bool(ordered) or share is None)
 
 
 def _share(hide: Any) -> float | None:
@@ -230,7 +213,7 @@ def _within_one_piece(cells: Floats, heads: AnyArray, tails: AnyArray) -> Bools:
     return same
 
 
-# ------------------------------------------------------------------------ the judge
+# ---------------------------------------------------------------------------- scores
 class Score(NamedTuple):
     """How far the guesses of a method are from the hidden cells."""
 
@@ -239,35 +222,23 @@ class Score(NamedTuple):
     median_relative_error: float  # of the cells that are not 0
 
 
-class _Judge:
-    """Gathers the guesses of every method at the hidden cells."""
+class _Scorer:
+    """Collects the guesses of every method at the hidden cells."""
 
-    def __init__(
-        self,
-        cells: Floats,
-        level: float,
-        *,
-        is_ordered: bool,
-        negatives: Negatives,
-        given: dict[str, Floats],
-    ) -> None:
-        self.cells, self.level = cells, level
-        self.options: dict[str, Any] = {"negatives": negatives, **given}
+    def __init__(self, cells: Floats, level: float, options: dict[str, Any]) -> None:
+        self.cells, self.level, self.options = cells, level, options
         ones = np.broadcast_to(1.0, cells.shape)
-        self.size = given.get("exposure", ones)  # a cell is this times its rate
-        self.weights = given.get("weights", ones)
-        both = next(iter(given.values()), ones)
+        self.size = options.get("exposure", ones)  # a cell is this times its rate
+        self.weights = options.get("weights", ones)
+        both = self.size * self.weights  # one of them is 1
         least = np.finfo(np.float64).tiny  # where no cell is known
         self.shares = both / np.nanmax(both, initial=least)  # of a cell in a mean
-        self.methods = [RANK_1, COLUMNS, ROWS, OVERALL] + [LAST] * is_ordered
-        self.truth: list[Floats] = []
-        self.weight: list[Floats] = []
-        self.columns: list[Ints] = []
-        self.places: list[Ints] = []
+        self.hidden: list[Ints] = []  # positions in the flat table
         self.guesses: list[Floats] = []
         self.covered: list[Bools] = []
+        self.no_intervals = ""
 
-    def hear(self, hidden: Bools) -> None:
+    def add(self, hidden: Bools) -> None:
         """Fit the table without its hidden cells, and guess these."""
         if not hidden.any():
             return
@@ -285,55 +256,51 @@ class _Judge:
             ) from error
         rates, size = left / self.size, self.size[i, j]
         by_column = _mean(rates, self.shares, axis=0)[j]
-        guesses = {
-            RANK_1: found.reconstruct()[i, j],
-            COLUMNS: by_column * size,
-            ROWS: _mean(rates, self.shares, axis=1)[i] * size,
-            OVERALL: _mean(rates, self.shares) * size,
-            LAST: _last_values(rates, i, j, by_column) * size,
-        }
-        self.truth.append(self.cells[i, j])
-        self.weight.append(self.weights[i, j])
-        self.columns.append(j)
-        self.places.append(np.flatnonzero(hidden))
-        self.guesses.append(np.array([guesses[name] for name in self.methods]))
+        guesses = [  # in the order of METHODS
+            found.reconstruct()[i, j],
+            by_column * size,
+            _mean(rates, self.shares, axis=1)[i] * size,
+            _mean(rates, self.shares) * size,
+            _last_values(rates, i, j, by_column) * size,
+        ]
+        self.hidden.append(np.flatnonzero(hidden))
+        self.guesses.append(np.array(guesses))
         try:
             lower, upper = found.uncertainty()._bounds(left, i, j, self.level)
-        except DataError:  # too few degrees of freedom
+        except DataError as error:
+            self.no_intervals = str(error)
             return
         x = self.cells[i, j]
         rounding = ROUNDING * np.abs(x)  # an exact fit has intervals of no width
         self.covered.append((lower <= x + rounding) & (x - rounding <= upper))
 
-    def verdict(self) -> Assessment:
-        """Compare what was guessed with what was hidden."""
-        if not self.truth:
+    def result(self, *, is_ordered: bool) -> Assessment:
+        """Compare the guesses with the hidden cells."""
+        if not self.hidden:
             raise DataError(
                 "No cell can be hidden: without any of them another cell could not be "
                 "known.",
                 advice="Assess a table with more observed cells.",
             )
-        x, j = np.concatenate(self.truth), np.concatenate(self.columns)
-        v = np.concatenate(self.weight)
-        guesses = np.concatenate(self.guesses, axis=1)
+        at, guesses = np.concatenate(self.hidden), np.concatenate(self.guesses, axis=1)
+        x, v = self.cells.ravel()[at], self.weights.ravel()[at]
         # Squares of cells near 1e300 or 1e-300 would leave float64.
         most = np.nanmax(np.abs(self.cells), axis=0)
-        spread = np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
-        spread *= most
-        unit = np.where(spread > 0.0, spread, 1.0)[j]
+        spread = most * np.nanstd(self.cells / np.where(most > 0.0, most, 1.0), axis=0)
+        unit = np.where(spread > 0.0, spread, 1.0)[at % self.cells.shape[1]]
         misses = np.abs(x - guesses)
         misses[misses <= EXACT * np.abs(x)] = 0.0
+        methods = METHODS if is_ordered else METHODS[:-1]
         scores = {
             name: Score(
                 2.0 * float(v @ divergence_of_cells(np.maximum(x, 0.0), guess)),
                 float(np.average(miss / unit, weights=v / v.max())),
                 _median(miss[x != 0.0] / np.abs(x[x != 0.0])),
             )
-            for name, guess, miss in zip(self.methods, guesses, misses, strict=True)
+            for name, guess, miss in zip(methods, guesses, misses, strict=False)
         }
-        n_cells = len(np.unique(np.concatenate(self.places)))
         own, other = misses[:2] / unit
-        skill = _skill(own, other, v / v.max(), n_cells)
+        skill = _skill(own, other, v / v.max(), len(np.unique(at)))
         covered = np.concatenate(self.covered) if self.covered else np.zeros(0)
         return Assessment(
             skill=skill[0],
@@ -342,6 +309,7 @@ class _Judge:
             scores=scores,
             n_hidden=len(x),
             level=self.level,
+            no_intervals=self.no_intervals,
         )
 
 
@@ -396,6 +364,8 @@ class Assessment:
         Hidden cells, in all repeats.
     level : float
         Of the intervals.
+    no_intervals : str
+        Why some fits had no intervals; empty if all had.
     """
 
     skill: float
@@ -404,11 +374,12 @@ class Assessment:
     scores: dict[str, Score]
     n_hidden: int
     level: float
+    no_intervals: str = ""
 
     @property
     def verdict(self) -> str:
         """One sentence."""
-        own, other = (self.scores[k].mean_absolute_error for k in (RANK_1, COLUMNS))
+        own, other = (self.scores[k].mean_absolute_error for k in METHODS[:2])
         figures = (
             f"on {counted(self.n_hidden, 'hidden cell')} its mean error is {own:.3g} "
             f"standard deviations of a column, that of the column means {other:.3g}"
@@ -423,7 +394,7 @@ class Assessment:
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether other hidden cells may well have said the contrary."""
+        """Whether other hidden cells may well have shown the opposite."""
         return abs(self.skill) <= 2.0 * self.skill_error
 
     def to_frame(self, backend: str = "pandas") -> Any:
@@ -454,7 +425,7 @@ class Assessment:
     @property
     def _coverage(self) -> str:
         if np.isnan(self.coverage):
-            return "  The table has too few cells for intervals."
+            return f"  No intervals: {self.no_intervals}"
         share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
         return f"  {share} intervals held the cell."
 
