@@ -12,13 +12,14 @@ from typing import Unpack
 
 import numpy as np
 
-from a1gm._api.file_options import (
+from a1gm._api.fit_file import (
     FileOptions,
     FitOptions,
+    files_of,
+    fit_files,
     split_options,
     takes_file_options,
 )
-from a1gm._api.fit_file import files_of, fit_files
 from a1gm._base.atomic import check_target, output_folder
 from a1gm._base.types import Floats, OnUndetermined
 from a1gm._base.warn import warn_user

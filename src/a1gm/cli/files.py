@@ -9,7 +9,7 @@ from a1gm.cli.common import Common, UsageError
 from a1gm.cli.console import counted, listed, progress_bar, say
 
 if TYPE_CHECKING:
-    from a1gm._api.file_options import FitOptions
+    from a1gm._api.fit_file import FitOptions
     from a1gm._base.types import OnUndetermined
     from a1gm._fit.fit import RankOneFit
     from a1gm._rows.files.options import TableOptions
@@ -70,7 +70,7 @@ def without_blanks(names: Sequence[str], known: Sequence[str]) -> list[str]:
 
 def fit_options(common: Common, progress: Progress) -> FitOptions:
     """How a table is fitted, by the options of the command line."""
-    from a1gm._api.file_options import FitOptions
+    from a1gm._api.fit_file import FitOptions
 
     options = FitOptions(
         negatives="allow" if common.negatives == "allow" else "raise",
