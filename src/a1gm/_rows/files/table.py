@@ -258,7 +258,7 @@ class TableFiles:
         self.told: list[A1gmWarning] = []
         self._is_keeping = are_read_twice  # filled after the first pass
         self._kept: dict[tuple[int, int], Floats] = {}
-        self._late_text: set[str] = set()  # columns without a value at the start
+        self._late: dict[str, str] = {}  # text columns without a value at the start
         self._unseen: set[str] = set()  # number columns without a number so far
         self._texts: dict[str, str] = {}  # text columns, with a cell, to be checked
 
@@ -438,12 +438,13 @@ class TableFiles:
     def _one_pass(self, at: int, all_columns: bool) -> Iterator[Piece]:
         source, rows = self.sources[at], 0
         source.file.check_unchanged()
-        if at == 0 and self.counts is None:
-            self._check_options()
-            if not isinstance(source, TextSource | SheetSource):
-                self._settle_typed(source)
-        if at > 0 and self.counts is None:
-            self._check_columns(source)
+        if self.counts is None:
+            if at > 0:
+                self._check_columns(source)
+            else:
+                self._check_options()
+            if isinstance(source, ParquetSource | ArrowSource):
+                self._settle_typed(at, source)
         columns = None if all_columns or source.is_text else self.names
         cells = Cells(source.options)
 
@@ -455,7 +456,7 @@ class TableFiles:
             if not batch.num_rows:
                 continue
             parts: list[Part]
-            if isinstance(source, TextSource | SheetSource):
+            if source.is_text:
                 parts = [(self._numbers(at, batch, rows, cells), None, None, 0, 0)]
             else:
                 every = columns_of(batch, self.names)
@@ -501,14 +502,16 @@ class TableFiles:
         self.names = tuple(options.columns or choice.table)  # in the order asked for
         return choice
 
-    def _settle_typed(self, source: ParquetSource | ArrowSource) -> None:
+    def _settle_typed(self, at: int, source: ParquetSource | ArrowSource) -> None:
+        """Choose the columns of the first file by its types, and check all files."""
         schema = source.schema
         kind_by_type = {kind: kind_of(kind) for kind in set(schema.types)}
         kinds = dict(
             zip(schema.names, map(kind_by_type.get, schema.types), strict=True)
         )
-        self._choose(kinds, source.index)
-        for name in self.options.columns or ():
+        if at == 0:
+            self._choose(kinds, source.index)
+        for name in self.names:
             if kinds[name] not in ("number", "bool"):
                 raise NotNumericError(
                     f"{source.file.name}: column {name!r} holds "
@@ -517,12 +520,12 @@ class TableFiles:
                 )
 
     def _settle_text(
-        self, source: TextSource | SheetSource, batch: pa.RecordBatch, cells: Cells
+        self, source: Source, batch: pa.RecordBatch, cells: Cells
     ) -> Floats:
         """Decide the kind of every column by the first rows; return their numbers."""
-        options, place_of = self.options, source.place_of
+        options = self.options
         kinds: dict[str, Kind] = dict.fromkeys(source.names, "text")
-        skipped = {*options.exclude, *(options.id or ()), *self._late_text}
+        skipped = {*options.exclude, *(options.id or ()), *self._late}
         tried = [name for name in source.names if name not in skipped]
         tried = list(options.columns) if options.columns is not None else tried
         values, others = cells.cast(batch, tried)
@@ -547,13 +550,13 @@ class TableFiles:
         }
         for name, found in mixed.items():
             if name not in labels:
-                place = place_of(found.first)
+                place = source.place_of(found.first)
                 raise faults.mixed_column(place, name, found.texts, options, self.whose)
-        inferred = [name for name in choice.inferred if kinds[name] == "text"]
+        seen = {name: found.texts[0] for name, found in others.items()} | self._late
         self._texts = {
-            name: others[name].texts[0] if name in others else ""
-            for name in inferred
-            if name not in labels
+            name: seen[name]
+            for name in choice.inferred
+            if kinds[name] == "text" and name not in labels
         }
         place_in = {name: j for j, name in enumerate(tried)}
         chosen = [place_in[name] for name in self.names]
@@ -563,7 +566,7 @@ class TableFiles:
 
     def _no_numbers(
         self,
-        source: TextSource | SheetSource,
+        source: Source,
         batch: pa.RecordBatch,
         mixed: dict[str, Others],
         error: LabelError | NotNumericError,
@@ -593,13 +596,9 @@ class TableFiles:
         self, at: int, batch: pa.RecordBatch, first_row: int, cells: Cells
     ) -> Floats:
         """Cast the text of a batch, or take what the pass before has kept of it."""
-        kept = (
-            self._kept.pop((at, first_row), None) if self.counts is not None else None
-        )
-        if kept is not None and len(kept) == batch.num_rows:
-            return kept
+        if self.counts is not None and (at, first_row) in self._kept:
+            return self._kept.pop((at, first_row))
         source = self.sources[at]
-        assert isinstance(source, TextSource | SheetSource)
         if at == 0 and first_row == 0 and self.counts is None:
             self._kept = {}
             values = self._settle_text(source, batch, cells)
@@ -614,7 +613,7 @@ class TableFiles:
     def _check_text(
         self,
         at: int,
-        source: TextSource | SheetSource,
+        source: Source,
         batch: pa.RecordBatch,
         first_row: int,
         values: Floats,
@@ -626,7 +625,7 @@ class TableFiles:
             self._unseen -= {n for n, s in zip(self.names, seen, strict=True) if s}
         for name, found in others.items():
             if at == 0 and name in self._unseen and self.options.columns is None:
-                self._late_text.add(name)
+                self._late[name] = found.texts[0]
                 raise _StartOver
             place = source.place_of(first_row + found.first)
             how = found.texts, self.options, self.whose
@@ -689,8 +688,7 @@ class TableFiles:
         source = self.first
         if rows and self.id:
             return "row", [repr(name) for name in self._ids(rows)]
-        is_one = rows and len(self.paths) == 1
-        if is_one and isinstance(source, TextSource | SheetSource):
+        if rows and len(self.paths) == 1:
             return source.row_noun, [str(line) for line in source.lines_of(rows)]
         return "row", [str(row) for row in rows]
 
@@ -751,13 +749,6 @@ class TableFiles:
             raise LabelError(
                 f"{name} has a column {min(extra)!r}, which {first} has not. ", remedy
             )
-        for column in () if source.is_text else self.names:
-            kind = source.schema.field(column).type
-            if kind_of(kind) not in ("number", "bool"):
-                raise NotNumericError(
-                    f"{name}: column {column!r} holds {kind}, not numbers. ",
-                    faults.not_data(column, self.options, self.whose),
-                )
 
     # ------------------------------------------------------------------ warnings
     def _warn(self, head: Piece | None) -> None:
@@ -775,8 +766,8 @@ class TableFiles:
                 in_file=True,
                 decimal=self.options.decimal if head.is_text else ".",
             )
-        sheets = [source for source in self.sources if isinstance(source, SheetSource)]
-        self.told += [DataHintWarning(sheet.hint) for sheet in sheets if sheet.hint]
+        texts = (getattr(source, "hint", "") for source in self.sources)
+        self.told += [DataHintWarning(text) for text in texts if text]
         self.told += self._left_out_files()
         for warning in self.told:
             warn_user(warning)

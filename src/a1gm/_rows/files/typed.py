@@ -35,7 +35,7 @@ _ALL_BUFFERS_BYTES = 1 << 25
 class _TypedSource:
     """What typed files share: a schema, and batches of some columns."""
 
-    is_text = False
+    is_text, row_noun = False, "row"
     schema: pa.Schema
     n_rows: int | None
 
@@ -61,6 +61,10 @@ class _TypedSource:
     def place_of(self, row: int) -> str:
         """Name a row (0-based)."""
         return f"{self.file.name}, row {row}"
+
+    def lines_of(self, rows: Sequence[int]) -> list[int]:
+        """Return what rows (0-based) are called."""
+        return list(rows)
 
     def _check(self) -> None:
         """Raise for a file that is not a table."""
