@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -17,22 +18,24 @@ from a1gm._api.fit import fit_observation
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
+from a1gm._fit.fit import RankOneFit, rule_of
 from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.place import Columns
+from a1gm._fit.rows_to_fill import RowsToFill
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
-from a1gm._rows.read import AnyRows
+from a1gm._rows.read import AnyRows, is_sparse
+from a1gm._rows.rows import Part
 from a1gm._rows.sparse import SparseRows
-from a1gm.estimators._checks import (
-    WARNINGS,
+from a1gm.estimators._base import (
+    VOICE,
     check_same_features,
+    features_of,
     output_dtype,
-    read_features,
     read_table,
+    set_fitted,
 )
-from a1gm.estimators._fallback import check_fallback, fallback_values
-from a1gm.estimators._marker import check_marker, is_nan_like, mark_missing
 from a1gm.exceptions import (
+    DataError,
     DataHintWarning,
     EmptyLineWarning,
     ParameterError,
@@ -122,11 +125,17 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
            [4., 8.]])
     """
 
+    col_factor_: Floats
+    fallback_: Floats
+    assessment_: Assessment
+    _fit: RankOneFit | None
+    _rule: NewRows
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing_values": [MissingValues()],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
-        "fallback": "no_validation",  # checked by check_fallback, in our words
+        "fallback": "no_validation",  # checked by _check_fallback
         "copy": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -173,45 +182,59 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             This estimator.
         """
         self._validate_params()
-        check_fallback(self.fallback)
-        check_marker(self.missing_values, X)
-        source, features = read_features(self, X, "zero")
-        source = mark_missing(source, self.missing_values)
-        seen = observe(source, negatives=None)  # there is no such option
+        _check_fallback(self.fallback)
+        rows, features = self._read(X, is_fitted=False), features_of(self, X)
+        seen = observe(rows, negatives=None)  # there is no such option
         # transform warns of rows without any cell, and of blocks.
         fit = fit_observation(
             seen,
-            source,
+            rows,
             tol=self.tol,
             max_iter=self.max_iter,
             on_undetermined="ignore",
-            policy=replace(WARNINGS, cells=False),
+            voice=replace(VOICE, tells_of_cells=False),
         )
-        fallback = fallback_values(self.fallback, seen, fit)
-        assessment = self._assessment_of(source) if self.check else None
-        indicator: Any = self._new_indicator(source) if self.add_indicator else None
-        self.col_factor_: Floats = fit.col_factor
-        self._columns: Columns = fit._columns
-        self.fallback_: Floats = fallback
-        self.n_iter_ = max(1, fit.n_iter)
-        self.indicator_ = indicator
-        features.set_on(self)
-        self._fit = fit if self.copy else None
+        fallback = np.full(rows.n_cols, math.nan)
+        if self.fallback == "column":  # means of the observed cells
+            n_observed = rows.n_rows - fit.pattern.missing_per_col
+            with np.errstate(invalid="ignore"):
+                means = seen.statistics.col_sums / n_observed
+            fallback = np.ldexp(means, seen.exponent)
+        elif self.fallback is not None:
+            fallback[:] = self.fallback
+        found = {} if not self.check else {"assessment_": self._assessment_of(rows)}
+        set_fitted(
+            self,
+            col_factor_=fit.col_factor,
+            fallback_=fallback,
+            n_iter_=max(1, fit.n_iter),
+            indicator_=_indicator(rows) if self.add_indicator else None,
+            _rule=rule_of(fit),
+            _fit=fit if self.copy else None,
+            **found,
+            **features,
+        )
         self._warn_of_empty_features()
-        if assessment is not None:
-            self.assessment_: Assessment = assessment
-            if assessment.skill < 0.0:
-                warn_user(assessment.verdict + ADVICE, DataHintWarning)
+        if self.check and self.assessment_.skill < 0.0:
+            warn_user(self.assessment_.verdict + ADVICE, DataHintWarning)
         return self
 
-    def _assessment_of(self, source: AnyRows) -> Assessment:
-        if isinstance(source, SparseRows):
+    def _read(self, X: Any, *, is_fitted: bool) -> AnyRows:
+        """Read a table; the cells equal to ``missing_values`` are missing."""
+        _check_marker(self.missing_values, X)
+        rows = read_table(X, "zero")
+        if is_fitted:
+            check_same_features(self, X)
+        return _mark_missing(rows, self.missing_values)
+
+    def _assessment_of(self, rows: AnyRows) -> Assessment:
+        if isinstance(rows, SparseRows):
             raise ParameterError(
                 "check=True is not for sparse tables. Leave it out, or try a share of "
                 "the rows as an array."
             )
         seed = check_random_state(self.random_state).randint(2**31)
-        return assess_cells(source.rows(slice(0, source.n_rows)), random_state=seed)
+        return assess_cells(rows.rows(slice(0, rows.n_rows)), random_state=seed)
 
     @property
     def uncertainty_(self) -> Uncertainty:
@@ -231,15 +254,6 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if "_fit" in state:
             state["_fit"] = None
         return state
-
-    def _new_indicator(self, source: AnyRows) -> Any:
-        indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)
-        holes = _holes(source).astype(np.float64)
-        if isinstance(source, SparseRows):
-            holes.data[:] = np.nan
-        else:
-            holes[holes == 1.0] = np.nan
-        return indicator.fit(holes)
 
     @property
     def _kept(self) -> Bools:
@@ -273,27 +287,30 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or sparse table of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        check_marker(self.missing_values, X)
-        source = read_table(X, "zero")
-        check_same_features(self, X)
-        source = mark_missing(source, self.missing_values)
-        filled = self._filled(X, source)
+        rows = self._read(X, is_fitted=True)
+        filled = self._filled(X, rows)
         if not self.add_indicator:
             return filled
-        return _beside(filled, _holes(source)[:, self.indicator_.features_])
+        holes = _holes(rows)[:, self.indicator_.features_].astype(filled.dtype)
+        if isinstance(filled, np.ndarray):
+            return np.hstack([filled, holes])
+        from scipy.sparse import hstack
 
-    def _filled(self, X: Any, source: AnyRows) -> Any:
-        placed = self._columns.place(source, otherwise=self._fallback())
-        dtype = output_dtype(X, source)
-        result = fill_table(X, source, placed, in_place=not self.copy, as_array=True)
-        if isinstance(source, SparseRows):
+        return hstack([filled, holes], format="csc")
+
+    def _filled(self, X: Any, rows: AnyRows) -> Any:
+        placed = RowsToFill(self._rule, rows, otherwise=self._fallback())
+        in_place, dtype = not self.copy, output_dtype(X, rows)
+        if isinstance(rows, SparseRows):
+            result = fill_table(X, rows, placed.values, in_place=in_place)
             table = result.table.tocsc()
         else:
+            how = placed.values, placed.one_pass
+            result = fill_table(X, rows, *how, in_place=in_place, as_array=True)
             table = result.table.astype(dtype, copy=False)
-        kept = self._kept
-        n_left = result.left.n
+        kept, n_left = self._kept, result.left.n
         if not kept.all():
-            n_left -= _holes_of(source, ~kept)
+            n_left -= int(_holes(rows)[:, np.flatnonzero(~kept)].sum())
             table = table[:, np.flatnonzero(kept)]
         if n_left > 0:
             warn_user(
@@ -338,7 +355,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         missing = np.zeros(out.shape, bool)
         missing[:, self.indicator_.features_] = X[:, n_filled:].astype(bool)
         out[missing] = (
-            np.nan if is_nan_like(self.missing_values) else self.missing_values
+            np.nan if _is_nan_like(self.missing_values) else self.missing_values
         )
         return out
 
@@ -366,11 +383,80 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = is_nan_like(self.missing_values)
+        tags.input_tags.allow_nan = _is_nan_like(self.missing_values)
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+# ------------------------------------------------------------------------ the options
+def _check_fallback(fallback: Any) -> None:
+    """Raise for all but None, "column" and numbers that a table may hold."""
+    if fallback is None or (isinstance(fallback, str) and fallback == "column"):
+        return
+    is_number = isinstance(fallback, Real) and not isinstance(fallback, bool | np.bool)
+    if not is_number or not 0.0 <= float(fallback) < math.inf:
+        raise ParameterError(
+            'fallback must be None, "column" or a finite number >= 0, got '
+            f"{fallback!r}."
+        )
+
+
+def _is_nan_like(marker: Any) -> bool:
+    """Whether cells marked so are read as NaN anyway: NaN, None and pd.NA."""
+    if marker is None or type(marker).__name__ == "NAType":
+        return True
+    return isinstance(marker, float | np.floating) and bool(np.isnan(marker))
+
+
+def _check_marker(marker: Any, X: Any) -> None:
+    """Raise for markers that are not numbers, and 0 where zeros are not stored."""
+    if _is_nan_like(marker):
+        return
+    if isinstance(marker, str | bytes) or not np.isscalar(marker):
+        raise ParameterError(
+            f"missing_values={marker!r} is not a number, and the table holds numbers "
+            "only. Use NaN, None, pd.NA or a number."
+        )
+    if is_sparse(X) and marker == 0:
+        raise ParameterError(
+            "Imputation not possible when missing_values == 0 and input is sparse. "
+            "Provide a dense array instead."
+        )
+
+
+def _mark_missing(rows: AnyRows, marker: Any) -> AnyRows:
+    """The same table with the cells equal to the marker missing."""
+    if _is_nan_like(marker):
+        return rows
+    value = float(marker)
+    if _holes(rows).sum():
+        raise DataError(
+            f"Input X contains NaN, but missing_values={marker!r}. Use NaN as the "
+            f"marker, after replacing {marker!r} by it."
+        )
+    if isinstance(rows, SparseRows):
+        values = np.where(rows.values == value, np.nan, rows.values)
+        return replace(rows, values=values)
+
+    def marked(parts: list[Part]) -> list[Part]:
+        # There is no NaN, so no mask either.
+        return [(v, v == value, None, at, group) for v, _, _, at, group in parts]
+
+    if rows.cut is None:
+        return replace(rows, parts=marked(rows.parts))
+    cut = rows.cut
+    return replace(rows, cut=lambda start, stop: marked(cut(start, stop)))
+
+
+# ------------------------------------------------------------------------- the holes
+def _indicator(rows: AnyRows) -> Any:
+    """scikit-learn's indicator of the missing cells, fitted."""
+    holes = _holes(rows).astype(np.float64)
+    values = holes.data if isinstance(rows, SparseRows) else holes
+    values[values == 1.0] = np.nan
+    return MissingIndicator(missing_values=np.nan, error_on_new=False).fit(holes)
 
 
 def _holes(source: AnyRows) -> Any:
@@ -387,18 +473,3 @@ def _holes(source: AnyRows) -> Any:
     for rows, piece in source.blocks():
         holes[rows] = np.isnan(piece)
     return holes
-
-
-def _holes_of(source: AnyRows, chosen: Bools) -> int:
-    """Missing cells in some columns."""
-    if isinstance(source, SparseRows):
-        return int(chosen[source.cols[source.missing]].sum())
-    return sum(int(np.isnan(piece[:, chosen]).sum()) for _, piece in source.blocks())
-
-
-def _beside(filled: Any, mask: Any) -> Any:
-    if isinstance(filled, np.ndarray):
-        return np.hstack([filled, mask.astype(filled.dtype)])
-    from scipy.sparse import hstack
-
-    return hstack([filled, mask.astype(filled.dtype)], format="csc")

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+)
 
 from a1gm._api.fit import fit_observation
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.residuals import divergence_of_rows
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import table_of
-from a1gm._rows.sparse import SparseRows
-from a1gm.estimators._checks import (
+from a1gm._rows.rows import Part, Rows, check_piece
+from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm.estimators._base import (
     WARNINGS,
+    RowFactors,
     check_same_features,
-    read_features,
-    read_sample_weight,
+    features_of,
     read_table,
+    set_fitted,
 )
-from a1gm.estimators._transformer import RowFactors
-from a1gm.estimators._weighted import collect_rows, weighted_rows
 from a1gm.exceptions import DataError
+
+CELLS_AT_ONCE = 1 << 20  # of rows that are copied with their weights
 
 
 class RankOneNMF(RowFactors):
@@ -99,11 +102,9 @@ class RankOneNMF(RowFactors):
         "absent": [StrOptions({"missing", "zero"}), None],
     }
 
-    # The fit, or the table it can be solved from; what was fitted, and its divergence.
+    # The fit, or the rows of partial_fit, from which it is solved when it is needed.
     _fit: RankOneFit | None
     _table: PatternTable | None
-    _seen: tuple[AnyRows, Floats | None] | None
-    _error: float | None
 
     def __init__(
         self,
@@ -138,26 +139,18 @@ class RankOneNMF(RowFactors):
             This estimator.
         """
         self._validate_params()
-        source, features = read_features(self, X, self.absent)
-        s = read_sample_weight(sample_weight, source.n_rows)
-        fit = self._fit_rows(source, s)
-        # State is set only now: a fit that failed has changed nothing.
-        self._fit, self._table, self._seen = fit, None, (source, s)
-        self._error = None
-        features.set_on(self)
-        return self
-
-    def _fit_rows(self, source: AnyRows, s: Floats | None) -> RankOneFit:
+        rows, features = read_table(X, self.absent), features_of(self, X)
+        s = _sample_weights(sample_weight, rows.n_rows)
+        if s is not None and isinstance(rows, SparseRows):
+            check_stored_cells(rows, self.negatives)  # it names the cells as they are
+            rows = rows.scaled_rows(s)
+        elif s is not None:
+            rows = _weighted(rows, s, self.negatives)
+        seen = observe(rows, n_threads=self.n_threads, negatives=self.negatives)
         options: Any = {"tol": self.tol, "max_iter": self.max_iter, "policy": WARNINGS}
-        if s is not None and not isinstance(source, SparseRows):
-            table = collect_rows(
-                source, s, negatives=self.negatives, n_threads=self.n_threads, call=0
-            )
-            return table.solve_as(**options)
-        if s is not None:
-            source = weighted_rows(source, s, self.negatives)
-        seen = observe(source, n_threads=self.n_threads, negatives=self.negatives)
-        return fit_observation(seen, source, n_threads=self.n_threads, **options)
+        fit = fit_observation(seen, rows, n_threads=self.n_threads, **options)
+        set_fitted(self, _fit=fit, _table=None, **features)
+        return self
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -182,24 +175,25 @@ class RankOneNMF(RowFactors):
         """
         self._validate_params()
         table: PatternTable | None = getattr(self, "_table", None)
+        rows = read_table(X, self.absent)
         if table is None:
-            source, features = read_features(self, X, self.absent)
+            features = features_of(self, X)
+            table = PatternTable(
+                rows.n_cols,
+                keep_rows=False,
+                negatives=self.negatives,
+                n_threads=self.n_threads,
+            )
         else:
             check_same_features(self, X)
-            source, features = read_table(X, self.absent), None
-        s = read_sample_weight(sample_weight, source.n_rows)
-        fresh = collect_rows(
-            source,
-            s,
-            negatives=self.negatives,
-            n_threads=self.n_threads,
-            call=0 if table is None else len(table.pieces),
-            row_offset=0 if table is None else table.n_rows,
-        )
-        self._table = fresh if table is None else table.merge(fresh)
-        self._fit, self._seen, self._error = None, None, None
-        if features is not None:
-            features.set_on(self)
+            names = "n_features_in_", "feature_names_in_"
+            features = {name: vars(self)[name] for name in names if hasattr(self, name)}
+        s = _sample_weights(sample_weight, rows.n_rows)
+        if s is not None or isinstance(rows, SparseRows):
+            s = np.ones(rows.n_rows) if s is None else s
+            rows = _weighted(rows, s, self.negatives, table.n_rows)
+        table.add_source(rows)
+        set_fitted(self, _fit=None, _table=table, **features)
         return self
 
     # ------------------------------------------------------------------ using the fit
@@ -217,9 +211,9 @@ class RankOneNMF(RowFactors):
             NaN for a row that observes nothing.
         """
         check_is_fitted(self)
-        source = read_table(X, self.absent)
+        rows = read_table(X, self.absent)
         check_same_features(self, X)
-        return self._factors_of(self._solution()._columns.place(source), X, source)
+        return self._factors_of(self._solution()._columns.place(rows), X, rows)
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Rank-1 table of given row factors.
@@ -265,19 +259,7 @@ class RankOneNMF(RowFactors):
     @property
     def reconstruction_err_(self) -> float:
         """Divergence on the observed cells, each row times its weight."""
-        fit = self._solution()
-        if self._error is None:
-            self._error = self._divergence(fit)
-        return self._error
-
-    def _divergence(self, fit: RankOneFit) -> float:
-        source, s = (None, None) if self._seen is None else self._seen
-        if s is None or source is None:
-            return fit.divergence
-        if isinstance(source, SparseRows):
-            return float("nan")
-        V = np.broadcast_to(s[:, None], (source.n_rows, source.n_cols))
-        return divergence_of_rows(fit._columns, replace(source, weights=table_of(V)))
+        return self._solution().divergence
 
     # ------------------------------------------------------------- scikit-learn's hooks
     def __sklearn_tags__(self) -> Any:
@@ -285,10 +267,35 @@ class RankOneNMF(RowFactors):
         tags.input_tags.sparse = self.absent is not None
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the estimator without the data, but with their divergence."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        if state.get("_seen") is not None:
-            state["_error"] = self.reconstruction_err_
-            state["_seen"] = None
-        return state
+
+def _sample_weights(given: Any, n_rows: int) -> Floats | None:
+    """Weight of each row, checked by scikit-learn; None for none."""
+    if given is None:
+        return None
+    s: Floats = _check_sample_weight(
+        given, range(n_rows), dtype=np.float64, ensure_non_negative=True
+    )
+    if not s.any():  # older versions of scikit-learn do not check this
+        raise DataError("All sample weights are zero: no row is left to fit.")
+    return s
+
+
+def _weighted(rows: AnyRows, s: Floats, negatives: Negatives, offset: int = 0) -> Rows:
+    """Rows times their weights, without those of weight 0; made when they are read.
+
+    In the weighted cost the factor of row i appears as s_i w_i only, so weights change
+    the column factors as if each row were multiplied by its weight.
+    """
+    kept = np.flatnonzero(s > 0.0)
+
+    def cut(start: int, stop: int) -> list[Part]:
+        some = kept[start:stop]
+        first, last = int(some[0]), int(some[-1]) + 1
+        cells = rows.rows(slice(first, last))
+        check_piece(rows, cells, first, negatives, offset)
+        return [(cells[some - first] * s[some, None], None, None, 0, 0)]
+
+    step = max(1, CELLS_AT_ONCE // rows.n_cols)
+    steps = (*range(0, len(kept), step), len(kept))
+    labels = rows.col_labels
+    return Rows([], len(kept), rows.n_cols, None, labels, cut=cut, steps=steps)

@@ -13,12 +13,13 @@ from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
 from a1gm._rows.frames import EVERY_COLUMN
 from a1gm._rows.labels import check_same_labels
-from a1gm.estimators._checks import (
+from a1gm.estimators._base import (
     EstimatorConvergenceWarning,
-    Features,
+    RowFactors,
     check_same_features,
+    features_of,
+    set_fitted,
 )
-from a1gm.estimators._transformer import RowFactors
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
 from a1gm.nmmf.layout import read_side, read_table
@@ -153,10 +154,7 @@ class RankOneNMMF(RowFactors):
             on_undetermined="warn",
             convergence=EstimatorConvergenceWarning,
         )
-        features = Features(self, X)
-        # State is set only now: a fit that failed has changed nothing.
-        self._fit = fit
-        features.set_on(self)
+        set_fitted(self, _fit=fit, **features_of(self, X))
         return self
 
     def fit_transform(

@@ -1,0 +1,133 @@
+"""What the estimators share: reading, features, sample weights and fitted attributes.
+
+They follow scikit-learn: every column of a table is a feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from a1gm._base.types import Absent, AnyArray, Floats, Solver
+from a1gm._base.warn import warn_user
+from a1gm._fit.messages import WarningPolicy, text_of_unplaced_rows
+from a1gm._fit.place import Placed
+from a1gm._rows.frames import EVERY_COLUMN
+from a1gm._rows.read import AnyRows, is_sparse, read_input
+from a1gm._rows.sparse import SparseRows
+from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning
+
+
+class EstimatorConvergenceWarning(
+    ConvergenceWarning,
+    SklearnConvergenceWarning,  # type: ignore[misc]
+):
+    """The iteration budget of an estimator ended before the certificate was reached."""
+
+
+WARNINGS = WarningPolicy(convergence=EstimatorConvergenceWarning)
+
+
+def read_table(X: Any, absent: Absent | None) -> AnyRows:
+    """Read a table; ``absent`` counts for sparse ones only."""
+    absent = absent if is_sparse(X) else None
+    rows: AnyRows = read_input(X, absent=absent, columns=EVERY_COLUMN)
+    return rows
+
+
+def features_of(estimator: BaseEstimator, X: Any) -> dict[str, Any]:
+    """Number of columns, and names that are text, as fitted attributes."""
+    # On a clone: a fit that fails later must leave the estimator as it was.
+    probe = clone(estimator)
+    validate_data(probe, X, reset=True, skip_check_array=True)
+    names = "n_features_in_", "feature_names_in_"
+    return {name: getattr(probe, name) for name in names if hasattr(probe, name)}
+
+
+def set_fitted(estimator: BaseEstimator, **attributes: Any) -> None:
+    """Replace the state of a fit, all at once: a fit that failed changes nothing."""
+    vars(estimator).pop("feature_names_in_", None)
+    vars(estimator).update(attributes)
+
+
+def check_same_features(estimator: BaseEstimator, X: Any) -> None:
+    """Raise for other columns than those of ``fit``, in scikit-learn's words."""
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+
+
+def output_dtype(X: Any, rows: AnyRows) -> Any:
+    """Single precision for a table that is all single precision, else double."""
+    if isinstance(rows, SparseRows):
+        dtypes = {X.dtype}
+    else:
+        dtypes = {part[0].dtype for part in rows.parts}
+    return np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
+
+
+class RowFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of estimators that give row factors; ``_solution`` gives the fit."""
+
+    def _solution(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def col_factor_(self) -> Floats:
+        """Column factors, a vector."""
+        raise NotImplementedError
+
+    @property
+    def components_(self) -> Floats:
+        """Column factors, as scikit-learn keeps them."""
+        return self.col_factor_[None, :]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations, at least 1."""
+        return max(1, int(self._solution().n_iter))
+
+    @property
+    def certificate_(self) -> float:
+        """Largest relative mismatch of the margins."""
+        return float(self._solution().certificate)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the certificate is within ``tol``."""
+        return bool(self._solution().converged)
+
+    @property
+    def solver_(self) -> Solver:
+        """How it was solved."""
+        solver: Solver = self._solution().solver
+        return solver
+
+    def _factors_of(self, placed: Placed, X: Any, rows: AnyRows) -> AnyArray:
+        """Factors of rows as a column, with a warning for rows that have none."""
+        if text := text_of_unplaced_rows(placed):
+            warn_user(text, EmptyLineWarning)
+        return placed.factors.astype(output_dtype(X, rows), copy=False)[:, None]
+
+    # ------------------------------------------------------------- scikit-learn's hooks
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return 1
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = True  # margins must be, whatever the cells
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
