@@ -21,8 +21,10 @@ from a1gm import RankOneImputer, RankOneNMF
 from a1gm.exceptions import (
     ConvergenceWarning,
     EmptyLineWarning,
+    NegativeValuesError,
     ParameterError,
     UndeterminedWarning,
+    WeightsError,
 )
 
 RTOL = 1e-9
@@ -134,6 +136,35 @@ def test_weights_count_rows():
     for k in range(0, 80, 20):
         parts.partial_fit(X[k : k + 20], sample_weight=s[k : k + 20])
     np.testing.assert_allclose(parts.components_, expected.components_, rtol=RTOL)
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        [1.0, np.nan, 1.0],
+        [1.0, -1.0, 1.0],
+        [1.0, np.inf, 1.0],
+        [0.0, 0.0, 0.0],
+        [1.0, 2.0],
+        [[1.0], [1.0], [1.0]],
+        ["a", "b", "c"],
+    ],
+    ids=str,
+)
+def test_bad_sample_weights_are_refused(weight):
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(WeightsError):
+            getattr(RankOneNMF(), method)(np.ones((3, 2)), sample_weight=weight)
+
+
+def test_bad_cells_of_weighted_rows_are_named_as_they_are():
+    X = np.array([[1.0, 2.0], [3.0, -4.0]])
+    with pytest.raises(NegativeValuesError, match=r"X\[1, 1\] = -4"):
+        RankOneNMF().fit(X, sample_weight=[1.0, 0.5])
+    model = RankOneNMF().partial_fit(np.ones((5, 2)))
+    with pytest.raises(NegativeValuesError, match=r"X\[6, 1\] = -4"):
+        model.partial_fit(X, sample_weight=[0.5, 0.5])
+    assert model.col_factor_.tolist() == [0.5, 0.5]  # a refused piece changes nothing
 
 
 def test_sample_weight_can_be_routed():

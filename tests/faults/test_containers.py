@@ -21,7 +21,6 @@ from a1gm.exceptions import (
     LabelError,
     NotNumericError,
     ParameterError,
-    WeightsError,
 )
 
 X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2.0]])
@@ -387,25 +386,6 @@ def test_40_dask_objects_are_not_loaded(door):
 
 
 # ---------------------------------------------------------------------- parameters
-@pytest.mark.parametrize(
-    ("weight", "words"),
-    [
-        ([1.0, np.nan, 1.0, 1.0], r"sample_weight\[1\] = nan"),
-        ([1.0, -1.0, 1.0, 1.0], r"sample_weight\[1\] = -1.0 is negative"),
-        ([1.0, np.inf, 1.0, 1.0], "infinite"),
-        ([0.0, 0.0, 0.0, 0.0], "All sample weights are zero"),
-        ([1.0, 2.0], "2 entries, but X has 4 rows"),
-        ([[1.0], [1.0], [1.0], [1.0]], "1D"),
-        (["a", "b", "c", "d"], "cannot be read"),
-    ],
-    ids=str,
-)
-def test_41_bad_sample_weights(weight, words):
-    for method in ("fit", "partial_fit"):
-        with pytest.raises(WeightsError, match=words):
-            getattr(RankOneNMF(), method)(X, sample_weight=weight)
-
-
 @pytest.mark.parametrize(
     "options",
     [

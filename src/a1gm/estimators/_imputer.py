@@ -18,16 +18,16 @@ from a1gm._api.fit import fit_observation
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
-from a1gm._fit.fit import RankOneFit, rule_of
+from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.rows_to_fill import RowsToFill
+from a1gm._fit.place import Columns
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows, is_sparse
 from a1gm._rows.rows import Part
 from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._base import (
-    VOICE,
+    WARNINGS,
     check_same_features,
     features_of,
     output_dtype,
@@ -129,7 +129,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     fallback_: Floats
     assessment_: Assessment
     _fit: RankOneFit | None
-    _rule: NewRows
+    _columns: Columns
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing_values": [MissingValues()],
@@ -192,7 +192,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             tol=self.tol,
             max_iter=self.max_iter,
             on_undetermined="ignore",
-            voice=replace(VOICE, tells_of_cells=False),
+            policy=replace(WARNINGS, cells=False),
         )
         fallback = np.full(rows.n_cols, math.nan)
         if self.fallback == "column":  # means of the observed cells
@@ -209,7 +209,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             fallback_=fallback,
             n_iter_=max(1, fit.n_iter),
             indicator_=_indicator(rows) if self.add_indicator else None,
-            _rule=rule_of(fit),
+            _columns=fit._columns,
             _fit=fit if self.copy else None,
             **found,
             **features,
@@ -299,14 +299,12 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return hstack([filled, holes], format="csc")
 
     def _filled(self, X: Any, rows: AnyRows) -> Any:
-        placed = RowsToFill(self._rule, rows, otherwise=self._fallback())
-        in_place, dtype = not self.copy, output_dtype(X, rows)
+        placed = self._columns.place(rows, otherwise=self._fallback())
+        dtype = output_dtype(X, rows)
+        result = fill_table(X, rows, placed, in_place=not self.copy, as_array=True)
         if isinstance(rows, SparseRows):
-            result = fill_table(X, rows, placed.values, in_place=in_place)
             table = result.table.tocsc()
         else:
-            how = placed.values, placed.one_pass
-            result = fill_table(X, rows, *how, in_place=in_place, as_array=True)
             table = result.table.astype(dtype, copy=False)
         kept, n_left = self._kept, result.left.n
         if not kept.all():

@@ -29,7 +29,7 @@ from a1gm.estimators._base import (
     read_table,
     set_fitted,
 )
-from a1gm.exceptions import DataError
+from a1gm.exceptions import DataError, WeightsError
 
 CELLS_AT_ONCE = 1 << 20  # of rows that are copied with their weights
 
@@ -272,11 +272,14 @@ def _sample_weights(given: Any, n_rows: int) -> Floats | None:
     """Weight of each row, checked by scikit-learn; None for none."""
     if given is None:
         return None
-    s: Floats = _check_sample_weight(
-        given, range(n_rows), dtype=np.float64, ensure_non_negative=True
-    )
+    try:
+        s: Floats = _check_sample_weight(
+            given, range(n_rows), dtype=np.float64, ensure_non_negative=True
+        )
+    except ValueError as error:
+        raise WeightsError(str(error)) from error
     if not s.any():  # older versions of scikit-learn do not check this
-        raise DataError("All sample weights are zero: no row is left to fit.")
+        raise WeightsError("All sample weights are zero: no row is left to fit.")
     return s
 
 
@@ -293,7 +296,10 @@ def _weighted(rows: AnyRows, s: Floats, negatives: Negatives, offset: int = 0) -
         first, last = int(some[0]), int(some[-1]) + 1
         cells = rows.rows(slice(first, last))
         check_piece(rows, cells, first, negatives, offset)
-        return [(cells[some - first] * s[some, None], None, None, 0, 0)]
+        if len(some) < len(cells):
+            cells = cells[some - first]
+        cells *= s[some, None]  # a copy already
+        return [(cells, None, None, 0, 0)]
 
     step = max(1, CELLS_AT_ONCE // rows.n_cols)
     steps = (*range(0, len(kept), step), len(kept))
