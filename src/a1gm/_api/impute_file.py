@@ -128,6 +128,32 @@ def impute_file(
     a,1,2
     b,2,4
     """
+    return fill_file(
+        src,
+        dst,
+        fit=fit,
+        mark=mark,
+        interval=interval,
+        round=round,
+        overwrite=overwrite,
+        on_undetermined=on_undetermined,
+        **options,
+    ).fit
+
+
+def fill_file(
+    src: PathOrPaths,
+    dst: str | os.PathLike[str],
+    *,
+    fit: RankOneFit | None,
+    mark: bool,
+    interval: float | None,
+    round: Rounding,
+    overwrite: bool,
+    on_undetermined: OnUndetermined | None,
+    **options: Unpack[FileOptions],
+) -> FillFiles:
+    """Write a table file with its missing cells filled, and count them."""
     reading, fitting = split_options(options, on_undetermined or "warn")
     if interval is not None:
         check_level(interval, "interval")
@@ -148,7 +174,7 @@ def impute_file(
         # The fit has already warned of its own files.
         said = fit._on_undetermined
         how = how or ("ignore" if is_own and said == "warn" else said)
-    FillFiles(
+    done = FillFiles(
         files,
         fit,
         mark,
@@ -158,8 +184,9 @@ def impute_file(
         takes_negatives=fitting.negatives == "allow",
         interval=interval,
         round=round,
-    ).write(dst)
-    return fit
+    )
+    done.write(dst)
+    return done
 
 
 def check_place(

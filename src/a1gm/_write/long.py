@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._fit.rounding import Rounding, rounded
 from a1gm._rows.files.table import TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.files.whole import LongFile
@@ -34,7 +35,8 @@ class FillLong:
     long: LongFile
     filled: pa.Table
     only_filled: bool = False
-    mark: bool = False  # add a column that tells which values were filled
+    mark: bool = False  # add a column that marks which values were filled
+    round: Rounding = None
     n_filled: int = 0  # pairs, which may be in several rows
     n_left: int = 0
 
@@ -47,6 +49,7 @@ class FillLong:
         to_text = kind == "csv" and self.files.first.is_text
         for name in (*self._bounds, *[self.long.value + MARK] * self.mark):
             check_new_column(self.files.name, name, self.long.table.column_names)
+        self._round()
         inside, found, absent = self._matched()
         numbers = _floats(found[self.long.value])
         known = ~np.isnan(numbers)
@@ -69,6 +72,18 @@ class FillLong:
         ) as writer:
             for batch in (*table.to_batches(), *more.to_batches()):
                 writer.write(batch)
+
+    def _round(self) -> None:
+        """Round the filled values and their bounds."""
+        import pyarrow as pa
+
+        numbers = self.long.numbers
+        is_whole = not (numbers != np.floor(numbers))[~np.isnan(numbers)].any()
+        for name in (self.long.value, *self._bounds):
+            at = self.filled.schema.get_field_index(name)
+            values = rounded(_floats(self.filled[name]), is_whole, self.round)
+            column = pa.array(values, from_pandas=True)
+            self.filled = self.filled.set_column(at, name, column)
 
     @property
     def _bounds(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The commands of ``a1gm``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from a1gm.cli.assess import assess_command
-from a1gm.cli.common import unwrapped
 from a1gm.cli.demo import demo_command
 from a1gm.cli.fit import fit_command
 from a1gm.cli.impute import impute_command
 from a1gm.cli.inspect import inspect_command
 from a1gm.cli.nmmf import nmmf_command
+from a1gm.cli.options import unwrapped
 from a1gm.cli.report import report_command
 
 app = typer.Typer(
@@ -26,8 +26,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         from importlib.metadata import version
 
         typer.echo(f"a1gm {version('a1gm')}")
@@ -45,12 +45,12 @@ def a1gm(
         ),
     ] = False,
 ) -> None:
-    r"""Explain a table with holes by one factor per row and one per column.
+    r"""Explain a table with missing cells by one factor per row and one per column.
 
-    The best rank-1 table under the Kullback-Leibler divergence on the observed cells:
-    exact for every pattern of holes. A table is a file, several files or a folder of
-    them: CSV, TSV, gzipped text, spreadsheets, Parquet, Feather, or - for standard
-    input. It has a row of cells per line, or with --long one cell per line.
+    The best rank-1 table under the Kullback-Leibler divergence on the observed cells,
+    exact for every pattern of missing cells. A table is a file, several files or a
+    folder: CSV, TSV, gzipped text, spreadsheets, Parquet, Feather, or - for standard
+    input. It has one row of cells per line, or with --long one cell per line.
 
     \b
     Example:

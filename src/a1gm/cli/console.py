@@ -12,19 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from a1gm._base.words import counted, listed, shown
-
-__all__ = [
-    "counted",
-    "listed",
-    "printable",
-    "progress_bar",
-    "say",
-    "speak_plainly",
-    "speaking",
-    "text_of_json",
-    "warn",
-]
+from a1gm._base.words import shown
 
 _SHOW_AFTER_SECONDS = 1.0
 #: What stands for characters that a stream cannot print.
@@ -96,11 +84,6 @@ def say(words: str, level: str = "info", **about: Any) -> None:
         line = shown(_BEFORE[level] + words, keep="\n")
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
-
-
-def warn(words: str) -> None:
-    """Print a warning."""
-    say(words, "warning")
 
 
 def text_of_json(summary: dict[str, Any]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from a1gm.cli.common import TABLE_OPTIONS, Common, check_folder, command
 from a1gm.cli.console import say
+from a1gm.cli.options import TABLE_OPTIONS, Options, command
+from a1gm.cli.results import check_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,18 +24,16 @@ _SHOPS = [f"S{i + 1:02d}" for i in range(40)]
 _SHOWN = (("S04", "2023-02"), ("S20", "2023-08"), ("S37", "2024-06"))
 
 
-@partial(command, hidden=TABLE_OPTIONS)
+@partial(command, without=TABLE_OPTIONS)
 def demo_command(
     out: Annotated[
         str,
-        typer.Option(
-            "--out", "-o", metavar="PATH", help="The folder the demo writes to."
-        ),
+        typer.Option("--out", "-o", metavar="PATH", help="The folder for the results."),
     ] = "demo-output",
     *,
-    common: Common,
+    options: Options,
 ) -> None:
-    r"""Fill a small table and say what the fills are worth.
+    r"""Fill a small table and show how good the fills are.
 
     Forty shops, two years of monthly sales, all simulated. Shops that opened late have
     no sales before, some tills were broken, and one shop has not opened yet: its cells
@@ -49,36 +47,27 @@ def demo_command(
     from a1gm.cli.impute import impute_command
     from a1gm.cli.report import report_command
 
-    check_folder(out, [], common)
+    check_folder(out, [], options)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     table = str(folder / "sales.csv")
     filled, page = str(folder / "filled.csv"), str(folder / "report.html")
     Path(table).write_text(demo_table(), encoding="utf-8")
-    if not common.quiet:
+    if not options.quiet:
         for line in _walk(table, filled, page):
             say(line)
-    # The folder is the demo's own: running it twice is no accident.
-    shared = vars(replace(common, overwrite=True, id=["shop"], quiet=True))
-    impute_command(
-        file=[table],
-        out=filled,
-        mark=False,
-        interval=None,
-        digits=None,
-        round="none",
-        model=None,
-        **shared,
-    )
+    # The folder belongs to the demo: running it twice is no accident.
+    shared = {"overwrite": True, "id": ["shop"], "quiet": True, "debug": options.debug}
+    impute_command(file=[table], out=filled, **shared)
     report_command(file=[table], out=page, title="Sales of forty shops", **shared)
 
 
 def _walk(table: str, filled: str, page: str) -> Iterator[str]:
-    """Tell what is missing, what fills it, and how good that is."""
+    """Describe what is missing, how it is filled, and how good that is."""
     import numpy as np
 
     import a1gm
-    from a1gm.cli.hole_picture import picture
+    from a1gm.cli.inspect import picture
 
     sales = demo_sales()
     holes = np.isnan(sales)

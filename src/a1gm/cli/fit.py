@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from a1gm.cli.common import Common, TableArgument, check_folder, command, one_of
-from a1gm.cli.quality import quality_of
-
-if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit
-    from a1gm._rows.files.table import TableFiles
+from a1gm.cli.options import FolderOption, Options, TableArgument, command, one_of
+from a1gm.cli.results import check_folder, print_summary, quality_of, write_fit
 
 
 @command
 def fit_command(
     file: TableArgument,
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out", "-o", metavar="PATH", help="The folder the results go to."
-        ),
-    ],
+    out: FolderOption,
     format: Annotated[
         str,
         typer.Option(
@@ -33,16 +24,16 @@ def fit_command(
         ),
     ] = "csv",
     *,
-    common: Common,
+    options: Options,
 ) -> None:
     r"""Fit a table and write its factors.
 
-    The folder gets row_factor and col_factor with the names of the rows and columns and
-    their standard errors, fit.json (divergence, certificate, cell_error, blocks;
+    The folder gets row_factor and col_factor with the labels of the rows and columns
+    and their standard errors, fit.json (divergence, certificate, cell_error, blocks;
     dispersion, tests and totals), and model.a1gm, with which a1gm impute --model fills
-    other files. The column factors sum to 1, so a row factor
-    is the estimated total of its row; when the table falls into several blocks, factors
-    can be compared within a block only.
+    other files. The column factors sum to 1, so a row factor is the estimated total of
+    its row; if the table has several blocks, factors can be compared within a block
+    only.
 
     \b
     Example:
@@ -50,31 +41,46 @@ def fit_command(
       a1gm fit sales.parquet -o results --format parquet
       a1gm fit sales.csv --long shop,month,sales -o results
     """
+    from a1gm._api.fit_file import files_of
     from a1gm._write.factors import names_of_rows, one_batch
-    from a1gm.cli.files import fit_with_words, open_files
-    from a1gm.cli.results import write_fit
+    from a1gm.cli.tables import LongTable, fit_table
 
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
-    check_folder(out, names, common)
-    if common.long is not None:
-        from a1gm.cli.long import fit_long_command
-
-        fit_long_command(file, out, names, common)
+    check_folder(out, names, options)
+    if options.long is not None and options.by:
+        _write_groups(LongTable.read(file, options), out, names[:3])
         return
-    files = open_files(file, common)
-    fit = fit_with_words(files, common, uncertainty=True)
-    lines = names_of_rows(files), [one_batch("column", files.names)]
-    write_fit(out, names, fit, lines, summary_of(files, fit), common)
+    fit, _ = fit_table(file, options, uncertainty=True)
+    (n, m), files = fit.shape, files_of(fit)
+    about: dict[str, Any] = {"n_rows": n, "n_cols": m}
+    if files is not None:
+        about |= {"columns": files.col_labels, "col_block": fit.col_block}
+        labels: Any = names_of_rows(files), [one_batch("column", files.names)]
+    else:
+        keys = LongTable.keys_of(options)
+        sides = zip(keys, (fit.row_labels, fit.col_labels), strict=True)
+        labels = tuple([one_batch(key, list(side))] for key, side in sides)
+    about |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
+    write_fit(out, names, fit, labels, about, options)
 
 
-def summary_of(files: TableFiles, fit: RankOneFit) -> dict[str, Any]:
-    """Say how good the fit is, as JSON."""
-    assert files.counts is not None
-    return {
-        "n_rows": files.n_rows,
-        "n_cols": files.n_cols,
-        "columns": files.col_labels,
-        "n_missing": files.counts.missing.sum(),
-        **quality_of(fit),
-        "col_block": fit.col_block,
-    }
+def _write_groups(long: Any, out: str, names: list[str]) -> None:
+    """Write the factors of every group, and a summary."""
+    from a1gm._base.atomic import atomic_write, output_folder
+    from a1gm._base.words import shown
+    from a1gm._write.factors import write_frame
+    from a1gm.cli.console import say, text_of_json
+    from a1gm.cli.style import command_style
+
+    many, options = long.fit_groups(), long.options
+    failed = {str(key): e.render(command_style) for key, e in many.failed.items()}
+    summary = {"n_tables": len(many), "n_failed": len(failed), "failed": failed}
+    replaces = {"overwrite": options.overwrite}
+    with output_folder(out, **replaces) as place:
+        for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
+            write_frame(place(name), frame, **replaces)
+        with atomic_write(place(names[2]), **replaces) as file:
+            file.write(text_of_json(summary).encode())
+    print_summary(summary, options)
+    if not options.quiet:
+        say(f"Wrote {', '.join(names)} to {shown(out)}.")

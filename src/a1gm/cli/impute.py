@@ -1,29 +1,28 @@
-"""``a1gm impute``: the same file with its holes filled."""
+"""``a1gm impute``: the same file with its missing cells filled."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from a1gm._base.words import shown
-from a1gm.cli.common import (
-    Common,
+from a1gm._base.words import counted, shown
+from a1gm.cli.console import progress_bar, say
+from a1gm.cli.options import (
+    Options,
     TableArgument,
     UsageError,
     command,
     one_of,
     usage_errors,
 )
-from a1gm.cli.console import counted, progress_bar, say, text_of_json, warn
+from a1gm.cli.results import print_summary
 
 if TYPE_CHECKING:
-    from a1gm._api.impute_file import FillFiles
-    from a1gm._base.types import OnUndetermined
+    import pyarrow as pa
+
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.rounding import Rounding
-    from a1gm._rows.files.table import TableFiles
+    from a1gm.cli.tables import LongTable
 
 
 @command
@@ -35,14 +34,14 @@ def impute_command(
             "--out",
             "-o",
             metavar="PATH",
-            help="Where the filled table goes: a file, a folder for several, or - for "
+            help="The filled table: a file, a folder for several files, or - for "
             "standard output.",
         ),
     ],
     mark: Annotated[
         bool,
         typer.Option(
-            "--mark", help="Add a column per filled column: which cells were filled."
+            "--mark", help="Add a column NAME_filled per column with missing cells."
         ),
     ] = False,
     interval: Annotated[
@@ -50,8 +49,8 @@ def impute_command(
         typer.Option(
             "--interval",
             metavar="LEVEL",
-            help="Add NAME_low and NAME_high per filled column: bounds that hold this "
-            "share of the cells, such as 0.95.",
+            help="Add NAME_low and NAME_high per column with missing cells: prediction "
+            "intervals at this level, such as 0.95.",
         ),
     ] = None,
     digits: Annotated[
@@ -64,7 +63,7 @@ def impute_command(
         str,
         typer.Option(
             "--round",
-            help="'auto' fills whole numbers in columns that have only such.",
+            help="'auto' fills whole numbers in columns of whole numbers.",
             metavar="none|auto",
             callback=one_of("none", "auto"),
         ),
@@ -72,24 +71,20 @@ def impute_command(
     model: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
         typer.Option(
-            "--model",
-            metavar="FILE",
-            help="Fill with a saved model instead of a new fit.",
+            "--model", metavar="FILE", help="Use a saved model instead of a new fit."
         ),
     ] = None,
     only_filled: Annotated[
         bool,
-        typer.Option(
-            "--only-filled", help="With --long: write the filled pairs alone."
-        ),
+        typer.Option("--only-filled", help="With --long: write only the filled pairs."),
     ] = False,
     *,
-    common: Common,
+    options: Options,
 ) -> None:
-    r"""Fill the holes of a table and keep everything else as it is.
+    r"""Fill the missing cells of a table.
 
-    Column order, text, ids, dates and the digits of observed cells stay; integer
-    columns stay integers where nothing was filled. Cells that the data do not
+    Everything else is kept: column order, text, labels, dates, the digits of observed
+    cells, and integer columns where nothing was filled. Cells that the data do not
     determine stay missing, with a warning. The file is read twice and never held in
     memory; the result appears whole or not at all.
 
@@ -101,84 +96,125 @@ def impute_command(
       a1gm impute sales.csv -o filled.csv --long shop,month,sales
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
-    from a1gm._api.impute_file import FillFiles, check_place
+    from a1gm._api.impute_file import check_place
     from a1gm._rows.files.paths import find_files
+    from a1gm.cli.tables import LongTable
 
+    is_long = options.long is not None
     if interval is not None and not 0.0 < interval < 1.0:
-        raise UsageError(f"--interval is a share between 0 and 1, not {interval:g}.")
+        raise UsageError(f"--interval must be between 0 and 1, got {interval:g}.")
     if round == "auto" and digits is not None:
-        raise UsageError("--round auto and --digits say different things; drop one.")
-    rounding: Rounding = "auto" if round == "auto" else digits
-    if out == "-" and common.json:
-        raise UsageError("-o - and --json both want standard output; drop one.")
+        raise UsageError("--round auto and --digits contradict each other; drop one.")
+    if out == "-" and options.json:
+        raise UsageError("-o - and --json both need standard output; drop one.")
+    if is_long and model is not None:
+        raise UsageError(
+            "--long and --model cannot be combined. In Python, "
+            "a1gm.load(model).predict(frame) gives the values of pairs."
+        )
+    if only_filled and not is_long:
+        raise UsageError("--only-filled needs --long.")
+    if options.by and interval is not None:
+        raise UsageError("--interval and --by cannot be combined; drop one.")
     with usage_errors():
-        found, is_long = find_files(file), common.long is not None
-        check_place(found, out, overwrite=common.overwrite, to_one=is_long)
-    if common.long is not None:
-        from a1gm.cli.long import LongFill, impute_long_command
-
-        if model is not None:
-            raise UsageError(
-                "--long goes without --model: it fills the pairs of the file it fits. "
-                "In Python a1gm.load(model).predict(frame) gives the values of others."
-            )
-        fill = LongFill(only_filled, mark, interval, rounding)
-        impute_long_command(file, out, common, fill)
-        return
-    if only_filled:
-        raise UsageError("--only-filled goes with --long.")
-    files, fit = _fitted(file, model, common)
-    with progress_bar(f"Filling {files.name}", quiet=common.quiet) as progress:
-        # What stays missing is said below.
-        how: OnUndetermined = "raise" if common.strict else "ignore"
-        done = FillFiles(files, fit, mark, common.overwrite, how, progress)
-        done.takes_negatives = common.negatives == "allow"
-        done.interval = interval
-        done.round = rounding
-        done.write(out)
-    _say_result(out, done, common, has_warned=model is None)
+        check_place(find_files(file), out, overwrite=options.overwrite, to_one=is_long)
+    how: Any = {"mark": mark, "round": "auto" if round == "auto" else digits}
+    if is_long:
+        long = LongTable.read(file, options)
+        _impute_long(long, out, interval, only_filled=only_filled, **how)
+    else:
+        _impute_wide(file, out, model, options, interval=interval, **how)
 
 
-def _fitted(
-    file: list[str], model: str | None, common: Common
-) -> tuple[TableFiles, RankOneFit]:
-    """Fit the table, or take a saved fit and read the table once."""
+def _impute_wide(
+    file: list[str], out: str, model: str | None, options: Options, **how: Any
+) -> None:
     from a1gm import load
-    from a1gm._api.impute_file import files_for, read_new_rows
-    from a1gm.cli.files import fit_options, fit_with_words, open_files, say_table
+    from a1gm._api.impute_file import fill_file
+    from a1gm.cli.tables import describe
 
-    files = open_files(file, common, are_read_twice=True)
-    if model is None:
-        return files, fit_with_words(files, common)
-    fit = load(model)
-    files = files_for(fit, files, whose=f"the model {shown(model)} has")
-    with progress_bar(f"Reading {files.name}", quiet=common.quiet) as progress:
-        read_new_rows(files, fit_options(common, progress), fit._columns)
-    say_table(files, common)
-    return files, fit
-
-
-def _say_result(out: str, done: FillFiles, common: Common, *, has_warned: bool) -> None:
-    """Tell what was done; ``has_warned`` is whether the fit told what stays missing."""
-    if common.json:
-        summary = {
-            "out": out,
-            "n_rows": done.files.n_rows,
-            "n_filled": done.n_filled,
-            "n_left": done.n_left,
-            "columns_filled": done.columns,
-            "passed_through": list(done.files.passed_through),
-        }
-        sys.stdout.write(text_of_json(summary))
-    if common.quiet:
+    if options.by:
+        raise UsageError("--by needs --long ROW,COLUMN,VALUE.")
+    name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
+    with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
+        done = fill_file(
+            file,
+            out,
+            fit=None if model is None else load(model),
+            overwrite=options.overwrite,
+            on_undetermined=options.on_undetermined,
+            progress=progress,
+            **how,
+            **options.reading,
+            **options.fitting,
+        )
+    describe(done.files, options)
+    summary = {
+        "out": out,
+        "n_rows": done.files.n_rows,
+        "n_filled": done.n_filled,
+        "n_left": done.n_left,
+        "columns_filled": done.columns,
+        "passed_through": list(done.files.passed_through),
+    }
+    print_summary(summary, options)
+    if options.quiet:
         return
-    cells = counted(done.n_filled, "cell")
-    columns = counted(len(done.columns), "column")
     where = "" if out == "-" else f"; wrote {shown(out)}"
     if done.files.found.go_to_folder(out):
         where = f"; wrote {counted(len(done.files.paths), 'file')} to {shown(out)}"
-    say(f"Filled {cells} in {columns}{where}.")
+    columns = counted(len(done.columns), "column")
+    say(f"Filled {counted(done.n_filled, 'cell')} in {columns}{where}.")
     if done.n_left:
         cells = counted(done.n_left, "cell stays", "cells stay")
-        tell = say if has_warned else warn
-        tell(f"{cells} missing: the data determine no value.")
+        say(f"{cells} missing: the data do not determine a value.")
+
+
+def _impute_long(
+    long: LongTable,
+    out: str,
+    interval: float | None,
+    *,
+    only_filled: bool,
+    mark: bool,
+    round: Any,
+) -> None:
+    """Write every pair of a long table, the missing ones filled."""
+    from a1gm._fit.rounding import check_rounding
+    from a1gm._write.long import FillLong
+
+    check_rounding(round)
+    options = long.options
+    found: Any = long.fit_groups() if long.by else long.fit()
+    filled = found.fill_long()
+    if interval is not None:
+        filled = _with_bounds(filled, long, found, interval)
+    done = FillLong(long.cells.files, long.cells, filled, only_filled, mark, round)
+    done.write(out, overwrite=options.overwrite)
+    summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left}
+    print_summary(summary, options)
+    if options.quiet:
+        return
+    where = "" if out == "-" else f"; wrote {shown(out)}"
+    say(f"Filled {counted(done.n_filled, 'pair')}{where}.")
+    if done.n_left:
+        pairs = counted(done.n_left, "pair stays", "pairs stay")
+        say(f"{pairs} missing: the data do not determine a value.")
+
+
+def _with_bounds(
+    filled: pa.Table, long: LongTable, fit: RankOneFit, level: float
+) -> pa.Table:
+    """Add the bounds of filled pairs, which come row by row."""
+    import numpy as np
+    import pyarrow as pa
+
+    from a1gm._api.impute_file import bounds_of
+    from a1gm._write.fill import BOUNDS
+    from a1gm.cli.tables import cells_of
+
+    X = cells_of(fit)
+    for suffix, bound in zip(BOUNDS, bounds_of(fit, level)(X), strict=True):
+        column = pa.array(bound[np.isnan(X)], from_pandas=True)
+        filled = filled.append_column(long.value + suffix, column)
+    return filled

@@ -1,17 +1,19 @@
-"""``a1gm inspect``: what a table and its holes look like."""
+"""``a1gm inspect``: a table, and where its missing cells are."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from a1gm._base.words import shown
-from a1gm.cli.common import Common, TableArgument, command
-from a1gm.cli.console import counted, text_of_json
-from a1gm.cli.hole_picture import picture
+from a1gm._base.words import counted, listed, shown
+from a1gm.cli.options import Options, TableArgument, command
+from a1gm.cli.results import print_summary
+from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from a1gm._base.types import Floats
     from a1gm._fit.pattern import MissingPattern
     from a1gm._rows.files.table import TableFiles
 
@@ -31,81 +33,101 @@ JSON_KEYS = (
     "n_blocks",
     "n_undetermined",
 )
+SHADES = " ░▒▓█"
 
-_RATE = "(the paper's: its method would drop cells above 1)"
 
+@partial(command, without=("by", "overwrite"))
+def inspect_command(file: TableArgument, options: Options) -> None:
+    r"""Show the columns and the missing cells of a table.
 
-@partial(command, hidden=("by", "overwrite"))
-def inspect_command(file: TableArgument, common: Common) -> None:
-    r"""Say where the holes of a table are, and what can be known.
-
-    Holes are a complete table, a grid (some rows × some columns), a staircase (each
-    row's holes contain the next one's), another pattern with a closed form, or a core
-    that is solved iteratively. Cells that the data do not determine are counted.
+    The missing cells form a grid (some rows × some columns), a staircase (each row's
+    missing cells contain the next one's), another pattern with a closed form, or a
+    core that is solved iteratively. Cells that the data do not determine are counted.
+    A table that cannot be fitted is shown, too, and then the reason.
 
     \b
     Example:
       a1gm inspect sales.csv --id shop
       a1gm inspect sales.csv --json | jq .n_missing
     """
-    from a1gm.cli.files import fit_with_words, open_files
+    from a1gm.cli.tables import fit_files_of, fit_table, open_table, uses_of
 
-    files = None
-    if common.long is not None:
-        from a1gm.cli.long import LongInput
-
-        pattern = LongInput(file, common).fit().pattern
-    else:
-        files = open_files(file, common)
-        pattern = fit_with_words(files, common).pattern
-    if common.json:
-        summary = {key: getattr(pattern, key) for key in JSON_KEYS}
-        sys.stdout.write(text_of_json(summary))
+    if options.long is not None:
+        fit, _ = fit_table(file, options)
+        _print(_facts_of(fit.pattern), {}, fit.pattern, options)
         return
-    _print_summary(files, pattern)
+    files = open_table(file, options)
+    try:
+        fit = fit_files_of(files, options)
+    except A1gmError:
+        if files.counts is not None or files.n_rows is not None:
+            _print([], uses_of(files), None, options)
+        raise
+    _print(_facts_of(fit.pattern), uses_of(files), fit.pattern, options, files)
 
 
-def _print_summary(files: TableFiles | None, pattern: MissingPattern) -> None:
+def _print(
+    facts: list[tuple[str, str]],
+    uses: dict[str, list[str]],
+    pattern: MissingPattern | None,
+    options: Options,
+    files: TableFiles | None = None,
+) -> None:
+    if options.json:
+        about = {key: getattr(pattern, key) for key in JSON_KEYS} if pattern else {}
+        print_summary({**about, "columns": uses} if uses else about, options)
+        return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console(highlight=False)
-    facts = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, words in describe(pattern):
-        facts.add_row(name, words)
-    console.print(facts)
-    if pattern.n_missing and files is not None:
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for use, names in uses.items():
+        if names:
+            table.add_row(use, Text(shown(listed(names, 20))))
+    for name, words in facts:
+        table.add_row(name, words)
+    console.print(table)
+    if pattern is not None and pattern.n_missing and files is not None:
+        from a1gm._rows.files.whole import hole_shares
+
         _print_columns(console, files)
         console.print()
-        console.print(_picture(files))
+        title = "missing cells (dark), rows downwards, columns across"
+        console.print(Text(title, style="dim"))
+        console.print(Text("\n".join(picture(hole_shares(files, 16, 64)))))
 
 
-def describe(pattern: MissingPattern) -> list[tuple[str, str]]:
-    """Put the pattern of holes in words."""
+def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
     n_cells = pattern.n_rows * pattern.n_cols
     share = pattern.n_missing / n_cells
     rows, columns = counted(pattern.n_rows, "row"), counted(pattern.n_cols, "column")
     facts = [
         ("table", f"{rows} × {columns}"),
-        ("holes", f"{counted(pattern.n_missing, 'cell')} of {n_cells:,} ({share:.1%})"),
+        ("missing", f"{pattern.n_missing:,} of {n_cells:,} cells ({share:.1%})"),
         (
             "patterns",
             f"{pattern.n_row_patterns:,} among the rows, "
             f"{pattern.n_col_patterns:,} among the columns",
         ),
-        ("shape", _shape_in_words(pattern)),
-        ("increase rate", f"{pattern.increase_rate:.4g} {_RATE}"),
-        ("blocks", _blocks_in_words(pattern)),
+        ("shape", _shape_of(pattern)),
+        (
+            "increase rate",
+            f"{pattern.increase_rate:.4g} (of the paper: above 1 its method drops "
+            "cells)",
+        ),
+        ("blocks", _blocks_of(pattern)),
     ]
     if pattern.n_undetermined:
         cells = counted(pattern.n_undetermined, "missing cell")
-        facts.append(("cannot be known", f"{cells}; these stay missing"))
+        facts.append(("not determined", f"{cells}; these stay missing"))
     return facts
 
 
-def _shape_in_words(pattern: MissingPattern) -> str:
+def _shape_of(pattern: MissingPattern) -> str:
     if pattern.is_complete:
         return "complete: nothing is missing, solved in closed form"
     if pattern.is_grid_like:
@@ -113,15 +135,16 @@ def _shape_in_words(pattern: MissingPattern) -> str:
     if pattern.is_nested:
         return "staircase: solved in closed form"
     if pattern.has_closed_form:
-        return "no grid and no staircase, but solved in closed form"
+        return "neither grid nor staircase, but solved in closed form"
     rows, columns = pattern.core_shape
     return f"core of {rows:,} × {columns:,}: solved iteratively, to a certificate"
 
 
-def _blocks_in_words(pattern: MissingPattern) -> str:
-    if pattern.n_blocks <= 1:
-        one = "1: all rows and columns with a cell above 0 can be compared"
-        return one if pattern.n_blocks else "0: no cell is above 0"
+def _blocks_of(pattern: MissingPattern) -> str:
+    if pattern.n_blocks == 0:
+        return "0: no cell is above 0"
+    if pattern.n_blocks == 1:
+        return "1: all rows and columns with a cell above 0 can be compared"
     return f"{pattern.n_blocks:,}: their scales cannot be compared"
 
 
@@ -132,32 +155,21 @@ def _print_columns(console: Any, files: TableFiles) -> None:
 
     assert files.counts is not None
     missing = files.counts.missing
-    order = missing.argsort()[::-1][:8]
     table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left")
-    table.add_column("columns with most holes")
+    table.add_column("columns with most missing cells")
     table.add_column("missing", justify="right")
     table.add_column("")
-    for j in order:
+    for j in missing.argsort()[::-1][:8]:
         if missing[j]:
             share = missing[j] / (files.n_rows or 1)
-            bar = f"{share:6.1%} {_bar(share)}"
+            bar = f"{share:6.1%} {'█' * round(24 * share)}"
             table.add_row(Text(shown(files.names[j])), f"{missing[j]:,}", bar)
     console.print(table)
 
 
-def _bar(share: float, width: int = 24) -> str:
-    eighths = round(share * width * 8)
-    full, rest = divmod(eighths, 8)
-    return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
-
-
-def _picture(files: TableFiles) -> Any:
-    """Draw the share of holes, some rows to a line and some columns to a letter."""
-    from rich.text import Text
-
-    from a1gm._rows.files.whole import hole_shares
-
-    text = Text("holes (dark = missing), rows downwards, columns across\n", style="dim")
-    for line in picture(hole_shares(files, 16, 64)):
-        text.append(line + "\n")
-    return text
+def picture(shares: Floats) -> Iterator[str]:
+    """Draw shares of missing cells, one line per row of ``shares``; dark is missing."""
+    # Letters are twice as high as wide: two of them make a square.
+    wide = 2 if shares.shape[1] <= 32 else 1
+    for line in shares:
+        yield "│" + "".join(SHADES[round(share * 4)] * wide for share in line) + "│"

@@ -1,8 +1,7 @@
-"""``a1gm report``: a page to look at and to show."""
+"""``a1gm report``: a page about a table."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import PurePath
 from typing import Annotated
@@ -10,18 +9,16 @@ from typing import Annotated
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.common import Common, TableArgument, UsageError, command, usage_errors
-from a1gm.cli.console import say, text_of_json
+from a1gm.cli.console import say
+from a1gm.cli.options import Options, TableArgument, UsageError, command, usage_errors
+from a1gm.cli.results import print_summary
 
 
-@partial(command, hidden=("by",))
+@partial(command, without=("by",))
 def report_command(
     file: TableArgument,
     out: Annotated[
-        str,
-        typer.Option(
-            "--out", "-o", metavar="PATH", help="Where the page goes, an .html file."
-        ),
+        str, typer.Option("--out", "-o", metavar="PATH", help="The page, a .html file.")
     ],
     title: Annotated[
         str,
@@ -30,13 +27,13 @@ def report_command(
         ),
     ] = "",
     *,
-    common: Common,
+    options: Options,
 ) -> None:
-    r"""Write a page about a table: what fills it, and how sure that is.
+    r"""Write a page about a table: the fills, and how sure they are.
 
     One self-contained HTML file of less than 2 MB that needs no network, readable on a
-    phone, in dark mode and on paper. Large tables are cut, and the page says so: the
-    first rows as a heat map, the largest totals, factors and misfits.
+    phone, in dark mode and on paper. Of a large table it shows a part, and which one:
+    the first rows as a heat map, the largest totals, factors and misfits.
 
     \b
     Example:
@@ -44,47 +41,34 @@ def report_command(
     """
     from a1gm._base.atomic import check_target
     from a1gm._base.optional import require
-    from a1gm._rows.files.whole import read_whole
     from a1gm._rows.labels import plain_text
-    from a1gm.cli.files import fit_with_words, open_files
-    from a1gm.cli.long import LongInput
     from a1gm.cli.style import command_style
+    from a1gm.cli.tables import cells_of, fit_table
     from a1gm.report import write_report
     from a1gm.report.notes import notes_of
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
-        raise UsageError(f"-o names an .html file, not {shown(out)}.")
+        raise UsageError(f"-o must name a .html file, got {shown(out)}.")
     with usage_errors():
         for path in file:
-            check_target(out, overwrite=common.overwrite, source=path)
-    if common.long is not None:
-        given = LongInput(file, common)
-        fit, files, name = given.fit(), given.long.files, given.files.name
-        values = given.spread_out(fit)
-        names = [
-            [plain_text(x) for x in labels]
-            for labels in (fit.row_labels, fit.col_labels)
-        ]
-    else:
-        files = open_files(file, common)
-        fit = fit_with_words(files, common)
-        table = read_whole(files, negatives="allow")  # what is refused was refused
-        values, name = table.values, table.name
-        names = [table.ids or table.places, list(table.columns)]
+            check_target(out, overwrite=options.overwrite, source=path)
+    fit, files = fit_table(file, options)
+    rows = fit.row_labels
+    if rows is None:
+        noun, numbers = files.name_rows(range(fit.shape[0]))
+        rows = [f"{noun} {number}" for number in numbers]
     write_report(
         out,
-        values,
+        cells_of(fit),
         fit,
-        title=title or PurePath(name).name,
-        row_names=names[0],
-        col_names=names[1],
-        source=name,
+        title=title or PurePath(files.name).name,
+        row_names=[plain_text(label) for label in rows],
+        col_names=[plain_text(label) for label in fit.col_labels],
+        source=files.name,
         notes=list(notes_of(fit, files=files, style=command_style)),
-        overwrite=common.overwrite,
+        overwrite=options.overwrite,
     )
-    if common.json:
-        summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
-        sys.stdout.write(text_of_json(summary))
-    if not common.quiet:
+    print_summary({"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}, options)
+    if not options.quiet:
         say(f"Wrote {shown(out)}.")

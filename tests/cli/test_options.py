@@ -2,7 +2,7 @@
 
 from support.commands import CSV, run
 
-from a1gm.cli.common import unwrapped
+from a1gm.cli.options import split_names, unwrapped
 
 
 def test_debug_shows_the_traceback(tmp_path):
@@ -13,3 +13,14 @@ def test_debug_shows_the_traceback(tmp_path):
 
 def test_paragraphs_are_unwrapped():
     assert unwrapped("a\nb\n\n\\b\nc\nd") == "a b\n\n\b\nc\nd"
+
+
+def test_names_are_split_at_commas_outside_quotes():
+    assert split_names(["a,b", "c"]) == ["a", "b", "c"]
+    assert split_names(['"a,b",c']) == ["a,b", "c"]
+    assert split_names(None) == []
+
+
+def test_a_command_has_no_options_of_others(tmp_path):
+    done = run("inspect", CSV / "plain.csv", "--by", "x", code=2)
+    assert "No such option" in done.stderr
