@@ -18,7 +18,6 @@ import numpy as np
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.scatter import CellSums, cell_sums
-from a1gm._observe.statistics import weighted_counts
 from a1gm._solve.laplacian import free_columns
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
 
@@ -179,24 +178,6 @@ class Information:
     def cell_sums(self) -> CellSums:
         """Sums over the observed cells, from one pass over the fitted table."""
         return cell_sums(self.fit)
-
-    def line_totals(self, lines: slice, reach: Floats) -> tuple[Floats, Floats]:
-        """Sums of w and of w² / r over the rows of some patterns."""
-        if self.fit.has_weights:
-            return self._weighted_lines[0][lines], self._weighted_lines[1][lines]
-        sums = self.unit * self.patterns.line_sums(lines)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            W = np.where(sums == 0.0, 0.0, sums / reach)
-            return W, np.where(sums == 0.0, 0.0, W / reach)
-
-    @cached_property
-    def _weighted_lines(self) -> tuple[Floats, Floats]:
-        w, r, line = self.every_row
-        n = self.patterns.n_lines
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(w > 0.0, w**2 / r, 0.0)
-        w = np.nan_to_num(w)
-        return weighted_counts(line, w, n), weighted_counts(line, own, n)
 
     def blocks(self, side: str) -> SmallInts:
         """Block of each row or column; below 0 without a factor, or with one of 0."""

@@ -36,6 +36,7 @@ from a1gm.exceptions import DataError, ParameterError
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
 
+ROWS_AT_ONCE = 1 << 12  # with weights
 TOO_FEW = (
     "The table has {dof} degrees of freedom (observed cells less rows, columns and the "
     "scales of blocks), so its dispersion cannot be estimated."
@@ -224,23 +225,28 @@ class Uncertainty:
         return totals_with_errors(by, labels, value, variance, *about, backend)
 
     def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
-        """Yield shares, factors of the chosen cells, and sums of w and w²/r, by lines.
+        """Yield shares, factors of the chosen cells, sums of w and of w²/r, by pattern.
 
-        Twins have their own exposures of missing cells, so with these by rows: fitted
-        values, with w as 1.
+        Rows of one pattern may have weights of any scale, and other exposures of their
+        missing cells: with weights by row, fitted values with w as 1.
         """
-        info = self._info
-        if info.exposures is None:
+        info, n_rows = self._info, self._fit.shape[0]
+        if not self._fit.has_weights:
             for lines in info.patterns.stretches():
                 Q, reach = info.shares(lines)
-                H = info.chosen(lines, cells) * info.h
-                yield Q, H, *info.line_totals(lines, reach)
+                R = info.unit * info.patterns.line_sums(lines)
+                W = np.divide(R, reach, out=np.zeros(len(R)), where=R != 0.0)
+                U = np.divide(W, reach, out=np.zeros(len(R)), where=R != 0.0)
+                yield Q, info.chosen(lines, cells) * info.h, W, U
             return
-        for rows, exposure in info.exposures.blocks():
+        for start in range(0, n_rows, ROWS_AT_ONCE):
+            rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
             w, r, line = info.rows(np.arange(rows.start, rows.stop))
             lines = slice(int(line.min()), int(line.max()) + 1)
             at = line - lines.start
-            F = w[:, None] * exposure * info.h  # in units of the data
+            F = w[:, None] * info.h
+            if info.exposures is not None:
+                F = F * info.exposures.rows(rows)  # in units of the data
             F = np.where(info.chosen(lines, cells)[at] & ~np.isnan(F), F, 0.0)
             own = 1.0 / np.where(w > 0.0, r, np.inf)
             yield info.shares(lines)[0][at], F, np.ones(len(w)), own
@@ -269,7 +275,7 @@ class Uncertainty:
             spreads.append(spread(H - k[:, None] * Q, self.covariance))
         k, of_line = np.concatenate(sums), np.concatenate(spreads)
         w, r, line = self._info.every_row
-        if self._info.exposures is not None:
+        if self._fit.has_weights:
             w, line = np.ones(len(w)), np.arange(len(w))
         value = w * k[line]
         with np.errstate(divide="ignore", invalid="ignore"):
