@@ -49,21 +49,18 @@ def test_minus_zeros_sum_to_zero(n_rows, n_cols):
 
 @given(
     widths=st.lists(st.integers(1, 35), min_size=1, max_size=3),
-    n_groups=st.integers(1, 2),
     bad=st.sampled_from([0.0, np.nan, np.inf, -np.inf, -1.0]),
     n_bad=st.integers(0, 3),
     seed=st.integers(0, 1000),
 )
-def test_long_tables_with_few_holes(widths, n_groups, bad, n_bad, seed):
+def test_long_tables_with_few_holes(widths, bad, n_bad, seed):
     """Complete rows are read in a shorter way, until a cell shows that they are not."""
     rng = np.random.default_rng(seed)
     tables = [rng.random((400, width)) for width in widths]
     for _ in range(n_bad):
         X = tables[rng.integers(len(tables))]
         X[rng.integers(150, 400), rng.integers(X.shape[1])] = bad
-    groups = [k % n_groups for k in range(len(tables))]
-    parts = [part(X, group=g) for X, g in zip(tables, groups, strict=True)]
-    got, expected = observe_both(parts, n_groups=n_groups)
+    got, expected = observe_both([part(X) for X in tables])
     if np.isinf(bad):  # the sums are of no use
         got, expected = got[5:], expected[5:]
         assert [tuple(fault) for fault in got] == [tuple(fault) for fault in expected]
@@ -247,12 +244,3 @@ def test_expand_rows(dtype, n_threads):
     native.expand_rows(got, ids, scale, n_threads)
     reference.expand_rows(expected, ids, scale, 1)
     np.testing.assert_array_equal(got, expected)
-
-
-def test_a_group_whose_sum_overflows_is_reported():
-    X, Z = np.full((3, 4), 1e300), np.full((3, 4), 1.0)
-    Z[1] = 1e308
-    parts = [(X, None, None, 0, 0), (Z, None, None, 0, 1)]
-    *_, overflow, _, infinite = native.observe(parts, 2, 1, 1.0, TABLE_CELLS, False)
-    assert overflow
-    assert infinite[0] == 0

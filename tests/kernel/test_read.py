@@ -90,21 +90,19 @@ def test_observe_validity_bitmaps(n, offset, n_cols, seed):
         bits = rng.random(offset + n + 13) < 0.7
         bitmap = np.packbits(bits, bitorder="little")
         values = rng.integers(0, 50, (n, 1)).astype(["f8", "i4", "f4"][k % 3])
-        parts.append(part(values, None, bitmap, offset, 0))
+        parts.append(part(values, None, bitmap, offset))
     assert_same_observation(*observe_both(parts))
 
 
 @given(tables(max_rows=20, max_cols=7), st.integers(0, 2**31))
-def test_observe_parts_and_groups(X, seed):
+def test_observe_parts(X, seed):
     rng = np.random.default_rng(seed)
     whole = np.arange(1, 1 + X.size, dtype=np.int16).reshape(X.shape)
-    masked = part(np.where(np.isnan(X), np.inf, X), np.isnan(X), group=1)
-    parts = [part(X, group=0), masked, part(np.asfortranarray(whole), group=0)]
+    masked = part(np.where(np.isnan(X), np.inf, X), np.isnan(X))
+    parts = [part(X), masked, part(np.asfortranarray(whole))]
     order = rng.permutation(3)
     parts = [parts[k] for k in order]
-    got, expected = observe_both(parts, n_groups=2)
-    assert got[0].shape == (2, len(X))
-    assert_same_observation(got, expected)
+    assert_same_observation(*observe_both(parts))
 
 
 @pytest.mark.parametrize("scale", [0.25, 2.0**-300, 2.0**200])
@@ -117,7 +115,7 @@ def test_scale_by_a_power_of_two_is_exact(scale):
     np.testing.assert_array_equal(other[2][3], one[2][3] * scale)
 
 
-def made_part(rng, n, width, group, *, layout):
+def made_part(rng, n, width, *, layout):
     cells = rng.random((n, width))
     cells[rng.random((n, width)) < rng.choice([0.0, 0.01, 0.3])] = np.nan
     cells[rng.random((n, width)) < 0.05] = 0.0
@@ -127,27 +125,23 @@ def made_part(rng, n, width, group, *, layout):
         cells = np.asfortranarray(cells)
     if layout == "strided":
         cells = np.repeat(cells, 2, axis=0)[::2]
-    return (cells, None, None, 0, group)
+    return part(cells)
 
 
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 200),
     widths=st.lists(st.sampled_from(WIDTHS), min_size=1, max_size=4),
-    n_groups=st.integers(1, 3),
     layout=st.sampled_from(["plain", "float32", "fortran", "strided"]),
     wide=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
-def test_parts_and_groups(seed, n, widths, n_groups, layout, wide):
+def test_parts(seed, n, widths, layout, wide):
     rng = np.random.default_rng(seed)
-    parts = [
-        made_part(rng, n, width, int(rng.integers(n_groups)), layout=layout)
-        for width in widths
-    ]
+    parts = [made_part(rng, n, width, layout=layout) for width in widths]
     cells = 0 if wide else MANY
-    ours = native.observe(parts, n_groups, 2, 1.0, cells, False)
-    defined = reference.observe(parts, n_groups, 1, 1.0, cells, False)
+    ours = native.observe(parts, 1, 2, 1.0, cells, False)
+    defined = reference.observe(parts, 1, 1, 1.0, cells, False)
     np.testing.assert_allclose(ours[0], defined[0], rtol=1e-13)
     if ours[1] != defined[1]:
         return  # the compiled one decides before it has seen all rows
@@ -162,8 +156,7 @@ def test_bad_cells_are_found_in_any_part(bad, place):
     tables = [np.ones((100, 20)), np.ones((100, 5))]
     which, row, col = place
     tables[which][row, col] = bad
-    for n_groups in (1, 2):
-        parts = [(T, None, None, 0, k % n_groups) for k, T in enumerate(tables)]
-        *_, negative, infinite = native.observe(parts, n_groups, 2, 1.0, MANY, False)
-        found = negative if bad < 0 else infinite
-        assert tuple(found) == (1, row, col + 20 * which, bad)
+    parts = [part(table) for table in tables]
+    *_, negative, infinite = native.observe(parts, 1, 2, 1.0, MANY, False)
+    found = negative if bad < 0 else infinite
+    assert tuple(found) == (1, row, col + 20 * which, bad)

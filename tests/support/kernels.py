@@ -17,12 +17,12 @@ SAME = 1e-12  # sums of a few thousand cells: rounding only
 TABLE_CELLS = 1 << 18
 
 
-def part(values, mask=None, validity=None, offset=0, group=0):
-    return (values, mask, validity, offset, group)
+def part(values, mask=None, validity=None, offset=0):
+    return (values, mask, validity, offset, 0)
 
 
-def observe_both(parts, *, n_groups=1, n_threads=1, scale=1.0, cells=TABLE_CELLS):
-    options = (n_groups, n_threads, scale, cells, False)
+def observe_both(parts, *, n_threads=1, scale=1.0, cells=TABLE_CELLS):
+    options = (1, n_threads, scale, cells, False)
     return native.observe(parts, *options), reference.observe(parts, *options)
 
 

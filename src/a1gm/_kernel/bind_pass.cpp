@@ -38,7 +38,7 @@ nb::tuple observe_parts(nb::handle parts, int64_t n_groups, int n_threads, doubl
   nb::object ids = nb::none();
   const IdMemory new_ids = id_memory(n, ids);
   Observation o = unlocked([&] {
-    return observe(table.parts, table.n_rows, n_groups, row_sums.first, new_ids, options);
+    return observe(table.parts, table.n_rows, row_sums.first, new_ids, options);
   });
   const auto m = static_cast<size_t>(o.n_cols), words = static_cast<size_t>(o.words);
   const auto k = static_cast<size_t>(o.n_patterns);
@@ -62,7 +62,7 @@ nb::tuple observe_weighted(nb::handle parts, nb::handle weights, int n_threads,
   nb::object ids = nb::none();
   const IdMemory new_ids = id_memory(n, ids);
   Observation o = unlocked([&] {
-    return observe(table.parts, table.n_rows, 1, row_sums.first, new_ids, options);
+    return observe(table.parts, table.n_rows, row_sums.first, new_ids, options);
   });
   const auto m = static_cast<size_t>(o.n_cols), k = static_cast<size_t>(o.n_patterns);
   nb::object statistics =

@@ -289,7 +289,6 @@ void Table::add(nb::tuple fields) {
   const auto item = static_cast<int64_t>(array.itemsize());
   part.row_stride = array.stride(0) * item;
   part.col_stride = array.stride(1) * item;
-  part.sum_group = nb::cast<int>(fields[4]);
   kept_.push_back(std::move(array));
   if (!fields[1].is_none()) {
     auto mask = nb::cast<AnyArray>(fields[1]);

@@ -11,24 +11,6 @@ struct BitMask {
   int64_t n, m, words;
 };
 
-// Puts rows of few bits among longer ones, from column `first` on.
-inline void put_bits(const uint64_t* from, int64_t words, int64_t rows, int64_t first,
-                     uint64_t* to, int64_t to_words) {
-  const int64_t shift = first & 63;
-  if (to_words == 1) {
-    for (int64_t i = 0; i < rows; ++i) to[i] |= from[i] << shift;
-    return;
-  }
-  to += first >> 6;
-  for (int64_t i = 0; i < rows; ++i, to += to_words)
-    for (int64_t w = 0; w < words; ++w) {
-      const uint64_t bits = *from++;
-      to[w] |= bits << shift;
-      const uint64_t carried = shift != 0 ? bits >> (64 - shift) : 0;
-      if (carried != 0) to[w + 1] |= carried;
-    }
-}
-
 // Sums of ever more neighbouring bits. Compilers call a function for it where they may
 // not expect the instruction of newer processors.
 inline int count_bits(uint64_t x) {

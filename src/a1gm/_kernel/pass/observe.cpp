@@ -11,9 +11,6 @@
 namespace a1gm {
 namespace {
 
-// Narrower parts than this, on average, are gathered in a scratch tile first.
-constexpr int64_t kColsWorthReading = 4;
-
 void merge_fault(Fault& into, const Fault& from) {
   if (from.count && (!into.count || from.row < into.row)) {
     const int64_t count = into.count;
@@ -88,23 +85,20 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
 
 // Whether rows are read where they lie, as cells of type T.
 template <typename T>
-bool is_direct(const std::vector<Part>& parts, int64_t n_cols, const Options& options) {
-  const auto n_parts = static_cast<int64_t>(parts.size());
-  return options.scale == 1.0 && options.weights == nullptr &&
-         (n_parts == 1 || n_cols >= kColsWorthReading * n_parts) &&
-         std::all_of(parts.begin(), parts.end(), lies_as<T>);
+bool is_direct(const std::vector<Part>& parts, const Options& options) {
+  return options.scale == 1.0 && options.weights == nullptr && parts.size() == 1 &&
+         lies_as<T>(parts[0]);
 }
 
 template <typename T>
-void observe_as(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
-                double* row_sums, const IdMemory& new_ids, const Options& options,
-                Observation& out) {
+void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
+                const IdMemory& new_ids, const Options& options, Observation& out) {
   static const Isa<T> isa = choose_isa<T>();
   std::atomic<bool> go_wide{false};
-  const bool direct = is_direct<T>(parts, out.n_cols, options);
+  const bool direct = is_direct<T>(parts, options);
   const bool is_weighted = options.weights != nullptr;
   std::vector<double> largest(static_cast<size_t>(is_weighted ? n_rows : 0));
-  const Job<T> job{parts,    n_rows,  out.n_cols, out.words, n_groups,
+  const Job<T> job{parts,    n_rows,  out.n_cols, out.words,
                    row_sums, options, isa,        direct,    go_wide,
                    is_weighted ? out.n_cols : out.words, largest.data()};
 
@@ -143,19 +137,14 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups
 
 }  // namespace
 
-Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
-                    double* row_sums, const IdMemory& new_ids, const Options& options) {
+Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
+                    const IdMemory& new_ids, const Options& options) {
   Observation out;
   for (const Part& part : parts) out.n_cols += part.n_cols;
   out.words = (out.n_cols + 63) / 64;
-
-  for (int64_t g = 0; g < n_groups; ++g)
-    if (std::none_of(parts.begin(), parts.end(),
-                     [g](const Part& part) { return part.sum_group == g; }))
-      std::fill_n(row_sums + g * n_rows, n_rows, 0.0);
-  auto* const run = is_direct<float>(parts, out.n_cols, options) ? observe_as<float>
+  auto* const run = is_direct<float>(parts, options) ? observe_as<float>
                                                                  : observe_as<double>;
-  run(parts, n_rows, n_groups, row_sums, new_ids, options, out);
+  run(parts, n_rows, row_sums, new_ids, options, out);
   // No sum of cells of at least 0 is above that of all of them.
   if (!std::isfinite(out.total) || out.negative.count != 0) {
     for (const double s : out.sums) out.overflow |= !std::isfinite(s);

@@ -49,11 +49,11 @@ struct Observation {
 // Gives memory for n_rows pattern numbers of 1, 2 or 4 bytes each.
 using IdMemory = std::function<void*(int width)>;
 
-// `row_sums` (n_groups x n_rows) is the caller's array; the pattern numbers, which the
+// `row_sums` is the caller's array; the pattern numbers, which the
 // wide form does not have, go to memory asked for when their width is known. Rows of a
 // pattern with weights have the sums that the weights of its first row would give them.
-Observation observe(const std::vector<Part>& parts, int64_t n_rows, int64_t n_groups,
-                    double* row_sums, const IdMemory& new_ids, const Options& options);
+Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
+                    const IdMemory& new_ids, const Options& options);
 
 // row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
 // than the multiplication.

@@ -22,7 +22,6 @@ struct Part {
   int64_t mask_row_stride = 0, mask_col_stride = 0;
   const uint8_t* validity = nullptr;  // Arrow bitmap of a one-column part, 1 = valid
   int64_t bit_offset = 0;
-  int sum_group = 0;  // which of the row sums these columns count into
 };
 
 // Cells of a column from some row on. Where there is a bitmap, only those whose bit is 1

@@ -1,7 +1,6 @@
 """Passes over the rows of a table, in NumPy.
 
-A table is a list of parts: array, mask, validity bitmap, its bit offset, and the group
-of row sums that the columns count into.
+A table is a list of parts: array, mask, validity bitmap, its bit offset, and 0.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ def observe(
 ) -> tuple[Any, ...]:
     """Observe all rows once; see ``Observation`` in ``a1gm._observe``."""
     n, m = len(parts[0][0]), sum(part[0].shape[1] for part in parts)
-    seen = _Pass(n, m, n_groups)
+    seen = _Pass(n, m)
     with np.errstate(over="ignore", invalid="ignore"):  # the flag tells of overflow
         for rows, piece in _pieces(parts, scale):
-            seen.add(piece, rows, parts)
+            seen.add(piece, rows)
         wide = not keep_table and len(seen.counts) * m > table_cells
         wide = wide and len(seen.counts) * 4 > n
         form = seen.wide_form() if wide else seen.table_form()
@@ -73,8 +72,8 @@ def observe(
 class _Pass:
     """What the pass has found, piece by piece."""
 
-    def __init__(self, n: int, m: int, n_groups: int) -> None:
-        self.row_sums = np.zeros((n_groups, n))
+    def __init__(self, n: int, m: int) -> None:
+        self.row_sums = np.zeros((1, n))
         self.ids = np.zeros(n, dtype=np.int32)
         self.n_cols = m
         self.index: dict[bytes, int] = {}
@@ -86,15 +85,12 @@ class _Pass:
         self.negative: list[Any] = [0, -1, -1, 0.0]
         self.infinite: list[Any] = [0, -1, -1, 0.0]
 
-    def add(self, piece: Floats, rows: slice, parts: list[Part]) -> None:
+    def add(self, piece: Floats, rows: slice) -> None:
         observed, infinite = ~np.isnan(piece), np.isinf(piece)
         _note(self.infinite, piece, infinite, rows.start)
         _note(self.negative, piece, (piece < 0) & ~infinite, rows.start)
-        cells, at = np.where(observed, piece, 0.0), 0
-        for values, *_, group in parts:
-            width = values.shape[1]
-            self.row_sums[group, rows] += cells[:, at : at + width].sum(axis=1)
-            at += width
+        cells = np.where(observed, piece, 0.0)
+        self.row_sums[0, rows] = cells.sum(axis=1)
         keys, inverse = np.unique(pack_bits(observed), axis=0, return_inverse=True)
         inverse = inverse.ravel()
         # Patterns are numbered in the order in which they first appear.

@@ -107,7 +107,7 @@ class ListedRows {
                             n_cells(lines_) * t / threads) -
            lines_.ptr.begin();
   }
-  int64_t n_at_once() const { return 1; }
+  int64_t n_at_once() const { return kMostRows; }
   void take(const double* x) { x_ = x; }
   void expect(double, const double*) {}
   const ListedRows& reader(int) const { return *this; }
@@ -122,31 +122,22 @@ class ListedRows {
     return own.data();
   }
 
-  int64_t reach(int64_t i, int64_t, const double* columns, double* t) const {
-    constexpr int64_t kAhead = 24;  // cells
-    const int32_t* const index = lines_.index.data();
-    const int64_t from = lines_.ptr[i], to = lines_.ptr[i + 1], last = n_cells(lines_) - 1;
-    double sum = 0.0;
-    if (!lines_.weight.empty())
-      for (int64_t k = from; k < to; ++k) sum += lines_.weight[k] * columns[2 * index[k]];
-    else if (lines_.n_other > 1 << 16)  // columns are beyond the nearer caches
-      for (int64_t k = from; k < to; ++k) {
-        prefetch(columns + 2 * index[std::min(k + kAhead, last)]);
-        sum += columns[2 * index[k]];
-      }
-    else
-      for (int64_t k = from; k < to; ++k) sum += columns[2 * index[k]];
-    *t = sum;
-    return to - from;
+  int64_t reach(int64_t first, int64_t n, const double* columns, double* t) const {
+    for (int64_t i = 0; i < n; ++i) t[i] = reach_of(first + i, columns);
+    return lines_.ptr[first + n] - lines_.ptr[first];
   }
 
-  void collect(int64_t i, int64_t, const double* t, double* columns) const {
+  void collect(int64_t first, int64_t n, const double* t, double* columns) const {
     const int32_t* const index = lines_.index.data();
-    const int64_t from = lines_.ptr[i], to = lines_.ptr[i + 1];
-    if (!lines_.weight.empty())
-      for (int64_t k = from; k < to; ++k) columns[2 * index[k] + 1] += lines_.weight[k] * *t;
-    else
-      for (int64_t k = from; k < to; ++k) columns[2 * index[k] + 1] += *t;
+    const double* const weight = lines_.weight.empty() ? nullptr : lines_.weight.data();
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t from = lines_.ptr[first + i], to = lines_.ptr[first + i + 1];
+      const double own = t[i];
+      if (weight != nullptr)
+        for (int64_t k = from; k < to; ++k) columns[2 * index[k] + 1] += weight[k] * own;
+      else
+        for (int64_t k = from; k < to; ++k) columns[2 * index[k] + 1] += own;
+    }
   }
 
   void share_out(double* columns) const {
@@ -160,6 +151,23 @@ class ListedRows {
   static int64_t n_cells(const Lines& lines) {
     return static_cast<int64_t>(lines.index.size());
   }
+  double reach_of(int64_t i, const double* columns) const {
+    constexpr int64_t kAhead = 24;  // cells
+    const int32_t* const index = lines_.index.data();
+    const int64_t from = lines_.ptr[i], to = lines_.ptr[i + 1], last = n_cells(lines_) - 1;
+    double sum = 0.0;
+    if (!lines_.weight.empty())
+      for (int64_t k = from; k < to; ++k) sum += lines_.weight[k] * columns[2 * index[k]];
+    else if (lines_.n_other > 1 << 16)  // columns are beyond the nearer caches
+      for (int64_t k = from; k < to; ++k) {
+        prefetch(columns + 2 * index[std::min(k + kAhead, last)]);
+        sum += columns[2 * index[k]];
+      }
+    else
+      for (int64_t k = from; k < to; ++k) sum += columns[2 * index[k]];
+    return sum;
+  }
+
   const Lines& lines_;
   const double* x_ = nullptr;
   std::vector<std::vector<double>> columns_;
