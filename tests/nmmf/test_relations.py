@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from support.nmmf_oracle import divergence, minimise
 
 import a1gm
-from a1gm._observe import one_pass
 from a1gm.exceptions import (
     DataError,
     InfiniteValuesError,
@@ -48,19 +47,6 @@ def cost(fit, tables, weights):
     )
 
 
-def test_three_tables_are_nmmf():
-    tables = made([("user", "item"), ("group", "item"), ("user", "age")])
-    X, Y, Z = tables.values()
-    weights = {("group", "item"): 0.3, ("user", "age"): 4.0}
-    fit = a1gm.fit_relations(tables, weights)
-    nmmf = a1gm.fit_nmmf(X, Y, Z, alpha=0.3, beta=4.0)
-    for name, factor in (("user", nmmf.w), ("item", nmmf.h), ("group", nmmf.a)):
-        np.testing.assert_allclose(fit.factors[name], factor, rtol=1e-12)
-    np.testing.assert_allclose(fit.factors["age"], nmmf.b, rtol=1e-12)
-    assert fit.divergence == pytest.approx(nmmf.divergence, rel=1e-12)
-    assert fit.certificate <= 1e-10
-
-
 @pytest.mark.oracle
 @pytest.mark.parametrize("keys", [CHAIN, CIRCLE, TURNED])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -74,19 +60,6 @@ def test_no_minimiser_is_better(keys, weighted):
     assert fit.divergence >= least * (1 - 1e-6)
     assert fit.divergence == pytest.approx(cost(fit, tables, weights), rel=1e-12)
     assert fit.certificate <= 1e-10
-
-
-@pytest.mark.parametrize("keys", [CHAIN, CIRCLE, TURNED])
-def test_complete_tables_are_solved_without_weights_in_the_way(keys):
-    tables = made(keys, holes=0.0)
-    fit = a1gm.fit_relations(tables)
-    for key, fitted in fit.reconstruct().items():
-        assert fitted.shape == tables[key].shape
-        np.testing.assert_allclose(
-            fitted, np.outer(fit.factors[key[0]], fit.factors[key[1]])
-        )
-    if keys is CHAIN:
-        assert fit.solver == "closed form"
 
 
 def test_weights_in_a_circle_that_are_a_product_are_applied_to_the_cells():
@@ -131,16 +104,6 @@ def test_order_of_the_tables_does_not_matter(seed, keys):
         np.testing.assert_allclose(other.reconstruct()[key], fitted, rtol=1e-7)
 
 
-def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
-    weights = {CIRCLE[1]: 3.0}  # not a product: weighted pairs
-    tables = made(CIRCLE, holes=0.3)
-    few = a1gm.fit_relations(tables, weights)
-    monkeypatch.setattr(one_pass, "TABLE_CELLS", 5)
-    many = a1gm.fit_relations(tables, weights)
-    for name, factor in few.factors.items():
-        np.testing.assert_allclose(many.factors[name], factor, rtol=1e-8)
-
-
 def test_a_table_of_weight_zero_does_not_steer():
     tables = made(CHAIN)
     fit = a1gm.fit_relations(tables, {("user", "age"): 0.0, ("store", "item"): 0})
@@ -167,16 +130,6 @@ def test_tables_that_share_nothing_are_blocks_that_need_no_warning():
         assert fit.factors[key[0]].sum() == pytest.approx(fit.factors[key[1]].sum())
 
 
-def test_turned_tables_are_filled_in_their_own_shape():
-    tables = made(TURNED)
-    fit = a1gm.fit_relations(tables)
-    filled = fit.impute(tables)
-    for key, T in tables.items():
-        assert filled[key].shape == T.shape
-        assert np.isfinite(filled[key]).all()
-        np.testing.assert_array_equal(filled[key][~np.isnan(T)], T[~np.isnan(T)])
-
-
 # -------------------------------------------------------------------------- faults
 @pytest.mark.parametrize(
     "keys",
@@ -192,13 +145,6 @@ def test_a_circle_of_odd_length_is_refused(keys):
     row, col = keys[-1]
     with pytest.raises(ParameterError, match=rf"Table \('{row}', '{col}'\)"):
         a1gm.fit_relations(tables)
-
-
-def test_a_table_between_a_set_and_itself_is_refused_as_such():
-    for shape in ((3, 3), (2, 3)):
-        with pytest.raises(ParameterError, match="relates 'u' to itself") as caught:
-            a1gm.fit_relations({("u", "u"): np.ones(shape)})
-        assert "before it" not in str(caught.value)
 
 
 def test_a_chain_of_tables_of_weight_zero_is_named_by_what_is_unknown():
