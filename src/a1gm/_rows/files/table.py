@@ -506,9 +506,11 @@ class TableFiles:
         """Choose the columns of the first file by its types, and check all files."""
         schema = source.schema
         kind_by_type = {kind: kind_of(kind) for kind in set(schema.types)}
-        kinds = dict(
-            zip(schema.names, map(kind_by_type.get, schema.types), strict=True)
-        )
+        kinds = {
+            name: kind_by_type[kind]
+            for name, kind in zip(schema.names, schema.types, strict=True)
+        }
+        kinds.update(dict.fromkeys(source.categories, "text"))
         if at == 0:
             self._choose(kinds, source.index)
         for name in self.names:
@@ -535,6 +537,8 @@ class TableFiles:
             found = others.get(name)
             if found is None or options.columns is not None:
                 kinds[name] = "number"
+            elif {text.lower() for text in found.texts} <= {"true", "false"}:
+                kinds[name] = "bool"
             if found and (kinds[name] == "number" or has_number or not found.are_words):
                 mixed[name] = found
         try:
@@ -814,8 +818,11 @@ def title_of(name: str) -> str:
 
 
 def _ids_of(batch: pa.RecordBatch) -> list[str]:
-    columns = [column.to_pylist() for column in batch.columns]
-    return [" · ".join(map(str, ids)) for ids in zip(*columns, strict=True)]
+    columns = [
+        ["" if cell is None else str(cell) for cell in column.to_pylist()]
+        for column in batch.columns
+    ]
+    return list(map(" · ".join, zip(*columns, strict=True)))
 
 
 def read_ahead(items: Iterator[_Item], depth: int = 2) -> Generator[_Item]:

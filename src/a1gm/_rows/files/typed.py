@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 from collections import Counter
@@ -38,6 +39,7 @@ class _TypedSource:
     is_text, row_noun = False, "row"
     schema: pa.Schema
     n_rows: int | None
+    categories: tuple[str, ...] = ()  # that the reader does not restore
 
     def __init__(self, file: InputFile, options: TableOptions) -> None:
         self.file, self.options = file, options
@@ -113,6 +115,7 @@ class ParquetSource(_TypedSource):
             groups = range(self._metadata.num_row_groups)
             lengths = [self._metadata.row_group(group).num_rows for group in groups]
             self._ends = list(accumulate(lengths))  # of the row groups
+            self.categories = self._stored_categories()
         self._check()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -128,6 +131,16 @@ class ParquetSource(_TypedSource):
                     rows += batch.num_rows
                     self.position = self.file.size * rows // max(self.n_rows or 1, 1)
                     yield batch
+
+    def _stored_categories(self) -> tuple[str, ...]:
+        """Return the columns that were categories in Arrow; numbers come back plain."""
+        import pyarrow as pa
+
+        stored = (self._metadata.metadata or {}).get(b"ARROW:schema")
+        if stored is None:
+            return ()
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+        return tuple(f.name for f in schema if pa.types.is_dictionary(f.type))
 
     def place_of(self, row: int) -> str:
         """Name a row (0-based) by its number and row group."""
