@@ -106,7 +106,7 @@ COLUMNS = {
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_28_columns_that_are_not_numbers(kind):
     frame = pd.DataFrame({"good": [1.0, 2.0], "bad": COLUMNS[kind]})
-    for read in (a1gm.fit, a1gm.MissingPattern.of):
+    for read in (a1gm.fit, a1gm.MissingPattern):
         with pytest.warns(DataHintWarning, match="'bad' as not part of the table"):
             read(frame)
     if kind != "bools":

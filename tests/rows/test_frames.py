@@ -189,3 +189,24 @@ def test_estimators_take_every_column():
     assert a1gm.RankOneImputer().fit(frame).transform(frame).shape == (3, 3)
     with pytest.raises(NotNumericError, match=r"'shop' \(text\)"):
         a1gm.RankOneNMF().fit(FRAME[["shop", "x"]])
+
+
+LONG = [(s, m, i + j + 1.5) for i, s in enumerate("abcd") for j, m in enumerate("xyz")]
+HINTS = {
+    "one row per cell": pd.DataFrame(LONG, columns=["shop", "month", "sales"]),
+    "only rise": pd.DataFrame({"k": range(2, 26, 3), "a": [5.5, 1, 2, 8, 3, 1, 2, 4]}),
+    "form a triangle": pd.DataFrame([[1, 3, 6], [2, 5, None], [3, None, None]]),
+    "total of the others": pd.DataFrame(
+        {"x": [1.0, 2, 3], "y": [2.0, 2, 2], "total": [3.0, 4, 5]}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", HINTS)
+def test_hints_look_at_the_first_rows(words, kind):
+    frame = KINDS[kind](HINTS[words].set_axis(map(str, HINTS[words]), axis=1))
+    with pytest.warns(DataHintWarning, match=words):
+        a1gm.fit(frame)
+    columns = ["sales"] if "sales" in HINTS[words] else list(map(str, HINTS[words]))
+    a1gm.fit(frame, columns=columns)  # asked for, so without a hint

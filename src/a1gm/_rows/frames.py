@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby
+from math import isnan
 from typing import Any
 from weakref import ref
 
@@ -30,6 +31,7 @@ from a1gm._rows.arrays import (
     read_array,
 )
 from a1gm._rows.columns import Choice, Kind, choose, is_label
+from a1gm._rows.hints import MOST_COLUMNS, hints, is_total
 from a1gm._rows.labels import NamedLabels, names_in, plain_text
 from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import (
@@ -50,6 +52,7 @@ NUMPY_KINDS: dict[str, Kind] = {
     **dict.fromkeys("cV", "other"),
 }
 PIECE_ROWS = 1 << 17
+HINT_CELLS = 1 << 16
 FEW_CELLS = 1 << 15  # of a pandas frame that is cheap to convert
 
 
@@ -181,6 +184,8 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
     if names is not None and options.may_take_all(names):
         whole = _read_whole(X, names, takes_bools=options.fitted is not None)
         if whole is not None:
+            if options is BY_RULE and _may_hint(X, whole):
+                _warn_hints(whole, Choice(table=list(names)), {}, options)
             return whole
     frame = open_frame(X, name)
     if frame is None:
@@ -202,6 +207,9 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
         rows.parts = _parts_of_pandas(frame.to_native(), names, name)
     else:
         _read_numbers(_with_numbers(frame, names, name), rows)
+    if options.fitted is None and not options.every:
+        kept = {} if choice is None else {c: frame.get_column(c) for c in kinds}
+        _warn_hints(rows, choice or Choice(table=list(names)), kept, options)
     return rows
 
 
@@ -247,6 +255,61 @@ def _labels_rows(index: Any) -> bool:
     if index is None:
         return False
     return type(index).__name__ != "RangeIndex" or index.name is not None
+
+
+# -------------------------------------------------------------------------------- hints
+def _may_hint(X: Any, rows: Rows) -> bool:
+    """Whether hints may find something, by a look at a few cells: small fits are hot.
+
+    A column of whole numbers that rises, or a triangle: the last two cells are missing.
+    """
+    if rows.n_rows < 3 or rows.n_cols < 2:
+        return False
+    if rows.backend == "polars":
+        first, second, last = X.row(0), X.row(1), X.row(-1)[-2:]
+    elif rows.backend == "pandas":
+        cells = rows.parts[0][0]
+        first, second = cells[0].tolist(), cells[1].tolist()
+        last = cells.item(-2), cells.item(-1)
+    else:
+        first, second = rows.rows(slice(0, 2)).tolist()
+        last = rows.rows(slice(rows.n_rows - 1, rows.n_rows))[0, -2:].tolist()
+    if _is_missing(last[1]) and _is_missing(last[0]):
+        return True
+    may_rise = False
+    for a, b in zip(first[:MOST_COLUMNS], second, strict=False):
+        if not (a is None or b is None) and a < b and a % 1 == 0 == b % 1:
+            may_rise = True
+            break
+    if may_rise:
+        values = rows.rows(slice(0, min(rows.n_rows, 6)))
+        may_rise = bool((values[1:] > values[:-1]).all(axis=0).any())
+    may_be_long = len(first) <= 5 and None not in first[:2] and first[0] % 1 == 0
+    return may_rise or may_be_long or _have_totals(rows.col_labels)
+
+
+def _is_missing(x: float | None) -> bool:
+    return x is None or isnan(x)
+
+
+@lru_cache(maxsize=64)
+def _have_totals(names: tuple[Any, ...]) -> bool:
+    return any(map(is_total, names))
+
+
+def _warn_hints(
+    rows: Rows, choice: Choice, others: dict[Any, Any], options: ColumnOptions
+) -> None:
+    """Warn of what a frame may not be meant to be, by its first rows."""
+    n = min(rows.n_rows, max(64, HINT_CELLS // rows.n_cols))
+    values = dict(zip(choice.table, rows.rows(slice(0, n)).T, strict=True))
+    names = list(others or values)
+    first = {c: values[c] if c in values else others[c][:n].to_list() for c in names}
+    found = hints(
+        first, choice, name=rows.name, n_rows=rows.n_rows, is_asked=options.has_names
+    )
+    for warning in found:
+        warn_user(warning)
 
 
 # -------------------------------------------------------------------------------- names
@@ -406,23 +469,26 @@ def _read_whole(
     X: Any, names: tuple[Any, ...], *, takes_bools: bool = False
 ) -> Rows | None:
     """Read a frame whose columns are all numbers at once; None where that fails."""
-    backend, index = library_of(X), None
-    parts: Any = None
-    is_float64 = False
+    backend = library_of(X)
     if backend == "pandas":
-        index = getattr(X, "index", None)
-        cells, is_one_array = _cells_of_pandas(X)
-        if cells is not None and (cells.dtype.kind != "b" or takes_bools):
-            parts = [(cells, None, None, 0, 0)]
-            is_float64 = is_one_array and cells.dtype == np.float64
-    elif hasattr(X, "__arrow_c_stream__") and _is_in_one_piece(X, backend):
-        if "\0" in "".join(names):  # texts of C end there: polars aborts
+        cells, is_one = _cells_of_pandas(X)
+        if cells is None or (cells.dtype.kind == "b" and not takes_bools):
             return None
-        parts = kernel.read_stream(X.__arrow_c_stream__())
-        is_float64 = bool(getattr(parts, "are_float64", False))
+        n_rows, n_cols = cells.shape
+        parts: Any = [(cells, None, None, 0, 0)]
+        rows = Rows(parts, n_rows, n_cols, X.index, names, backend)
+        rows.is_float64 = is_one and cells.dtype == np.float64
+        return rows
+    if not (hasattr(X, "__arrow_c_stream__") and _is_in_one_piece(X, backend)):
+        return None
+    if "\0" in "".join(names):  # texts of C end there: polars aborts
+        return None
+    parts = kernel.read_stream(X.__arrow_c_stream__())
     if parts is None:
         return None
-    return Rows(parts, len(X), len(names), index, names, backend, is_float64=is_float64)
+    rows = Rows(parts, len(X), len(names), None, names, backend)
+    rows.is_float64 = parts.are_float64
+    return rows
 
 
 def _cells_of_pandas(X: Any) -> tuple[AnyArray | None, bool]:
@@ -432,7 +498,7 @@ def _cells_of_pandas(X: Any) -> tuple[AnyArray | None, bool]:
     before all cells are converted.
     """
     n_rows, n_cols = X.shape
-    if n_rows == 0 or n_cols == 0:
+    if n_rows * n_cols == 0:
         return None, False
     is_small = n_rows * n_cols < FEW_CELLS
     some = X if is_small else X.iloc[:1]
