@@ -16,7 +16,7 @@ import pytest
 from support.files import SAME, assert_same_fit, make_table, write
 
 import a1gm
-from a1gm._observe import gather
+from a1gm._observe import accumulate
 from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -46,7 +46,7 @@ def test_every_format_gives_the_fit_in_memory(
 def test_a_poorly_joined_table_is_solved_by_newton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "TABLE_BYTES", 1)
+    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
     rng = np.random.default_rng(0)
     X = make_table(2000, 12, holes=0.3)
     X[:1000, 6:] = np.nan
@@ -252,7 +252,7 @@ def test_options_are_checked(tmp_path: Path) -> None:
 def test_too_many_patterns_for_negative_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "SIGNED_BYTES", 1000)
+    monkeypatch.setattr(accumulate, "SIGNED_BYTES", 1000)
     path = write(make_table(), tmp_path / "t.parquet")
     with pytest.raises(TableTooLargeError, match=r"negatives='allow'.*exclude="):
         a1gm.fit_file(path, negatives="allow")

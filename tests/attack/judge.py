@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from support.oracles import FINITE, UNBOUNDED, UNDETERMINED, ZERO
 
 import a1gm
-from a1gm._observe import gather, one_pass
+from a1gm._observe import accumulate
+from a1gm._observe import observe as _observe
 from a1gm.exceptions import A1gmError, ConvergenceWarning, NotRepresentableError
 
 from .oracle import NoTruth, Truth, truth_of
@@ -84,7 +85,7 @@ def fit_case(case: Case):
         sparse = sp.csr_array((X[i, j], (i, j)), shape=X.shape)
         return a1gm.fit(sparse, absent="missing")
     if case.way == "masks":
-        with mock.patch.object(one_pass, "TABLE_CELLS", 1):
+        with mock.patch.object(_observe, "TABLE_CELLS", 1):
             return a1gm.fit(X, n_threads=2)
     if case.way == "pieces":
         table = a1gm.PatternTable()
@@ -96,8 +97,8 @@ def fit_case(case: Case):
         path = FOLDER / "table.parquet"
         columns = {f"c{j}": pa.array(x, from_pandas=True) for j, x in enumerate(X.T)}
         pq.write_table(pa.table(columns), path, row_group_size=5)
-        small = 1 if case.way == "disk" else gather.TABLE_BYTES
-        with mock.patch.object(gather, "TABLE_BYTES", small):
+        small = 1 if case.way == "disk" else accumulate.TABLE_BYTES
+        with mock.patch.object(accumulate, "TABLE_BYTES", small):
             return a1gm.fit_file(path)
     return a1gm.fit(X, n_threads=1 + len(X) % 2)
 

@@ -28,7 +28,7 @@ from ways.file_ways import masks_on_disk, write_parquet
 from ways.ways import in_pieces
 
 import a1gm
-from a1gm._observe import one_pass
+from a1gm._observe import observe as _observe
 
 nan = np.nan
 PATIENCE = 30  # seconds; a mutated table is as small as the one it was
@@ -69,7 +69,7 @@ def sparse(X: np.ndarray) -> sp.csr_array:
 def in_masks(X: np.ndarray) -> Any:
     """Fit a small table as if its patterns were too many for a table of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(one_pass, "TABLE_CELLS", 1)
+        patch.setattr(_observe, "TABLE_CELLS", 1)
         return a1gm.fit(X)
 
 

@@ -105,7 +105,7 @@ def test_59_an_interrupted_fit_leaves_the_model_as_it_was(model, monkeypatch):
         if isinstance(model, RankOneNMF)
         else ("a1gm.estimators._imputer")
     )
-    monkeypatch.setattr(f"{home}.fit_observation", interrupt)
+    monkeypatch.setattr(f"{home}.fit_patterns", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :3])
     np.testing.assert_array_equal(model.transform(X), before)

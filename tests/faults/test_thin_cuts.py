@@ -60,12 +60,12 @@ def test_and_with_weights_turned_in_pieces_and_on_disk(size, tmp_path):
 
 @pytest.mark.parametrize("size", [1e-4, 1e-8])
 def test_cells_are_read_again_where_only_margins_were_kept(size, monkeypatch):
-    from a1gm._observe import one_pass
+    from a1gm._observe import observe as _observe
 
-    monkeypatch.setattr(one_pass, "TABLE_CELLS", 1)
+    monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
     X = hollow_blocks(size, 2)
     fit = a1gm.fit(X)
-    assert type(fit._solved.statistics).__name__ == "MaskStatistics"
+    assert fit._solved.statistics.is_mask
     assert largest_error(fit.reconstruct(), X) <= fit.cell_error
     assert fit.converged
 
@@ -81,13 +81,13 @@ def test_what_cannot_be_reached_is_announced():
 @pytest.mark.parametrize("again", [0, 1 << 24])
 @pytest.mark.parametrize("size", [1e-8, 1e-12])
 def test_files_are_read_again_or_their_users_told(size, again, tmp_path, monkeypatch):
-    from a1gm._observe import gather
+    from a1gm._observe import accumulate
     from a1gm._solve import dispatch
 
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr(gather, "TABLE_BYTES", 1)
+    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
     monkeypatch.setattr(dispatch, "CELLS_AGAIN", again)
     X = hollow_blocks(size)
     names, path = list("abcdef"), tmp_path / "t.parquet"

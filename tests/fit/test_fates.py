@@ -54,7 +54,7 @@ def test_small_blocks_change_nothing(cells, monkeypatch):
     X[rng.random(X.shape) < 0.5] = nan
     whole = list(a1gm.fit(X).undetermined)
     monkeypatch.setattr(fates, "CELLS_AT_ONCE", cells)
-    monkeypatch.setattr("a1gm._observe.statistics_base.CELLS_AT_ONCE", cells)
+    monkeypatch.setattr("a1gm._observe.patterns.CELLS_AT_ONCE", cells)
     assert list(a1gm.fit(X).undetermined) == whole
 
 

@@ -19,7 +19,7 @@ import skops.io
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
-from a1gm._observe import gather as _gather
+from a1gm._observe import accumulate
 from a1gm.exceptions import (
     FileFormatError,
     MissingExtraError,
@@ -127,7 +127,7 @@ def test_streamed_fits_travel_too(tmp_path):
 
 def masked_fit(tmp_path, monkeypatch, X):
     """Fit a file whose rows have too many patterns for a table of them."""
-    monkeypatch.setattr(_gather, "TABLE_BYTES", 1)
+    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
     path = tmp_path / "t.csv"
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
     frame.to_csv(path, index=False)

@@ -11,7 +11,7 @@ from support.nmmf_oracle import minimise
 
 import a1gm
 from a1gm import paper
-from a1gm._observe import one_pass
+from a1gm._observe import observe as _observe
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
@@ -158,7 +158,7 @@ def test_as_many_patterns_as_rows_gives_the_same(monkeypatch):
     X, Y, Z = made(5, (300, 12, 60, 7), holes=0.3)
     X[3], Z[3, 1:] = np.nan, np.nan  # a leaf
     few = a1gm.fit_nmmf(X, Y, Z, alpha=0.4, beta=3.0)
-    monkeypatch.setattr(one_pass, "TABLE_CELLS", 50)
+    monkeypatch.setattr(_observe, "TABLE_CELLS", 50)
     wide = a1gm.fit_nmmf(X, Y, Z, alpha=0.4, beta=3.0)
     for name in FACTORS:
         np.testing.assert_allclose(getattr(wide, name), getattr(few, name), rtol=1e-8)

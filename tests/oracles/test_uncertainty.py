@@ -207,9 +207,9 @@ def test_every_way_in(way, tmp_path, monkeypatch):
         S = sp.csr_array((X[at], at), shape=X.shape)
         u = a1gm.fit(S, absent="missing").uncertainty()
     elif way == "masks":
-        from a1gm._observe import one_pass
+        from a1gm._observe import observe as _observe
 
-        monkeypatch.setattr(one_pass, "TABLE_CELLS", 1)
+        monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
         u = a1gm.fit(X).uncertainty()
     elif way == "pieces":
         whole = a1gm.PatternTable(keep_rows=True)

@@ -11,7 +11,6 @@ from support.tables import tables
 
 import a1gm
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import PatternStatistics
 from a1gm._rows import read_input
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 
@@ -36,8 +35,8 @@ def test_rows_one_by_one(form, X):
 @given(tables(max_rows=15, max_cols=6, zeros=0.6))
 def test_lines_of_equal_pattern(X):
     seen = observe(read_input(X), keep_table=True)
-    statistics = seen.statistics
-    assert isinstance(statistics, PatternStatistics)
+    statistics = seen
+    assert statistics.is_table
     found = find_components(statistics)
     if found is None:
         assert not statistics.has_zeros

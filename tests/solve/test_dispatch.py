@@ -15,7 +15,7 @@ from a1gm._kernel import is_compiled
 from a1gm._observe.observe import observe
 from a1gm._rows import read_input
 from a1gm._solve import dispatch
-from a1gm._solve.dispatch import solve_observation
+from a1gm._solve.dispatch import solve_patterns
 from a1gm.exceptions import A1gmWarning
 
 ROUNDING = 1e-14  # of a product
@@ -32,7 +32,7 @@ def test_zeros_in_one_component_take_the_way_of_positive_cells(X):
     lines = set(np.asarray(seen.line_of_row).tolist())
     has_all = lines == set(np.asarray(seen.line_of_row)[with_data].tolist())
     has_all &= bool(observed.all())
-    solved = solve_observation(seen, tol=1e-10, max_iter=1000)
+    solved = solve_patterns(seen, tol=1e-10, max_iter=1000)
     if solved.components is None and solved.factors.n_blocks == 1:
         assert len(set(labels.tolist())) == 1 or not (X == 0.0).any()
     if has_all and len(set(labels.tolist())) == 1 and solved.factors.gap <= 1e-12:

@@ -12,7 +12,7 @@ from support.forms import mask_of, pairs_of, patterns_of
 from support.tables import KINDS, make_mask, make_table, tables
 
 from a1gm._kernel import is_compiled
-from a1gm._observe.statistics import PairStatistics, as_mask
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.components import Components, find_components
 from a1gm._solve.scaling import solve_core
 
@@ -126,12 +126,13 @@ def test_a_long_path_peels():
     assert reduced.n_roots == 1
 
 
-def staircase_pairs(n: int) -> PairStatistics:
+def staircase_pairs(n: int) -> Patterns:
     """A staircase of n steps, given by its distinct pairs."""
     width = np.arange(1, n + 1)
     cols = np.concatenate([np.arange(k, dtype=np.int32) for k in width])
     sums = np.random.default_rng(2).uniform(1.0, 2.0, len(cols))
-    return PairStatistics(np.concatenate(([0], np.cumsum(width))), cols, sums, None, n)
+    ptr = np.concatenate(([0], np.cumsum(width)))
+    return Patterns(n, ptr=ptr, cols=cols, sums=sums)
 
 
 @pytest.mark.skipif(not is_compiled, reason="hours in the NumPy twin")
@@ -179,6 +180,6 @@ def test_margins_with_lines_left_out(form):
     line = np.zeros(statistics.n_lines, np.int32)
     col = np.zeros(5, np.int32)
     line[2] = 1
-    reduced = as_mask(statistics).inside(line, col).reduce(force=True)
+    reduced = statistics.as_mask().inside(line, col).reduce(force=True)
     assert reduced.core_shape[0] <= statistics.n_lines - 1
     assert reduced.core_col_sums.sum() == pytest.approx(np.nansum(X))

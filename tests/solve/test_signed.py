@@ -16,7 +16,7 @@ from a1gm import PatternTable
 from a1gm._observe.observe import observe
 from a1gm._rows import read_input
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.dispatch import solve_observation
+from a1gm._solve.dispatch import solve_patterns
 from a1gm.exceptions import A1gmError, A1gmWarning, DataError
 
 nan = np.nan
@@ -127,7 +127,7 @@ def test_rows_of_sum_0_in_two_blocks_have_factor_0():
 @pytest.mark.parametrize("side", ["line_scale", "col_factor"])
 def test_the_certificate_sees_negative_margins_that_are_missed(side):
     X = np.array([[4.0, -2.0, 1.0], [2.0, -3.0, nan], [-7.0, 1.0, 1.0]])
-    solved = solve_observation(
+    solved = solve_patterns(
         observe(read_input(X), negatives="allow"), tol=1e-10, max_iter=1000
     )
     assert margin_mismatch(solved.factors, solved.statistics) <= 1e-14

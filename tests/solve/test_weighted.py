@@ -14,7 +14,6 @@ from support.kernels import native, needs_native, part
 import a1gm
 from a1gm._base.bits import pack_bits
 from a1gm._kernel import is_compiled
-from a1gm._observe.statistics import PairStatistics, WeightedStatistics
 from a1gm._solve.cell_error import cell_error
 
 SHAPE = (400, 200)  # more cells than a table of patterns always has
@@ -52,7 +51,7 @@ def by_cells(X, V):
     i, j = np.nonzero(~np.isnan(X))
     S = sp.csr_array((X[i, j], (i, j)), shape=X.shape)
     fit = a1gm.fit(S, weights=np.asarray(V, float), absent="missing")
-    assert isinstance(fit._solved.statistics, PairStatistics)
+    assert fit._solved.statistics.ptr is not None
     return fit
 
 
@@ -77,7 +76,7 @@ def test_weights_where_they_lie(kind, zeros):
     X, V = table(1, zeros=zeros), weights(2, kind)
     for given in (V, np.asfortranarray(V), np.repeat(V, 2, axis=1)[:, ::2]):
         fit = a1gm.fit(X, weights=given)
-        assert isinstance(fit._solved.statistics, WeightedStatistics)
+        assert fit._solved.statistics.is_mask
         assert fit._solved.statistics.weights is given
         assert_same_fit(fit, by_cells(X, V), X, V)
 
@@ -89,7 +88,7 @@ def test_rows_and_columns_without_data():
     X[9, ~np.isnan(X[9])] = 0.0
     X[~np.isnan(X[:, 11]), 11] = 0.0
     fit = a1gm.fit(X, weights=V)
-    assert isinstance(fit._solved.statistics, WeightedStatistics)
+    assert fit._solved.statistics.is_mask
     assert_same_fit(fit, by_cells(X, V), X, V)
 
 

@@ -1,34 +1,32 @@
-"""The statistics of a table in each of their forms, every row its own line."""
+"""The patterns of a table in each of their forms, every row its own pattern."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from a1gm._base.bits import pack_bits
+from a1gm._observe import patterns
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import MaskStatistics, PairStatistics, PatternStatistics
+from a1gm._observe.patterns import Patterns
 from a1gm._rows import read_input
 
 
-def patterns_of(X: np.ndarray) -> PatternStatistics:
+def patterns_of(X: np.ndarray) -> Patterns:
     """Rows of one pattern together."""
-    statistics = observe(read_input(X), keep_table=True).statistics
-    assert isinstance(statistics, PatternStatistics)
-    return statistics
+    return observe(read_input(X), keep_table=True)
 
 
-def pairs_of(X: np.ndarray) -> PairStatistics:
-    seen = ~np.isnan(X)
-    rows, cols = np.nonzero(seen)
-    ptr = np.concatenate(([0], np.cumsum(seen.sum(axis=1))))
-    return PairStatistics(ptr, cols.astype(np.int32), X[rows, cols], None, X.shape[1])
+def pairs_of(X: np.ndarray) -> Patterns:
+    rows, cols = np.nonzero(~np.isnan(X))
+    return patterns.pairs_of(rows, cols, X[rows, cols], None, *X.shape)
 
 
-def mask_of(X: np.ndarray) -> MaskStatistics:
+def mask_of(X: np.ndarray) -> Patterns:
     seen, positive = ~np.isnan(X), np.nan_to_num(X) > 0.0
-    return MaskStatistics(
+    return Patterns(
+        X.shape[1],
         pack_bits(seen),
         None if (seen == positive).all() else pack_bits(positive),
-        np.nansum(X, axis=1),
-        np.nansum(X, axis=0),
+        row_margin=np.nansum(X, axis=1),
+        col_margin=np.nansum(X, axis=0),
     )

@@ -16,7 +16,7 @@ import pytest
 from support.commands import run
 
 import a1gm
-from a1gm._observe import gather
+from a1gm._observe import accumulate
 from ways.containers import (
     Table,
     arrow_table,
@@ -33,7 +33,7 @@ from ways.ways import NO_ROWS, Answers, answers_of_fit, loaded, noted, way
 def masks_on_disk() -> Iterator[None]:
     """Make files be fitted by the mask of every row, as if patterns were too many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gather, "TABLE_BYTES", 1)
+        patch.setattr(accumulate, "TABLE_BYTES", 1)
         yield
 
 

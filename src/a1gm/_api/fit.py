@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,18 @@ from a1gm._api.options import (
     check_rank,
 )
 from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
-from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
+from a1gm._base.types import Absent, Floats, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy, warn_about
-from a1gm._fit.rows import DiskRows, HeldRows, LoggedRows, RowStore
+from a1gm._fit.rows import GoneRows, HeldRows, LoggedRows, RowStore
 from a1gm._fit.table import Table
 from a1gm._kernel import kernel, threads_for
-from a1gm._observe.gather import Gatherer
-from a1gm._observe.observation import Observation
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.frames import BY_RULE, ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
-from a1gm._solve.dispatch import Solved, solve_observation
+from a1gm._solve.dispatch import Solved, solve_patterns
 from a1gm.exceptions import ParameterError
 
 WARNINGS = WarningPolicy()
@@ -150,7 +147,7 @@ def fit(
         name, given = weights_or_exposure(weights, exposure)
         check_signs(negatives, name)
         source = with_weights(source, name, given, is_observed=True)
-    return fit_observation(
+    return fit_patterns(
         observe(source, n_threads=n_threads, negatives=negatives),
         source,
         takes_negatives=negatives == "allow",
@@ -168,10 +165,12 @@ def check_signs(negatives: Negatives, name: str) -> None:
         raise ParameterError(msg)
 
 
-def fit_observation(
-    seen: Observation,
-    source: AnyRows | None = None,
+def fit_patterns(
+    seen: Patterns,
+    source: Any = None,
     *,
+    make_rows: Callable[[Solved], RowStore] | None = None,
+    in_file: bool = False,
     col_labels: Any = None,
     takes_negatives: bool = False,
     on_undetermined: OnUndetermined = "warn",
@@ -181,123 +180,63 @@ def fit_observation(
     policy: WarningPolicy | None = WARNINGS,
     **more: Any,
 ) -> RankOneFit:
-    """Solve what a pass has found; the row sums of ``seen`` are overwritten.
+    """Solve what a pass has found; the sums of its rows are overwritten.
 
+    ``source`` reads the table again. ``make_rows`` gives the rows of a table that is
+    elsewhere; with ``in_file`` row factors are computed where they are looked at.
     ``policy`` is what to warn about; None for nothing. ``more`` are further fields of
     the fit's table.
     """
-    solved = solve_observation(
+    solved = solve_patterns(
         seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
     )
-    factor = _row_factor(seen, solved, n_threads)
-    V = getattr(source, "weights", None)
-    rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
+    rows: RowStore
+    if make_rows is not None:
+        rows = make_rows(solved)
+    elif seen.sum_of_row is None:
+        rows = GoneRows(seen.n_rows, seen.counts, seen.zero_counts)
+    elif in_file and seen.line_of_row is not None:
+        rows = _logged_rows(seen, solved)
+    else:
+        factor = _row_factor(seen, solved, n_threads)
+        rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
+    seen.sum_of_row = None  # overwritten
+    here = None if in_file else source
     table = Table(
         source=source,
-        row_labels=getattr(source, "row_labels", None),
-        col_labels=getattr(source, "col_labels", col_labels),
-        absent=getattr(source, "absent", None),
-        backend=getattr(source, "backend", None),
+        row_labels=getattr(here, "row_labels", None),
+        col_labels=getattr(here, "col_labels", col_labels),
+        absent=getattr(here, "absent", None),
+        backend=getattr(here, "backend", None),
         exponent=seen.exponent,
         is_signed=seen.n_negative > 0,
         takes_negatives=takes_negatives,
-        is_weighted=V is not None,
+        is_weighted=getattr(here, "weights", None) is not None,
         exposure_exponent=seen.exposure_exponent,
-        choice=getattr(source, "choice", None),
+        choice=getattr(here, "choice", None),
+        **more,
     )
-    if more:
-        table = replace(table, **more)
-    return _announced(solved, rows, table, tol, on_undetermined, policy)
-
-
-def fit_statistics(
-    statistics: Statistics,
-    table: Table,
-    make_rows: Callable[[Solved], RowStore],
-    *,
-    zero_counts: Ints | None = None,
-    on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
-    max_iter: int = DEFAULT_MAX_ITER,
-    n_threads: int | None = None,
-    policy: WarningPolicy | None = WARNINGS,
-) -> RankOneFit:
-    """Solve a table whose rows are not in memory; ``make_rows`` says where they are."""
-    n_negative = int(table.is_signed)
-    seen = Observation(np.zeros(0), None, statistics, table.exponent, n_negative)
-    seen.zero_counts = zero_counts
-    solved = solve_observation(
-        seen, table.source, tol=tol, max_iter=max_iter, n_threads=n_threads
-    )
-    rows = make_rows(solved)
-    return _announced(solved, rows, table, tol, on_undetermined, policy)
-
-
-def _announced(
-    solved: Solved,
-    rows: RowStore,
-    table: Table,
-    tol: float,
-    on_undetermined: OnUndetermined,
-    policy: WarningPolicy | None,
-) -> RankOneFit:
-    """Make the fit, and warn about it."""
     fit = RankOneFit(solved, rows, table, tol=tol, on_undetermined=on_undetermined)
     if policy is not None:
         warn_about(fit, policy)
     return fit
 
 
-def fit_gathered(
-    gathered: Gatherer,
-    *,
-    col_labels: Any = None,
-    row_labels: Any = None,
-    source: Any = None,
-    **options: Any,
-) -> RankOneFit:
-    """Fit the rows that were gathered; options as ``fit_statistics``.
-
-    ``source`` reads them again.
-    """
-    table = Table(
-        source=source,
-        row_labels=row_labels,
-        col_labels=col_labels,
-        exponent=gathered.exponent,
-        is_signed=gathered.n_negative > 0,
-        takes_negatives=gathered.negatives == "allow",
-    )
-    patterns = gathered.patterns()
-    if patterns is None:
-        masks = gathered.masks()
-
-        def in_file(solved: Solved) -> RowStore:
-            assert solved.graph is not None
-            return DiskRows(masks, solved.graph, solved.factors)
-
-        return fit_statistics(masks, table, in_file, **options)
-    statistics, log, zero_counts = patterns
-
-    def logged(solved: Solved) -> RowStore:
-        empty = ~statistics.has_observed_lines()
-        factors = solved.factors
-        scale = np.where(empty, np.nan, factors.line_scale)
-        counts = statistics.counts
-        return LoggedRows(log, counts, zero_counts, scale, gathered.exponent)
-
-    options["zero_counts"] = zero_counts
-    return fit_statistics(statistics, table, logged, **options)
+def _logged_rows(seen: Patterns, solved: Solved) -> RowStore:
+    empty = ~seen.has_observed_lines()
+    scale = np.where(empty, np.nan, solved.factors.line_scale)
+    counts = seen.counts, seen.zero_counts
+    return LoggedRows(seen.sum_of_row, seen.line_of_row, *counts, scale, seen.exponent)
 
 
-def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Floats:
+def _row_factor(seen: Patterns, solved: Solved, n_threads: int | None) -> Floats:
     """Factor of each row; raise for one that float64 does not have."""
     factors, statistics = solved.factors, solved.statistics
     line = seen.line_of_row
     exponent = seen.exponent - (seen.exposure_exponent or 0)
-    is_weighted = getattr(seen.statistics, "weights", None) is not None
+    is_weighted = seen.weights is not None
     if exponent or is_weighted or seen.n_negative:
-        sums = seen.row_sums if line is not None else statistics.row_sums
+        sums = seen.sum_of_row if line is not None else statistics.row_sums
         scale = factors.line_scale if line is None else factors.line_scale[line]
         rows = product(sums, scale, exponent=exponent)
         # Without weights scales are 1 or more, and a row of data has a factor.
@@ -307,7 +246,7 @@ def _row_factor(seen: Observation, solved: Solved, n_threads: int | None) -> Flo
     elif line is None:
         rows = factors.line_factor.copy()
     else:
-        rows = seen.row_sums
+        rows = seen.sum_of_row
         threads = threads_for(len(rows), n_threads)
         kernel.expand_rows(rows, line, factors.line_scale, threads)
     if factors.all_inside:

@@ -9,13 +9,14 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from a1gm._api.fit import fit_gathered
+from a1gm._api.fit import fit_patterns
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import MOST_NAMED, listed, named
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
-from a1gm._observe.gather import Gatherer
+from a1gm._observe.accumulate import Gathered
+from a1gm._observe.observe import observe
 from a1gm._rows.files.options import TableOptions
 from a1gm._rows.files.paths import PathOrPaths
 from a1gm._rows.files.table import Progress, TableFiles
@@ -211,22 +212,31 @@ def fit_files(
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
-                gatherer = Gatherer(
+                gathered = Gathered(
                     len(piece.names),
-                    negatives=options.negatives,
-                    n_threads=options.n_threads,
-                    uncertainty=uncertainty,
+                    in_file=True,
+                    signed=options.negatives == "allow",
+                    scatter=uncertainty,
                 )
             with (
                 _refusing_patterns(files, options),
                 piece.placing_faults(options.negatives),
             ):
-                gatherer.add(piece.rows, files.n_rows_expected)
+                seen = observe(
+                    piece.rows,
+                    n_threads=options.n_threads,
+                    negatives=options.negatives,
+                    keep_table=gathered.keeps_table,
+                    scatter=gathered.scatter,
+                )
+                gathered.add(seen, files.n_rows_expected)
     with _naming_faults(files):
-        return fit_gathered(
-            gatherer,
+        return fit_patterns(
+            gathered.patterns(),
+            files,
+            in_file=True,
             col_labels=files.col_labels,
-            source=files,
+            takes_negatives=options.negatives == "allow",
             tol=options.tol,
             max_iter=options.max_iter,
             n_threads=options.n_threads,

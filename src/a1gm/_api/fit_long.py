@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from a1gm._api.fit import fit_observation
+from a1gm._api.fit import fit_patterns
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
@@ -129,6 +129,6 @@ def fit_cells(
             'negatives="allow" and weight= cannot be combined; leave one out.'
         )
     seen = observe(source, n_threads=n_threads, negatives=negatives)
-    return fit_observation(
+    return fit_patterns(
         seen, source, takes_negatives=takes_negatives, **options, **remembered
     )

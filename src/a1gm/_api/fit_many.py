@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import WARNINGS, fit_observation
+from a1gm._api.fit import WARNINGS, fit_patterns
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
@@ -212,7 +212,7 @@ def _fit_one(
     on_undetermined: OnUndetermined,
     **options: Any,
 ) -> RankOneFit:
-    return fit_observation(
+    return fit_patterns(
         observe(table, n_threads=n_threads, negatives=negatives),
         table,
         takes_negatives=negatives == "allow",

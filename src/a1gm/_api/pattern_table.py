@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
 import threading
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from a1gm._api.fit import fit_observation, fit_statistics
+from a1gm._api.fit import fit_patterns
 from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.bits import names_of_rows
-from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._base.words import counted
+from a1gm._base.types import AnyArray, Negatives, OnUndetermined
+from a1gm._base.version import __version__
+from a1gm._base.words import counted, shown
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.rows import GoneRows, RowStore
-from a1gm._fit.table import Table
-from a1gm._observe.codec import labels_to_json
-from a1gm._observe.observation import Observation
+from a1gm._fit.rows import RowStore
+from a1gm._observe.accumulate import Accumulator, bytes_needed
+from a1gm._observe.codec import (
+    from_arrays,
+    is_count,
+    labels_from_json,
+    labels_to_json,
+    need,
+    read_archive,
+    to_arrays,
+    write_archive,
+)
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import PatternStatistics
-from a1gm._observe.sums import PatternSums, Room, bytes_needed
-from a1gm._observe.table_bytes import RowPieces, joined_rows, read_table, write_table
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.frames import ColumnOptions
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import read_input
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import (
     DataError,
+    FileFormatError,
     ParameterError,
     TableTooLargeError,
 )
 
 DEFAULT_MAX_BYTES = 1 << 32
+KIND = "PatternTable"
+_need = partial(need, "a pattern table")
 
 
 class PatternTable:
@@ -96,23 +106,20 @@ class PatternTable:
         self.n_rows = 0
         self._n_columns = n_columns
         self._pieces: set[Hashable] = set()
-        self._n_negative = 0
-        self._sums: PatternSums | None = None
-        self._rows: RowPieces = []
-        self._room = Room()
+        self._sums: Accumulator | None = None
         self._col_labels: Any = None
         self._lock = threading.RLock()  # held wherever the statistics are used
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            held = {"_pieces": set(self._pieces), "_rows": list(self._rows)}
-            state = self.__dict__ | held | {"_sums": copy.deepcopy(self._sums)}
-        del state["_lock"], state["_room"]
+            held = {"_pieces": set(self._pieces), "_sums": copy.deepcopy(self._sums)}
+            state = self.__dict__ | held
+        del state["_lock"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._lock, self._room = threading.RLock(), Room()
+        self._lock = threading.RLock()
 
     @property
     def n_columns(self) -> int | None:
@@ -135,7 +142,7 @@ class PatternTable:
         """Estimated memory of the table, with the rows it keeps."""
         with self._lock:
             width = self._n_columns or 0
-            kept = sum(sums.nbytes + lines.nbytes for sums, lines, _ in self._rows)
+            kept = 12 * self.n_rows if self.keep_rows else 0
             scatter = self.uncertainty
             return bytes_needed(self.n_patterns, width, scatter=scatter) + kept
 
@@ -164,9 +171,9 @@ class PatternTable:
             This table.
         """
         columns = ColumnOptions(fitted=self._col_labels)
-        return self.add_source(read_input(piece, columns=columns), key)
+        return self._add_rows(read_input(piece, columns=columns), key)
 
-    def add_source(
+    def _add_rows(
         self, source: Any, key: Hashable = None, row_offset: int | None = None
     ) -> PatternTable:
         """Add rows that were read; ``row_offset`` is where messages count from."""
@@ -188,23 +195,16 @@ class PatternTable:
             self._add(seen, source.col_labels, key)
         return self
 
-    def _add(self, seen: Observation, col_labels: Any, key: Hashable) -> None:
+    def _add(self, seen: Patterns, col_labels: Any, key: Hashable) -> None:
         """Count a piece that was read, unless another thread has counted it."""
         if key is not None and key in self._pieces:
             return
-        table = seen.statistics
-        assert isinstance(table, PatternStatistics)
-        self._check_columns(table.n_cols, col_labels)
-        names = names_of_rows(table.keys)
-        sums = self._grown_for(names, table.n_cols, seen.n_rows)
-        lines = sums.add_observation(seen, names)
-        if self.keep_rows:
-            row_sums = self._room.copy(seen.row_sums)
-            self._rows.append((row_sums, lines, seen.exponent))
+        self._check_columns(seen.n_cols, col_labels)
+        names = names_of_rows(seen.keys)
+        self._grown_for(names, seen.n_cols, seen.n_rows).add(seen, names)
         if self._col_labels is None:
             self._col_labels = col_labels
         self.n_rows += seen.n_rows
-        self._n_negative += seen.n_negative
         # A piece without a name gets one that no other piece of any machine has.
         self._pieces.add(os.urandom(16).hex() if key is None else key)
 
@@ -236,7 +236,7 @@ class PatternTable:
         if other._sums is None:  # pieces without rows
             self._pieces |= other._pieces
             return
-        if other._n_negative and self.negatives == "raise":
+        if other._sums.n_negative and self.negatives == "raise":
             raise DataError(
                 'The other table has negative cells; this one needs negatives="allow".'
             )
@@ -257,34 +257,20 @@ class PatternTable:
                 "the other's, so the shared ones cannot be counted once. Merge tables "
                 "of separate pieces, or whole unions of them."
             )
-        keep = self.keep_rows and other.keep_rows
-        sums = self._grown_for(
-            other._sums.keys, other._sums.n_cols, other.n_rows if keep else 0
-        )
-        places = sums.add_all(other._sums).astype(np.int32)
-        if keep:
-            self._rows += [(r, places[lines], e) for r, lines, e in other._rows]
-        else:
-            self.keep_rows, self._rows = False, []
+        if not other.keep_rows:
+            self.keep_rows = False
+            if self._sums is not None:
+                self._sums.forget_rows()
+        new = other._sums.in_parts()
+        names = names_of_rows(new.keys)
+        self._grown_for(names, new.n_cols, new.n_rows).add(new, names)
         self.n_rows += other.n_rows
-        self._n_negative += other._n_negative
         self._pieces |= other._pieces
         if self._col_labels is None:
             self._col_labels = other._col_labels
 
-    def skip(self, key: Hashable) -> PatternTable:
-        """Count a piece that has no rows.
-
-        Parameters
-        ----------
-        key : hashable
-            Name of the piece.
-
-        Returns
-        -------
-        PatternTable
-            This table.
-        """
+    def _skip(self, key: Hashable) -> PatternTable:
+        """Count a piece that has no rows."""
         with self._lock:
             self._pieces.add(key)
         return self
@@ -315,51 +301,30 @@ class PatternTable:
             negatives=self.negatives,
             on_undetermined=on_undetermined,
         )
-        return self.solve_as(
-            tol=tol, max_iter=max_iter, on_undetermined=on_undetermined
-        )
+        return self._solve(tol=tol, max_iter=max_iter, on_undetermined=on_undetermined)
 
-    def solve_as(
+    def _solve(
         self,
-        make_rows: Callable[[GoneRows, Solved], RowStore] | None = None,
-        engine: Any = None,
+        make_rows: Callable[[Patterns, Solved], RowStore] | None = None,
         **options: Any,
     ) -> RankOneFit:
-        """Fit the rows; ``make_rows`` says where they are if they were not kept.
-
-        ``engine`` fills rows that lie elsewhere.
-        """
-        options = {"n_threads": self.n_threads, **options}
+        """Fit the rows; ``make_rows`` says where they are if they were not kept."""
         with self._lock:  # what is read is copied: other threads may go on meanwhile
             if self._sums is None:
                 raise ParameterError(
                     "The table has no rows yet: call update(piece) before solve()."
                 )
-            statistics = self._sums.statistics()
-            kept = None
-            if self.keep_rows:
-                exponent, n = self._sums.exponent, self._n_negative
-                kept = joined_rows(self._rows, statistics, exponent, n)
-            zero_counts = self._sums.zero_counts.copy()
-            gone = GoneRows(self.n_rows, statistics.counts, zero_counts)
-            table = Table(
-                col_labels=self._col_labels,
-                exponent=self._sums.exponent,
-                is_signed=self._n_negative > 0,
-                takes_negatives=self.negatives == "allow",
-                engine=engine,
-            )
-        if kept is not None:
-            takes = table.takes_negatives
-            return fit_observation(
-                kept, col_labels=table.col_labels, takes_negatives=takes, **options
-            )
-
-        def rows(solved: Solved) -> RowStore:
-            return gone if make_rows is None else make_rows(gone, solved)
-
-        options["zero_counts"] = zero_counts
-        return fit_statistics(statistics, table, rows, **options)
+            seen = self._sums.patterns()
+            if seen.sum_of_row is not None and seen.line_of_row is not None:
+                seen.sum_of_row = seen.sum_of_row.copy()
+                seen.line_of_row = seen.line_of_row.copy()
+        return fit_patterns(
+            seen,
+            make_rows=None if make_rows is None else partial(make_rows, seen),
+            col_labels=self._col_labels,
+            takes_negatives=self.negatives == "allow",
+            **{"n_threads": self.n_threads, **options},
+        )
 
     # ------------------------------------------------------------------------ bytes
     def to_bytes(self) -> bytes:
@@ -380,16 +345,22 @@ class PatternTable:
         PatternTable(1 row x 2 columns in 1 piece, 1 pattern)
         """
         with self._lock:
-            content = {
+            content: dict[str, Any] = {
                 "n_columns": self.n_columns,
                 "n_rows": self.n_rows,
-                "n_negative": self._n_negative,
                 "keep_rows": self.keep_rows,
                 "uncertainty": self.uncertainty,
                 "negatives": self.negatives,
                 "labels": labels_to_json(self._col_labels),
+                "pieces": [_key_to_json(key) for key in self._pieces],
             }
-            return write_table(content, self._pieces, self._sums, self._rows)
+            arrays: dict[str, AnyArray] = {}
+            if self._sums is not None:
+                parts = self._sums.in_parts()
+                content["patterns"] = to_arrays("patterns", parts, arrays)
+            file = io.BytesIO()
+            write_archive(file, KIND, content, arrays, version=__version__)
+        return file.getvalue()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PatternTable:
@@ -411,16 +382,55 @@ class PatternTable:
         ParameterError
             ``data`` is not bytes.
         """
-        content, pieces, sums, rows = read_table(data)
-        table = cls(
-            content["n_columns"],
-            keep_rows=content["keep_rows"],
-            negatives=content["negatives"],
-            uncertainty=content.get("uncertainty", False),
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ParameterError(
+                "from_bytes takes bytes, as to_bytes gives them; this is a "
+                f"{type(data).__name__}."
+            )
+        try:
+            return read_archive(io.BytesIO(data), len(data), KIND, cls._from_parts)
+        except FileFormatError as error:
+            raise FileFormatError(
+                "These bytes are refused: they are not those of a pattern table, or "
+                f"{shown(error)}. Write them again with to_bytes."
+            ) from error
+
+    @classmethod
+    def _from_parts(
+        cls, content: dict[str, Any], arrays: dict[str, AnyArray]
+    ) -> PatternTable:
+        n_columns, n_rows, keep = (
+            content[name] for name in ("n_columns", "n_rows", "keep_rows")
         )
-        table.n_rows, table._n_negative = content["n_rows"], content["n_negative"]
-        table._col_labels = content["labels"]
-        table._pieces, table._sums, table._rows = pieces, sums, rows
+        _need(n_columns is None or is_count(n_columns, 1, 2**31), "n_columns")
+        _need(is_count(n_rows), "n_rows")
+        _need(isinstance(keep, bool), "keep_rows")
+        _need(isinstance(content["uncertainty"], bool), "uncertainty")
+        _need(content["negatives"] in ("raise", "allow"), "negatives")
+        _need(isinstance(content["pieces"], list), "pieces")
+        _need(n_columns is not None or content["labels"] is None, "labels")
+        table = cls(
+            n_columns,
+            keep_rows=keep,
+            negatives=content["negatives"],
+            uncertainty=content["uncertainty"],
+        )
+        table._pieces = {_key_from_json(key) for key in content["pieces"]}
+        labels = labels_from_json(content["labels"], n_columns or 0, unique=True)
+        table._col_labels, table.n_rows = labels, n_rows
+        if not arrays:
+            _need(n_rows == 0, "n_rows")
+            return table
+        new = from_arrays("patterns", Patterns, content, arrays)
+        signed = type(new.n_negative) is int and new.n_negative > 0
+        _need(content["negatives"] == "allow" or not signed, "n_negative")
+        new.check(signed=signed)
+        _need(new.is_table and new.n_cols == n_columns, "n_columns")
+        _need(new.zero_counts is not None and new.n_rows == n_rows, "n_rows")
+        _need(new.weights is None and new.low is not None, "low")
+        has_rows = new.sum_of_row is not None and new.line_of_row is not None
+        _need(has_rows == keep, "keep_rows")
+        table._accumulator(new.n_cols).add(new)
         return table
 
     # ---------------------------------------------------------------------- checks
@@ -434,7 +444,7 @@ class PatternTable:
             of = "the table"
             check_same_labels("column", labels, self._col_labels, "this piece", of)
 
-    def _grown_for(self, keys: list[bytes], n_cols: int, n_rows: int) -> PatternSums:
+    def _grown_for(self, keys: list[bytes], n_cols: int, n_rows: int) -> Accumulator:
         """Return the sums, once it is certain that more patterns have room."""
         fresh = len(keys) if self._sums is None else self._sums.count_new(keys)
         n_patterns = self.n_patterns + fresh
@@ -451,8 +461,12 @@ class PatternTable:
                 f"{drop}; or use a1gm.fit (in memory) or a1gm.fit_file (from files), "
                 "which need no sum per pattern."
             )
+        return self._accumulator(n_cols)
+
+    def _accumulator(self, n_cols: int) -> Accumulator:
         if self._sums is None:
-            self._sums = PatternSums(n_cols, scatter=self.uncertainty)
+            rows = "memory" if self.keep_rows else None
+            self._sums = Accumulator(n_cols, scatter=self.uncertainty, rows=rows)
             self._n_columns = n_cols
         return self._sums
 
@@ -461,9 +475,27 @@ class PatternTable:
         self._sums = copy.deepcopy(other._sums)
         self._n_columns = other._n_columns
         self._pieces = set(other._pieces)
-        self.n_rows, self._n_negative = other.n_rows, other._n_negative
-        self.uncertainty = other.uncertainty
+        self.n_rows, self.uncertainty = other.n_rows, other.uncertainty
         self.keep_rows &= other.keep_rows
-        self._rows = list(other._rows) if self.keep_rows else []
+        if self._sums is not None and not self.keep_rows:
+            self._sums.forget_rows()
         if self._col_labels is None:
             self._col_labels = other._col_labels
+
+
+def _key_to_json(key: Hashable) -> Any:
+    if isinstance(key, tuple):
+        return [_key_to_json(part) for part in key]
+    if isinstance(key, bool) or not isinstance(key, int | str | float):
+        raise ParameterError(
+            f"The key {key!r} of a piece cannot be written: use numbers, texts or "
+            "tuples of them as keys."
+        )
+    return key
+
+
+def _key_from_json(key: Any) -> Hashable:
+    if isinstance(key, list):
+        return tuple(_key_from_json(part) for part in key)
+    _need(isinstance(key, int | str | float), "a key")
+    return key  # type: ignore[no-any-return]

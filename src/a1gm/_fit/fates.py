@@ -24,7 +24,7 @@ from a1gm._fit.place import (
     fates_of_row,
 )
 from a1gm._fit.rows import RowStore
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.dispatch import Solved
@@ -113,7 +113,7 @@ class Lines:
 
     Attributes
     ----------
-    statistics : Statistics
+    statistics : Patterns
         Which cells of the table the lines observe.
     component : callable
         Component of some lines (a slice or numbers); NOTHING, or ZEROS.
@@ -124,7 +124,7 @@ class Lines:
         table among several that share its lines.
     """
 
-    statistics: Statistics
+    statistics: Patterns
     component: Callable[[slice | Ints], SmallInts]
     label: SmallInts
     touching: Callable[[int], Ints] | None = None
@@ -403,9 +403,6 @@ def fates_of(solved: Solved, rows: RowStore, *, is_signed: bool = False) -> Fate
     statistics, graph = solved.statistics, graph_of(solved)
     col_sums = statistics.col_sums
     positive_cols = np.zeros(len(col_sums), bool) if is_signed else col_sums > 0.0
-    if solved.graph is not None:
-        lines = _lines_in_file(statistics, graph)
-        return Fates(graph, lines, rows, positive_cols)
     component = solved.factors.line_block
     if solved.components is not None:
         nothing = np.where(statistics.has_observed_lines(), ZEROS, NOTHING)
@@ -413,21 +410,3 @@ def fates_of(solved: Solved, rows: RowStore, *, is_signed: bool = False) -> Fate
         component = np.where(has_data, solved.components.line, nothing).astype(np.int32)
     lines = Lines(statistics, lambda some: component[some], graph.label)
     return Fates(graph, lines, rows, positive_cols)
-
-
-def _lines_in_file(statistics: Statistics, graph: ColumnGraph) -> Lines:
-    """Lines whose components are found where they are asked for."""
-
-    def component(some: slice | Ints) -> SmallInts:
-        if not isinstance(some, slice):  # rows that follow one another
-            if not len(some):
-                return np.zeros(0, np.int32)
-            first = int(some.min())
-            return component(slice(first, int(some.max()) + 1))[some - first]
-        positive = statistics.positive_lines(some)
-        found = graph.label[positive.argmax(axis=1)]
-        has_some = statistics.observed_lines(some).any(axis=1)
-        nothing = np.where(has_some, ZEROS, NOTHING)
-        return np.where(positive.any(axis=1), found, nothing).astype(np.int32)
-
-    return Lines(statistics, component, graph.label)

@@ -14,20 +14,16 @@ import numpy as np
 from a1gm._base.bits import pack_bits, unpack_bits
 from a1gm._base.types import Bools, Ints, SmallInts, Words
 from a1gm._kernel import kernel
-from a1gm._observe.statistics import PairStatistics, PatternStatistics, Statistics
+from a1gm._observe.patterns import Patterns
 
 
-def shape_of(statistics: Statistics, rows_per_line: Ints) -> _HoleShape:
+def shape_of(statistics: Patterns, rows_per_line: Ints) -> _HoleShape:
     """Describe the holes, by the observed cells alone where those are listed."""
-    if isinstance(statistics, PairStatistics):
-        return _ListedShape(
-            statistics.ptr, statistics.cols, statistics.n_cols, rows_per_line
-        )
-    if isinstance(statistics, PatternStatistics):
-        bits, is_distinct = statistics.keys, True
-    else:
-        bits, is_distinct = statistics.mask_words()[0], False
-    return _MaskShape(bits, statistics.n_cols, rows_per_line, is_distinct=is_distinct)
+    bits, n_cols = statistics.keys, statistics.n_cols
+    if bits is None:
+        return _ListedShape(statistics.ptr, statistics.cols, n_cols, rows_per_line)
+    is_distinct = statistics.is_table
+    return _MaskShape(bits, n_cols, rows_per_line, is_distinct=is_distinct)
 
 
 class _MaskShape:

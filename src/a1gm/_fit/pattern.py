@@ -14,9 +14,9 @@ from a1gm._fit.fates import fates_of
 from a1gm._fit.hole_shapes import shape_of
 from a1gm._fit.rows import HeldRows
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.read import AnyRows, read_input
-from a1gm._solve.dispatch import solve_observation
+from a1gm._solve.dispatch import solve_patterns
 
 
 class MissingPattern:
@@ -40,15 +40,15 @@ class MissingPattern:
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
         source = read_input(X, absent=absent)
         seen = observe(source, negatives="allow")
-        n_lines = seen.statistics.n_lines
+        n_lines = seen.n_lines
         rows_per_line = np.ones(n_lines, np.int64)
         if seen.line_of_row is not None:
             rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
-        self._set(seen.statistics, rows_per_line, lambda: _fates_of_table(source))
+        self._set(seen, rows_per_line, lambda: _fates_of_table(source))
 
     def _set(
         self,
-        statistics: Statistics,
+        statistics: Patterns,
         rows_per_line: Ints,
         find_blocks: Callable[[], tuple[int, int]],
     ) -> None:
@@ -191,6 +191,6 @@ def _fates_of_table(source: AnyRows) -> tuple[int, int]:
         source = source.observed_as_ones()
         seen = observe(source)
     # One sweep is enough: the blocks do not depend on the factors.
-    solved = solve_observation(seen, source, tol=1.0, max_iter=2)
-    rows = HeldRows(seen.row_sums, seen.line_of_row, seen.statistics.n_lines)
+    solved = solve_patterns(seen, source, tol=1.0, max_iter=2)
+    rows = HeldRows(seen.sum_of_row, seen.line_of_row, seen.n_lines)
     return solved.factors.n_blocks, fates_of(solved, rows).totals.n_undetermined

@@ -18,7 +18,7 @@ from a1gm._base.float_range import check_cells, check_rows, out_of_range, produc
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives, SmallInts
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.observe import observe
-from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_piece, table_of
 from a1gm._rows.sparse import SparseRows, check_stored_cells

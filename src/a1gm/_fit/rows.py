@@ -15,10 +15,6 @@ import numpy as np
 from a1gm._base.float_range import check_rows, product
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._fit.lazy_rows import LazyRows
-from a1gm._observe.disk import DiskStatistics
-from a1gm._observe.row_log import LineLog
-from a1gm._solve.column_graph import ColumnGraph
-from a1gm._solve.factors import Factors
 from a1gm.exceptions import ParameterError
 
 ROWS_AT_ONCE = 1 << 14
@@ -76,7 +72,8 @@ class HeldRows:
 class LoggedRows:
     """Rows in a file: the sum of each, and the number of its pattern."""
 
-    log: LineLog
+    sums: Floats
+    lines: AnyArray
     counts: Ints
     zero_counts: Ints
     line_scale: Floats  # NaN for a pattern that observes nothing
@@ -86,7 +83,7 @@ class LoggedRows:
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return self.log.n_rows
+        return len(self.sums)
 
     @property
     def factor(self) -> LazyRows:
@@ -94,65 +91,18 @@ class LoggedRows:
         return LazyRows(self.n_rows, self._factors)
 
     def _factors(self, start: int, stop: int) -> Floats:
-        sums, lines = self.log.read(start, stop, self.exponent)
+        sums, lines = self.sums[start:stop], self.lines[start:stop]
         factors = product(sums, self.line_scale[lines], exponent=self.exponent)
         check_rows(factors, np.where(self.line_scale[lines] != 0.0, sums, 0.0), start)
         return factors
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Line of each of some rows, and which of them sum to zero."""
-        sums, lines = self.log.read(start, stop, self.exponent)
-        return lines.astype(np.int64), sums == 0.0
+        return self.lines[start:stop].astype(np.int64), self.sums[start:stop] == 0.0
 
     def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
         """Rows of some lines, and how many of them sum to zero."""
         return self.counts[lines], self.zero_counts[lines]
-
-
-@dataclass(frozen=True)
-class DiskRows:
-    """Rows whose masks lie in a file: every row is its own line."""
-
-    statistics: DiskStatistics
-    graph: ColumnGraph
-    factors: Factors
-    is_kept: bool = True
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        return self.statistics.n_lines
-
-    @property
-    def factor(self) -> LazyRows:
-        """Row factors, computed where they are looked at."""
-        return LazyRows(self.n_rows, self._factors)
-
-    def _factors(self, start: int, stop: int) -> Floats:
-        rows = slice(start, stop)
-        observed = self.statistics.observed_lines(rows)
-        positive = self.statistics.positive_lines(rows)
-        own = self.graph.label[positive.argmax(axis=1)]
-        inside = observed & (own[:, None] == self.graph.label)
-        sums = self.statistics.line_sums(rows)
-        h = np.nan_to_num(self.factors.col_factor)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors: Floats = sums / (inside @ h)
-        factors[sums == 0.0] = 0.0
-        factors[~observed.any(axis=1)] = np.nan
-        factors = product(factors, exponent=self.statistics.log.exponent)
-        check_rows(factors, np.zeros(1), start)
-        return factors
-
-    def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
-        """Line of each of some rows, and which of them sum to zero."""
-        sums = self.statistics.line_sums(slice(start, stop))
-        return np.arange(start, stop), sums == 0.0
-
-    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
-        """Rows of some lines, and how many of them sum to zero."""
-        _, is_zero = self.read(lines.start, lines.stop)
-        return np.ones(len(is_zero), np.int64), is_zero.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -188,4 +138,4 @@ class GoneRows:
         )
 
 
-RowStore: TypeAlias = HeldRows | LoggedRows | DiskRows | GoneRows
+RowStore: TypeAlias = HeldRows | LoggedRows | GoneRows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,26 +15,18 @@ from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
-from a1gm._fit.fates import FATES, Totals
 from a1gm._fit.rows import GoneRows, HeldRows, RowStore
 from a1gm._observe.codec import (
+    from_arrays,
     is_count,
     labels_from_json,
     labels_to_json,
     need,
-    put_together,
     read_archive,
-    take_apart,
+    to_arrays,
     write_archive,
 )
-from a1gm._observe.statistics import (
-    MaskStatistics,
-    PairStatistics,
-    PatternStatistics,
-    Statistics,
-    WeightedStatistics,
-)
-from a1gm._solve.column_graph import ColumnGraph
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.components import Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
@@ -41,12 +34,6 @@ from a1gm.exceptions import FileFormatError, MissingFileError
 
 KIND = "RankOneFit"
 _need = partial(need, "a fit")
-STATISTICS: dict[str, type[Statistics]] = {
-    "patterns": PatternStatistics,
-    "mask": MaskStatistics,
-    "pairs": PairStatistics,
-    "weights": WeightedStatistics,
-}
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 SCATTER = ("pearson_chi2", "gain")
 PLAIN = (
@@ -78,23 +65,13 @@ def save_fit(
     parts: dict[str, Any] = {"factors": solved.factors}
     if is_held:
         arrays["row_factor"] = rows.factor
-        if rows.line_of_row is not None:
-            arrays["line_of_row"] = rows.line_of_row
-    kinds = {made: name for name, made in STATISTICS.items()}
-    kind = kinds.get(type(solved.statistics))
-    if kind is None or (isinstance(rows, GoneRows) and rows.counts is None):
-        # As many patterns as rows: keep the graph of the columns, drop the mask.
-        parts |= {"graph": state["graph"], "totals": state["totals"]}
-    else:
-        content["statistics_kind"] = kind
-        parts["statistics"] = solved.statistics
-        if solved.components is not None:
-            parts["components"] = solved.components
-        if not is_held:
-            every = slice(0, solved.statistics.n_lines)
-            arrays["counts"], arrays["zero_counts"] = rows.line_counts(every)
+    parts["patterns"] = solved.statistics
+    if not is_held:
+        parts["patterns"] = replace(solved.statistics, line_of_row=None)
+    if solved.components is not None:
+        parts["components"] = solved.components
     for part, value in parts.items():
-        content[part] = take_apart(part, value, arrays)
+        content[part] = to_arrays(part, value, arrays)
     with atomic_write(path, overwrite=overwrite) as file:
         write_archive(file, KIND, content, arrays, version=__version__)
 
@@ -141,28 +118,17 @@ def _refusal(
 
 def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str, Any]:
     state = _plain_state(content)
-    factors = put_together("factors", Factors, content, arrays)
+    factors = from_arrays("factors", Factors, content, arrays)
     n_rows = content["n_rows"]
     _need(is_count(n_rows, 1), "the number of rows")
     n_cols, signed = len(factors.col_factor), state["table"]["is_signed"]
-    if "statistics_kind" in content:
-        statistics = _statistics_of(content, arrays, signed=signed)
-        _check_factors(factors, statistics.n_lines, statistics.n_cols, signed=signed)
-        components = _components_of(content, arrays, statistics)
-        solved = Solved(factors, statistics, components)
-        rows = _rows_of(arrays, statistics.n_lines, n_rows, signed=signed)
-        totals = None
-    else:
-        _check_factors(factors, 0, n_cols, signed=signed)
-        graph = put_together("graph", ColumnGraph, content, arrays)
-        graph.check()
-        _need(len(graph.label) == n_cols, "the graph of the columns")
-        totals = put_together("totals", Totals, content, arrays)
-        _check_totals(totals)
-        no_bits = np.zeros((0, -(-n_cols // 64)), np.uint64)
-        none = MaskStatistics(no_bits, None, np.zeros(0), np.zeros(n_cols))
-        solved, rows = Solved(factors, none, None, graph), GoneRows(n_rows)
-    state |= {"solved": solved, "rows": rows, "totals": totals}
+    patterns = from_arrays("patterns", Patterns, content, arrays)
+    patterns.check(signed=signed)
+    _check_factors(factors, patterns.n_lines, patterns.n_cols, signed=signed)
+    components = _components_of(content, arrays, patterns)
+    rows = _rows_of(arrays, patterns, n_rows, signed=signed)
+    solved = Solved(factors, patterns, components)
+    state |= {"solved": solved, "rows": rows, "totals": None}
     state["row_labels"] = labels_from_json(content["row_labels"], n_rows, unique=False)
     state["col_labels"] = labels_from_json(content["col_labels"], n_cols, unique=True)
     return state
@@ -197,19 +163,6 @@ def _number_of(value: Any, name: str) -> float:
     return math.nan if value is None else float(value)
 
 
-def _statistics_of(
-    content: dict[str, Any], arrays: dict[str, AnyArray], *, signed: bool
-) -> Statistics:
-    made = STATISTICS[content["statistics_kind"]]
-    statistics = put_together("statistics", made, content, arrays)
-    statistics.check()
-    if not signed:
-        sums = arrays["statistics.sums"]
-        _need(not (sums < 0.0).any(), "a sum")
-        _need(not (statistics.col_sums < 0.0).any(), "a sum")
-    return statistics
-
-
 def _check_factors(
     factors: Factors, n_lines: int, n_cols: int, *, signed: bool
 ) -> None:
@@ -242,11 +195,11 @@ def _check_numbers(found: Any, n: int, name: str, *, signed: bool) -> None:
 
 
 def _components_of(
-    content: dict[str, Any], arrays: dict[str, AnyArray], statistics: Statistics
+    content: dict[str, Any], arrays: dict[str, AnyArray], statistics: Patterns
 ) -> Components | None:
     if "components" not in content:
         return None
-    found = put_together("components", Components, content, arrays)
+    found = from_arrays("components", Components, content, arrays)
     n = statistics.n_lines + statistics.n_cols
     _need_labels(found.line, statistics.n_lines, n, "components.line")
     _need_labels(found.col, statistics.n_cols, n, "components.col")
@@ -254,31 +207,17 @@ def _components_of(
 
 
 def _rows_of(
-    arrays: dict[str, AnyArray], n_lines: int, n_rows: int, *, signed: bool
+    arrays: dict[str, AnyArray], patterns: Patterns, n_rows: int, *, signed: bool
 ) -> RowStore:
     if "row_factor" not in arrays:
-        counts, zero_counts = arrays["counts"], arrays["zero_counts"]
-        for found in (counts, zero_counts):
-            _need_array(found, "i8", n_lines, "counts")
-            _need(not (found < 0).any(), "counts")
-        _need(not (zero_counts > counts).any(), "zero_counts")
-        _need(int(counts.sum()) == n_rows, "counts")
+        counts, zero_counts = patterns.counts, patterns.zero_counts
+        _need(counts is not None and zero_counts is not None, "counts")
+        _need(patterns.n_rows == n_rows, "counts")
         return GoneRows(n_rows, counts, zero_counts)
-    factor, line_of_row = arrays["row_factor"], arrays.get("line_of_row")
-    _check_numbers(factor, n_rows, "row_factor", signed=signed)
-    if line_of_row is None:
-        _need(n_rows == n_lines, "row_factor")
-    else:
-        is_index = line_of_row.dtype.kind in "iu" and line_of_row.shape == (n_rows,)
-        _need(is_index, "line_of_row")
-        in_range = line_of_row.min() >= 0 and line_of_row.max() < n_lines
-        _need(bool(in_range), "line_of_row")
-    return HeldRows(factor, line_of_row, n_lines)
-
-
-def _check_totals(totals: Totals) -> None:
-    _need_array(totals.fates, "i8", len(FATES), "totals.fates")
-    _need(is_count(totals.n_empty_rows) and is_count(totals.n_given_up), "totals")
+    line = patterns.line_of_row
+    _check_numbers(arrays["row_factor"], n_rows, "row_factor", signed=signed)
+    _need(n_rows == (patterns.n_lines if line is None else len(line)), "row_factor")
+    return HeldRows(arrays["row_factor"], line, patterns.n_lines)
 
 
 def _need_array(array: Any, dtype: str, n: int, name: str) -> None:

@@ -22,8 +22,8 @@ from a1gm._rows.labels import plain_text
 from a1gm.exceptions import FileFormatError
 
 FORMAT = "a1gm model"
-FORMAT_VERSION = 4  # 3: exponents beside factors; 4: the scatter of the cells
-OLDEST_VERSION = 2
+FORMAT_VERSION = 5
+OLDEST_VERSION = 5
 HEADER = "header.json"
 MAX_HEADER_BYTES = 1 << 28
 MAX_ARRAYS = 64
@@ -161,7 +161,7 @@ def _check_version(header: dict[str, Any]) -> None:
         )
     if version < OLDEST_VERSION:
         raise FileFormatError(
-            f"it was written before the first release, in format {version}; this "
+            f"it was written by an earlier release, in format {version}; this "
             f"release reads format {FORMAT_VERSION}: fit again and save"
         )
 
@@ -188,7 +188,7 @@ def _read_array(
 
 
 # ------------------------------------------------------------- objects and arrays
-def take_apart(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, Any]:
+def to_arrays(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, Any]:
     """Put the arrays of a dataclass with the others, and return the rest."""
     rest: dict[str, Any] = {}
     for field in fields(value):
@@ -200,10 +200,10 @@ def take_apart(part: str, value: Any, arrays: dict[str, AnyArray]) -> dict[str, 
     return rest
 
 
-def put_together(
+def from_arrays(
     part: str, kind: type[Made], content: Mapping[str, Any], arrays: Mapping[str, Any]
 ) -> Made:
-    """Rebuild the dataclass that ``take_apart`` took apart.
+    """Rebuild the dataclass that ``to_arrays`` took apart.
 
     The caller must check the values: they come from a file.
     """

@@ -1,24 +1,32 @@
-"""The one place that observes: any source becomes statistics."""
+"""The one place that observes: any rows become `Patterns`, in one pass."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.float_range import shifted
-from a1gm._base.types import Floats, Negatives, SmallInts
-from a1gm._observe.observation import TABLE_CELLS, Observation
-from a1gm._observe.one_pass import observe_parts
-from a1gm._observe.scatter import with_scatter
-from a1gm._observe.sparse import observe_sparse
-from a1gm._observe.statistics import PatternStatistics
-from a1gm._observe.sums import PatternSums
-from a1gm._observe.weights import observe_weighted
+from a1gm._base.float_range import TOO_FAR_APART, product
+from a1gm._base.types import AnyArray, Floats, Negatives
+from a1gm._kernel import SMALL, SMALL_PIECE, kernel, say_if_slow, threads_for
+from a1gm._observe.accumulate import Accumulator, Gathered
+from a1gm._observe.patterns import Patterns, pairs_of
+from a1gm._observe.sparse import LIFT, TINY, observe_sparse
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import Rows
-from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
+from a1gm._rows.rows import Rows, check_faults, check_piece, table_of
+from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm._rows.weights import check_weights
+from a1gm.exceptions import (
+    InfiniteValuesError,
+    NegativeValuesError,
+    NotRepresentableError,
+)
+
+TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
+SAME = 1e-13  # relative: sums of the same numbers on two scales
+LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
 
 
 def observe(
@@ -29,7 +37,7 @@ def observe(
     keep_table: bool = False,
     row_offset: int = 0,
     scatter: bool = False,
-) -> Observation:
+) -> Patterns:
     """Observe a table once, and raise for cells that cannot be fitted.
 
     Parameters
@@ -47,81 +55,269 @@ def observe(
     scatter : bool
         Keep the sums that the scatter of the cells needs, beside those of patterns.
     """
-    if source.weights is not None:
-        return observe_weighted(source, n_threads=n_threads)
     if isinstance(source, SparseRows):
+        if source.weights is not None:
+            return _observe_stored_weights(source)
         return observe_sparse(source, negatives=negatives, row_offset=row_offset)
-    look = observe_parts if source.cut is None else _observe_pieces
-    seen = look(
-        source,
-        n_threads=n_threads,
-        negatives=negatives,
-        keep_table=keep_table,
-        row_offset=row_offset,
-    )
-    return with_scatter(source, seen, n_threads) if scatter else seen
+    if source.weights is not None:
+        V = source.weights.in_one_piece()
+        return _observe_weighted(source.in_one_piece(), V, n_threads)
+    if source.cut is None:
+        seen = _observe(source, n_threads, keep_table, negatives, row_offset)
+    else:
+        seen = _observe_pieces(source, n_threads, keep_table, negatives, row_offset)
+    if scatter and seen.is_table:
+        _add_scatter(source, seen, n_threads)
+    return seen
 
 
 def _observe_pieces(
-    source: Rows, *, row_offset: int = 0, keep_table: bool = False, **options: Any
-) -> Observation:
-    """Add up the pattern tables of the pieces; join the pieces only where they must.
+    source: Rows,
+    n_threads: int | None,
+    keep_table: bool,
+    negatives: Negatives | None,
+    row_offset: int,
+) -> Patterns:
+    """Observe the pieces and add them up.
 
-    A table with nearly as many patterns as rows needs a mask, and masks of pieces do
-    not add up. After a bad cell the whole table is read, to count all bad cells.
+    After a bad cell the whole table is read, to count all bad cells.
     """
-    found = _Pieces(source)
+    found: Accumulator | Gathered = Gathered(source.n_cols, in_file=False)
+    if keep_table:
+        found = Accumulator(source.n_cols, rows="memory")
+    options = n_threads, True, negatives
     try:
-        for first, piece in source.pieces():
-            seen = observe_parts(piece, keep_table=keep_table, **options)
-            if not found.add(first, seen) or (not keep_table and found.has_many):
-                break
-        else:
-            return found.observation()
+        for _, piece in source.pieces():
+            found.add(_observe(piece, *options, row_offset))
     except (InfiniteValuesError, NegativeValuesError):
-        pass
-    whole = source.in_one_piece()
-    return observe_parts(whole, row_offset=row_offset, keep_table=keep_table, **options)
+        _observe(source.in_one_piece(), *options, row_offset)
+        raise
+    return found.patterns()
 
 
-class _Pieces:
-    """Sums per pattern so far, and the sum and pattern of every row, in memory."""
-
-    def __init__(self, source: Rows) -> None:
-        self.sums = PatternSums(source.n_cols)
-        self.row_sums: Floats = np.empty(source.n_rows)
-        self.line_of_row: SmallInts = np.empty(source.n_rows, np.int32)
-        self.scales: list[tuple[slice, int]] = []
-        self.n_negative = 0
-
-    def add(self, first: int, seen: Observation) -> bool:
-        """Add a piece; False when it has no table of patterns."""
-        if not isinstance(seen.statistics, PatternStatistics):
-            return False
-        rows = slice(first, first + seen.n_rows)
-        self.line_of_row[rows] = self.sums.add_observation(seen)
-        self.row_sums[rows] = seen.row_sums
-        self.scales.append((rows, seen.exponent))
-        self.n_negative += seen.n_negative
-        return True
-
-    @property
-    def has_many(self) -> bool:
-        """Whether there are so many patterns that a bit mask is smaller."""
-        n = len(self.sums)
-        is_large = n * self.sums.n_cols > TABLE_CELLS
-        return is_large and n * 4 > self.scales[-1][0].stop
-
-    def observation(self) -> Observation:
-        """All pieces as one observation."""
-        exponent = self.sums.exponent
-        for rows, own in self.scales:
-            if own != exponent:
-                self.row_sums[rows] = shifted(self.row_sums[rows], own - exponent)
-        return Observation(
-            self.row_sums,
-            self.line_of_row,
-            self.sums.statistics(),
-            exponent,
-            self.n_negative,
+def _observe(
+    source: Rows,
+    n_threads: int | None,
+    keep_table: bool,
+    negatives: Negatives | None,
+    row_offset: int,
+) -> Patterns:
+    """Run the kernel's pass, again on another scale when the sums leave float64."""
+    say_if_slow()
+    n_cells = source.n_rows * source.n_cols
+    threads = threads_for(n_cells, n_threads, SMALL_PIECE if keep_table else SMALL)
+    exponent, before = 0, None
+    while True:
+        row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
+            source.parts,
+            1,
+            threads,
+            math.ldexp(1.0, -exponent),
+            TABLE_CELLS,
+            keep_table,
         )
+        if negative[0] or infinite[0]:
+            check_faults(source, negative, infinite, negatives, row_offset)
+        # Sums that are finite still overflow when their total does: it divides them.
+        if (overflow or not math.isfinite(total)) and exponent <= 0:
+            before = _sums_of(row_sums, wide, found)
+            exponent = 2 + int(math.log2(n_cells))
+        elif exponent == 0 and 0.0 < total < TINY:
+            exponent = -int(math.log2(LIFT))
+        else:
+            break
+    if before is not None:
+        _check_digits(before, _sums_of(row_sums, wide, found), exponent)
+    seen = Patterns(source.n_cols, exponent=exponent, n_negative=negative[0])
+    seen.sum_of_row = row_sums[0]
+    if wide:
+        seen.keys, positive, seen.col_margin, has_zero = found
+        seen.positive = positive if has_zero else None
+        seen.row_margin = row_sums[0]
+    else:
+        seen.line_of_row, seen.keys, seen.counts, seen.sums = found
+    return seen
+
+
+def _sums_of(row_sums: Floats, wide: bool, found: Any) -> list[AnyArray]:
+    """Sums that a pass has kept and, where it keeps bits, the signs of the cells."""
+    return [row_sums, found[2], found[1]] if wide else [row_sums, found[3]]
+
+
+def _check_digits(before: list[AnyArray], after: list[AnyArray], exponent: int) -> None:
+    """Raise if sums that did not overflow have lost digits on the new scale."""
+    for old, new in zip(before, after, strict=True):
+        if old.dtype != np.float64:
+            is_lost = old != new
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):
+                is_lost = np.abs(np.ldexp(new, exponent) - old) > SAME * np.abs(old)
+            is_lost &= np.isfinite(old)
+        if is_lost.any():
+            raise NotRepresentableError(TOO_FAR_APART)
+
+
+def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
+    """Add the sums of the scatter of the cells; not where float64 has none.
+
+    A row with negative cells may sum to zero or less: then there are none, either.
+    """
+    from scipy.special import xlogy
+
+    squares, of_cells = np.zeros(seen.sums.shape), 0.0
+    ones, scale = np.ones(seen.n_cols), math.ldexp(1.0, -seen.exponent)
+    lines, sums = seen.line_of_row.astype(np.int32, copy=False), seen.sum_of_row
+    for first, piece in source.pieces():
+        rows = slice(first, first + piece.n_rows)
+        threads = threads_for(piece.n_rows * piece.n_cols, n_threads)
+        squares += kernel.square_sums(
+            piece.parts, sums[rows], lines[rows], seen.n_lines, scale, threads
+        )
+        # Factors of 1 fit every row by its mean.
+        found = kernel.divergence(piece.parts, ones, threads)
+        of_cells += math.nan if found is None else found[0]
+    # r counts on the scale of the sums, its logarithm in the data.
+    of_rows = xlogy(sums, sums).sum() + seen.exponent * math.log(2.0) * sums.sum()
+    logs = np.array([of_cells * scale, of_rows])
+    if seen.n_negative:
+        logs[:] = 0.0  # there is no divergence
+    if np.isfinite(squares).all() and np.isfinite(logs).all():
+        seen.squares, seen.logs = squares, logs
+
+
+# ------------------------------------------------------------- weights and exposures
+# The weighted cost has the same form with a matrix of weights P in place of the 0/1
+# mask: w_i (P h)_i = sum_j P_ij X_ij. Rows with proportional weights are twins. Where
+# few rows are, the weights stay where they lie, and the mask is kept beside them.
+# Exposures are the weights of rates: w_i (E h)_i = sum_j X_ij. The counts X are summed
+# as they are, so no rate X / E is ever formed.
+def _observe_stored_weights(source: SparseRows) -> Patterns:
+    """Pairs of the stored cells that count, every row a pattern of its own."""
+    weights, exposed = source.weights, source.exposed
+    assert weights is not None
+    used = ~source.missing & (weights.values > 0.0)
+    cells = source.with_cells(used)
+    check_stored_cells(cells, None)  # weights take no negatives
+    x, v = cells.values, weights.values[used]
+    of_weights, exponent = _exponents([(x, v)], len(x), exposed=exposed)
+    if of_weights:
+        v = np.ldexp(v, -of_weights)
+    times = np.ones(1) if exposed else v
+    sums = product(x, times, exponent=-exponent) if exponent else x * times
+    seen = Patterns(cells.n_cols, ptr=cells.ptr, cols=cells.cols, sums=sums, weights=v)
+    seen.exponent, seen.sum_of_row = exponent, seen.row_sums
+    seen.exposure_exponent = of_weights if exposed else None
+    return seen
+
+
+def _observe_weighted(source: Rows, V: Rows, n_threads: int | None) -> Patterns:
+    """One pass, again on another scale where numbers leave float64."""
+    exposed = source.exposed
+    say_if_slow()
+    n_cells = source.n_rows * source.n_cols
+    threads = threads_for(n_cells, n_threads)
+
+    def look(of_weights: int, exponent: int) -> Any:
+        scale = math.ldexp(1.0, -of_weights)
+        args = source.parts, V.parts, threads, scale, exponent, TABLE_CELLS, exposed
+        return kernel.observe_weighted(*args)
+
+    of_weights = exponent = 0
+    *found, of_weight, of_cell, are_fit = look(0, 0)
+    if not are_fit or of_weight[1] == 0.0:
+        _check_weighted_cells(source, V)
+        if exposed:  # some are not known
+            V = table_of(np.nan_to_num(V.rows(slice(0, V.n_rows))))
+            *found, of_weight, of_cell, _ = look(0, 0)
+    if not (_are_in_range(of_weight, n_cells) and _are_in_range(of_cell, n_cells)):
+        pieces = ((piece, V.rows(rows)) for rows, piece in source.blocks())
+        of_weights, exponent = _exponents(pieces, n_cells, exposed=exposed)
+        *found, _, _, _ = look(of_weights, exponent)
+    row_sums, is_wide, form = found
+    if is_wide:
+        bits, positive, col_sums, has_zero = form
+        seen = Patterns(source.n_cols, bits, positive if has_zero else None)
+        seen.row_margin, seen.col_margin = row_sums, col_sums
+        seen.weights = _array_of(V, of_weights)
+    else:
+        if np.isnan(row_sums).any():
+            raise NotRepresentableError(
+                "The weights of proportional rows are further apart than float64 "
+                "reaches (1e-308 to 1e308). Multiply the weights of a row by a power "
+                "of ten."
+            )
+        line_of_row, weights, sums = form
+        i, j = np.nonzero(weights)
+        seen = pairs_of(i, j, sums[i, j], weights[i, j], len(weights), source.n_cols)
+        seen.line_of_row = line_of_row
+    seen.sum_of_row, seen.exponent = row_sums, exponent
+    seen.exposure_exponent = of_weights if exposed else None
+    return seen
+
+
+def _check_weighted_cells(source: Rows, V: Rows) -> None:
+    """Raise for weights, and cells of positive weight, that cannot be used."""
+    check_weights(V)
+    every = slice(0, V.n_rows)
+    X = np.where(V.rows(every) > 0.0, source.rows(every), np.nan)
+    check_piece(source, X, 0, None)
+
+
+def _array_of(V: Rows, exponent: int) -> AnyArray:
+    """The weights in one array: where they lie, if they lie in one and as they are."""
+    (values, mask, validity, *_), *more = V.parts
+    if exponent or more or mask is not None or validity is not None:
+        return np.ldexp(V.rows(slice(0, V.n_rows)), -exponent)
+    return values
+
+
+def _are_in_range(ends: tuple[float, float], n: int) -> bool:
+    """Whether sums of n numbers between these ends keep their digits."""
+    least, most = ends
+    return (least, most) == (math.inf, 0.0) or (
+        least >= 2.0**LOWEST
+        and math.isfinite(most)
+        and math.frexp(most)[1] + n.bit_length() <= HIGHEST
+    )
+
+
+def _exponents(
+    pieces: Iterable[tuple[Floats, Floats]], n: int, *, exposed: bool
+) -> tuple[int, int]:
+    """Powers of two by which weights, and then n weighted cells, are divided.
+
+    Nothing is scaled where it need not be. Only ratios of weights count in a fit.
+
+    Raises
+    ------
+    NotRepresentableError
+        No power of two keeps the largest finite and all digits of the smallest.
+    """
+    of_weights, of_cells = [], []
+    for X, V in pieces:
+        used = (V > 0.0) & ~np.isnan(X)
+        x, v = X[used], V[used]
+        powers = np.frexp(v)[1].astype(np.int64)
+        of_cell = (np.frexp(x)[1] + (0 if exposed else powers))[x > 0.0]
+        of_weights += [powers.min(), powers.max()] if len(powers) else []
+        of_cells += [of_cell.min(), of_cell.max()] if len(of_cell) else []
+    first = _exponent_in_range(of_weights, n, "weights")
+    less = 0 if exposed else first
+    second = _exponent_in_range(of_cells, n, "weighted cells", less)
+    return first, second
+
+
+def _exponent_in_range(powers: list[Any], n: int, what: str, less: int = 0) -> int:
+    """A power of two by which n numbers of these powers are divided; 0 if it can be."""
+    if not powers:
+        return 0
+    low, high = int(min(powers)) - 1 - less, int(max(powers)) - less + n.bit_length()
+    if low >= LOWEST and high <= HIGHEST:
+        return 0
+    if high - low > HIGHEST - LOWEST:
+        raise NotRepresentableError(
+            f"The {what} of this table are further apart than float64 reaches (1e-308 "
+            "to 1e308). Multiply rows, columns or weights by powers of ten that bring "
+            "them closer together."
+        )
+    return high - HIGHEST if high > HIGHEST else low - LOWEST

@@ -9,16 +9,12 @@ import numpy as np
 from a1gm._base.bits import pack_bits
 from a1gm._base.float_range import shifted
 from a1gm._base.types import Bools, Floats, Ints, Negatives, SmallInts, Words
-from a1gm._observe.observation import LIFT, TINY, Observation
-from a1gm._observe.statistics import (
-    MaskStatistics,
-    PairStatistics,
-    PatternStatistics,
-    Statistics,
-)
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.sparse import SparseRows, check_stored_cells
 from a1gm.exceptions import TableTooLargeError
 
+TINY = 2.0**-900  # tables whose total is below are scaled up
+LIFT = 2.0**200
 TABLE_CELLS = 1 << 22  # a table of sums up to this size is always kept
 MAX_MASK_BYTES = 1 << 31
 CELLS_AT_ONCE = 1 << 22
@@ -26,25 +22,29 @@ CELLS_AT_ONCE = 1 << 22
 
 def observe_sparse(
     source: SparseRows, *, negatives: Negatives | None = "raise", row_offset: int = 0
-) -> Observation:
+) -> Patterns:
     """Observe a sparse table, and raise for cells that cannot be fitted."""
     n_negative = check_stored_cells(source, negatives, row_offset)
     seen = _observe_missing if source.absent == "missing" else _observe_zero
-    observation = seen(source, 0, n_negative)
-    exponent = _better_exponent(observation, source)
-    return observation if exponent == 0 else seen(source, exponent, n_negative)
+    patterns = seen(source, 0)
+    patterns.n_negative = n_negative
+    exponent = _better_exponent(patterns, source)
+    if exponent:
+        patterns = seen(source, exponent)
+        patterns.n_negative, patterns.exponent = n_negative, exponent
+    return patterns
 
 
-def _better_exponent(seen: Observation, source: SparseRows) -> int:
+def _better_exponent(seen: Patterns, source: SparseRows) -> int:
     """Power of two to divide by when sums overflow or nearly vanish; else 0."""
     # The total bounds every column sum, unless cells of both signs cancel.
     with np.errstate(over="ignore"):
-        total = float(seen.row_sums.sum())
+        total = float(seen.sum_of_row.sum())
     if seen.n_negative:
-        total += float(seen.statistics.col_sums.sum())
+        total += float(seen.col_sums.sum())
     if not np.isfinite(total):
         return 2 + int(math.log2(max(len(source.values), 1)))
-    if 0.0 < seen.row_sums.max() < TINY:
+    if 0.0 < seen.sum_of_row.max() < TINY:
         return -int(math.log2(LIFT))
     return 0
 
@@ -54,15 +54,16 @@ def _scaled(values: Floats, exponent: int) -> Floats:
 
 
 # ----------------------------------------------------- absent cells are missing
-def _observe_missing(source: SparseRows, exponent: int, n_negative: int) -> Observation:
+def _observe_missing(source: SparseRows, exponent: int) -> Patterns:
     known = source.without_missing()
     sums = _scaled(known.values, exponent)
-    pairs = PairStatistics(known.ptr, known.cols, sums, None, known.n_cols)
-    return Observation(pairs.row_sums, None, pairs, exponent, n_negative)
+    seen = Patterns(known.n_cols, ptr=known.ptr, cols=known.cols, sums=sums)
+    seen.sum_of_row = seen.row_sums
+    return seen
 
 
 # -------------------------------------------------------- absent cells are zero
-def _observe_zero(source: SparseRows, exponent: int, n_negative: int) -> Observation:
+def _observe_zero(source: SparseRows, exponent: int) -> Patterns:
     """Group rows by their stored NaN: nearly all rows have none and are one line."""
     missing = source.missing
     lines = source.lines
@@ -71,22 +72,22 @@ def _observe_zero(source: SparseRows, exponent: int, n_negative: int) -> Observa
     values = _scaled(np.where(missing, 0.0, source.values), exponent)
     with np.errstate(over="ignore"):
         row_sums = np.bincount(lines, values, minlength=source.n_rows).astype(float)
-    statistics: Statistics
     cells = line_of_row[lines].astype(np.int64) * m + source.cols
-    if n_lines * m <= max(TABLE_CELLS, 4 * len(values)):
-        sums = np.bincount(cells, values, minlength=n_lines * m).reshape(n_lines, m)
-        keys = _mask_bits(n_lines, m, hole_line, holes)
-        counts = np.bincount(line_of_row, minlength=n_lines)
-        statistics = PatternStatistics(keys, counts, sums.astype(float))
-    else:
+    is_table = n_lines * m <= max(TABLE_CELLS, 4 * len(values))
+    if not is_table:
         _check_mask_size(n_lines, m)
-        statistics = MaskStatistics(
-            _mask_bits(n_lines, m, hole_line, holes),
-            _positive_bits(n_lines, m, cells[values > 0.0]),
-            np.bincount(line_of_row, row_sums, minlength=n_lines).astype(float),
-            np.bincount(source.cols, values, minlength=m).astype(float),
-        )
-    return Observation(row_sums, line_of_row, statistics, exponent, n_negative)
+    seen = Patterns(m, _mask_bits(n_lines, m, hole_line, holes))
+    seen.sum_of_row, seen.line_of_row = row_sums, line_of_row
+    if is_table:
+        sums = np.bincount(cells, values, minlength=n_lines * m).reshape(n_lines, m)
+        seen.sums = sums.astype(float)
+        seen.counts = np.bincount(line_of_row, minlength=n_lines)
+    else:
+        seen.positive = _positive_bits(n_lines, m, cells[values > 0.0])
+        sums = np.bincount(line_of_row, row_sums, minlength=n_lines)
+        seen.row_margin = sums.astype(float)
+        seen.col_margin = np.bincount(source.cols, values, minlength=m).astype(float)
+    return seen
 
 
 def _group_rows(

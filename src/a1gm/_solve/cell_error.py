@@ -17,9 +17,9 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, SmallInts
 from a1gm._kernel.network import ROUNDING, rounding_of_sums, shortened
-from a1gm._observe.statistics import MaskStatistics
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.laplacian import Enough, Solve, conjugate_gradients, free_columns
-from a1gm._solve.mask import CoreMask, DiskMask, Sweep
+from a1gm._solve.mask import CoreMask, Sweep
 
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
@@ -115,9 +115,7 @@ class Network:
         )
 
     @classmethod
-    def of_rows(
-        cls, mask: MaskStatistics, d: Floats, h: Floats, n_threads: int
-    ) -> Network:
+    def of_rows(cls, mask: Patterns, d: Floats, h: Floats, n_threads: int) -> Network:
         """Return the columns of a table in one block, by its mask.
 
         ``d`` are the factors of the rows, squared and over their sums.
@@ -131,7 +129,7 @@ class Network:
         return cls(mask.col_sums, fitted, block, product, max(len(d), len(h)))
 
     @classmethod
-    def of_mask(cls, mask: CoreMask | DiskMask, state: Sweep) -> Network:
+    def of_mask(cls, mask: CoreMask, state: Sweep) -> Network:
         """Return the columns of any mask at the factors of a sweep."""
         return cls(
             mask.col_sums,

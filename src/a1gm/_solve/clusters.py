@@ -13,7 +13,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._kernel.network import ROUNDING, eliminate, shortened
-from a1gm._observe.statistics import PairStatistics
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.cell_error import Network
 from a1gm._solve.factors import CoreSolution
 
@@ -26,10 +26,11 @@ PRECISE = 1e-14
 ROUNDS, STEPS = 12, 80
 
 
-def cells_in_core(reduced: Reduced, cells: PairStatistics) -> tuple[Ints, Floats]:
+def cells_in_core(reduced: Reduced, cells: Patterns) -> tuple[Ints, Floats]:
     """Place in the core, row by row, and sum of the cells that peeling has left."""
     row_place, col_place = reduced.core_places
-    i, j = row_place[cells.lines].astype(np.int64), col_place[cells.cols]
+    lines, cols = cells.places(slice(0, cells.n_lines))
+    i, j = row_place[lines].astype(np.int64), col_place[cols]
     kept = (i >= 0) & (j >= 0)
     return i[kept] * reduced.core_shape[1] + j[kept], cells.sums[kept]
 
@@ -44,7 +45,7 @@ class _Cells:
     weights: Floats
 
     @classmethod
-    def of_core(cls, reduced: Reduced, cells: PairStatistics) -> _Cells:
+    def of_core(cls, reduced: Reduced, cells: Patterns) -> _Cells:
         m = reduced.core_shape[1]
         places, found = cells_in_core(reduced, cells)
         key, place = np.unique(places, return_inverse=True)
@@ -70,7 +71,7 @@ def _weights_of(reduced: Reduced, key: Ints) -> Floats:
 
 
 def mend_by_clusters(
-    reduced: Reduced, core: CoreSolution, max_iter: int, pairs: PairStatistics
+    reduced: Reduced, core: CoreSolution, max_iter: int, pairs: Patterns
 ) -> CoreSolution:
     """Set the scales between clusters by the cells that join them."""
     cells = _Cells.of_core(reduced, pairs)

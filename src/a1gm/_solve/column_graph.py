@@ -13,11 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from a1gm._base.bits import pack_bits, union, unpack_bits
 from a1gm._base.types import Bools, SmallInts
-from a1gm._observe.disk import DiskStatistics
-from a1gm._observe.row_log import MaskLog
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.components import Components
 
 DENSE_GRAPH = 2048  # components up to which a table says which leads to which
@@ -53,7 +50,7 @@ class ColumnGraph:
 
     @classmethod
     def of_components(
-        cls, statistics: Statistics, components: Components, has_data: Bools
+        cls, statistics: Patterns, components: Components, has_data: Bools
     ) -> ColumnGraph:
         """Gather the edges of the lines that have data."""
         n = components.n
@@ -65,48 +62,6 @@ class ColumnGraph:
             found.append(np.unique((heads * n + tails)[between]))
         edges = np.stack(np.divmod(np.unique(np.concatenate(found)), max(n, 1)), 1)
         return cls(components.col, edges.astype(np.int32), n)
-
-    @classmethod
-    def of_disk(cls, statistics: DiskStatistics) -> ColumnGraph:
-        """Find the components of a mask in a file, pass by pass over it."""
-        log, observed = statistics.log, statistics.observed_cols
-        positive = statistics.col_sums > 0.0
-        if positive.any():
-            pivot = int(positive.argmax())
-            ahead = _spread_in_file(log, pivot, backward=False)
-            # Without zeros the two directions are the same.
-            behind = ahead
-            if log.has_zeros:
-                behind = _spread_in_file(log, pivot, backward=True)
-            if not (positive & ~(ahead & behind)).any():
-                return cls._of_one_component(observed, positive, ahead)
-        return cls.of_column_edges(_column_edges(log), observed)
-
-    @classmethod
-    def _of_one_component(
-        cls, observed: Bools, positive: Bools, led: Bools
-    ) -> ColumnGraph:
-        """Return one component and columns of zeros; it leads to the ``led`` ones."""
-        label = np.where(observed, 0, -1).astype(np.int32)
-        zeros = observed & ~positive
-        label[zeros] = 1 + np.arange(int(zeros.sum()))
-        tails = label[zeros & led]
-        edges = np.stack([np.zeros_like(tails), tails], axis=1)
-        return cls(label, edges, 1 + int(zeros.sum()))
-
-    @classmethod
-    def of_column_edges(cls, edges: Bools, observed: Bools) -> ColumnGraph:
-        """Build the graph from a square table of edges between columns."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-
-        graph = csr_array(edges.astype(np.int8))
-        _, found = connected_components(graph, directed=True, connection="strong")
-        label = np.full(len(observed), -1, np.int32)
-        known, label[observed] = np.unique(found[observed], return_inverse=True)
-        heads, tails = (label[side] for side in np.nonzero(edges))
-        between = np.stack([heads, tails], axis=1)[heads != tails]
-        return cls(label, np.unique(between, axis=0).astype(np.int32), len(known))
 
     @property
     def is_single(self) -> bool:
@@ -168,31 +123,3 @@ class ColumnGraph:
 
 def _no_edges() -> SmallInts:
     return np.zeros((0, 2), np.int32)
-
-
-# ---------------------------------------------------------------- masks in a file
-def _spread_in_file(log: MaskLog, pivot: int, *, backward: bool) -> Bools:
-    """Columns reached from one, pass by pass; the usual mask needs one pass or two."""
-    reached = np.zeros(log.n_cols, bool)
-    reached[pivot] = True
-    n_found = 0
-    while n_found < (n_found := int(reached.sum())) < log.n_cols:
-        words = pack_bits(reached[None])[0]
-        for _, _, bits, positive in log.pieces():
-            start, end = (bits, positive) if backward else (positive, bits)
-            # Rows of zeros lead to columns, but nothing leads to them.
-            words = words | union(end[(start & words).any(axis=1)])
-        reached = unpack_bits(words[None], log.n_cols)[0]
-    return reached
-
-
-def _column_edges(log: MaskLog) -> Bools:
-    """Pairs of columns, the first positive and the second observed in some row."""
-    found = np.zeros((log.n_cols, log.n_cols), bool)
-    step = 4096
-    for _, _, bits, positive in log.pieces():
-        for at in range(0, len(bits), step):
-            seen = unpack_bits(bits[at : at + step], log.n_cols).astype(np.float32)
-            above = unpack_bits(positive[at : at + step], log.n_cols).astype(np.float32)
-            found |= above.T @ seen > 0.0
-    return found

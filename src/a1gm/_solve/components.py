@@ -13,7 +13,7 @@ import numpy as np
 
 from a1gm._base.bits import union, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
-from a1gm._observe.statistics import Statistics
+from a1gm._observe.patterns import Patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,15 @@ class Components:
         return len(found) > 0 and bool((found == found[0]).all())
 
 
-def find_components(statistics: Statistics) -> Components | None:
+def find_components(statistics: Patterns) -> Components | None:
     """Find the components; None when no observed cell (or sum of cells) is zero.
 
     Then the graph is symmetric, and the peeling finds the connected parts itself.
     """
     if not statistics.has_zeros:
         return None
-    bits = statistics.bit_cells()
-    if bits is not None:
+    if statistics.is_mask:
+        bits = statistics.keys, statistics.positive
         return _components_of_bits(*bits, statistics.n_cols)
     lines, cols, positive = _all_cells(statistics)
     shape = (statistics.n_lines, statistics.n_cols)
@@ -58,7 +58,7 @@ def find_components(statistics: Statistics) -> Components | None:
 
 
 def separate_zero_lines(
-    statistics: Statistics, h: Floats | None = None, kept: Bools | bool = False
+    statistics: Patterns, h: Floats | None = None, kept: Bools | bool = False
 ) -> Components | None:
     """Make every line and column of zero sum a component of its own.
 
@@ -84,7 +84,7 @@ def separate_zero_lines(
     return found
 
 
-def _all_cells(statistics: Statistics) -> tuple[Ints, Ints, Bools]:
+def _all_cells(statistics: Patterns) -> tuple[Ints, Ints, Bools]:
     """Line, column and sign of every observed cell."""
     found = list(statistics.cells())
     if not found:

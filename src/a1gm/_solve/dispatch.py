@@ -16,34 +16,24 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from a1gm._base.float_range import product
-from a1gm._base.types import Bools, Floats, Solver
+from a1gm._base.types import Floats, Solver
 from a1gm._kernel import kernel, threads_for
-from a1gm._observe.disk import DiskStatistics
-from a1gm._observe.observation import Observation
-from a1gm._observe.statistics import (
-    MaskStatistics,
-    PairStatistics,
-    PatternStatistics,
-    Statistics,
-    WeightedStatistics,
-    as_mask,
-)
+from a1gm._observe.patterns import Patterns
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows
+from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 from a1gm._solve.expand import (
-    expand_disk_factors,
     expand_factors,
     expand_signed,
     in_range,
     place_cancelling,
 )
-from a1gm._solve.factors import CoreSolution, Factors
-from a1gm._solve.mask import DiskMask
-from a1gm._solve.scaling import precision_for, solve_core, solve_disk_mask
+from a1gm._solve.factors import Factors
+from a1gm._solve.scaling import precision_for, solve_core
 from a1gm.exceptions import DataError, NotRepresentableError
 
 NO_MARGIN_FIT = (
@@ -74,13 +64,13 @@ class Solved:
     """
 
     factors: Factors
-    statistics: Statistics
+    statistics: Patterns
     components: Components | None = None
     graph: ColumnGraph | None = None
 
 
-def solve_observation(
-    seen: Observation,
+def solve_patterns(
+    seen: Patterns,
     source: AnyRows | Rereadable | None = None,
     *,
     tol: float,
@@ -88,35 +78,28 @@ def solve_observation(
     n_threads: int | None = None,
 ) -> Solved:
     """Solve what a pass has found; the source is read again only if it must be."""
-    statistics, exponent = seen.statistics, seen.exponent
     read_cells = None
-    if isinstance(statistics, DiskStatistics) and source is not None:
-        if statistics.n_lines * statistics.n_cols <= CELLS_AGAIN:
-            read_cells = partial(_cells_of, source, exponent, statistics.n_cols)
-    elif isinstance(source, Rows):
-        V = statistics.weights if isinstance(statistics, WeightedStatistics) else None
-        is_exposure = seen.exposure_exponent is not None
-        read_cells = partial(
-            _cells_of, source, exponent, source.n_cols, V, is_exposure=is_exposure
-        )
-        if isinstance(statistics, MaskStatistics) and not seen.n_negative and V is None:
-            nested = _solve_nested(statistics, source, exponent, n_threads)
+    if source is not None and not isinstance(source, SparseRows):
+        here = source if isinstance(source, Rows) else None
+        if here or (seen.is_mask and seen.n_lines * seen.n_cols <= CELLS_AGAIN):
+            read_cells = partial(_read_cells, source, seen)
+        if here and seen.is_mask and not seen.n_negative and seen.weights is None:
+            nested = _solve_nested(seen, here, n_threads)
             if nested is not None:
-                return Solved(nested, statistics)
+                return Solved(nested, seen)
     if seen.n_negative:
-        options = seen.cancelling_lines(), tol, max_iter, n_threads
-        return _solve_signed(statistics, exponent, *options, read_cells=read_cells)
+        return _solve_signed(seen, tol, max_iter, n_threads, read_cells=read_cells)
     more: Any = {"read_cells": read_cells, "row_of": seen.row_of}
-    return solve(statistics, tol, max_iter, n_threads, **more)
+    return solve(seen, tol, max_iter, n_threads, **more)
 
 
 def solve(
-    statistics: Statistics,
+    statistics: Patterns,
     tol: float,
     max_iter: int,
     n_threads: int | None = None,
     *,
-    read_cells: Callable[[], PairStatistics] | None = None,
+    read_cells: Callable[[], Patterns] | None = None,
     row_of: Callable[[int], int] | None = None,
 ) -> Solved:
     """Solve a table of non-negative cells.
@@ -125,8 +108,6 @@ def solve(
     patterns as rows; without it they are left to the iteration. ``row_of`` gives a row
     of a line, for messages.
     """
-    if isinstance(statistics, DiskStatistics):
-        return _solve_disk(statistics, tol, max_iter, read_cells)
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
         return plain
@@ -146,17 +127,17 @@ def solve(
 
 
 def _cells(
-    statistics: Statistics | None,
-    read: Callable[[], PairStatistics] | None,
+    statistics: Patterns | None,
+    read: Callable[[], Patterns] | None,
     *,
     again: bool,
-) -> PairStatistics | None:
+) -> Patterns | None:
     """Sums of single cells: those kept or, ``again``, those read once more."""
     kept = None if statistics is None else statistics.cell_sums()
     return read() if kept is None and again and read is not None else kept
 
 
-def _reduce(statistics: Statistics, *, force: bool) -> tuple[Components | None, Any]:
+def _reduce(statistics: Patterns, *, force: bool) -> tuple[Components | None, Any]:
     components = find_components(statistics)
     inside = statistics
     if components is not None:
@@ -164,7 +145,7 @@ def _reduce(statistics: Statistics, *, force: bool) -> tuple[Components | None, 
     return components, inside.reduce(force=force)
 
 
-def _check_something_observed(statistics: Statistics) -> None:
+def _check_something_observed(statistics: Patterns) -> None:
     if not statistics.has_observed()[1].any():
         raise DataError(
             "Nothing is observed: every cell is missing. At least one must hold a "
@@ -174,14 +155,12 @@ def _check_something_observed(statistics: Statistics) -> None:
 
 # ------------------------------------------------------------------ negative cells
 def _solve_signed(
-    statistics: Statistics,
-    exponent: int,
-    cancels: Bools,
+    statistics: Patterns,
     tol: float,
     max_iter: int,
     n_threads: int | None,
     *,
-    read_cells: Callable[[], PairStatistics] | None = None,
+    read_cells: Callable[[], Patterns] | None = None,
 ) -> Solved:
     """Fit the margins of a table with negative cells.
 
@@ -190,6 +169,7 @@ def _solve_signed(
     cross, so beside them no sums of cells are used. Lines in which rows of either sign
     cancel are set apart, too, and placed by the columns that are known then.
     """
+    exponent, cancels = statistics.exponent, statistics.cancelling_lines()
     reduced = statistics.reduce(force=read_cells is None)
     if reduced is None and read_cells is not None:
         statistics = read_cells()
@@ -215,7 +195,7 @@ def _solve_signed(
             _refuse_zero_denominator(statistics)
     _check_sums(statistics, exponent)
     if components is not None:
-        mask = as_mask(statistics).inside(components.line, components.col)
+        mask = statistics.as_mask().inside(components.line, components.col)
         reduced = mask.reduce(force=True)
     core = solve_core(
         reduced,
@@ -238,15 +218,15 @@ def _solve_signed(
     return Solved(factors, statistics, components)
 
 
-def _refuse_zero_denominator(statistics: Statistics) -> NoReturn:
+def _refuse_zero_denominator(statistics: Patterns) -> NoReturn:
     """Name the column whose rows sum to zero in the columns that are known longer."""
-    mask = as_mask(statistics)
+    mask = statistics.as_mask()
     observed = mask.observed_lines(slice(0, mask.n_lines))
     cells, n_known = statistics.cell_sums(), observed.sum(axis=0)
     column = int(n_known.argmin())
     if cells is not None:
         table = np.zeros(observed.shape)
-        table[cells.lines, cells.cols] = cells.sums
+        table[cells.places(slice(0, cells.n_lines))] = cells.sums
         for j in np.argsort(-n_known, kind="stable")[1:]:
             before = table[observed[:, j]][:, n_known > n_known[j]]
             if abs(before.sum()) <= 1e-12 * np.abs(before).sum():
@@ -264,12 +244,12 @@ def _column_error(column: int, text: str) -> DataError:
     return DataError(text, where=f"Column {column}", column=column)
 
 
-def _has_same_sums(one: Statistics, other: Statistics) -> bool:
+def _has_same_sums(one: Patterns, other: Patterns) -> bool:
     sums = (one.row_sums, other.row_sums), (one.col_sums, other.col_sums)
     return all(np.array_equal(a, b) for a, b in sums)
 
 
-def _check_sums(statistics: Statistics, exponent: int) -> None:
+def _check_sums(statistics: Patterns, exponent: int) -> None:
     sums = {"columns": statistics.col_sums, "rows": statistics.row_sums}
     for side, found in sums.items():
         below = np.flatnonzero(found < 0.0)
@@ -286,40 +266,9 @@ def _check_sums(statistics: Statistics, exponent: int) -> None:
             raise _column_error(int(below[0]), text)
 
 
-# ----------------------------------------------------------------- masks in a file
-def _solve_disk(
-    statistics: DiskStatistics,
-    tol: float,
-    max_iter: int,
-    read_cells: Callable[[], PairStatistics] | None,
-) -> Solved:
-    if not statistics.observed_cols.any():
-        _check_something_observed(statistics)
-    graph = ColumnGraph.of_disk(statistics)
-    mask = DiskMask(statistics, graph)
-    with np.errstate(all="ignore"):  # what leaves the range is not finite
-        core = solve_disk_mask(mask, tol=tol, max_iter=max_iter)
-    left = max_iter - core.n_iter
-    if core.step > SETTLED and left > 0 and read_cells is not None:
-        # A thin cut, which margins do not show: the file is read again, cell by cell.
-        found = solve(read_cells(), tol, left).factors
-        if found.step < core.step:
-            core = CoreSolution(
-                core.w,
-                np.where(mask.block >= 0, found.col_factor, 0.0),
-                found.solver,
-                core.n_iter + found.n_iter,
-                found.gap,
-                found.step,
-                found.cut,
-            )
-    factors = expand_disk_factors(core, mask.block, mask.col_sums, graph)
-    return Solved(factors, statistics, None, graph)
-
-
 # ----------------------------------------------------------------------- fast ways
 def _solve_plain(
-    statistics: Statistics, tol: float, max_iter: int, n_threads: int | None
+    statistics: Patterns, tol: float, max_iter: int, n_threads: int | None
 ) -> Solved | None:
     """One call of the kernel for the usual table: one block, quick to scale.
 
@@ -328,34 +277,34 @@ def _solve_plain(
     """
     n, m = statistics.n_lines, statistics.n_cols
     tol, budget, max_steps = plain_options(tol, max_iter, n, m)
+    keys, weights = statistics.keys, statistics.weights
     found = components = None
-    if isinstance(statistics, PatternStatistics):
-        found = kernel.solve_plain(
-            statistics.keys, statistics.sums, tol, budget, max_steps
-        )
-    elif isinstance(statistics, MaskStatistics):
+    if keys is None:
+        return None
+    if statistics.sums is not None:
+        found = kernel.solve_plain(keys, statistics.sums, tol, budget, max_steps)
+    else:
         threads = threads_for(n * m, n_threads)
-        margins = statistics.sums, statistics.column_sums
+        margins = statistics.row_sums, statistics.col_sums
         options = tol, budget, threads
-        if isinstance(statistics, WeightedStatistics):
+        if weights is not None:
             options = tol, min(WEIGHTED_SWEEPS, max_iter // 2), threads
             components = find_components(statistics)
             if components is None or components.hold_together(*margins):
-                args = statistics.bits, statistics.parts, *margins, *options
+                args = keys, statistics.parts, *margins, *options
                 found = kernel.solve_bits(*args)
         elif statistics.positive is None:
-            found = kernel.solve_bits(statistics.bits, None, *margins, *options)
+            found = kernel.solve_bits(keys, None, *margins, *options)
     if found is None:
         return None
     line_factor, line_scale, col_factor, *_, step = found
     if step > SETTLED:
-        assert isinstance(statistics, MaskStatistics)
         d = line_factor * line_scale
         step = Network.of_rows(statistics, d, col_factor, threads).bound().step
         if step > SETTLED:
             return None
     factors = plain_factors(found, step)
-    if isinstance(statistics, WeightedStatistics):
+    if weights is not None:
         # Lines and columns of zeros are in no block.
         blocks = factors.line_block, factors.col_block
         for block, factor in zip(blocks, (line_scale, col_factor), strict=True):
@@ -386,7 +335,7 @@ def plain_factors(found: Any, step: float) -> Factors:
 
 
 def _solve_nested(
-    mask: MaskStatistics, source: Rows, exponent: int, n_threads: int | None
+    mask: Patterns, source: Rows, n_threads: int | None
 ) -> Factors | None:
     """Solve a staircase of as many steps as rows in one more pass over its cells.
 
@@ -397,15 +346,13 @@ def _solve_nested(
     if not source.parts:  # a table in pieces takes the general way
         return None
     threads = threads_for(source.n_rows * source.n_cols, n_threads)
-    scale = math.ldexp(1.0, -exponent)
-    found = kernel.solve_nested(
-        mask.bits, source.parts, mask.column_sums, scale, threads
-    )
+    scale = math.ldexp(1.0, -mask.exponent)
+    found = kernel.solve_nested(mask.keys, source.parts, mask.col_sums, scale, threads)
     if found is None:
         return None
     h, reach = found
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        line_scale, line_factor = 1.0 / reach, mask.sums / reach
+        line_scale, line_factor = 1.0 / reach, mask.row_sums / reach
     known = reach > 0.0
     if not in_range(h[~np.isnan(h)], line_scale[known], line_factor[known]):
         return None
@@ -426,18 +373,12 @@ def _solve_nested(
     )
 
 
-def _cells_of(
-    source: Rereadable,
-    exponent: int,
-    n_cols: int,
-    V: Any = None,
-    *,
-    is_exposure: bool = False,
-) -> PairStatistics:
-    """Every row its own line, with the sum, and weight, of every observed cell."""
-    is_product = V is not None and not is_exposure
+def _read_cells(source: Rereadable, seen: Patterns) -> Patterns:
+    """Every row its own pattern, with the sum, and weight, of every observed cell."""
+    V, exponent = seen.weights, seen.exponent
+    is_product = V is not None and seen.exposure_exponent is None
     scale = 1.0 if is_product else math.ldexp(1.0, -exponent)
-    counts: list[Floats] = [np.zeros(1, np.int64)]
+    counts: list[Any] = [np.zeros(1, np.int64)]
     cols, values, weights = [], [], []
     for rows, piece in source.blocks():
         observed = ~np.isnan(piece)
@@ -449,10 +390,13 @@ def _cells_of(
         values.append(piece[observed] * scale)
         if is_product:
             values[-1] = product(values[-1], weights[-1], exponent=-exponent)
-    return PairStatistics(
-        np.cumsum(np.concatenate(counts)),
-        np.concatenate(cols),
-        np.concatenate(values),
-        None if V is None else np.concatenate(weights),
-        n_cols,
+    return Patterns(
+        seen.n_cols,
+        ptr=np.cumsum(np.concatenate(counts)),
+        cols=np.concatenate(cols),
+        sums=np.concatenate(values),
+        weights=None if V is None else np.concatenate(weights),
+        exponent=exponent,
+        exposure_exponent=seen.exposure_exponent,
+        n_negative=seen.n_negative,
     )

@@ -7,11 +7,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from a1gm._base.float_range import LEAST, out_of_range, product
+from a1gm._base.float_range import LEAST, out_of_range
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._observe.statistics import Statistics, weighted_counts
+from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
-from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, number_by_rows
 from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
 
@@ -68,7 +67,7 @@ def expand_factors(
 
 
 def expand_signed(
-    reduced: Any, statistics: Statistics, observed_col: Bools
+    reduced: Any, statistics: Patterns, observed_col: Bools
 ) -> Factors | None:
     """Replay the peeling of a table that has no core, with sums of any sign.
 
@@ -108,7 +107,7 @@ def expand_signed(
 
 
 def place_cancelling(
-    factors: Factors, statistics: Statistics, components: Components, cancels: Bools
+    factors: Factors, statistics: Patterns, components: Components, cancels: Bools
 ) -> bool:
     """Give rows that cancel within their line the factors that their columns leave.
 
@@ -197,36 +196,3 @@ def _fill_zero_lines(
         zero &= observed_col()
     # In a table of zeros the row factors are 0, and all columns are alike.
     h[zero] = 0.0 if n_blocks else 1.0 / max(int(zero.sum()), 1)
-
-
-def expand_disk_factors(
-    core: CoreSolution, block: SmallInts, col_sums: Floats, graph: ColumnGraph
-) -> Factors:
-    """Put each component of a mask in a file on its scale; rows are not held."""
-    on = block >= 0
-    h = np.where(graph.label >= 0, 0.0, np.nan)
-    labels = np.unique(block[on])
-    col_block = np.full(len(h), -1, np.int32)
-    if len(labels):
-        label = block[on]
-        sums = weighted_counts(label, core.h[on], graph.n)
-        totals = weighted_counts(label, col_sums[on], graph.n)
-        share = totals / totals.sum()
-        h[on] = product(core.h[on], share[label], over=sums[label])
-        if not in_range(core.h[on], h[on]):
-            raise out_of_range("column", int((h < LEAST).argmax()))
-        col_block[on] = np.searchsorted(labels, label)
-    else:  # a table of zeros: the row factors are 0
-        known = graph.label >= 0
-        h[known] = 1.0 / int(known.sum())
-    none, nowhere = np.zeros(0), np.zeros(0, np.int32)
-    return Factors(
-        line_factor=none,
-        line_scale=none,
-        col_factor=h,
-        line_block=nowhere,
-        col_block=col_block,
-        n_blocks=len(labels),
-        all_inside=graph.is_single,
-        **_how_solved(core, 0, len(h)),
-    )

@@ -5,18 +5,15 @@ Both stop on the certificate, the largest relative mismatch of the margins.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from a1gm._base.types import Floats, Solver
+from a1gm._base.types import Floats
 from a1gm._kernel import threads_for
-from a1gm._solve.cell_error import SETTLED, Network
-from a1gm._solve.factors import NO_CORE, CoreSolution, relative_gap
-from a1gm._solve.laplacian import Solve, hessian_at
-from a1gm._solve.mask import CoreMask, DiskMask, ListedMask, is_listed
+from a1gm._solve.factors import NO_CORE, CoreSolution
+from a1gm._solve.mask import CoreMask, ListedMask, is_listed
 from a1gm._solve.newton import newton
 from a1gm._solve.settle import (
     LISTED_CELL,
@@ -37,11 +34,8 @@ SECONDS_PER_FLOP = 1e-10
 SECONDS_PER_NEWTON_STEP = 2e-4
 NEWTON_STEPS = 6
 LISTED_PATIENCE = 120  # sweeps of a large sparse core; benchmarks/costs.py
-SMALLEST_START = 1e-290
 PRECISE = 1e-10
 FINE, FINE_CELLS = 1e-12, 10**5  # a sweep more: beyond, it costs up to 40 %
-AHEAD = 0.03  # of it may be left to further sweeps
-DISK_PATIENCE = 40  # sweeps that scaling may be expected to need before Newton is tried
 
 
 def solve_core(
@@ -130,60 +124,3 @@ def _patience(reduced: Reduced) -> int:
     flops = large * small**2
     newton_cost = NEWTON_STEPS * (SECONDS_PER_NEWTON_STEP + SECONDS_PER_FLOP * flops)
     return int(np.clip(newton_cost / sweep, 30, 400))
-
-
-# ----------------------------------------------------------------- masks in a file
-def solve_disk_mask(mask: DiskMask, *, tol: float, max_iter: int) -> CoreSolution:
-    """Scale a mask in a file, one read a sweep; the rows are not held."""
-    on, C, none = mask.block >= 0, mask.col_sums, np.zeros(0)
-    if not on.any():
-        return CoreSolution(none, np.zeros(len(C)), "closed form", 0, 0.0, 0.0)
-    h = np.where(on, np.maximum(C, SMALLEST_START), 0.0)
-    tol, n, gap, solve = min(tol, PRECISE), 0, np.inf, None
-    solver: Solver = "scaling"
-    while n < max_iter:
-        state = mask.sweep(h)
-        n += 1
-        before, gap = gap, relative_gap(state.fitted[on], C[on])
-        rate = gap / before
-        # The factors are one scaling further than the gap that is measured.
-        h[on] *= C[on] / state.fitted[on]
-        if not np.isfinite(gap):
-            break
-        if gap <= tol and (rate >= 1.0 or gap * rate <= AHEAD * tol * (1.0 - rate)):
-            break
-        if n >= 8 and mask.has_laplacian and _is_slow(gap, rate, tol, n):
-            h, steps, gap, solve = newton(mask, h, tol=tol, max_steps=max_iter - n)
-            solver, n = "newton", n + steps
-            break
-    return _settle_on_disk(mask, CoreSolution(none, h, solver, n, gap), solve, max_iter)
-
-
-def _settle_on_disk(
-    mask: DiskMask, core: CoreSolution, solve: Solve | None, max_iter: int
-) -> CoreSolution:
-    """Bound the error of the cells, and take Newton steps while it falls."""
-    state = mask.sweep(core.h)
-    if solve is None:
-        step = mask.step_by_overlap(state, core.gap)
-        if step <= SETTLED:
-            return replace(core, step=step)
-    if solve is None and mask.has_laplacian:
-        solve = hessian_at(mask, state)(None)
-    best, n_iter = core, core.n_iter
-    while True:
-        bound = Network.of_mask(mask, state).bound(solve)
-        if bound.step >= 0.7 * best.step:
-            return best
-        gap = relative_gap(state.fitted, mask.col_sums)
-        solver: Solver = "newton" if n_iter > core.n_iter else core.solver
-        best = CoreSolution(core.w, state.h, solver, n_iter, gap, bound.step, bound.cut)
-        if bound.step <= SETTLED or bound.direction is None or n_iter >= max_iter:
-            return best
-        state, n_iter = mask.sweep(state.h * bound.moves), n_iter + 1
-
-
-def _is_slow(gap: float, rate: float, tol: float, n: int) -> bool:
-    """Whether scaling needs so many more sweeps that Newton is faster."""
-    left = np.log(tol / gap) / np.log(rate) if rate < 1.0 else np.inf
-    return bool(n + left > DISK_PATIENCE)

@@ -15,7 +15,7 @@ import numpy as np
 
 from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
-from a1gm._observe.statistics import PairStatistics
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Bound, Network
 from a1gm._solve.clusters import cells_in_core, mend_by_clusters
 from a1gm._solve.factors import CoreSolution
@@ -47,7 +47,7 @@ class Near:
 class CellsOf(Protocol):
     """Gives the sum of every observed cell; reads them again only if it may."""
 
-    def __call__(self, *, again: bool) -> PairStatistics | None:
+    def __call__(self, *, again: bool) -> Patterns | None:
         """Return what is known, or None."""
 
 
@@ -100,7 +100,7 @@ def settle_core(
 def settle_by_sparse_edges(
     reduced: Reduced,
     core: CoreSolution,
-    cells: PairStatistics | None,
+    cells: Patterns | None,
     *,
     tol: float,
     max_iter: int,
@@ -124,7 +124,7 @@ def _settle_by_edges(
     reduced: Reduced,
     core: CoreSolution,
     max_iter: int,
-    cells: PairStatistics | None,
+    cells: Patterns | None,
 ) -> CoreSolution:
     sums = None if cells is None else _dense_cells(reduced, cells)
     left = max(max_iter - core.n_iter, 0)
@@ -147,7 +147,7 @@ def _better(
     return CoreSolution(w, h, solver, core.n_iter + steps, gap, step, cut)
 
 
-def _dense_cells(reduced: Reduced, cells: PairStatistics) -> Floats:
+def _dense_cells(reduced: Reduced, cells: Patterns) -> Floats:
     """Sums of the cells of a core, twins added up."""
     n, m = reduced.core_shape
     place, found = cells_in_core(reduced, cells)

@@ -13,6 +13,7 @@ from a1gm._fit.fates import graph_of
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns
 from a1gm._fit.rows import GoneRows, RowStore
+from a1gm._observe.patterns import Patterns
 from a1gm._solve.dispatch import Solved
 from a1gm.engines.cluster import compute_safely
 from a1gm.engines.collections import check_collection, is_array
@@ -52,14 +53,16 @@ def fit_collection(
 
     engine = DaskEngine(collection)
 
-    def rows(gone: GoneRows, solved: Solved) -> RowStore:
+    def rows(seen: Patterns, solved: Solved) -> RowStore:
         every = slice(0, solved.statistics.n_lines)
         engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
         signed = negatives == "allow"
         placing = Columns(solved.factors.col_factor, graph_of(solved), signed)
-        return CollectionRows(**vars(gone), collection=collection, placing=placing)
+        counts = seen.counts, seen.zero_counts
+        elsewhere = {"collection": collection, "placing": placing}
+        return CollectionRows(seen.n_rows, *counts, **elsewhere)
 
-    return table.solve_as(rows, engine=engine, **options)
+    return table._solve(rows, engine=engine, **options)
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,9 @@ def count_partition(
         uncertainty=uncertainty,
     )
     if len(piece) == 0:
-        return table.skip(number).to_bytes()
+        return table._skip(number).to_bytes()
     try:
-        table.add_source(
-            read_input(piece, columns=EVERY_COLUMN), number, first_row or 0
-        )
+        table._add_rows(read_input(piece, columns=EVERY_COLUMN), number, first_row or 0)
     except (DataError, TableTooLargeError) as error:
         raise error.within(f"Partition {number}") from None
     return table.to_bytes()

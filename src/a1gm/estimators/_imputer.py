@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from a1gm._api.assess import Assessment, assess_cells
-from a1gm._api.fit import fit_observation
+from a1gm._api.fit import fit_patterns
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
@@ -186,7 +186,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows, features = self._read(X, is_fitted=False), features_of(self, X)
         seen = observe(rows, negatives=None)  # there is no such option
         # transform warns of rows without any cell, and of blocks.
-        fit = fit_observation(
+        fit = fit_patterns(
             seen,
             rows,
             tol=self.tol,

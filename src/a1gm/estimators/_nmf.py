@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from a1gm._api.fit import fit_observation
+from a1gm._api.fit import fit_patterns
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._fit.fit import RankOneFit
@@ -148,7 +148,7 @@ class RankOneNMF(RowFactors):
             rows = _weighted(rows, s, self.negatives)
         seen = observe(rows, n_threads=self.n_threads, negatives=self.negatives)
         options: Any = {"tol": self.tol, "max_iter": self.max_iter, "policy": WARNINGS}
-        fit = fit_observation(seen, rows, n_threads=self.n_threads, **options)
+        fit = fit_patterns(seen, rows, n_threads=self.n_threads, **options)
         set_fitted(self, _fit=fit, _table=None, **features)
         return self
 
@@ -192,7 +192,7 @@ class RankOneNMF(RowFactors):
         if s is not None or isinstance(rows, SparseRows):
             s = np.ones(rows.n_rows) if s is None else s
             rows = _weighted(rows, s, self.negatives, table.n_rows)
-        table.add_source(rows)
+        table._add_rows(rows)
         set_fitted(self, _fit=None, _table=table, **features)
         return self
 
@@ -248,7 +248,7 @@ class RankOneNMF(RowFactors):
                 "max_iter": self.max_iter,
                 "policy": WARNINGS,
             }
-            self._fit = table.solve_as(**options)
+            self._fit = table._solve(**options)
         return self._fit
 
     @property

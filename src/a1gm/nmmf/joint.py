@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from a1gm._api.fit import fit_observation
+from a1gm._api.fit import fit_patterns
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._fit.fit import RankOneFit
@@ -80,7 +80,7 @@ def fit_joint(
         for table in layout.tables:
             _check_something_observed(table)
         seen = observe(rows, n_threads=n_threads, negatives=None)
-        fit = fit_observation(
+        fit = fit_patterns(
             seen, rows, tol=tol, max_iter=max_iter, n_threads=n_threads, policy=None
         )
         return fit, *share_factors(layout, fit)

@@ -17,7 +17,7 @@ import numpy as np
 
 from a1gm._base.types import Floats
 from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells, kernel_sums
-from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import read_input
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import NotRepresentableError, ParameterError
@@ -33,7 +33,7 @@ ROWS_AT_ONCE = 1 << 14
 # ------------------------------------------------------------------ sums of patterns
 def keeps_sums(fit: RankOneFit) -> bool:
     """Whether the sums of squares and logarithms were kept by the first pass."""
-    return getattr(fit._solved.statistics, "squares", None) is not None
+    return fit._solved.statistics.squares is not None
 
 
 def _sums(info: Information) -> Iterator[tuple[slice, Floats, Floats]]:
@@ -44,7 +44,7 @@ def _sums(info: Information) -> Iterator[tuple[slice, Floats, Floats]]:
 
 
 def _pearson_of_sums(info: Information) -> float:
-    total, squares = 0.0, info.patterns.squares  # type: ignore[attr-defined]
+    total, squares = 0.0, info.patterns.squares
     for lines, Q, S in _sums(info):
         fitted = S.sum(axis=1)[:, None] * Q
         own = fitted > 0.0
@@ -57,7 +57,7 @@ def _pearson_of_sums(info: Information) -> float:
 def _divergence_of_sums(info: Information) -> float:
     from scipy.special import xlogy
 
-    total = float(info.patterns.logs[0])  # type: ignore[attr-defined]
+    total = float(info.patterns.logs[0])
     for lines, Q, S in _sums(info):
         n = info.patterns.observed_lines(lines).sum(axis=1)
         total -= float(xlogy(S, n[:, None] * Q)[Q > 0.0].sum())
@@ -265,7 +265,7 @@ def _sum_of_row_logs(fit: RankOneFit) -> float:
 
     info, total = fit._information, 0.0
     if keeps_sums(fit):
-        return info.unit * float(info.patterns.logs[1])  # type: ignore[attr-defined]
+        return info.unit * float(info.patterns.logs[1])
     if not fit._rows.is_kept:
         return math.nan
     for start in range(0, fit.shape[0], ROWS_AT_ONCE):

@@ -19,13 +19,7 @@ from a1gm._fit.place import FINITE, UNBOUNDED
 from a1gm._fit.rows import HeldRows
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.information import Information
-from a1gm._observe.pair_statistics import pointers
-from a1gm._observe.statistics import (
-    PairStatistics,
-    PatternStatistics,
-    Statistics,
-    weighted_counts,
-)
+from a1gm._observe.patterns import pairs_of, weighted_counts
 from a1gm._solve.dispatch import Solved, solve
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import ConvergenceWarning, DataError, NotRepresentableError
@@ -85,14 +79,11 @@ class _Table:
         if info.exposures is not None:
             E = info.exposures.rows(slice(0, info.fit.shape[0]))
             self.chosen = self.chosen * np.nan_to_num(E)
-        if is_weighted or not isinstance(
-            self.inside, PatternStatistics | PairStatistics
-        ):
+        if is_weighted or self.inside.is_mask:
             i, j = np.nonzero(Q)
             own = P[i, j]
-            self.inside = PairStatistics(
-                pointers(i, len(Q)), j.astype(np.int32), own, own, Q.shape[1]
-            )
+            self.inside = pairs_of(i, j, own, own, *Q.shape)
+        self.at = self.inside.places(slice(0, self.inside.n_lines))
         self.fitted = sums[:, None] * Q
 
     def draw(self, random: np.random.Generator) -> Floats:
@@ -100,7 +91,8 @@ class _Table:
         for _ in range(MOST_TRIES):
             sums = _scattered(self.fitted, self.phi, random)
             try:
-                solved = solve(self._statistics(sums), TOL, MAX_ITER)
+                drawn = replace(self.inside, sums=sums[self.at])
+                solved = solve(drawn, TOL, MAX_ITER)
                 chosen = self._known_cells(solved)
             except NotRepresentableError:
                 chosen = None
@@ -130,13 +122,6 @@ class _Table:
             return None
         found: Floats = np.where(fates == FINITE, self.chosen, 0.0)
         return found
-
-    def _statistics(self, sums: Floats) -> Statistics:
-        inside = self.inside
-        if isinstance(inside, PatternStatistics):
-            return replace(inside, sums=sums)
-        assert isinstance(inside, PairStatistics)
-        return replace(inside, sums=sums[inside.lines, inside.cols])
 
     def _means(
         self, factors: Factors, chosen: Floats, random: np.random.Generator

@@ -28,7 +28,7 @@ from a1gm._fit.sure.information import Information, resistance, spread
 from a1gm._fit.sure.intervals import Holes
 from a1gm._fit.sure.simulate import simulate
 from a1gm._fit.sure.totals import Index, TotalsWithErrors, totals_with_errors
-from a1gm._observe.statistics import weighted_counts
+from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.lookup import Lookup
 from a1gm._rows.weights import cell_weights
 from a1gm.exceptions import DataError, ParameterError

@@ -55,7 +55,7 @@ def observe(
     table_cells: int,
     keep_table: bool,
 ) -> tuple[Any, ...]:
-    """Observe all rows once; see ``Observation`` in ``a1gm._observe``."""
+    """Observe all rows once; see ``a1gm._observe``."""
     n, m = len(parts[0][0]), sum(part[0].shape[1] for part in parts)
     seen = _Pass(n, m)
     with np.errstate(over="ignore", invalid="ignore"):  # the flag tells of overflow
@@ -181,7 +181,7 @@ def observe_weighted(
     table_cells: int,
     is_exposure: bool = False,
 ) -> tuple[Any, ...]:
-    """Observe all rows, with weights, once; see ``a1gm._observe.weights``.
+    """Observe all rows, with weights, once; see ``a1gm._observe``.
 
     Row sums, whether there are too many kinds of rows for a table of them, that table
     or a mask, smallest and largest weight and weighted cell, and whether all can be

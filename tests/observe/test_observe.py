@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import make_table, tables
 
-from a1gm._observe.observation import TABLE_CELLS
-from a1gm._observe.observe import observe
-from a1gm._observe.statistics import MaskStatistics, PatternStatistics
+from a1gm._observe.observe import TABLE_CELLS, observe
 from a1gm._rows import read_input
 from a1gm.exceptions import InfiniteValuesError, NegativeValuesError
 
@@ -29,9 +27,8 @@ def by_hand(X: np.ndarray) -> dict[bytes, tuple[int, np.ndarray]]:
 
 @given(tables(max_rows=40, max_cols=9, zeros=0.2))
 def test_the_pattern_table_is_that_of_the_rows(X):
-    seen = observe(read_input(X))
-    table = seen.statistics
-    assert isinstance(table, PatternStatistics)
+    table = seen = observe(read_input(X))
+    assert table.is_table
     expected = by_hand(X)
     assert table.n_lines == len(expected)
     for observed, count, sums in zip(
@@ -43,7 +40,7 @@ def test_the_pattern_table_is_that_of_the_rows(X):
         n, total = expected[observed.tobytes()]
         assert count == n
         np.testing.assert_allclose(sums, total, rtol=1e-13)
-    np.testing.assert_allclose(seen.row_sums, np.nansum(X, axis=1), rtol=1e-13)
+    np.testing.assert_allclose(seen.sum_of_row, np.nansum(X, axis=1), rtol=1e-13)
     np.testing.assert_array_equal(table.observed_at(seen.line_of_row), ~np.isnan(X))
     assert seen.exponent == 0
     assert seen.n_negative == 0
@@ -61,8 +58,8 @@ def test_patterns_are_numbered_in_order_of_appearance():
 def test_a_wide_table_keeps_margins_and_bits(n_threads):
     X = make_table("at random", 4_000, 400, seed=2, zeros=0.01)
     seen = observe(read_input(X), n_threads=n_threads)
-    wide = seen.statistics
-    assert isinstance(wide, MaskStatistics)
+    wide = seen
+    assert wide.is_mask
     assert seen.line_of_row is None
     np.testing.assert_array_equal(wide.observed_lines(slice(0, len(X))), ~np.isnan(X))
     np.testing.assert_allclose(wide.row_sums, np.nansum(X, axis=1), rtol=1e-12)
@@ -72,25 +69,25 @@ def test_a_wide_table_keeps_margins_and_bits(n_threads):
 
 def test_a_wide_table_without_zeros_needs_no_second_mask():
     X = make_table("at random", 3_000, 400, seed=2)
-    wide = observe(read_input(X)).statistics
-    assert isinstance(wide, MaskStatistics)
+    wide = observe(read_input(X))
+    assert wide.is_mask
     assert wide.positive is None
 
 
 def test_few_patterns_stay_a_table_however_large():
     X = make_table("few patterns", 20_000, 100, seed=3)
-    table = observe(read_input(X)).statistics
-    assert isinstance(table, PatternStatistics)
+    table = observe(read_input(X))
+    assert table.is_table
     assert table.n_lines * table.n_cols < TABLE_CELLS
     assert table.counts.sum() == 20_000
 
 
 def test_a_table_can_be_asked_for():
     X = make_table("at random", 2_000, 300, seed=4)
-    assert isinstance(observe(read_input(X)).statistics, MaskStatistics)
+    assert observe(read_input(X)).is_mask
     kept = observe(read_input(X), keep_table=True)
-    assert isinstance(kept.statistics, PatternStatistics)
-    np.testing.assert_allclose(kept.statistics.col_sums, np.nansum(X, axis=0))
+    assert kept.is_table
+    np.testing.assert_allclose(kept.col_sums, np.nansum(X, axis=0))
 
 
 @given(tables(max_rows=6, max_cols=6), st.sampled_from([1e-290, 1e-310, 1e306]))
@@ -98,12 +95,12 @@ def test_extreme_sums_are_kept_in_range(X, k):
     with np.errstate(over="ignore"):
         scaled = np.minimum(k * X, 1.7e308)
     seen = observe(read_input(scaled))
-    assert np.isfinite(seen.row_sums).all()
-    assert np.isfinite(seen.statistics.sums).all()
-    top = seen.row_sums.max()
+    assert np.isfinite(seen.sum_of_row).all()
+    assert np.isfinite(seen.sums).all()
+    top = seen.sum_of_row.max()
     assert math.ldexp(1.0, -900) < top
     cell = np.unravel_index(np.nanargmax(scaled), scaled.shape)
-    assert seen.row_sums[cell[0]] >= math.ldexp(scaled[cell], -seen.exponent)
+    assert seen.sum_of_row[cell[0]] >= math.ldexp(scaled[cell], -seen.exponent)
 
 
 def test_negative_cells_are_counted_when_allowed():

@@ -1,0 +1,432 @@
+"""The one accumulator: the patterns of pieces of rows are added as they come."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import weakref
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.bits import names_of_rows, pack_bits
+from a1gm._base.float_range import shifted
+from a1gm._base.types import AnyArray, Floats, Words
+from a1gm._kernel import kernel
+from a1gm._observe.patterns import Patterns
+from a1gm.exceptions import Option, OutputError, TableTooLargeError
+
+SMALL = 2.0**-64  # sums times this do not overflow
+ROOM = 1018 - 64  # powers of two up to which sums so measured stay finite
+KEY_OVERHEAD = 160  # a key is a Python bytes object and an entry of a dictionary
+TABLE_BYTES = 1 << 26  # above it the bits of every row replace the table of patterns
+SIGNED_BYTES = 1 << 32  # bits do not know signs: patterns are kept up to this
+ROWS_AT_ONCE = 1 << 16
+
+
+def bytes_needed(n_patterns: int, n_cols: int, *, scatter: bool = False) -> int:
+    """Estimate the memory of the sums of so many patterns."""
+    words = -(-n_cols // 64)
+    need = n_patterns * (16 * n_cols + 8 * words + 16 + KEY_OVERHEAD)
+    return 2 * need if scatter else need
+
+
+class RowArray:
+    """One record per row, appended: in memory, or in a file that has no name.
+
+    Not even a killed process leaves the file behind, where the system allows that. Its
+    array is a memory map.
+    """
+
+    def __init__(
+        self, dtype: str, width: tuple[int, ...] = (), *, in_file: bool
+    ) -> None:
+        self.n, self._width, self._dtype = 0, width, np.dtype(dtype)
+        self._file = tempfile.TemporaryFile() if in_file else None  # noqa: SIM115
+        if self._file is not None:
+            weakref.finalize(self, self._file.close)
+        self._held: AnyArray = np.empty((0, *width), self._dtype)
+
+    def append(self, values: AnyArray) -> None:
+        """Add the records of some rows."""
+        first, self.n = self.n, self.n + len(values)
+        if self._file is not None:
+            self._write(np.ascontiguousarray(values, self._dtype))
+            return
+        if self.n > len(self._held):  # twice as many: pieces may be small
+            more = max(self.n, 2 * len(self._held))
+            grown = np.empty((more, *self._width), self._dtype)
+            grown[:first] = self._held[:first]
+            self._held = grown
+        self._held[first : self.n] = values
+
+    def _write(self, values: AnyArray) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(values.data)
+            self._file.flush()
+        except OSError as error:
+            raise OutputError(
+                "The temporary file that remembers the rows cannot grow in "
+                f"{tempfile.gettempdir()}: {error.strerror}. Set TMPDIR to a place "
+                "with more room.",
+                errno=error.errno,
+            ) from error
+
+    def array(self) -> AnyArray:
+        """Return all records; those of a file are mapped, not read."""
+        if self._file is None or not self.n:
+            return self._held[: self.n]
+        shape = (self.n, *self._width)
+        mapped = np.memmap(self._file, self._dtype, "r+", shape=shape)
+        return mapped.view(np.ndarray)
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = self.array().copy()
+        return self.__dict__ | {"_held": held, "_file": None}
+
+
+class Accumulator:
+    """Sums per pattern that grow as patterns appear.
+
+    Sums are pairs ``hi + lo`` of floats, added with compensation, so that the order of
+    the pieces leaves no trace in them; those of the scatter stand beside them, in as
+    many columns more. All are those of the data times ``2**-exponent``.
+
+    Parameters
+    ----------
+    n_cols : int
+        Columns of the table.
+    scatter : bool
+        Keep the sums of the scatter of the cells, unless a piece has none.
+    rows : {None, "memory", "file"}
+        Where to keep the sum and the pattern of each row.
+    """
+
+    def __init__(
+        self, n_cols: int, *, scatter: bool = False, rows: str | None = None
+    ) -> None:
+        self.n_cols, self.scatter = n_cols, scatter
+        self.exponent = self.n_negative = 0
+        self._bound = 0.0  # of the sums together, as ``_size`` measures them
+        self._index: dict[bytes, int] = {}
+        self._hi = np.zeros((0, n_cols * (1 + scatter)))
+        self._lo = np.zeros_like(self._hi)
+        self._counts = np.zeros((2, 0), np.int64)  # rows, and those of sum 0
+        self._logs = np.zeros((2, 2))  # hi and lo
+        self.sums: RowArray | None = None
+        self.lines: RowArray | None = None
+        if rows is not None:
+            self.sums = RowArray("f8", in_file=rows == "file")
+            self.lines = RowArray("i4", in_file=rows == "file")
+        self._exponents: list[tuple[int, int]] = []  # of the rows, from the first on
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def key_words(self) -> Words:
+        """Observed bits of each pattern."""
+        words = -(-self.n_cols // 64)
+        return np.frombuffer(b"".join(self._index), np.uint64).reshape(-1, words)
+
+    def count_new(self, keys: list[bytes]) -> int:
+        """How many of the keys (all different) are not in the table."""
+        return len(set(keys) - self._index.keys())
+
+    def add(self, new: Patterns, names: list[bytes] | None = None) -> AnyArray:
+        """Add the patterns of a piece; returns the pattern of each of its rows.
+
+        ``names`` are those of its patterns, where they are known already.
+        """
+        if self.scatter and new.squares is None:
+            self._forget_scatter()
+        sums = new.sums if not self.scatter else np.hstack([new.sums, new.squares])
+        sums = self._align(sums, new.exponent)
+        index = self._index
+        if names is None:
+            names = names_of_rows(new.keys)
+        places = np.array([index.setdefault(k, len(index)) for k in names], np.int64)
+        self._reserve(len(index))
+        own = slice(0, len(index))
+        hi, lo, counts = self._hi[own], self._lo[own], self._counts[:, own]
+        lines, row_sums = new.line_of_row, new.sum_of_row
+        if lines is None or row_sums is None:
+            lines, row_sums = np.zeros(0, np.uint8), np.zeros(0)
+            counts[1][places] += new.zero_counts
+        found: AnyArray = kernel.add_patterns(
+            hi, lo, counts[0], counts[1], places, sums, new.counts, lines, row_sums
+        )
+        self._bound += _size(sums)
+        if new.low is not None:
+            shift = new.exponent - self.exponent
+            lo[places, : self.n_cols] += np.ldexp(new.low, shift)
+        if self.scatter:
+            self._add_logs(new)
+        self.n_negative += new.n_negative
+        if self.sums is not None and self.lines is not None:
+            if not self._exponents or self._exponents[-1][1] != new.exponent:
+                self._exponents.append((self.sums.n, new.exponent))
+            self.sums.append(row_sums)
+            self.lines.append(found)
+        return found
+
+    def forget_rows(self) -> None:
+        """Keep the rows no longer."""
+        self.sums = self.lines = None
+
+    def patterns(self) -> Patterns:
+        """All pieces together, with the rows if they are kept."""
+        m, n = self.n_cols, len(self)
+        both = self._hi[:n] + self._lo[:n]
+        found = Patterns(m, self.key_words, sums=both, exponent=self.exponent)
+        found.counts, found.zero_counts = (c[:n].copy() for c in self._counts)
+        found.n_negative = self.n_negative
+        if self.scatter:
+            found.sums = np.ascontiguousarray(both[:, :m])
+            found.squares = np.ascontiguousarray(both[:, m:])
+            found.logs = self._logs.sum(axis=0)
+        if self.sums is not None and self.lines is not None:
+            found.sum_of_row = self._aligned_rows()
+            found.line_of_row = self.lines.array()
+        return found
+
+    def in_parts(self) -> Patterns:
+        """The same, with what rounding has left out of the sums apart."""
+        found, n, m = self.patterns(), len(self), self.n_cols
+        found.sums = np.ascontiguousarray(self._hi[:n, :m])
+        found.low = np.ascontiguousarray(self._lo[:n, :m])
+        return found
+
+    def _aligned_rows(self) -> Floats:
+        """Sums of the rows at the power of two of the others; they are moved once."""
+        assert self.sums is not None
+        sums: Floats = self.sums.array()
+        ends = [first for first, _ in self._exponents[1:]] + [len(sums)]
+        for (first, own), end in zip(self._exponents, ends, strict=True):
+            if own != self.exponent:
+                for start in range(first, end, ROWS_AT_ONCE):
+                    rows = slice(start, min(start + ROWS_AT_ONCE, end))
+                    sums[rows] = shifted(sums[rows], own - self.exponent)
+        if self._exponents:
+            self._exponents = [(0, self.exponent)]
+        return sums
+
+    def _add_logs(self, new: Patterns) -> None:
+        sums = np.ldexp(new.logs, new.exponent - self.exponent)
+        total = self._logs[0] + sums
+        part = total - self._logs[0]
+        self._logs[1] += (self._logs[0] - (total - part)) + (sums - part)
+        self._logs[0] = total
+
+    def _forget_scatter(self) -> None:
+        self.scatter = False
+        self._hi, self._lo = self._hi[:, : self.n_cols], self._lo[:, : self.n_cols]
+        self._hi, self._lo = self._hi.copy(), self._lo.copy()
+
+    def _align(self, sums: Floats, exponent: int) -> Floats:
+        """Put new sums, times 2**-exponent, and the others on one scale.
+
+        It is the larger of the two, or a larger one if the sums would overflow. Raises
+        NotRepresentableError where digits would be lost.
+        """
+        own = self.exponent if len(self) else exponent
+        common = max(own, exponent)
+        most = math.ldexp(self._bound, own - common)
+        most += math.ldexp(_size(sums), exponent - common)
+        common += max(math.frexp(most)[1] - ROOM, 0)
+        m = self.n_cols
+        shifted(sums[:, :m], exponent - common)  # raises where a digit would be lost
+        if common != own:
+            shifted(self._hi[:, :m], own - common)
+            self._hi = np.ldexp(self._hi, own - common)
+            self._lo = np.ldexp(self._lo, own - common)
+            self._bound = math.ldexp(self._bound, own - common)
+            self._logs = np.ldexp(self._logs, own - common)
+        self.exponent = common
+        return sums if exponent == common else np.ldexp(sums, exponent - common)
+
+    def _reserve(self, n: int) -> None:
+        # Grow by half: patterns come a few at a time.
+        have = len(self._hi)
+        if n > have:
+            grow = max(n, have * 3 // 2) - have
+            more = np.zeros((grow, self._hi.shape[1]))
+            self._hi = np.concatenate([self._hi, more])
+            self._lo = np.concatenate([self._lo, more])
+            none = np.zeros((2, grow), np.int64)
+            self._counts = np.concatenate([self._counts, none], axis=1)
+
+
+def _size(sums: Floats) -> float:
+    """Sum of the sizes of all numbers, times SMALL."""
+    return float(np.abs(sums * SMALL).sum())
+
+
+class Gathered:
+    """Patterns of a long table; the bits of every row where there are too many.
+
+    Parameters
+    ----------
+    n_cols : int
+        Columns of the table.
+    in_file : bool
+        Keep rows in a temporary file, not in memory.
+    signed : bool
+        Cells below zero are allowed: patterns are kept however many there are, as bits
+        do not know the signs.
+    scatter : bool
+        Keep the sums of the scatter of the cells; not once bits are kept.
+    """
+
+    def __init__(
+        self, n_cols: int, *, in_file: bool, signed: bool = False, scatter: bool = False
+    ) -> None:
+        self.n_cols, self.signed, self._in_file = n_cols, signed, in_file
+        self._table: Accumulator | None = Accumulator(
+            n_cols, scatter=scatter, rows="file" if in_file else "memory"
+        )
+        self._total = Accumulator(n_cols)  # sums of the columns, once bits are kept
+        self._exponents: list[tuple[int, int]] = []
+        self._positive: RowArray | None = None
+        self._n_negative = 0
+
+    @property
+    def keeps_table(self) -> bool:
+        """Whether patterns are kept so far."""
+        return self._table is not None
+
+    @property
+    def scatter(self) -> bool:
+        """Whether the scatter of the cells is kept so far."""
+        return self._table is not None and self._table.scatter
+
+    def add(self, new: Patterns, n_rows: int | None = None) -> None:
+        """Add the patterns, or the bits, of a piece; ``n_rows`` are expected in all."""
+        if self._table is not None and not self._has_room(new):
+            self._check_disk(n_rows)
+            self._change_to_bits()
+        if self._table is not None:
+            self._table.add(new)
+        else:
+            self._add_bits(new)
+
+    def patterns(self) -> Patterns:
+        """All rows together."""
+        if self._table is not None:
+            return self._table.patterns()
+        total = self._total.patterns()
+        exponent = max(total.exponent, *(e for _, e in self._exponents))
+        sums: Floats = self._sums.array()
+        ends = [first for first, _ in self._exponents[1:]] + [len(sums)]
+        for (first, own), end in zip(self._exponents, ends, strict=True):
+            if own != exponent:
+                sums[first:end] = shifted(sums[first:end], own - exponent)
+        self._exponents = [(0, exponent)]
+        keys = self._bits.array()
+        return Patterns(
+            self.n_cols,
+            keys,
+            None if self._positive is None else self._positive.array(),
+            row_margin=sums,
+            col_margin=shifted(total.sums[0], total.exponent - exponent),
+            exponent=exponent,
+            n_negative=self._n_negative,
+            sum_of_row=sums,
+        )
+
+    # ------------------------------------------------------------------------- bits
+    def _has_room(self, new: Patterns) -> bool:
+        """Whether the patterns of a piece fit into the memory that is allowed."""
+        assert self._table is not None
+        if not new.is_table:
+            return False
+        table = self._table
+        n = len(table) + table.count_new(names_of_rows(new.keys))
+        need = bytes_needed(n, self.n_cols, scatter=table.scatter)
+        if not self.signed:
+            return need <= TABLE_BYTES
+        if need > SIGNED_BYTES:
+            raise TableTooLargeError(
+                "With ",
+                Option("negatives", "allow"),
+                " a sum per pattern of holes is kept, and these would need "
+                f"{need:,} bytes. Leave out columns, or mark the negative cells as "
+                "missing.",
+            )
+        return True
+
+    def _change_to_bits(self) -> None:
+        """Write down the bits of all rows so far, and forget the patterns."""
+        words = (-(-self.n_cols // 64),)
+        self._sums = RowArray("f8", in_file=self._in_file)
+        self._bits = RowArray("u8", words, in_file=self._in_file)
+        table, self._table = self._table, None
+        if not table:
+            return
+        so_far = table.patterns()
+        self._n_negative = so_far.n_negative
+        rows, lines = so_far.sum_of_row, so_far.line_of_row
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            bits = _bits_of_rows(so_far, rows[some], lines[some])
+            self._append(bits, rows[some], so_far.exponent)
+        self._add_total(so_far)
+
+    def _add_bits(self, new: Patterns) -> None:
+        self._n_negative += new.n_negative
+        bits = new.mask_words()
+        if not new.is_mask:
+            bits = _bits_of_rows(new, new.sum_of_row, new.line_of_row)
+        self._append(bits, new.sum_of_row, new.exponent)
+        self._add_total(new)
+
+    def _append(
+        self, bits: tuple[Words, Words | None], sums: Floats, exponent: int
+    ) -> None:
+        if not self._exponents or self._exponents[-1][1] != exponent:
+            self._exponents.append((self._sums.n, exponent))
+        self._sums.append(sums)
+        self._bits.append(bits[0])
+        if bits[1] is not None and self._positive is None:
+            self._positive = RowArray("u8", bits[0].shape[1:], in_file=self._in_file)
+            before: Words = self._bits.array()[: self._sums.n - len(sums)]
+            for start in range(0, len(before), ROWS_AT_ONCE):
+                self._positive.append(before[start : start + ROWS_AT_ONCE])
+        if self._positive is not None:
+            self._positive.append(bits[0] if bits[1] is None else bits[1])
+
+    def _add_total(self, new: Patterns) -> None:
+        none = np.zeros(1, np.int64)
+        total = Patterns(self.n_cols, np.zeros((1, -(-self.n_cols // 64)), np.uint64))
+        total.sums, total.exponent = new.col_sums[None], new.exponent
+        total.counts, total.zero_counts = none + 1, none
+        self._total.add(total)
+
+    def _check_disk(self, n_rows: int | None) -> None:
+        """Raise before writing if the bits of all rows would not fit."""
+        if n_rows is None or not self._in_file:
+            return
+        need = n_rows * (8 + 16 * (-(-self.n_cols // 64)))
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        if need > free:
+            raise TableTooLargeError(
+                f"The rows have too many patterns of holes for a table of them, and "
+                f"their masks need up to {need:,} bytes in {tempfile.gettempdir()}, "
+                f"where {free:,} are free. Set TMPDIR to a place with more room, or "
+                "leave out columns."
+            )
+
+
+def _bits_of_rows(
+    table: Patterns, sums: Floats, lines: AnyArray
+) -> tuple[Words, Words | None]:
+    """Observed and positive bits of rows known by their pattern.
+
+    Twins share a component, so a row of data counts as positive where its pattern is.
+    """
+    above = pack_bits(table.sums > 0.0)[lines]
+    bits = table.keys[lines]
+    positive = np.where((sums == 0.0)[:, None], np.uint64(0), above)
+    return bits, None if np.array_equal(positive, bits) else positive

@@ -1,0 +1,519 @@
+"""What a fit needs to know of a table: `Patterns`, the only statistics.
+
+A pattern stands for all rows with the same holes (and proportional weights), or for a
+single row where nearly every row has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from a1gm._base.bits import (
+    bits_times,
+    has_bits_beyond,
+    names_of_rows,
+    pack_bits,
+    union,
+    unpack_bits,
+)
+from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
+from a1gm._kernel import kernel
+
+CELLS_AT_ONCE = 1 << 20
+
+
+@dataclass  # neither frozen nor with slots: a small fit feels the one, skops the other
+class Patterns:
+    """Sums of the patterns and columns, and which cells are observed and positive.
+
+    Attributes
+    ----------
+    n_cols : int
+        Columns of the table.
+    keys : ndarray of uint64, shape (n, words), or None
+        Observed cells as bits, column 0 in the lowest.
+    positive : ndarray of uint64, or None
+        Positive cells as bits, where ``sums`` is None; None if all observed ones are.
+    ptr, cols : ndarray, or None
+        Instead of ``keys``: the columns of pattern i are ``cols[ptr[i]:ptr[i + 1]]``.
+    sums : ndarray, or None
+        Sums of the cells: (n, n_cols) beside ``keys``, else one per listed pair.
+    low : ndarray, or None
+        What rounding has left out of ``sums``.
+    row_margin, col_margin : ndarray, or None
+        Sums of the patterns and columns, where ``sums`` is None.
+    weights : ndarray, or None
+        Weights of the cells, one per listed pair; beside ``keys`` the user's own array,
+        of any type and layout, in which those of missing cells do not count.
+    counts, zero_counts : ndarray of int64, or None
+        Rows of each pattern, and those that sum to 0. None where every row is one.
+    squares, logs : ndarray, or None
+        Scatter of the cells: sums of ``x² / r`` by pattern and column, r being the sum
+        of the row; the divergence of all rows from their means and the sum of r log r.
+    exponent : int
+        All sums are those of the data times ``2**-exponent``.
+    exposure_exponent : int or None
+        Weights that are exposures are times ``2**-exposure_exponent``; else None.
+    n_negative : int
+        Negative cells of the data.
+    sum_of_row : ndarray, or None
+        Sum of each row of the data, where rows are kept.
+    line_of_row : ndarray of int, or None
+        Pattern of each row; None where every row is one.
+    """
+
+    n_cols: int
+    # Arrays or None, as said above; which are there tells the form.
+    keys: Any = None
+    positive: Any = None
+    ptr: Any = None
+    cols: Any = None
+    sums: Any = None
+    low: Any = None
+    row_margin: Any = None
+    col_margin: Any = None
+    weights: Any = None
+    counts: Any = None
+    zero_counts: Any = None
+    squares: Any = None
+    logs: Any = None
+    exponent: int = 0
+    exposure_exponent: int | None = None
+    n_negative: int = 0
+    sum_of_row: Any = None
+    line_of_row: Any = None
+
+    # ----------------------------------------------------------------------- sizes
+    @property
+    def n_lines(self) -> int:
+        """Patterns; rows where every row is one."""
+        if self.keys is not None:
+            return len(self.keys)
+        return len(self.ptr) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        if self.sum_of_row is not None:
+            return len(self.sum_of_row)
+        return self.n_lines if self.counts is None else int(self.counts.sum())
+
+    @property
+    def is_table(self) -> bool:
+        """Whether sums of all cells of all patterns are kept, observed or not."""
+        return self.keys is not None and self.sums is not None
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether margins and bits are kept, and no sums of cells."""
+        return self.keys is not None and self.sums is None
+
+    def row_of(self, line: int) -> int:
+        """Return the first row of a pattern."""
+        if self.line_of_row is None:
+            return line
+        return int((self.line_of_row == line).argmax())
+
+    # ------------------------------------------------------------------------ sums
+    @cached_property
+    def row_sums(self) -> Floats:
+        """Sum of each pattern."""
+        if self.row_margin is not None:
+            return np.asarray(self.row_margin)
+        with np.errstate(over="ignore"):
+            if self.keys is not None:
+                total: Floats = self.sums.sum(axis=1)
+                return total
+            total, some = np.zeros(self.n_lines), np.diff(self.ptr) > 0
+            if some.any():
+                total[some] = np.add.reduceat(self.sums, self.ptr[:-1][some])
+        return total
+
+    @cached_property
+    def col_sums(self) -> Floats:
+        """Sum of each column."""
+        if self.col_margin is not None:
+            return np.asarray(self.col_margin)
+        if self.keys is not None:
+            total: Floats = self.sums.sum(axis=0)
+            return total
+        total = np.zeros(self.n_cols)
+        step = max(CELLS_AT_ONCE, self.n_cols)
+        for at in range(0, len(self.cols), step):
+            some = slice(at, at + step)
+            total += weighted_counts(self.cols[some], self.sums[some], self.n_cols)
+        return total
+
+    def line_sums(self, lines: slice) -> Floats:
+        """Sums of some patterns."""
+        return self.row_sums[lines]
+
+    def cell_sums(self) -> Patterns | None:
+        """Sums of every observed cell as listed pairs; None if they are not kept."""
+        if self.keys is None:
+            return self
+        if self.sums is None:
+            return None
+        one = np.zeros(max(self.n_lines, self.n_cols), np.int32)
+        return self.inside(one[: self.n_lines], one[: self.n_cols])
+
+    def cancelling_lines(self) -> Bools:
+        """Which patterns sum to 0 though a row of theirs does not."""
+        has_data = np.zeros(self.n_lines, bool)
+        if self.line_of_row is not None and self.sum_of_row is not None:
+            has_data[self.line_of_row[self.sum_of_row != 0.0]] = True
+        elif self.counts is not None and self.zero_counts is not None:
+            has_data = self.counts > self.zero_counts
+        found: Bools = has_data & (self.row_sums == 0.0)
+        return found
+
+    # ----------------------------------------------------------------------- cells
+    @property
+    def has_zeros(self) -> bool:
+        """Whether some observed cell, or sum of twin cells, is not positive."""
+        if self.sums is None:
+            return self.positive is not None
+        if self.keys is None:
+            return not (self.sums > 0.0).all()
+        n_observed = int(np.bitwise_count(self.keys).sum())
+        return int(np.count_nonzero(self.sums > 0.0)) != n_observed
+
+    def observed_lines(self, lines: slice) -> Bools:
+        """Observed cells of some patterns."""
+        if self.keys is not None:
+            return unpack_bits(self.keys[lines], self.n_cols)
+        found: Bools = self._spread(lines, np.ones(1, bool))
+        return found
+
+    def observed_at(self, lines: Ints) -> Bools:
+        """Observed cells of patterns given by their numbers."""
+        if self.keys is not None:
+            return unpack_bits(self.keys[lines], self.n_cols)
+        unique, place = np.unique(lines, return_inverse=True)
+        cells = np.zeros((len(unique), self.n_cols), bool)
+        for k, line in enumerate(unique.tolist()):
+            cells[k] = self.observed_lines(slice(line, line + 1))[0]
+        return cells[place.ravel()]
+
+    def positive_lines(self, lines: slice) -> Bools:
+        """Positive cells of some patterns."""
+        if self.sums is None:
+            bits = self.keys if self.positive is None else self.positive
+            return unpack_bits(bits[lines], self.n_cols)
+        if self.keys is not None:
+            above: Bools = self.sums[lines] > 0.0
+            return above
+        found: Bools = self._spread(lines, self.sums[self._pairs(lines)] > 0.0)
+        return found
+
+    def weight_lines(self, lines: slice) -> Floats:
+        """Weights of the cells of some patterns; 0 where nothing is observed."""
+        if self.keys is None:
+            own = np.ones(1)
+            if self.weights is not None:
+                own = self.weights[self._pairs(lines)]
+            found: Floats = self._spread(lines, own)
+            return found
+        observed = self.observed_lines(lines)
+        if self.weights is None:
+            return observed.astype(np.float64)
+        return np.where(observed, self.weights[lines], 0.0).astype(np.float64)
+
+    def _pairs(self, lines: slice) -> slice:
+        return slice(int(self.ptr[lines.start]), int(self.ptr[lines.stop]))
+
+    def _lines_of_pairs(self, lines: slice) -> Ints:
+        """Pattern of each listed pair, counted from the first of some patterns."""
+        lengths = np.diff(self.ptr[lines.start : lines.stop + 1])
+        return np.repeat(np.arange(len(lengths)), lengths)
+
+    def _spread(self, lines: slice, values: Any) -> Any:
+        """Numbers of listed pairs as an array of all cells of some patterns."""
+        cells = np.zeros((lines.stop - lines.start, self.n_cols), values.dtype)
+        cells[self._lines_of_pairs(lines), self.cols[self._pairs(lines)]] = values
+        return cells
+
+    def places(self, lines: slice) -> tuple[Ints, Ints]:
+        """Pattern, counted from the first, and column of the cells of some patterns."""
+        if self.keys is not None:
+            i, j = np.nonzero(self.observed_lines(lines))
+            return i, j
+        cols = self.cols[self._pairs(lines)]
+        return self._lines_of_pairs(lines), cols.astype(np.int64)
+
+    def cells(self) -> Iterator[tuple[Ints, Ints, Bools]]:
+        """Yield pattern, column and sign of the observed cells, some at a time."""
+        for lines in self.stretches():
+            i, j = self.places(lines)
+            if self.keys is None:
+                positive = self.sums[self._pairs(lines)] > 0.0
+            else:
+                positive = self.positive_lines(lines)[i, j]
+            yield i + lines.start, j, positive
+
+    def has_observed_lines(self) -> Bools:
+        """Patterns with at least one observed cell."""
+        if self.keys is not None:
+            return np.asarray(self.keys.any(axis=1))
+        some: Bools = np.diff(self.ptr) > 0
+        return some
+
+    def has_observed(self) -> tuple[Bools, Bools]:
+        """Patterns and columns with at least one observed cell."""
+        if self.keys is not None:
+            columns = unpack_bits(union(self.keys)[None], self.n_cols)[0]
+        else:
+            columns = np.zeros(self.n_cols, bool)
+            columns[self.cols] = True
+        return self.has_observed_lines(), columns
+
+    @property
+    def lines_at_once(self) -> int:
+        """Patterns whose observed cells are a bounded number, on average."""
+        if self.keys is not None:
+            return max(1, CELLS_AT_ONCE // self.n_cols)
+        n_pairs = max(len(self.cols), self.n_lines)
+        return max(1, CELLS_AT_ONCE * self.n_lines // n_pairs)
+
+    def stretches(self) -> Iterator[slice]:
+        """Yield patterns that are taken together, a bounded number of cells."""
+        step = self.lines_at_once
+        for start in range(0, self.n_lines, step):
+            yield slice(start, min(start + step, self.n_lines))
+
+    def count_cells(
+        self, lines: slice, line_label: SmallInts, col_label: SmallInts, chosen: Bools
+    ) -> tuple[Ints, Ints, Ints]:
+        """Count, for each pattern, its observed cells and those inside their component.
+
+        Third, those between two components in one of the ``chosen`` columns.
+        """
+        i, j = self.places(lines)
+        same = line_label[i] == col_label[j]
+        n = lines.stop - lines.start
+        between = i[~same & chosen[j]]
+        return (
+            np.bincount(i, minlength=n),
+            np.bincount(i[same], minlength=n),
+            np.bincount(between, minlength=n),
+        )
+
+    def mask_words(self) -> tuple[Words, Words | None]:
+        """Observed and positive bits of all patterns; None if all are positive."""
+        if self.is_mask:
+            return self.keys, self.positive
+        every = slice(0, self.n_lines)
+        positive = pack_bits(self.positive_lines(every)) if self.has_zeros else None
+        keys = self.keys
+        return pack_bits(self.observed_lines(every)) if keys is None else keys, positive
+
+    def as_mask(self) -> Patterns:
+        """Keep the margins and the bits; drop all other sums."""
+        keys, positive = self.mask_words()
+        mask = Patterns(self.n_cols, keys, positive)
+        mask.row_margin, mask.col_margin = self.row_sums, self.col_sums
+        return mask
+
+    # -------------------------------------------------------------------- products
+    def _matrices(self) -> Iterator[tuple[slice, Any]]:
+        """Yield the weights of the cells as matrices, some patterns at a time."""
+        for lines in self.stretches():
+            if self.keys is not None:
+                yield lines, self.weight_lines(lines)
+                continue
+            from scipy.sparse import csr_array
+
+            pairs = self._pairs(lines)
+            n = pairs.stop - pairs.start
+            own = np.ones(n) if self.weights is None else self.weights[pairs]
+            ptr = self.ptr[lines.start : lines.stop + 1] - pairs.start
+            shape = lines.stop - lines.start, self.n_cols
+            yield lines, csr_array((own, self.cols[pairs], ptr), shape=shape)
+
+    def reach(self, h: Floats) -> Floats:
+        """Weighted sum of the factors of the columns that each pattern observes."""
+        if self.keys is not None and self.weights is None:
+            return bits_times(self.keys, h)
+        out = np.zeros(self.n_lines)
+        for lines, P in self._matrices():
+            out[lines] = P @ h
+        return out
+
+    def margins(self, w: Floats, h: Floats) -> tuple[Floats, Floats]:
+        """Sums of the patterns and columns of the fitted cells."""
+        rows, cols = np.zeros(self.n_lines), np.zeros(self.n_cols)
+        for lines, P in self._matrices():
+            rows[lines] = w[lines] * (P @ h)
+            cols += h * (w[lines] @ P)
+        return rows, cols
+
+    def product(self, d: Floats, x: Floats, n_threads: int) -> Floats:
+        """Return Pᵀ (d (P x)) for the weights P of the observed cells; of bits only."""
+        parts = None if self.weights is None else self.parts
+        found: Floats = kernel.bits_product(self.keys, parts, d, x, n_threads)
+        return found
+
+    @property
+    def parts(self) -> list[Any]:
+        """The user's array of weights as the kernel reads it."""
+        return [(self.weights, None, None, 0, 0)]
+
+    # -------------------------------------------------------------------- solving
+    def inside(self, line_label: SmallInts, col_label: SmallInts) -> Patterns:
+        """Keep the cells whose pattern and column have the same label."""
+        if self.is_mask:
+            n = int(col_label.max(initial=-1)) + 1
+            chosen = np.zeros((n + 1, self.n_cols), bool)  # the last: nothing
+            known = np.flatnonzero(col_label >= 0)
+            chosen[col_label[known], known] = True
+            label = np.where((line_label < 0) | (line_label >= n), n, line_label)
+            return replace(self, keys=self.keys & pack_bits(chosen)[label])
+        every = slice(0, self.n_lines)
+        i, j = self.places(every)
+        kept = line_label[i] == col_label[j]
+        sums = self.sums[i, j] if self.keys is not None else self.sums
+        weights = None if self.weights is None else self.weights[kept]
+        shape = self.n_lines, self.n_cols
+        return pairs_of(i[kept], j[kept], sums[kept], weights, *shape)
+
+    def reduce(self, *, force: bool) -> Any:
+        """Merge twins and drop leaves; the kernel's `Reduced`.
+
+        None when leaves need the sums of single cells and only margins are kept;
+        ``force`` leaves such leaves to the iteration instead.
+        """
+        if self.keys is None:
+            pairs = self.ptr, self.cols, self.sums, self.weights
+            return kernel.reduce_pairs(*pairs, self.n_cols)
+        if self.weights is not None:  # twins and leaves need the sums of single cells
+            return None
+        margins = self.row_sums, self.col_sums
+        if self.sums is None:
+            return kernel.reduce_mask(self.keys, *margins, False, force)
+        reduced = kernel.reduce_mask(self.keys, *margins, True, False)
+        return kernel.reduce_table(self.keys, self.sums) if reduced is None else reduced
+
+    # -------------------------------------------------------------------- checking
+    def check(self, *, signed: bool) -> None:
+        """Raise ValueError if the arrays do not fit together; they may be foreign."""
+        n_cols, keys, ptr = self.n_cols, self.keys, self.ptr
+        _need(type(n_cols) is int and 0 < n_cols < 2**31, "the number of columns")
+        _need((keys is None) != (ptr is None), "cells")
+        if keys is not None:
+            n, shape = len(keys), (len(keys), n_cols)
+            self._check_array("keys", "u8", (n, -(-n_cols // 64)))
+            _need(n > 0 and not has_bits_beyond(keys, n_cols), "keys")
+            _need(self.cols is None, "cols")
+        else:
+            self._check_pairs()
+            n, shape = self.n_lines, self.cols.shape
+            _need(self.positive is None, "positive")
+        margins = self.row_margin, self.col_margin
+        for name, dtype, size in (
+            ("sums", "f8", shape),
+            ("low", "f8", shape),
+            ("squares", "f8", shape),
+            ("row_margin", "f8", (n,)),
+            ("col_margin", "f8", (n_cols,)),
+            ("counts", "i8", (n,)),
+            ("zero_counts", "i8", (n,)),
+            ("logs", "f8", (2,)),
+        ):
+            self._check_array(name, dtype, size)
+        has_sums = self.sums is not None
+        _need(has_sums == (margins[0] is None) == (margins[1] is None), "margins")
+        if not signed:
+            sums = (self.sums,) if has_sums else margins
+            for found in (*sums, self.squares):
+                _need(found is None or not (found < 0.0).any(), "a sum below zero")
+        if self.counts is not None:
+            _need(not (self.counts < 0).any(), "counts")
+        if self.zero_counts is not None:
+            zero = self.zero_counts
+            _need(not ((zero < 0) | (zero > self.counts)).any(), "zero_counts")
+        if self.weights is not None:
+            is_number = self.weights.dtype.kind in "fiub"
+            _need(is_number and self.weights.shape == shape, "weights")
+            for lines in self.stretches():
+                own = self.weight_lines(lines)[self.places(lines)]
+                _need(bool(((own > 0.0) & np.isfinite(own)).all()), "weights")
+        if keys is not None and has_sums:
+            _need(len(set(names_of_rows(keys))) == n, "a key")
+            every = slice(0, n)
+            _need(not self.sums[~self.observed_lines(every)].any(), "a missing cell")
+        if self.positive is not None:
+            self._check_array("positive", "u8", keys.shape)
+            _need(not (self.positive & ~keys).any(), "positive")
+        self._check_rows(n, signed=signed)
+        for power in (self.exponent, self.exposure_exponent or 0):
+            _need(type(power) is int and abs(power) < 2048, "exponent")
+        _need(type(self.n_negative) is int and self.n_negative >= 0, "n_negative")
+
+    def _check_array(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
+        array = getattr(self, name)
+        if array is None:
+            return
+        is_array = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
+        _need(is_array and array.shape == shape, name)
+        _need(dtype != "f8" or bool(np.isfinite(array).all()), name)
+
+    def _check_pairs(self) -> None:
+        ptr, cols = self.ptr, self.cols
+        for array, dtype in ((ptr, "i8"), (cols, "i4")):
+            is_array = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
+            _need(is_array and array.ndim == 1, "cells")
+        _need(len(ptr) > 1 and ptr[0] == 0 and ptr[-1] == len(cols), "ptr")
+        _need(not (np.diff(ptr) < 0).any(), "ptr")
+        if len(cols):
+            _need(cols.min() >= 0 and cols.max() < self.n_cols, "cols")
+            starts = np.zeros(len(cols), bool)
+            starts[ptr[:-1][np.diff(ptr) > 0]] = True
+            _need(not ((np.diff(cols) <= 0) & ~starts[1:]).any(), "cols")
+
+    def _check_rows(self, n: int, *, signed: bool) -> None:
+        sums, lines = self.sum_of_row, self.line_of_row
+        if sums is not None:
+            is_right = isinstance(sums, np.ndarray) and sums.dtype == np.float64
+            _need(is_right and sums.ndim == 1, "sum_of_row")
+            _need(bool(np.isfinite(sums).all()), "sum_of_row")
+            _need(signed or not (sums < 0.0).any(), "sum_of_row")
+            _need(lines is not None or len(sums) == n, "sum_of_row")
+        if lines is None:
+            return
+        is_right = isinstance(lines, np.ndarray) and lines.dtype.kind in "iu"
+        _need(is_right and lines.ndim == 1 and lines.itemsize <= 8, "line_of_row")
+        _need(not len(lines) or (lines.min() >= 0 and lines.max() < n), "line_of_row")
+        _need(sums is None or len(sums) == len(lines), "line_of_row")
+        if self.counts is not None:
+            same = np.array_equal(np.bincount(lines, minlength=n), self.counts)
+            _need(same, "counts")
+        if self.zero_counts is not None and sums is not None:
+            zero = np.bincount(lines[sums == 0.0], minlength=n)
+            _need(np.array_equal(zero, self.zero_counts), "zero_counts")
+
+
+def pairs_of(
+    lines: Ints, cols: Ints, sums: Floats, weights: Any, n_lines: int, n_cols: int
+) -> Patterns:
+    """Patterns of listed cells, sorted by pattern and column."""
+    counts = np.bincount(lines, minlength=n_lines)
+    ptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    found = Patterns(n_cols, ptr=ptr, cols=cols.astype(np.int32))
+    found.sums, found.weights = sums, weights
+    return found
+
+
+def weighted_counts(places: Ints | SmallInts, values: Floats, n: int) -> Floats:
+    """Sum the values that share a place."""
+    sums: Floats = np.bincount(places, values, minlength=n).astype(np.float64)
+    return sums
+
+
+def _need(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"{what} of a table of patterns is not right")
