@@ -153,13 +153,13 @@ def test_69_any_bytes_changed(kind, tmp_path):
 
 # ---------------------------------------------------------------------- their parts
 def key_beyond(header: Header, arrays: Arrays) -> None:
-    arrays["key_words"] = arrays["key_words"] | np.uint64(1 << 40)
+    arrays["patterns.keys"] = arrays["patterns.keys"] | np.uint64(1 << 40)
 
 
 def put(name: str, at: Any, value: float) -> Callable[[Header, Arrays], None]:
     def change(header: Header, arrays: Arrays) -> None:
-        arrays[name] = arrays[name].copy()
-        arrays[name][at] = value
+        arrays[f"patterns.{name}"] = arrays[f"patterns.{name}"].copy()
+        arrays[f"patterns.{name}"][at] = value
 
     return change
 
@@ -168,25 +168,29 @@ def say(**content: Any) -> Callable[[Header, Arrays], None]:
     return lambda header, arrays: header["content"].update(content)
 
 
+def say_of_patterns(**content: Any) -> Callable[[Header, Arrays], None]:
+    return lambda header, arrays: header["content"]["patterns"].update(content)
+
+
 def signed_without_leave(header: Header, arrays: Arrays) -> None:
-    say(n_negative=1)(header, arrays)
-    put("hi", (0, 0), -1.0)(header, arrays)
+    say_of_patterns(n_negative=1)(header, arrays)
+    put("sums", (0, 0), -1.0)(header, arrays)
 
 
 PARTS: dict[str, Callable[[Header, Arrays], None]] = {
     "key bits beyond the columns": key_beyond,
-    "NaN sum": put("hi", (0, 0), nan),
-    "NaN rest of a sum": put("lo", (0, 0), nan),
-    "infinite sum": put("hi", (0, 0), np.inf),
-    "negative sum": put("hi", (0, 0), -1.0),
-    "negative rest of a sum": put("lo", (0, 0), -1e9),
+    "NaN sum": put("sums", (0, 0), nan),
+    "NaN rest of a sum": put("low", (0, 0), nan),
+    "infinite sum": put("sums", (0, 0), np.inf),
+    "negative sum": put("sums", (0, 0), -1.0),
+    "negative rest of a sum": put("low", (0, 0), -1e9),
     "negative sum that nobody allowed": signed_without_leave,
-    "sum of a missing cell": put("hi", (0, 2), 1.0),
-    "NaN sum of a row": put("row_sums", 0, nan),
-    "negative sum of a row": put("row_sums", 0, -1.0),
-    "other zero rows": put("row_sums", 0, 0.0),
-    "pattern of a row beyond the patterns": put("lines", 0, 99),
-    "other patterns of rows": put("lines", 0, 1),
+    "sum of a missing cell": put("sums", (0, 2), 1.0),
+    "NaN sum of a row": put("sum_of_row", 0, nan),
+    "negative sum of a row": put("sum_of_row", 0, -1.0),
+    "other zero rows": put("sum_of_row", 0, 0.0),
+    "pattern of a row beyond the patterns": put("line_of_row", 0, 99),
+    "other patterns of rows": put("line_of_row", 0, 1),
     "negative count": put("counts", 0, -1),
     "labels that repeat": say(labels=["a", "a", "b"]),
     "labels of two kinds": say(labels=["a", 1, "b"]),
@@ -196,8 +200,8 @@ PARTS: dict[str, Callable[[Header, Arrays], None]] = {
     "columns of 2^62": say(n_columns=2**62),
     "rows of 2^62": say(n_rows=2**62 - 1),
     "keys that nest": say(pieces=[[[[None]]]]),
-    "exponent of 2^40": say(exponent=2**40),
-    "rows of pieces of 2^62": say(row_pieces=[[2**61, 0]]),
+    "exponent of 2^40": say_of_patterns(exponent=2**40),
+    "columns of 2^40": say_of_patterns(n_cols=2**40),
 }
 
 

@@ -112,8 +112,8 @@ MODELS: dict[str, Callable[[Path], Any]] = {
     "weighted": lambda folder: weighted(table()),
     "labels": lambda folder: labelled(),
     "negatives": lambda folder: negative(),
-    "columns only": lambda folder: streamed(table(), folder),
-    "columns only, blocks": lambda folder: streamed(BLOCKS, folder),
+    "bits from files": lambda folder: streamed(table(), folder),
+    "bits from files, blocks": lambda folder: streamed(BLOCKS, folder),
     "without rows": lambda folder: in_pieces(table(), keep_rows=False).solve(),
     "with scatter": lambda folder: in_pieces(table(), uncertainty=True).solve(),
 }
@@ -421,7 +421,7 @@ def test_what_is_packed_again_unchanged_is_read(containers, worker, subject):
 
 def test_the_kinds_of_models_hold_different_arrays(containers):
     """Otherwise two of them are the same kind, and one kind is not tried at all."""
-    kinds = ("patterns", "masks", "pairs", "columns only", "patterns and blocks")
+    kinds = ("patterns", "masks", "pairs", "patterns and blocks")
     held = [frozenset(containers(subject)[1]) for subject in kinds]
     assert len(set(held)) == len(kinds)
 

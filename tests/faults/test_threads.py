@@ -67,7 +67,7 @@ def test_68_rows_of_one_pattern() -> None:
     (row,) = table.solve().transform(np.ones((1, 4)))
     assert row == pytest.approx(4.0)
     assert table._sums is not None
-    assert table._sums.hi.sum() == 4.0 * table.n_rows
+    assert table._sums.patterns().sums.sum() == 4.0 * table.n_rows
 
 
 def test_68_a_piece_that_all_threads_bring_counts_once() -> None:

@@ -184,11 +184,10 @@ def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
 
 
 def test_pieces_with_too_many_patterns_are_joined(monkeypatch):
-    from a1gm._observe import observation, one_pass
+    from a1gm._observe import accumulate
 
     monkeypatch.setattr(frames, "PIECE_ROWS", 8)
-    monkeypatch.setattr(observation, "TABLE_CELLS", 1)
-    monkeypatch.setattr(one_pass, "TABLE_CELLS", 1)
+    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
     X = table()
     chunked = pl.concat([as_nulls(X)[:20], as_nulls(X)[20:]], rechunk=False)
     found = a1gm.fit(chunked)

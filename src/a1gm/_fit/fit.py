@@ -162,7 +162,7 @@ class RankOneFit:
         cells, so 0 proves optimality.
         """
         solved = self._solved
-        return margin_mismatch(solved.factors, solved.statistics, solved.graph)
+        return margin_mismatch(solved.factors, solved.statistics)
 
     @cached_property
     def cell_error(self) -> float:

@@ -150,8 +150,8 @@ class Placed:
         """Factors of rows that the kernel declines; raises for bad cells."""
         seen = observe(self.rows, negatives=self.columns.negatives)
         line = slice(None) if seen.line_of_row is None else seen.line_of_row
-        reach = seen.statistics.reach(self.columns.factor)[line]
-        sums, has_data = seen.row_sums, seen.row_sums != 0.0
+        reach = seen.reach(self.columns.factor)[line]
+        sums, has_data = seen.sum_of_row, seen.sum_of_row != 0.0
         with np.errstate(all="ignore"):
             factors = product(sums, over=reach, exponent=seen.exponent)
         if not has_data.all():

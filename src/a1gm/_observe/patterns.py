@@ -428,7 +428,9 @@ class Patterns:
         has_sums = self.sums is not None
         _need(has_sums == (margins[0] is None) == (margins[1] is None), "margins")
         if not signed:
-            sums = (self.sums,) if has_sums else margins
+            sums: Any = (self.sums,) if has_sums else margins
+            if self.low is not None and has_sums:
+                sums = (self.sums + self.low,)
             for found in (*sums, self.squares):
                 _need(found is None or not (found < 0.0).any(), "a sum below zero")
         if self.counts is not None:
