@@ -351,9 +351,7 @@ def test_fault_23_more_columns_than_a_word_has_bits(n_cols):
 # ----------------------------------------------------------------------- fault 24
 def test_fault_24_a_budget_that_is_too_small():
     X = make_table("banded", 30, 30, seed=4)
-    with pytest.warns(
-        ConvergenceWarning, match=r"after 1 iteration with.*tol=1e-10"
-    ) as said:
+    with pytest.warns(ConvergenceWarning, match=r"after 1 iteration with") as said:
         fit = a1gm.fit(X, max_iter=1)
     assert len(said) == 1
     assert said[0].filename == __file__

@@ -75,7 +75,7 @@ def test_rows_that_cancel_in_their_pattern_keep_their_factors(X, rows, cols):
     ],
 )
 def test_rows_that_cancel_and_have_no_factor_are_refused(X):
-    with pytest.raises(DataError, match="Column 1: The cells from which it is projected"):
+    with pytest.raises(DataError, match="Column 1: The cells from which"):
         a1gm.fit(X, negatives="allow")
 
 

@@ -198,7 +198,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.fallback == "column":  # means of the observed cells
             n_observed = rows.n_rows - fit.pattern.missing_per_col
             with np.errstate(invalid="ignore"):
-                means = seen.statistics.col_sums / n_observed
+                means = seen.col_sums / n_observed
             fallback = np.ldexp(means, seen.exponent)
         elif self.fallback is not None:
             fallback[:] = self.fallback
