@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,13 +32,6 @@ if TYPE_CHECKING:
 
 # The offsets of pyarrow's text arrays have 32 bits; lines of a batch must fit.
 _MOST_BYTES = 1 << 28
-
-
-class TableWriter(Protocol):
-    """Something that takes record batches one after the other."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch of the schema the writer was opened with."""
 
 
 def format_of(path: str | os.PathLike[str]) -> Format:
@@ -82,55 +77,46 @@ def open_writer(
     kind: Format | None = None,
     dialect: Dialect | None = None,
     overwrite: bool = False,
-) -> Iterator[TableWriter]:
-    """Write a table to a file that appears whole or not at all.
+) -> Iterator[Any]:
+    """Open a writer of record batches, to a file that appears whole or not at all.
 
     The extension of the path decides the format, unless ``kind`` is given; ``"-"`` is
     standard output. ``dialect`` is for text.
     """
     kind = kind or format_of(path)
-    if os.fspath(path) == "-":
-        with write_to(sys.stdout.buffer, schema, kind=kind, dialect=dialect) as writer:
-            yield writer
-        return
-    with atomic_write(path, overwrite=overwrite) as file:
-        gzipped = Path(path).suffix.lower() == ".gz"
-        with write_to(
-            file, schema, kind=kind, dialect=dialect_for(path, dialect), gzipped=gzipped
-        ) as writer:
-            yield writer
+    with contextlib.ExitStack() as stack:
+        file: Any = sys.stdout.buffer
+        if os.fspath(path) != "-":
+            file = stack.enter_context(atomic_write(path, overwrite=overwrite))
+            dialect = dialect_for(path, dialect)
+        if Path(path).suffix.lower() == ".gz":
+            # Without a time stamp: the same table gives the same bytes.
+            zipped = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0)
+            file = stack.enter_context(zipped)
+        if kind == "csv":
+            yield CsvWriter(file, schema, dialect or Dialect())
+        else:
+            yield stack.enter_context(_typed_writer(file, schema, kind))
 
 
 @contextlib.contextmanager
-def write_to(
-    file: IO[bytes],
-    schema: pa.Schema,
-    *,
-    kind: Format,
-    dialect: Dialect | None = None,
-    gzipped: bool = False,
-) -> Iterator[TableWriter]:
-    """Write a table to an open binary file, which stays open."""
+def _typed_writer(file: IO[bytes], schema: pa.Schema, kind: Format) -> Iterator[Any]:
     import pyarrow as pa
+    from pyarrow import parquet
 
-    if kind == "csv":
-        with _maybe_gzipped(file, gzipped) as sink:
-            yield CsvWriter(sink, schema, dialect or Dialect())
-        return
     try:
         if kind == "parquet":
-            from pyarrow import parquet
-
             # Measured numbers hardly repeat: a dictionary of them doubles the time.
             repeating = [c.name for c in schema if not pa.types.is_floating(c.type)]
-            with parquet.ParquetWriter(
-                file, schema, write_page_checksum=True, use_dictionary=repeating
-            ) as parquet_writer:
-                yield parquet_writer
+            new = partial(
+                parquet.ParquetWriter,
+                write_page_checksum=True,
+                use_dictionary=repeating,
+            )
         else:
             new = pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file
-            with new(file, schema) as arrow_writer:
-                yield arrow_writer
+        with new(file, schema) as writer:
+            yield writer
     except pa.ArrowInvalid as error:
         raise OutputError(f"The table cannot be written as {kind}: {error}") from error
 
@@ -148,7 +134,6 @@ class CsvWriter:
 
         self._sink = sink
         self._dialect = dialect
-        self._check_types(schema)
         self._special = [mark.encode() for mark in (dialect.delimiter, '"', "\n", "\r")]
         self._special_regex = f'[{re.escape(dialect.delimiter)}"\r\n]'
         names = pa.array(schema.names, pa.string())
@@ -242,17 +227,6 @@ class CsvWriter:
                 ".",
             ) from error
 
-    def _check_types(self, schema: pa.Schema) -> None:
-        import pyarrow as pa
-
-        for column in schema:
-            kind = column.type
-            if pa.types.is_nested(kind) and not pa.types.is_dictionary(kind):
-                raise OutputError(
-                    f"Column {column.name!r} holds {column.type}, which text cannot "
-                    "hold. Write to .parquet, or leave the column out."
-                )
-
 
 def _without_zeros(times: pa.Array) -> pa.Array:
     """Dates where all times are midnight, and no fraction where all seconds are whole.
@@ -273,15 +247,3 @@ def _bytes_of(text: pa.Array) -> bytes:
     start, stop = offsets[text.offset], offsets[text.offset + len(text)]
     data: bytes = text.buffers()[2].slice(int(start), int(stop - start)).to_pybytes()
     return data
-
-
-@contextlib.contextmanager
-def _maybe_gzipped(file: IO[bytes], gzipped: bool) -> Iterator[Any]:
-    if not gzipped:
-        yield file
-        return
-    import gzip
-
-    # Level 6 without a time stamp: the same table gives the same bytes.
-    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as stream:
-        yield stream
