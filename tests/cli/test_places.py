@@ -7,6 +7,9 @@ import shutil
 import pytest
 from support.commands import CSV, run, run_executable
 
+import a1gm
+from a1gm.exceptions import OutputError
+
 
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -109,6 +112,17 @@ def test_a_folder_that_is_not_writable(tmp_path):
     done = run_executable("impute", CSV / "plain.csv", "-o", folder / "x.csv")
     assert done.returncode == 2
     assert "not writable" in done.stderr
+
+
+def test_results_that_are_new_all_the_same_are_named(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OutputError("no more")
+
+    monkeypatch.setattr(a1gm.RankOneFit, "save", fail)
+    out = tmp_path / "out"
+    words = run("fit", CSV / "plain.csv", "-o", out, code=1).stderr
+    assert f"no more New in {out}: row_factor.csv, col_factor.csv, " in words
+    assert "model" not in {path.stem for path in out.iterdir()}
 
 
 # Usage

@@ -253,8 +253,9 @@ def _run_guarded(body: Callable[[], None], options: Options) -> None:
             sys.stdout.flush()
         if broken:
             _stop(1, broken[0], options, kind="SkippedWarning")
-    except KeyboardInterrupt:
-        _stop(130, "interrupted; nothing was written.", options)
+    except KeyboardInterrupt as stopped:
+        notes = getattr(stopped, "__notes__", ["nothing was written."])
+        _stop(130, f"interrupted; {' '.join(notes)}", options)
     except BrokenPipeError:
         # The reader has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -263,7 +264,9 @@ def _run_guarded(body: Callable[[], None], options: Options) -> None:
         is_usage = isinstance(
             error, ParameterError | LabelError | MissingFileError | UsageError
         )
-        words, kind = error.render(command_style), type(error).__name__
+        notes = getattr(error, "__notes__", [])  # files that are new all the same
+        words = " ".join([error.render(command_style), *notes])
+        kind = type(error).__name__
         _stop(2 if is_usage else 1, words, options, kind=kind)
     except MemoryError:
         _stop(1, "not enough memory for this table.", options)
