@@ -260,24 +260,15 @@ def _refuse_table_as_target(y: Any, X: Any) -> None:
 
     A pipeline may hand over targets of several columns: these have the rows of X.
     """
-    shape, of_x = _shape_of(y), _shape_of(X)
-    if shape is None or of_x is None:
+    try:
+        shape, of_x = np.shape(y), np.shape(X)
+    except ValueError:  # rows of different lengths
         return
-    has_columns_of_x = shape[1] == of_x[1] > 1
-    if shape[0] != of_x[0] or has_columns_of_x:
+    if not len(shape) == len(of_x) == 2:
+        return
+    if shape[0] != of_x[0] or shape[1] == of_x[1] > 1:
         raise ParameterError(
             f"y is a table of shape {shape}, but the second argument of fit is the "
             "place of a target, which is ignored. Pass tables that share factors with "
             "X by name, as in fit(X, Y=...) or fit(X, Z=...)."
         )
-
-
-def _shape_of(table: Any) -> tuple[int, int] | None:
-    """Rows and columns; None if it is not a table."""
-    shape = getattr(table, "shape", None)
-    if isinstance(table, list | tuple):
-        try:
-            shape = np.shape(table)
-        except ValueError:  # rows of different lengths
-            return None
-    return shape if isinstance(shape, tuple) and len(shape) == 2 else None
