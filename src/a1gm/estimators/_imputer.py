@@ -56,7 +56,7 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     missing_values : number, NaN, None or pd.NA, default=NaN
         What marks a missing cell.
     add_indicator : bool, default=False
-        Append columns that say which cells were missing.
+        Append columns of 0 and 1 that mark the missing cells.
     keep_empty_features : bool, default=False
         Keep columns without any observed cell in ``fit``, filled with 0, or with
         ``fallback`` where that is a number.
@@ -103,8 +103,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Rows at ``transform`` may be new and have other missing cells: the row's factor is
     its sum over the sum of its observed columns' factors. A cell that the data do not
     determine (a row without any observed cell, or columns never observed together with
-    the others) stays NaN, with one warning that counts them, unless ``fallback`` says
-    what to put there. A next step that takes no NaN needs a fallback.
+    the others) stays NaN, with one warning that counts them, unless ``fallback`` is
+    set. A next step that takes no NaN needs a fallback.
 
     Absent cells of a sparse table are zeros; its stored missing cells are filled.
 

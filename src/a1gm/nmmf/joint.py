@@ -93,7 +93,7 @@ def fit_joint(
 
 
 def _joint_rows(layout: Layout) -> Rows:
-    """The joint table, whose pieces are made when they are read."""
+    """The joint table; its pieces are made when they are read."""
     n, m = layout.shape
     tables = {(table.row_set, table.col_set): table for table in layout.fitted}
     if layout.units is not None:

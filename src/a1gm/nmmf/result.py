@@ -134,8 +134,8 @@ class SharedFit:
     @cached_property
     def n_undetermined(self) -> int:
         """Missing cells of all tables that cannot be known."""
-        counts = (view.counts.missing for view in self._views.values())
-        return sum(int(missing[UNBOUNDED:].sum()) for missing in counts)
+        views = self._views.values()
+        return sum(int(view.counts.fates[UNBOUNDED:].sum()) for view in views)
 
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
@@ -335,7 +335,7 @@ class NMMFFit(SharedFit):
             The tables that were fitted, or those of them to be filled.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
-            By default as said in ``fit_nmmf``, whose warning is not repeated.
+            By default as in ``fit_nmmf``; its warning is not repeated.
 
         Returns
         -------
@@ -405,7 +405,7 @@ class RelationsFit(SharedFit):
             The fitted tables, or some of them, by the same keys.
         on_undetermined : {"warn", "raise", "ignore"}, optional
             What to do about cells that the data do not determine; they stay missing.
-            By default as said in ``fit_relations``, whose warning is not repeated.
+            By default as in ``fit_relations``; its warning is not repeated.
 
         Returns
         -------

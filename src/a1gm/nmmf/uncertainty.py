@@ -99,8 +99,8 @@ class TableUncertainty:
         self._joint._info.check_size()
         if not self._table.rows.parts:
             raise ParameterError(
-                "This fit was pickled without its tables, whose missing cells are not "
-                "known. Compute totals() before, or fit the tables again."
+                "This fit was pickled without its tables, so their missing cells are "
+                "not known. Compute totals() before, or fit the tables again."
             )
         side = by if by == "all" else self._side(by)
         value, variance, n_wanted, n_without = self._sums(side, cells)
@@ -119,7 +119,7 @@ class TableUncertainty:
         base : int, label, or None, default=0
             The column or row that is 1; None is the first whose factor is not 0.
         axis : {"column", "row"}, default="column"
-            Whose factors.
+            Factors of the columns or of the rows.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class TableUncertainty:
 
     # -------------------------------------------------------------------- appearance
     def summary(self) -> dict[str, str]:
-        """What it says, line by line."""
+        """The errors in words, line by line."""
         return {"table": self._table.name} | self._joint.summary()
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ as the owner of the table has it, which may be the other way round.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,13 +40,16 @@ CELLS_AT_ONCE = 1 << 17
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts over the cells of a table, and the first cells that are told of."""
+    """Counts over the cells of a table, and the first cell of each kind.
 
-    missing: Ints  # missing cells of each fate
-    n_given_up: int = 0  # observed zeros that no minimiser fits
-    n_apart: int = 0  # observed cells of weight 0 between blocks
-    first_missing: tuple[int, int] | None = None
-    first_apart: tuple[int, int] | None = None
+    The kinds are "missing" cells without a value, empty rows and columns aside; cells
+    of weight 0 observed between blocks ("apart"); and observed zeros that no minimiser
+    fits ("zeros").
+    """
+
+    fates: Ints  # missing cells of each fate
+    n: dict[str, int]
+    first: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -135,47 +139,46 @@ class TableView:
 
     @cached_property
     def counts(self) -> Counts:
-        """What is counted over all cells."""
-        missing = np.zeros(len(FATES), np.int64)
+        """Counts over all cells."""
+        found = Counts(np.zeros(len(FATES), np.int64), Counter(), {})
         if self._has_values:
-            return Counts(missing)
-        counts: Any = {"n_given_up": 0, "n_apart": 0}
-        first: dict[str, Any] = {"first_missing": None, "first_apart": None}
+            return found
         positive = self.row.factor > 0.0, self.col.factor > 0.0
-        for rows, is_missing, fates in self._cells():
-            missing += np.bincount(fates[is_missing], minlength=len(FATES))
+        for rows, missing, fates in self._cells():
+            found.fates[:] += np.bincount(fates[missing], minlength=len(FATES))
             unknown = (fates >= UNBOUNDED) & (fates < EMPTY)
-            told = {"first_missing": unknown & is_missing}
+            kinds = {"missing": unknown & missing}
             if self.table.weight:
-                given_up = ~is_missing & (fates != FINITE)
-                given_up &= positive[0][rows, None] & positive[1]
-                counts["n_given_up"] += int(given_up.sum())
+                both = positive[0][rows, None] & positive[1]
+                kinds["zeros"] = ~missing & (fates != FINITE) & both
             else:
-                told["first_apart"] = unknown & ~is_missing
-                counts["n_apart"] += int(told["first_apart"].sum())
-            for name, cells in told.items():
-                if first[name] is None and cells.any():
-                    i, j = np.unravel_index(int(cells.argmax()), cells.shape)
-                    first[name] = int(i) + rows.start, int(j)
-        return Counts(missing, **counts, **first)
+                kinds["apart"] = unknown & ~missing
+            for kind, cells in kinds.items():
+                if n := int(cells.sum()):
+                    i, j = divmod(int(cells.argmax()), cells.shape[1])
+                    found.first.setdefault(kind, (i + rows.start, j))
+                    found.n[kind] += n
+        return found
 
     def describe(self) -> Text:
         """Text about what cannot be known of the table; empty if there is nothing."""
-        table, counts = self.table, self.counts
-        parts: list[Text] = []
-        if counts.n_given_up:
-            parts.append(text_of_zeros(counts.n_given_up, of=table.name))
-        if counts.first_apart is not None:
+        counts, name, parts = self.counts, self.table.name, list[Text]()
+        first = {kind: self.table.where(*at) for kind, at in counts.first.items()}
+        if "zeros" in first:
+            parts.append(text_of_zeros(counts.n["zeros"], of=name))
+        if "apart" in first:
             parts.append(
-                f"For {counted(counts.n_apart, 'observed cell')} of {table.name} there "
+                f"For {counted(counts.n['apart'], 'observed cell')} of {name} there "
                 "is no fitted value (NaN in fit.reconstruct()): a table of weight 0 "
                 "does not relate the scales of its entities, and no other table does. "
-                f"The first is {table.where(*counts.first_apart)}."
+                f"The first is {first['apart']}."
             )
-        if counts.first_missing is not None:
-            kinds = counts.missing[UNBOUNDED], counts.missing[UNDETERMINED]
-            first, how = table.where(*counts.first_missing), self.on_undetermined
-            parts.append(text_of_unknown_cells(*kinds, first, of=table.name, how=how))
+        if "missing" in first:
+            kinds = counts.fates[UNBOUNDED], counts.fates[UNDETERMINED]
+            how = self.on_undetermined
+            parts.append(
+                text_of_unknown_cells(*kinds, first["missing"], of=name, how=how)
+            )
         return separated(parts)
 
     # ---------------------------------------------------------------------- filling
@@ -191,7 +194,7 @@ class TableView:
                 how = self.on_undetermined
             if how not in (None, "ignore"):  # counting the kinds takes time
                 where = rows.where(*first_left)
-                warn_undetermined(text_of_left(self.counts.missing, n_left, where), how)
+                warn_undetermined(text_of_left(self.counts.fates, n_left, where), how)
         return filled.table
 
     def _filling(self, i: Ints, j: Ints) -> Floats:
@@ -221,12 +224,12 @@ class TableView:
         """Whether the fit has warned of the cells that stay missing in this table."""
         if self.on_undetermined != "warn" or not self.table.rows.parts:
             return False
-        n_known = int(self.counts.missing[UNBOUNDED:].sum())
+        n_known = int(self.counts.fates[UNBOUNDED:].sum())
         return n_left == n_known and same_cells(rows, self.table.own)
 
 
 def _decided(values: Floats, fates: SmallInts) -> Floats:
-    """Put 0 and NaN where the fates of the cells say so."""
+    """Put 0 and NaN where the cells have no finite value."""
     values[fates == ZERO] = 0.0
     values[fates >= UNBOUNDED] = np.nan
     return values
