@@ -260,9 +260,14 @@ def _refuse_table_as_target(y: Any, X: Any) -> None:
 
     A pipeline may hand over targets of several columns: these have the rows of X.
     """
+    shape: tuple[int, ...]
+    of_x: tuple[int, ...]
     try:
-        shape, of_x = np.shape(y), np.shape(X)
-    except ValueError:  # rows of different lengths
+        shape, of_x = (
+            np.shape(table) if isinstance(table, list | tuple) else table.shape
+            for table in (y, X)
+        )
+    except (AttributeError, ValueError):  # not a table, or rows of unequal lengths
         return
     if not len(shape) == len(of_x) == 2:
         return
