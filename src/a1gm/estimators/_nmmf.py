@@ -260,16 +260,15 @@ def _refuse_table_as_target(y: Any, X: Any) -> None:
 
     A pipeline may hand over targets of several columns: these have the rows of X.
     """
-    shape: tuple[int, ...]
-    of_x: tuple[int, ...]
-    try:
-        shape, of_x = (
-            np.shape(table) if isinstance(table, list | tuple) else table.shape
-            for table in (y, X)
-        )
-    except (AttributeError, ValueError):  # not a table, or rows of unequal lengths
-        return
-    if not len(shape) == len(of_x) == 2:
+    shapes: list[tuple[int, ...]] = []
+    for table in (y, X):
+        try:
+            is_list = isinstance(table, list | tuple)
+            shapes.append(np.shape(table) if is_list else table.shape)
+        except (AttributeError, ValueError):  # not a table, or rows of unequal lengths
+            return
+    shape, of_x = shapes
+    if len(shape) != 2 or len(of_x) != 2:
         return
     if shape[0] != of_x[0] or shape[1] == of_x[1] > 1:
         raise ParameterError(
