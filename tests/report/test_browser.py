@@ -53,7 +53,7 @@ def test_tables_sort(browser, page_file):
     page = browser.new_page()
     page.goto(page_file.as_uri())
     found = page.locator("#misfits table")
-    head = found.locator("thead th", has_text="deviations")
+    head = found.locator("thead th", has_text="residual")
     cells = found.locator("tbody tr td:nth-child(5)")
 
     def values():

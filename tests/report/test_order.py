@@ -5,7 +5,7 @@ import pytest
 
 import a1gm
 from a1gm.report import report_html
-from a1gm.report.order import are_ordered
+from a1gm.report.findings import are_ordered
 
 
 @pytest.mark.parametrize(

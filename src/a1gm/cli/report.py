@@ -45,7 +45,7 @@ def report_command(
     from a1gm.cli.style import command_style
     from a1gm.cli.tables import cells_of, fit_table
     from a1gm.report import write_report
-    from a1gm.report.notes import notes_of
+    from a1gm.report.findings import notes_of
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):

@@ -94,7 +94,7 @@ def residual_figure(findings: Findings) -> str:
     """Draw how far each observed cell is off, as a map."""
 
     def draw(axes: Axes) -> None:
-        residual_map(axes, findings.deviations, "deviations off")
+        residual_map(axes, findings.deviations, "residual")
         name_places(axes, findings.row_names, axis="y", middle=0.5)
         name_places(axes, findings.col_names, axis="x", middle=0.5)
 

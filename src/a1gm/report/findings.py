@@ -1,56 +1,41 @@
-"""What a report says, as numbers: its worth, totals, residuals, what is unknown."""
+"""The content of a report: assessment, totals, residuals, unknown cells, notes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from calendar import month_name
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from a1gm._api.assess import Assessment, assess
+from a1gm._api.fit_file import files_of
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
 from a1gm._fit.fates import FATES
-from a1gm.exceptions import (
-    A1gmError,
-    NotRepresentableError,
-    ParameterError,
-)
-from a1gm.report.order import are_ordered
+from a1gm._fit.messages import text_of_convergence
+from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.sure.uncertainty import Uncertainty
+    from a1gm._rows.files.table import TableFiles
 
 MOST_ASSESSED = 200_000  # cells of a table that is fitted again and again
+_TIME = re.compile(r"(y|m|d|w|q|h|t|year|month|day|week|quarter|hour|dev|lag|age)s?")
+_WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 _ROUNDING = 1e-9  # of a cell: a smaller difference is no residual
 
 #: Why a missing cell has no value, by its fate.
 _WHY = {
-    "unbounded": "because of an observed zero, the larger the better for the fit",
-    "undetermined": "no chain of known cells leads from the rows to the columns",
+    "unbounded": "because of an observed zero, a larger value always fits better",
+    "undetermined": "no chain of observed cells connects the rows and the columns",
 }
-
-
-class Misfit(NamedTuple):
-    """A cell beside its fit; ``off`` is in standard deviations of such a cell."""
-
-    row: int
-    column: int
-    observed: float
-    fitted: float
-    off: float
-
-
-class Unknown(NamedTuple):
-    """Missing cells without a value, for one reason."""
-
-    where: str
-    n_cells: int
-    why: str
 
 
 @dataclass(frozen=True)
@@ -126,10 +111,20 @@ class Findings:
 
     @cached_property
     def is_ignored(self) -> Bools:
-        """True where a cell is known and does not count: weight or exposure 0."""
+        """True where a cell is observed, but has weight or exposure 0."""
         if self.weights is None:
             return np.zeros(self.X.shape, bool)
         return ~np.isnan(self.X) & ~(self.weights > 0.0)
+
+    @property
+    def ignored(self) -> list[str]:
+        """A note about known cells that were not fitted, if there are some."""
+        n = int(self.is_ignored.sum())
+        kind = "no exposure" if self.fit.has_exposure else "weight 0"
+        cells = counted(n, f"known cell has {kind}", f"known cells have {kind}")
+        counts = "" if self.fit.has_exposure else " and counted as missing here"
+        note = f"{cells}: not fitted{counts}."
+        return [note] if n else []
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -137,23 +132,21 @@ class Findings:
         name = "exposure" if self.fit.has_exposure else "weights"
         return {} if self.weights is None else {name: self.weights}
 
-    # ---------------------------------------------------------------------- its worth
+    # ------------------------------------------------------------------- uncertainty
     @cached_property
     def sure_or_why(self) -> Uncertainty | str:
-        """How sure the fit is, or why that cannot be said."""
+        """The uncertainty of the fit, or the reason why it has none."""
         try:
             with np.errstate(all="ignore"):  # of data near 1e±300 there are none
                 found = self.fit.uncertainty()
                 found.totals("all")
-        except NotRepresentableError as error:
+        except A1gmError as error:
             return error.render(with_advice=False)
-        except (A1gmError, MemoryError):
-            return "The scatter of the cells cannot be estimated."
         return found
 
     @property
     def sure(self) -> Uncertainty | None:
-        """How sure the fit is; None where that cannot be said."""
+        """The uncertainty of the fit, if it has one."""
         return None if isinstance(self.sure_or_why, str) else self.sure_or_why
 
     @cached_property
@@ -166,7 +159,7 @@ class Findings:
 
     @cached_property
     def assessed_rows(self) -> Ints:
-        """The rows whose cells are hidden: all, or an even choice of many."""
+        """The rows whose cells are hidden: all, or evenly spaced ones of many."""
         n, m = self.X.shape
         return np.linspace(0, n - 1, min(n, max(2, MOST_ASSESSED // m))).astype(
             np.int64
@@ -174,7 +167,7 @@ class Findings:
 
     @cached_property
     def assessment(self) -> Assessment | str:
-        """What rank 1 is worth on hidden cells, or why that cannot be tried."""
+        """The assessment on hidden cells, or the reason why there is none."""
         rows = self.assessed_rows
         given = {name: V[rows] for name, V in self._given.items()}
         negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
@@ -191,7 +184,7 @@ class Findings:
             return error.render(with_advice=False)
 
     def totals(self) -> tuple[Floats, Floats, float, float]:
-        """What was filled in each row and in all, with errors; NaN without any."""
+        """Sums of the filled cells of each row and of all, with their errors or NaN."""
         if self.sure is not None:
             rows, every = self.sure.totals("row"), self.sure.totals("all")
             return rows.value, rows.se, float(every.value[0]), float(every.se[0])
@@ -212,21 +205,19 @@ class Findings:
 
     @property
     def deviations(self) -> Floats:
-        """How far cells are off, in standard deviations of such a cell."""
+        """Residuals of the cells in their standard deviations."""
         return self._off[0]
 
-    def misfits(self, most: int) -> list[Misfit]:
-        """The cells that the fit explains worst."""
+    def misfits(self, most: int) -> list[tuple[str, str, float, float, float]]:
+        """The worst cells: row, column, observed, fitted, standard deviations off."""
         scaled, off = self._off
         size = np.nan_to_num(np.abs(scaled)).ravel()
         chosen = np.argpartition(-size, min(most, size.size - 1))[:most]
         chosen = chosen[np.lexsort((chosen, -size[chosen]))]
-        places = np.column_stack(
-            np.unravel_index(chosen[size[chosen] > 0.0], off.shape)
-        )
+        places = np.unravel_index(chosen[size[chosen] > 0.0], off.shape)
         return [
-            Misfit(i, j, *map(float, (x, x - off[i, j], scaled[i, j])))
-            for i, j in places.tolist()
+            (self.row_names[i], self.col_names[j], x, x - off[i, j], scaled[i, j])
+            for i, j in np.column_stack(places).tolist()
             for x in [self.X[i, j]]
         ]
 
@@ -237,15 +228,15 @@ class Findings:
         return int(np.count_nonzero(np.isnan(self._off[0]) & is_there))
 
     # ------------------------------------------------------------------------ unknown
-    def unknown(self) -> Iterator[Unknown]:
-        """Tell what cannot be known: empty rows and columns, then parts untied."""
-        cells, why = self.fit.undetermined, "nothing is known in it"
+    def unknown(self) -> Iterator[tuple[str, int, str]]:
+        """Where cells cannot be known, how many, and why: empty lines, then blocks."""
+        cells, why = self.fit.undetermined, "nothing is observed in it"
         rows, columns = np.isnan(self.row_factor), np.isnan(self.fit.col_factor)
         for k in np.flatnonzero(rows).tolist():
-            yield Unknown(_called("row", [self.row_names[k]]), len(columns), why)
+            yield _called("row", [self.row_names[k]]), len(columns), why
         for k in np.flatnonzero(columns).tolist():
             where = _called("column", [self.col_names[k]])
-            yield Unknown(where, int(np.count_nonzero(~rows)), why)
+            yield where, int(np.count_nonzero(~rows)), why
         rest = np.flatnonzero(~(rows[cells.row] | columns[cells.column]))
         # All rows of a block have the same fate in a column of another one.
         keys = self.fit.row_block[cells.row[rest]] * len(FATES) + cells.code[rest]
@@ -261,7 +252,7 @@ class Findings:
                 )
             )
             kind = cells[int(some[0])].kind
-            yield Unknown(where, len(some), f"{kind}: {_WHY[kind]}")
+            yield where, len(some), f"{kind}: {_WHY[kind]}"
 
 
 def _called(noun: str, names: Sequence[str]) -> str:
@@ -284,3 +275,68 @@ def _names(
     if names is not None:
         return [shown(name) or "(no name)" for name in names]
     return [f"{kind} {k}" for k in range(n)]
+
+
+# ------------------------------------------------------------------ notes and order
+def notes_of(
+    fit: RankOneFit,
+    files: TableFiles | None = None,
+    style: Callable[[Part], str] = str,
+) -> Iterator[str]:
+    """What a reader must know before the numbers, as the warnings have it.
+
+    ``files`` are those of the table, if the fit does not know them.
+    """
+    if doubt := text_of_convergence(fit):
+        yield ConvergenceWarning(doubt).render(style)
+    choice, own = fit._table.choice, files_of(fit)
+    files = files or own
+    if files is not None:
+        for warning in files.told:
+            words = warning.at("").render(style)
+            yield words[0].upper() + words[1:]
+        if hidden := files.hidden:
+            yield f"Hidden files left out: {listed(hidden, 5)}."
+    names = [] if choice is None else [str(name) for name in choice.kept]
+    if own is not None:
+        names = own.left_out
+    if names:
+        yield f"Columns that are not part of the table: {listed(names)}."
+
+
+def are_ordered(names: Sequence[str], *, of_rows: bool = False) -> bool:
+    """Whether names are numbers, dates or spans of time that ascend.
+
+    Plain numbers ``of_rows`` are labels, unless they are years.
+
+    Examples
+    --------
+    >>> are_ordered(["2023-11", "2023-12", "2024-01"]), are_ordered(["S1", "S2", "S3"])
+    (True, False)
+    """
+    if of_rows and all(map(_is_number, names)):
+        names = [name for name in names if float(name) in range(1800, 2201)]
+    times = [_time_of(name.strip().lower()) for name in names]
+    return len(names) > 2 and all(a and b and a < b for a, b in pairwise(times))
+
+
+def _is_number(name: str) -> bool:
+    return re.fullmatch(r"\s*-?\d+(\.\d+)?\s*", name) is not None
+
+
+def _time_of(name: str) -> tuple[float, ...]:
+    """The numbers in a name and then its month; nothing if it has other words."""
+    if _is_number(name):
+        return (float(name),)
+    numbers, months = [], []
+    for word in _WORD.findall(name):
+        month = [
+            k for k, full in enumerate(month_name) if full.lower().startswith(word)
+        ]
+        if word[0].isdigit():
+            numbers.append(float(word))
+        elif len(word) > 2 and month:
+            months += month
+        elif not _TIME.fullmatch(word):
+            return ()
+    return (*numbers, *months)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from a1gm._base.words import shown
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import ParameterError
-from a1gm.report.findings import Findings
-from a1gm.report.notes import ignored_in_words, notes_of
+from a1gm.report.findings import Findings, notes_of
 from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
@@ -80,16 +79,18 @@ def report_html(
     True
     """
     if notes is None:
-        notes = list(notes_of(fit, X))
+        notes = list(notes_of(fit))
     notes = [notes] if isinstance(notes, str) else notes
     _check_weights(fit._table)
     findings = Findings.of(fit._own_cells(X), fit, row_names, col_names)
-    parts = [*sections(findings), method(findings, _told(source, title), _today())]
+    source = "" if source == title else shown(source)  # the heading is enough
+    today = datetime.now().astimezone().date().isoformat()
+    parts = [*sections(findings), method(findings, source, today)]
     return Template(_resource("report.html")).substitute(
         title=html.escape(shown(title)),
         style=_resource("report.css"),
         script=_resource("report.js"),
-        verdict=verdict(findings) + _notes([*notes, *ignored_in_words(findings)]),
+        verdict=verdict(findings) + _notes([*notes, *findings.ignored]),
         cards=cards(findings),
         nav=" ".join(f'<a href="#{part.name}">{part.name}</a>' for part in parts),
         sections="\n".join(_section(part) for part in parts),
@@ -117,26 +118,13 @@ def _section(part: Section) -> str:
     )
 
 
-def _told(source: str, title: str) -> str:
-    """The name of the file, unless it is the heading."""
-    return "" if source == title else shown(source)
-
-
-def _today() -> str:
-    return datetime.now().astimezone().date().isoformat()
-
-
 def write_report(
     path: str | os.PathLike[str],
     X: Any,
     fit: RankOneFit,
     *,
-    title: str = "A table and its rank-1 fit",
-    row_names: Sequence[str] | None = None,
-    col_names: Sequence[str] | None = None,
-    source: str = "",
-    notes: Sequence[str] | None = None,
     overwrite: bool = False,
+    **options: Any,
 ) -> None:
     """Write the page of :func:`report_html` to a file, whole or not at all.
 
@@ -144,22 +132,14 @@ def write_report(
     ----------
     path : path-like
         The target.
-    X, fit, title, row_names, col_names, source, notes
+    X, fit, **options
         As for :func:`report_html`.
-    overwrite : bool
-        Whether a file that is already there may be replaced.
+    overwrite : bool, default=False
+        Whether to replace an existing file.
     """
     from a1gm._base.atomic import atomic_write
 
-    page = report_html(
-        X,
-        fit,
-        title=title,
-        row_names=row_names,
-        col_names=col_names,
-        source=source,
-        notes=notes,
-    )
+    page = report_html(X, fit, **options)
     with atomic_write(path, overwrite=overwrite) as file:
         file.write(page.encode("utf-8", "replace"))
 

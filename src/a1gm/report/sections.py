@@ -12,12 +12,11 @@ from a1gm._base.version import __version__
 from a1gm._base.words import counted
 from a1gm._fit.show import solver_in_words
 from a1gm.report import figures, tables
-from a1gm.report.findings import Findings
+from a1gm.report.findings import Findings, are_ordered
 from a1gm.report.heatmap import cut_in_words, heatmap
-from a1gm.report.order import are_ordered
 from a1gm.report.tables import number
 
-_RANK_1, _MEANS = "rank 1", "column means"
+_RANK_1 = "rank 1"
 _EXACT = 1e-9  # a relative error that is rounding
 
 
@@ -31,34 +30,20 @@ class Section(NamedTuple):
 
 # ------------------------------------------------------------------------- the verdict
 def verdict(findings: Findings) -> str:
-    """Say whether rank 1 is right for this table, and how far off a fill is."""
+    """Whether rank 1 suits the table, and how large the errors of fills are."""
     found = findings.assessment
     if isinstance(found, str):
-        words = f"Whether rank 1 suits this table could not be tried. {found}"
+        words = f"Whether rank 1 suits this table could not be tested. {found}"
         return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
-    own, means = (found.scores[k] for k in (_RANK_1, _MEANS))
-    is_exact = own.median_relative_error <= _EXACT
-    is_good = is_exact or found.skill > 0.0
-    words = _how_tried(findings, found)
-    best = min(found.scores, key=lambda k: found.scores[k].mean_absolute_error)
-    mark = "good" if is_good else "bad"
+    is_exact = found.scores[_RANK_1].median_relative_error <= _EXACT
+    mark = "good" if found.skill > 0.0 or is_exact else "bad"
     if is_exact:
-        head = "Rank 1 suits this table: it fills hidden cells exactly."
-    elif found.may_be_chance:
-        mark = "unclear"
-        closer, other = ("Rank 1 is", "the column means")
-        if not is_good:
-            closer, other = ("The column means are", "rank 1")
-        head = f"{closer} closer than {other}, but the difference may be chance."
-    elif is_good and best != _RANK_1:
-        mark = "unclear"
-        head = f"Rank 1 is closer than the column means; closer still: {best}."
-    elif is_good:
-        head = "Rank 1 suits this table: its fills are closer than the column means."
+        head, words = "Rank 1 suits this table: it fills hidden cells exactly.", ""
     else:
-        head = "Rank 1 does not suit this table: the column means are closer."
-    if (own.median_relative_error <= means.median_relative_error) != is_good:
-        words += f" {found.verdict}"
+        head, _, words = found.verdict.partition(": ")
+        head, words = f"{head}.", f"{words[0].upper()}{words[1:]} "
+        mark = "unclear" if found.may_be_chance else mark
+    words += _how_tried(findings, found)
     return (
         f'<div class="verdict {mark}"><p class="head">{html.escape(head)}</p>'
         f"{_errors(found)}<p>{html.escape(words)}</p></div>"
@@ -68,8 +53,8 @@ def verdict(findings: Findings) -> str:
 def _how_tried(findings: Findings, found: Assessment) -> str:
     n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
     where = "" if n == n_rows else f", in {n:,} of the {n_rows:,} rows"
-    hidden = counted(found.n_hidden, "known cell was", "known cells were")
-    words = f"Tried: {hidden} hidden{where}, and filled again from the others."
+    hidden = counted(found.n_hidden, "observed cell was", "observed cells were")
+    words = f"{hidden} hidden{where}, and filled from the others."
     if findings.fit.has_exposure:
         words += " Means are rates, times the exposure of the hidden cell."
     elif findings.fit.has_weights:
@@ -77,13 +62,13 @@ def _how_tried(findings: Findings, found: Assessment) -> str:
     if not math.isnan(found.coverage):
         held, level = 100 * found.coverage, 100 * found.level
         # Spaces that do not break: no line shall begin with a percent sign.
-        words += f" {held:.0f}\u00a0% of the {level:.0f}\u00a0% intervals held the "
-        words += "hidden value."
+        words += f" {held:.0f}\u00a0% of the {level:.0f}\u00a0% intervals contained "
+        words += "the hidden value."
     return words
 
 
 def _errors(found: Assessment) -> str:
-    """Median errors as bars, rank 1 beside simpler guesses."""
+    """Median errors as bars, of rank 1 and of simpler methods."""
     errors = {k: score.median_relative_error for k, score in found.scores.items()}
     errors = {k: error for k, error in errors.items() if math.isfinite(error)}
     largest = max(errors.values(), default=0.0)
@@ -94,7 +79,7 @@ def _errors(found: Assessment) -> str:
         f"<b>{_percent(error)}</b></dd>"
         for name, error in errors.items()
     )
-    return f'<div class="errors"><p>Median error of a guess</p><dl>{bars}</dl></div>'
+    return f'<div class="errors"><p>Median relative error</p><dl>{bars}</dl></div>'
 
 
 def _percent(share: float) -> str:
@@ -127,9 +112,9 @@ def cards(findings: Findings) -> str:
 
 # ------------------------------------------------------------------------ the sections
 def sections(findings: Findings) -> Iterator[Section]:
-    """Yield the sections that have something to say."""
-    if int(findings.is_filled.any(axis=1).sum()) > 1:  # of one, the card has said it
-        yield Section("totals", "What the missing cells add up to", _totals(findings))
+    """Yield the sections that are not empty."""
+    if int(findings.is_filled.any(axis=1).sum()) > 1:  # one is in the card
+        yield Section("totals", "Totals of the filled cells", _totals(findings))
     yield Section("table", "The table", _table(findings))
     yield Section("factors", "The factors", _factors(findings))
     yield Section("misfits", "Cells that fit worst", _misfits(findings))
@@ -142,8 +127,8 @@ def _totals(findings: Findings) -> str:
     words = (
         f"These totals come without errors. {html.escape(findings.sure_or_why)}"
         if isinstance(findings.sure_or_why, str)
-        else "The standard error (s.e.) holds both: that the factors are estimated, "
-        "and that cells scatter around what is fitted."
+        else "The standard error (s.e.) includes the estimation error of the factors "
+        "and the scatter of the cells."
     )
     beside = tables.totals_table(findings)
     if int(findings.is_filled.any(axis=1).sum()) > 2:
@@ -167,7 +152,7 @@ def _table(findings: Findings) -> str:
 
 def _factors(findings: Findings) -> str:
     words = (
-        "Each row and each column has one number; a cell is explained by the product "
+        "Each row and each column has one number; a cell is fitted by the product "
         "of its two"
     )
     words += " and its exposure." if findings.fit.has_exposure else "."
@@ -180,11 +165,10 @@ def _factors(findings: Findings) -> str:
         )
     else:
         words += (
-            f" The table falls into {n_blocks:,} blocks, each on a scale of its own: "
-            "numbers can be compared, and products mean something, only within a "
-            "block. The column numbers of a block sum to its share of the observed "
-            "total; the number of a row times that share is the row's estimated total "
-            "over the columns of its block."
+            f" The table has {n_blocks:,} blocks with separate scales: numbers can be "
+            "compared and multiplied only within a block. The column numbers of a "
+            "block sum to its share of the observed total; the number of a row times "
+            "that share is its estimated total over the columns of its block."
         )
     parts = [f"<p>{html.escape(words)}</p>"]
     for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
@@ -202,15 +186,15 @@ def _factors(findings: Findings) -> str:
 def _misfits(findings: Findings) -> str:
     listing = tables.misfit_table(findings)
     if not listing and not findings.n_without_residual:
-        return "<p>Every observed cell is explained exactly.</p>"
-    words = "How far a cell is off is counted in standard deviations of such a cell."
+        return "<p>Every observed cell is fitted exactly.</p>"
+    words = "Residuals are in standard deviations of the cell."
     if findings.n_without_residual:
         cells = counted(findings.n_without_residual, "cell has", "cells have")
         words += f" {cells} a fitted value of 0 or less and no deviation."
-    caption = "Observed against fitted; on the line, a cell is explained exactly"
+    caption = "Observed against fitted; cells on the line are fitted exactly"
     beside = ""
     if listing:
-        where = "Where cells are off: red above the fit, blue below"
+        where = "Residuals: red above the fit, blue below"
         if (findings.missing | findings.is_ignored).any():
             where += ", grey not compared"
         beside = _figure(figures.residual_figure(findings), where)
@@ -231,24 +215,22 @@ def _figure(figure: str, caption: str) -> str:
 
 # -------------------------------------------------------------------------- the method
 def method(findings: Findings, source: str, date: str) -> Section:
-    """How it was computed, and what is proved."""
+    """How the fit was computed, and what is proved."""
     fit = findings.fit
     margins = (
-        f"{_tiny(fit.certificate)}, the largest relative difference between the sums "
-        "of a row or column of the fit and of the data. 0 proves the best rank-1 fit. "
-        "It does not prove that rank 1 is right for this table."
+        f"{_tiny(fit.certificate)}, the largest relative error of the fitted row and "
+        "column sums. 0 proves the best rank-1 fit, not that rank 1 suits the table."
     )
     error = fit.cell_error
     cells = (
-        f"{_tiny(error)}, the largest share by which a fitted cell can be off the best "
-        "fit's, rounding included."
+        f"{_tiny(error)}, a bound on the relative error of any finite fitted cell."
         if math.isfinite(error)
-        else "unbounded: parts of the table hang together by cells so small that the "
-        "sums do not fix their scales."
+        else "unbounded: parts of the table are linked only by cells too small for the "
+        "sums to fix their relative scale."
     )
     facts = [
         ("Cells", _kinds(findings)),
-        ("Holes", _shape(findings)),
+        ("Missing cells", fit.pattern.shape_name),
         ("Solved by", solver_in_words(fit.solver, int(fit.n_iter))),
         ("Certificate", margins),
         ("Cell error", cells),
@@ -276,7 +258,7 @@ def method(findings: Findings, source: str, date: str) -> Section:
 
 
 def _kinds(findings: Findings) -> str:
-    """How cells count where they do not all count alike."""
+    """What kind of cells the table has, if they are not plain."""
     if findings.fit.has_exposure:
         return "counts, each with its exposure"
     if findings.fit.has_weights:
@@ -288,17 +270,3 @@ def _kinds(findings: Findings) -> str:
 
 def _tiny(error: float) -> str:
     return f"{error:.1e}" if error else "0"
-
-
-def _shape(findings: Findings) -> str:
-    pattern = findings.fit.pattern
-    if pattern.is_complete:
-        return "none"
-    if pattern.is_grid_like:
-        return "a grid: some rows × some columns"
-    if pattern.is_nested:
-        return "a staircase: each row's holes contain the next one's"
-    if pattern.has_closed_form:
-        return "no grid and no staircase, yet a closed form"
-    rows, columns = pattern.core_shape
-    return f"no closed form: a core of {rows:,} × {columns:,} is iterated on"

@@ -123,28 +123,25 @@ def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     order = np.arange(len(factor))
     if not is_ordered:
         order = np.argsort(np.where(np.isnan(factor), np.inf, -factor), kind="stable")
-    # A line without any data is in no block; of one block nothing is said.
+    # A row or column without data is in no block; a single block is not shown.
     places = np.where((block >= 0) & (fit.n_blocks > 1), block, np.nan)
     missing = np.where(holes.any(), holes, np.nan)
     numbers: Floats = np.column_stack([factor, missing, places])
     lines = ((names[k], *numbers[k].tolist()) for k in order.tolist())
     caption = "Rows" if is_row else "Columns"
-    return table(caption, (kind, "factor", "holes", "block"), lines, len(factor))
+    return table(caption, (kind, "factor", "missing", "block"), lines, len(factor))
 
 
 def misfit_table(findings: Findings) -> str:
-    """List the cells that are explained worst; empty when all are explained exactly."""
-    found = findings.misfits(50)
-    lines = [
-        (findings.row_names[m.row], findings.col_names[m.column], *m[2:]) for m in found
-    ]
-    heads = ("row", "column", "observed", "fitted", "deviations off")
+    """List the cells with the largest residuals; empty if all are fitted exactly."""
+    lines = findings.misfits(50)
+    heads = ("row", "column", "observed", "fitted", "residual")
     n_known = int((~findings.missing).sum())
     return table("Worst-fitting cells", heads, lines, n_known) if lines else ""
 
 
 def unknown_table(findings: Findings) -> str:
-    """List what cannot be known, and why."""
+    """List the cells that cannot be known, and the reasons."""
     lines = list(findings.unknown())
     cells = counted(findings.n_unknown, "cell")
     heads = ("where", "cells", "why")
