@@ -73,7 +73,7 @@ class Filler:
             if old.name in self._position:
                 at = place, self._position[old.name]
                 self._alike[old.type, new.type].append(at)
-        metadata = with_types(before.metadata, changed)
+        metadata = before.metadata and with_types(before.metadata, changed)
         self.schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
 
     @property

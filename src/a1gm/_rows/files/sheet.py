@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
@@ -58,7 +58,9 @@ class SheetSource:
         columns = [pa.array([row[j] for row in rows], pa.string()) for j in keep]
         self._batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str] | None = None
+    ) -> Generator[pa.RecordBatch]:
         """Return the rows of the sheet."""
         step = max(_BATCH_CELLS // max(self._batch.num_columns, 1), 1)
         step = self.options.batch_rows or step

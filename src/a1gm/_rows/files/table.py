@@ -777,19 +777,16 @@ class TableFiles:
             warn_user(warning)
 
     def _first_rows(self, head: Piece) -> dict[str, Any]:
-        """The first rows of the columns, in their order; few of those beside."""
-        own = dict(zip(self.names, head.values[:MOST_ROWS].T, strict=True))
+        """Return the first rows of the columns, in their order; few of those beside."""
         beside = [name for name in self.passed_through if name != ""][:_MOST_LABELS]
         batch = head.batch
         if not head.is_text and beside:
-            batch = next(self.first.batches(beside))
-        rows = len(next(iter(own.values())))
+            with closing(self.first.batches(beside)) as batches:
+                batch = next(batches)
+        rows = min(MOST_ROWS, head.n_rows, batch.num_rows)
         columns = batch.select(beside).slice(0, rows).to_pydict()
-        return {
-            name: own.get(name, columns.get(name))
-            for name in self.all_names
-            if name in own or name in columns
-        }
+        columns |= dict(zip(self.names, head.values[:rows].T, strict=True))
+        return {name: columns[name] for name in self.all_names if name in columns}
 
     def _left_out_files(self) -> Iterator[SkippedWarning]:
         if self.broken:

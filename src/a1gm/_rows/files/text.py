@@ -7,7 +7,7 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,9 @@ class TextSource:
             raise faults.no_rows(file.name)
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str] | None = None
+    ) -> Generator[pa.RecordBatch]:
         """Read the file from its start.
 
         Raises

@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -118,7 +118,9 @@ class ParquetSource(_TypedSource):
             self.categories = self._stored_categories()
         self._check()
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str] | None = None
+    ) -> Generator[pa.RecordBatch]:
         """Read the file from its start; only some columns if so asked."""
         wanted = self.names if columns is None else list(columns)
         rows, where = 0, [""]
@@ -178,7 +180,9 @@ class ArrowSource(_TypedSource):
                 self.n_rows = sum(reader.get_batch(k).num_rows for k in counts)
         self._check()
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str] | None = None
+    ) -> Generator[pa.RecordBatch]:
         """Read the file from its start; only some columns if so asked."""
         limit, rows = self._batch_rows(len(self.names)), 0
         with self._opened() as reader:
