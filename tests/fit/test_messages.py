@@ -80,12 +80,6 @@ def test_lines_with_nothing_observed():
     assert named("column", [0, 1]) == "columns 0, 1"
     assert named("row", [4, 5], total=9) == "rows 4, 5 and 7 more"
     assert named("row", [], total=9) == "9 rows"
-    assert _unknown.text_of_empty_lines("", "") == ""
-    text = _unknown.text_of_empty_lines("row 4", "columns 0, 1")
-    assert text.startswith("Nothing is observed in row 4 and columns 0, 1: the factors")
-    assert "observed in columns 0, 1:" in _unknown.text_of_empty_lines(
-        "", "columns 0, 1"
-    )
 
 
 def test_one_row_without_a_factor():

@@ -32,35 +32,6 @@ if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
 
 
-def text_of_errors(
-    n_iter: int, certificate: float, tol: float, cell_error: float, ends: str = ""
-) -> Text:
-    """Say what is not right: the margins, or fitted cells although the margins are.
-
-    ``ends`` names two columns on either side of the cut that is too thin.
-    """
-    if certificate > tol:
-        return (
-            f"The fit stopped after {counted(n_iter, 'iteration')} with a certificate "
-            f"of {certificate:.2g}, above the tolerance of {tol:g}. Raise ",
-            Option("max_iter"),
-            " or ",
-            Option("tol"),
-            ".",
-        )
-    size = "by any factor"
-    if math.isfinite(cell_error):
-        size = f"by a share of up to {cell_error:.2g}"
-    between = f", most of all between {ends}" if ends else ""
-    return (
-        f"The row and column sums are fitted (certificate {certificate:.2g}), but "
-        "parts of this table are linked only by cells too small for these sums to fix "
-        f"their relative scale: fitted cells may be off {size}{between}",
-        See("fit.cell_error"),
-        ". Fit such parts one by one, or add cells that join them.",
-    )
-
-
 def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
     """Say that observed zeros are given up; ``of`` names the table among several."""
     where = "" if first is None else f", {first_place(n, first)},"
@@ -118,17 +89,6 @@ def text_of_left_cells(
             f"{counted(m, 'is', 'are')} {kind}" for m, kind in _kinds(*kinds)
         )
     return f"{cells} missing{where}: {why}."
-
-
-def text_of_empty_lines(rows: str, columns: str) -> str:
-    """Say in which named lines nothing is observed; empty when in none."""
-    where = " and ".join(lines for lines in (rows, columns) if lines)
-    if not where:
-        return ""
-    return (
-        f"Nothing is observed in {where}: the factors there are NaN and the cells stay "
-        "missing."
-    )
 
 
 def text_of_unplaced_rows(placed: Placed) -> str:
@@ -215,10 +175,29 @@ def text_of_convergence(fit: RankOneFit, names: Names | None = None) -> Text:
     is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
     if is_sure or fit.converged:
         return ""
-    names = names or Names(col_labels=fit.col_labels)
-    ends = names.columns(factors.cut, 2) if factors.cut else ""
-    errors = fit.certificate, fit.tol, fit.cell_error
-    return text_of_errors(fit.n_iter, *errors, ends)
+    if fit.certificate > fit.tol:
+        return (
+            f"The fit stopped after {counted(fit.n_iter, 'iteration')} with a "
+            f"certificate of {fit.certificate:.2g}, above the tolerance of "
+            f"{fit.tol:g}. Raise ",
+            Option("max_iter"),
+            " or ",
+            Option("tol"),
+            ".",
+        )
+    size = "by any factor"
+    if math.isfinite(fit.cell_error):
+        size = f"by a share of up to {fit.cell_error:.2g}"
+    names, between = names or Names(col_labels=fit.col_labels), ""
+    if factors.cut:  # two columns on either side of the cut that is too thin
+        between = f", most of all between {names.columns(factors.cut, 2)}"
+    return (
+        f"The row and column sums are fitted (certificate {fit.certificate:.2g}), but "
+        "parts of this table are linked only by cells too small for these sums to fix "
+        f"their relative scale: fitted cells may be off {size}{between}",
+        See("fit.cell_error"),
+        ". Fit such parts one by one, or add cells that join them.",
+    )
 
 
 def text_of_empty(fit: RankOneFit, names: Names) -> str:
@@ -227,8 +206,12 @@ def text_of_empty(fit: RankOneFit, names: Names) -> str:
         return ""
     rows, n_rows = fit._fates.empty_rows(MOST_NAMED)
     columns = np.flatnonzero(np.isnan(fit.col_factor)).tolist()
-    return text_of_empty_lines(
-        names.rows(rows, n_rows), names.columns(columns, len(columns))
+    lines = names.rows(rows, n_rows), names.columns(columns, len(columns))
+    if not any(lines):
+        return ""
+    return (
+        f"Nothing is observed in {' and '.join(filter(None, lines))}: the factors "
+        "there are NaN and the cells stay missing."
     )
 
 
