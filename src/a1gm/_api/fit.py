@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from a1gm._api.options import (
     check_rank,
 )
 from a1gm._base.float_range import check_rows, keeps_digits, out_of_range, product
-from a1gm._base.types import Absent, Floats, Negatives, OnUndetermined
+from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
+from a1gm._fit.lazy_rows import LazyRows
 from a1gm._fit.messages import WarningPolicy, warn_about
-from a1gm._fit.rows import GoneRows, HeldRows, LoggedRows, RowStore
+from a1gm._fit.rows import FitRows
 from a1gm._fit.table import Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
@@ -169,7 +171,7 @@ def fit_patterns(
     seen: Patterns,
     source: Any = None,
     *,
-    make_rows: Callable[[Solved], RowStore] | None = None,
+    make_rows: Callable[[Solved], FitRows] | None = None,
     in_file: bool = False,
     col_labels: Any = None,
     takes_negatives: bool = False,
@@ -190,16 +192,17 @@ def fit_patterns(
     solved = solve_patterns(
         seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
     )
-    rows: RowStore
     if make_rows is not None:
         rows = make_rows(solved)
     elif seen.sum_of_row is None:
-        rows = GoneRows(seen.n_rows, seen.counts, seen.zero_counts)
+        rows = FitRows(seen, is_kept=False)
     elif in_file and seen.line_of_row is not None:
-        rows = _logged_rows(seen, solved)
+        none = ~seen.has_observed_lines()
+        scale = np.where(none, np.nan, solved.factors.line_scale)
+        own = seen.sum_of_row, seen.line_of_row, scale, seen.exponent
+        rows = FitRows(seen, LazyRows(seen.n_rows, _FactorsInFile(*own)))
     else:
-        factor = _row_factor(seen, solved, n_threads)
-        rows = HeldRows(factor, seen.line_of_row, solved.statistics.n_lines)
+        rows = FitRows(seen, _row_factor(seen, solved, n_threads))
     seen.sum_of_row = None  # overwritten
     here = None if in_file else source
     table = Table(
@@ -208,11 +211,9 @@ def fit_patterns(
         col_labels=getattr(here, "col_labels", col_labels),
         absent=getattr(here, "absent", None),
         backend=getattr(here, "backend", None),
-        exponent=seen.exponent,
-        is_signed=seen.n_negative > 0,
         takes_negatives=takes_negatives,
         is_weighted=getattr(here, "weights", None) is not None,
-        exposure_exponent=seen.exposure_exponent,
+        is_exposed=seen.exposure_exponent is not None,
         choice=getattr(here, "choice", None),
         **more,
     )
@@ -222,11 +223,20 @@ def fit_patterns(
     return fit
 
 
-def _logged_rows(seen: Patterns, solved: Solved) -> RowStore:
-    empty = ~seen.has_observed_lines()
-    scale = np.where(empty, np.nan, solved.factors.line_scale)
-    counts = seen.counts, seen.zero_counts
-    return LoggedRows(seen.sum_of_row, seen.line_of_row, *counts, scale, seen.exponent)
+@dataclass(frozen=True)  # not a function inside another: fits are pickled
+class _FactorsInFile:
+    """Row factors that are computed where they are looked at."""
+
+    sums: Floats
+    line_of_row: Ints
+    scale: Floats  # NaN for a pattern that observes nothing
+    exponent: int
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        sums, scale = self.sums[start:stop], self.scale[self.line_of_row[start:stop]]
+        found = product(sums, scale, exponent=self.exponent)
+        check_rows(found, np.where(scale != 0.0, sums, 0.0), start)
+        return found
 
 
 def _row_factor(seen: Patterns, solved: Solved, n_threads: int | None) -> Floats:

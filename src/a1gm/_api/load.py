@@ -56,10 +56,7 @@ def _fit_of_state(state: dict[str, Any]) -> RankOneFit:
         Table(**state["table"], **labels, **state["scatter"]),
         tol=state["tol"],
         on_undetermined=state["on_undetermined"],
-        totals=state["totals"],
     )
-    if state["totals"] is not None:  # its rows were left behind
-        fit.__dict__["certificate"] = state["certificate"]
     if not math.isnan(state["divergence"]):  # else the sums may have it
         fit.__dict__["divergence"] = state["divergence"]
     return fit

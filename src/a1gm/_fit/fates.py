@@ -7,7 +7,7 @@ column reaches the row, and undetermined when neither does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, overload
@@ -23,8 +23,7 @@ from a1gm._fit.place import (
     ZERO,
     fates_of_row,
 )
-from a1gm._fit.rows import RowStore
-from a1gm._observe.patterns import Patterns
+from a1gm._fit.rows import FitRows
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.dispatch import Solved
@@ -107,80 +106,37 @@ class Totals:
         return int(self.fates[UNBOUNDED:].sum())
 
 
-@dataclass(frozen=True)
-class Lines:
-    """The lines of a fit, and the component that each belongs to.
-
-    Attributes
-    ----------
-    statistics : Patterns
-        Which cells of the table the lines observe.
-    component : callable
-        Component of some lines (a slice or numbers); NOTHING, or ZEROS.
-    label : ndarray of int32
-        Component of each column of the statistics.
-    touching : callable, optional
-        Components in which a line observes something, where the statistics are of one
-        table among several that share its lines.
-    """
-
-    statistics: Patterns
-    component: Callable[[slice | Ints], SmallInts]
-    label: SmallInts
-    touching: Callable[[int], Ints] | None = None
-
-    def touched(self, line: int) -> Ints:
-        """Components in which a line observes something."""
-        if self.touching is not None:
-            return self.touching(line)
-        observed = self.statistics.observed_lines(slice(line, line + 1))[0]
-        return np.unique(self.label[observed])
-
-
 class Fates:
     """The fate of every missing cell of the rows of a fit.
 
-    Rows of one line share their fates, except rows of zeros: nothing leads to such a
+    Rows of one pattern share their fates, except rows of zeros: nothing leads to such a
     row, while it leads to whatever it observes. So a row belongs to a *class*: the
-    component of its line, or, for a row of zeros, its line.
+    component of its pattern, or, for a row of zeros, its pattern.
 
-    Parameters
+    Attributes
     ----------
     graph : ColumnGraph
         Which columns share a scale.
-    lines : Lines or None
-        The lines; None when they were not kept.
-    rows : RowStore
-        The rows.
-    positive_cols : ndarray of bool
-        Columns with data: zeros in these only can be given up.
-    totals : Totals, optional
-        What was counted before the lines were left behind.
+    component : ndarray of int32
+        Component of each pattern; NOTHING, or ZEROS.
     """
 
-    def __init__(
-        self,
-        graph: ColumnGraph,
-        lines: Lines | None,
-        rows: RowStore,
-        positive_cols: Bools,
-        totals: Totals | None = None,
-    ) -> None:
-        self.graph, self.lines, self.rows = graph, lines, rows
-        self._positive_cols = positive_cols
-        self._totals = totals
+    def __init__(self, solved: Solved, rows: FitRows) -> None:
+        self.rows, self.patterns = rows, solved.statistics
+        self.graph, self.component = graph_of(solved), solved.factors.line_block
+        if solved.components is not None:
+            nothing = np.where(self.patterns.has_observed_lines(), ZEROS, NOTHING)
+            found, has_data = solved.components, solved.components.lines_with_data()
+            own = np.where(has_data, found.line, nothing)
+            self.component = own.astype(np.int32)
+        # Only margins count with negative cells, and no observed zero is given up.
+        is_signed = self.patterns.n_negative > 0
+        self._positive_cols: Bools = (self.patterns.col_sums > 0.0) & (not is_signed)
         self._known: dict[int, SmallInts] = {}
-
-    def kept_lines(self) -> Lines:
-        """The lines; raises where they were not kept."""
-        if self.lines is None:
-            self.rows.read(0, 0)  # raises: the rows are gone
-            raise AssertionError
-        return self.lines
 
     # ---------------------------------------------------------------------- classes
     def _classes(self, lines: Ints, is_zero: Bools) -> Ints:
-        component = self.kept_lines().component(lines).astype(np.int64)
+        component = self.component[lines].astype(np.int64)
         is_zero = (component == ZEROS) | (is_zero & (component >= 0))
         return np.where(is_zero, self.graph.n + lines, component)
 
@@ -194,7 +150,9 @@ class Fates:
             elif row_class < n:
                 found = fates_of_row(self.graph, np.array([row_class]), none)
             else:
-                touched = self.kept_lines().touched(row_class - n)
+                line = row_class - n
+                observed = self.patterns.observed_lines(slice(line, line + 1))[0]
+                touched = np.unique(self.graph.label[observed])
                 found = fates_of_row(self.graph, none, touched)
             if len(self._known) >= MOST_KEPT:
                 self._known.clear()
@@ -230,7 +188,7 @@ class Fates:
     def observed(self, start: int, stop: int) -> Bools:
         """Observed cells of some rows."""
         lines, _ = self.rows.read(start, stop)
-        return self.kept_lines().statistics.observed_at(lines)
+        return self.patterns.observed_at(lines)
 
     @property
     def _step(self) -> int:
@@ -246,20 +204,16 @@ class Fates:
     @cached_property
     def totals(self) -> Totals:
         """What is counted over all rows."""
-        if self._totals is not None:
-            return self._totals
-        graph, lines = self.graph, self.kept_lines()
+        graph = self.graph
         n_cols = len(graph.label)
         of_component = np.zeros(graph.n, np.int64)  # rows with data
         counts = np.zeros(len(FATES), np.int64)
         n_empty = n_given_up = 0
-        step = lines.statistics.lines_at_once
-        for start in range(0, lines.statistics.n_lines, step):
-            some = slice(start, min(start + step, lines.statistics.n_lines))
-            component = lines.component(some)
+        for some in self.patterns.stretches():
+            component = self.component[some]
             n_rows, n_zero = self.rows.line_counts(some)
             n_data = np.where(component >= 0, n_rows - n_zero, 0)
-            observed, inside, between = lines.statistics.count_cells(
+            observed, inside, between = self.patterns.count_cells(
                 some, component, graph.label, self._positive_cols
             )
             # A row reaches whatever it observes: such cells are finite or 0.
@@ -337,10 +291,9 @@ class Fates:
         """Place of the first observed zero that no minimiser fits."""
         if not self.rows.is_kept:
             return None
-        lines_of = self.kept_lines()
         for start, stop in self.pieces():
             lines, is_zero = self.rows.read(start, stop)
-            component = lines_of.component(lines)
+            component = self.component[lines]
             apart = self.observed(start, stop) & self._positive_cols
             apart &= component[:, None] != self.graph.label
             apart[is_zero | (component < 0)] = False
@@ -353,8 +306,8 @@ class Fates:
         """The first rows without an observed cell, and how many there are."""
         n_empty, found = self.totals.n_empty_rows, []
         if n_empty and self.rows.is_kept:
-            for start, stop in self.pieces(self.kept_lines().statistics.lines_at_once):
-                component = self.kept_lines().component(self.rows.read(start, stop)[0])
+            for start, stop in self.pieces(self.patterns.lines_at_once):
+                component = self.component[self.rows.read(start, stop)[0]]
                 found += (start + np.flatnonzero(component == NOTHING)).tolist()
                 if len(found) >= most:
                     break
@@ -362,19 +315,15 @@ class Fates:
 
     def col_blocks(self) -> SmallInts:
         """Component of each column, numbered by lines where the rows are gone."""
-        label = self.graph.label
-        if self.lines is None:
-            return label
-        n_lines = self.lines.statistics.n_lines
-        component = self.lines.component(slice(0, n_lines))
-        return number_by_rows(np.maximum(component, -1), label, self.graph.n)[1]
+        component = np.maximum(self.component, -1)
+        return number_by_rows(component, self.graph.label, self.graph.n)[1]
 
     def row_blocks(self) -> tuple[SmallInts, SmallInts]:
         """Component of each row and column, rows of zeros each their own; -1 empty."""
         found, n = [], self.graph.n
-        for start, stop in self.pieces(self.kept_lines().statistics.lines_at_once):
+        for start, stop in self.pieces(self.patterns.lines_at_once):
             lines, is_zero = self.rows.read(start, stop)
-            component = self.kept_lines().component(lines).copy()
+            component = self.component[lines]
             component[is_zero & (component >= 0)] = ZEROS
             found.append(component)
         rows = np.concatenate(found)
@@ -385,28 +334,8 @@ class Fates:
 
 def graph_of(solved: Solved) -> ColumnGraph:
     """Return which columns of a solved table share a scale."""
-    if solved.graph is not None:
-        return solved.graph
-    statistics, factors = solved.statistics, solved.factors
-    if solved.components is None:
+    factors, components = solved.factors, solved.components
+    if components is None:
         return ColumnGraph.of_blocks(factors.col_block, factors.n_blocks)
-    has_data = solved.components.lines_with_data()
-    return ColumnGraph.of_components(statistics, solved.components, has_data)
-
-
-def fates_of(solved: Solved, rows: RowStore, *, is_signed: bool = False) -> Fates:
-    """Return what is known of each cell of a solved table.
-
-    ``is_signed`` is for tables with negative cells: only margins count there, and no
-    observed zero is given up.
-    """
-    statistics, graph = solved.statistics, graph_of(solved)
-    col_sums = statistics.col_sums
-    positive_cols = np.zeros(len(col_sums), bool) if is_signed else col_sums > 0.0
-    component = solved.factors.line_block
-    if solved.components is not None:
-        nothing = np.where(statistics.has_observed_lines(), ZEROS, NOTHING)
-        has_data = solved.components.lines_with_data()
-        component = np.where(has_data, solved.components.line, nothing).astype(np.int32)
-    lines = Lines(statistics, lambda some: component[some], graph.label)
-    return Fates(graph, lines, rows, positive_cols)
+    has_data = components.lines_with_data()
+    return ColumnGraph.of_components(solved.statistics, components, has_data)

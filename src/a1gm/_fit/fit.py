@@ -25,7 +25,7 @@ from a1gm._base.types import (
 )
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fates import FATES, Fates, Totals, UndeterminedCells, fates_of
+from a1gm._fit.fates import FATES, Fates, UndeterminedCells
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorFrames, factor_frames, table_frame
 from a1gm._fit.long import filled_long, predicted, read_pairs
@@ -39,7 +39,7 @@ from a1gm._fit.pattern import MissingPattern
 from a1gm._fit.place import UNBOUNDED, ZERO, Columns
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.rounding import Rounding, check_rounding, values_rounded
-from a1gm._fit.rows import HeldRows, RowStore
+from a1gm._fit.rows import FitRows
 from a1gm._fit.save import save_fit
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure import scatter
@@ -73,18 +73,16 @@ class RankOneFit:
     def __init__(
         self,
         solved: Solved,
-        rows: RowStore,
+        rows: FitRows,
         table: Table,
         *,
         tol: float,
         on_undetermined: OnUndetermined,
-        totals: Totals | None = None,
     ) -> None:
-        self._solved = solved
+        self._solved, self._patterns = solved, solved.statistics
         self._rows = rows
         self._table = table
         self._on_undetermined: OnUndetermined = on_undetermined
-        self._totals = totals  # of a fit whose rows were left behind
         self.tol = tol
         self.col_labels = table.col_labels
 
@@ -115,9 +113,9 @@ class RankOneFit:
         return self._rows.factor
 
     @property
-    def _is_held(self) -> bool:
-        """Whether rows and table are in memory."""
-        return isinstance(self._rows, HeldRows)
+    def _is_signed(self) -> bool:
+        """Whether the table has negative cells."""
+        return self._patterns.n_negative > 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -183,39 +181,29 @@ class RankOneFit:
     @property
     def _is_plain(self) -> bool:
         """Whether one block holds every row and column: the usual case."""
-        solved = self._solved
-        is_one = solved.components is None and solved.graph is None
-        return is_one and self._totals is None and solved.factors.all_inside
+        return self._solved.components is None and self._solved.factors.all_inside
 
     @cached_property
     def _fates(self) -> Fates:
-        solved, table = self._solved, self._table
-        if self._totals is not None and solved.graph is not None:
-            none = np.zeros(self.shape[1], bool)
-            return Fates(solved.graph, None, self._rows, none, self._totals)
-        return fates_of(solved, self._rows, is_signed=table.is_signed)
+        return Fates(self._solved, self._rows)
 
     @cached_property
     def _columns(self) -> Columns:
         """The columns, which place rows."""
         plain, table = self._is_plain, self._table
         graph = ColumnGraph.single(self.shape[1]) if plain else self._fates.graph
-        takes_negatives = table.is_signed or table.takes_negatives
+        takes_negatives = self._is_signed or table.takes_negatives
         weighting = table.is_weighted, table.is_exposed
         return Columns(self.col_factor, graph, takes_negatives, *weighting)
 
     @cached_property
     def pattern(self) -> MissingPattern:
         """The shape of the holes."""
-        if self._totals is not None:
-            raise ParameterError(
-                "This fit was saved without the patterns of its rows, so their shape "
-                "is not known. Use a1gm.MissingPattern(X) to describe a table."
-            )
-        statistics = self._solved.statistics
-        n_rows, _ = self._rows.line_counts(slice(0, statistics.n_lines))
+        n_rows, _ = self._rows.line_counts(slice(0, self._patterns.n_lines))
         pattern = MissingPattern.__new__(MissingPattern)
-        pattern._set(statistics, n_rows, lambda: (self.n_blocks, self.n_undetermined))
+        pattern._set(
+            self._patterns, n_rows, lambda: (self.n_blocks, self.n_undetermined)
+        )
         return pattern
 
     @property
@@ -415,9 +403,9 @@ class RankOneFit:
         """
         engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
-            return math.nan if self._table.is_signed else engine.divergence(X, columns)
+            return math.nan if self._is_signed else engine.divergence(X, columns)
         rows, columns = self._read(X, weights, exposure)
-        return math.nan if self._table.is_signed else divergence_of_rows(columns, rows)
+        return math.nan if self._is_signed else divergence_of_rows(columns, rows)
 
     def _read(self, X: Any, weights: Any, exposure: Any) -> tuple[AnyRows, Columns]:
         """Rows with their weights, and the columns in their order."""
@@ -472,8 +460,8 @@ class RankOneFit:
         sums of its columns.
         """
         source, is_same = self._table.read_fitted(X, self.shape)
-        if type(source) is not type(self._table.source) and not self._table.is_signed:
-            sums = self._solved.statistics.col_sums, self._table.exponent
+        if type(source) is not type(self._table.source) and not self._is_signed:
+            sums = self._patterns.col_sums, self._patterns.exponent
             is_same &= self._is_close(_column_sums(source), np.ldexp(*sums))
             if self._rows.is_kept and is_same:
                 w = self._columns.place(source).factors
@@ -769,19 +757,17 @@ class RankOneFit:
             "certificate": self.certificate,
             **self._kept_scatter(),
             "divergence": self._known_divergence
-            if self._is_held
+            if self._rows.is_held
             else self.__dict__.get("divergence", math.nan),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
-            "graph": self._fates.graph,
-            "totals": self._fates.totals,
         }
 
     def _kept_scatter(self) -> dict[str, Any]:
         """Pearson's statistic and the gain over constants of a table left behind."""
         table = self._table
         kept: dict[str, Any] = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
-        if self._is_held and table.source is not None:
+        if self._rows.is_held and table.source is not None:
             with suppress(NotRepresentableError, ParameterError):
                 kept["pearson_chi2"] = scatter.pearson_chi2(self)
                 if table.is_weighted:  # else it follows from the margins
@@ -820,7 +806,7 @@ class RankOneFit:
         """Pickle the fit without the data, but with their divergence."""
         kept = self._kept_scatter()
         state = self.__dict__.copy()
-        if self._is_held and self._table.source is not None:
+        if self._rows.is_held and self._table.source is not None:
             state["divergence"] = self._known_divergence
         state["_table"] = replace(self._table, source=None, **kept)
         for cached in ("_information", "_fates", "_columns", "_finders", "pattern"):

@@ -1,18 +1,19 @@
-"""What shape the holes of a table have, in words a user reads."""
+"""``MissingPattern``: counts and shape of the holes of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Absent, Ints
+from a1gm._base.types import Absent, Ints, SmallInts
 from a1gm._base.words import counted
-from a1gm._fit.fates import fates_of
-from a1gm._fit.hole_shapes import shape_of
-from a1gm._fit.rows import HeldRows
+from a1gm._fit.fates import Fates
+from a1gm._fit.rows import FitRows
+from a1gm._kernel import kernel
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.read import AnyRows, read_input
@@ -40,21 +41,43 @@ class MissingPattern:
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
         source = read_input(X, absent=absent)
         seen = observe(source, negatives="allow")
-        n_lines = seen.n_lines
-        rows_per_line = np.ones(n_lines, np.int64)
-        if seen.line_of_row is not None:
-            rows_per_line = np.bincount(seen.line_of_row, minlength=n_lines)
-        self._set(seen, rows_per_line, lambda: _fates_of_table(source))
+        rows_per_line, _ = FitRows(seen, seen.sum_of_row).line_counts(
+            slice(0, seen.n_lines)
+        )
+        self._set(seen, rows_per_line, lambda: _blocks_of(source))
 
     def _set(
         self,
-        statistics: Patterns,
+        patterns: Patterns,
         rows_per_line: Ints,
         find_blocks: Callable[[], tuple[int, int]],
     ) -> None:
-        self._shape = shape_of(statistics, rows_per_line)
-        self._rows_per_line = rows_per_line
+        """Describe the holes of a table that was observed.
+
+        ``find_blocks`` gives the number of blocks, and of cells not determined.
+        """
+        self.n_cols, self._rows_per_line = patterns.n_cols, rows_per_line
+        # Without the sums, which a pattern does not need.
+        self._observed = Patterns(
+            patterns.n_cols, patterns.keys, ptr=patterns.ptr, cols=patterns.cols
+        )
         self._find_blocks = find_blocks
+
+    @cached_property
+    def _listed(self) -> tuple[Ints, SmallInts]:
+        """Observed columns, pattern by pattern, and where those of each begin."""
+        found = [self._observed.places(some) for some in self._observed.stretches()]
+        counts = [
+            np.bincount(i, minlength=some.stop - some.start)
+            for (i, _), some in zip(found, self._observed.stretches(), strict=True)
+        ]
+        ptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
+        return ptr, np.concatenate([j.astype(np.int32) for _, j in found])
+
+    @property
+    def _degrees(self) -> Ints:
+        """Observed columns of each pattern."""
+        return np.diff(self._listed[0])
 
     # ------------------------------------------------------------------ counting
     @property
@@ -62,15 +85,12 @@ class MissingPattern:
         """Rows of the table."""
         return int(self._rows_per_line.sum())
 
-    @property
-    def n_cols(self) -> int:
-        """Columns of the table."""
-        return self._shape.n_cols
-
-    @property
+    @cached_property
     def missing_per_col(self) -> Ints:
         """Missing cells in each column."""
-        return self._shape.missing_per_col
+        rows = np.repeat(self._rows_per_line, self._degrees)
+        observed = np.bincount(self._listed[1], rows, minlength=self.n_cols)
+        return self.n_rows - observed.astype(np.int64)
 
     @cached_property
     def n_missing(self) -> int:
@@ -80,22 +100,26 @@ class MissingPattern:
     @property
     def n_rows_with_missing(self) -> int:
         """Rows with at least one missing cell."""
-        return self._shape.n_rows_with_missing
+        return int(self._rows_per_line[self._degrees < self.n_cols].sum())
 
     @property
     def n_cols_with_missing(self) -> int:
         """Columns with at least one missing cell."""
         return int((self.missing_per_col > 0).sum())
 
-    @property
+    @cached_property
     def n_row_patterns(self) -> int:
         """Distinct patterns of the rows."""
-        return self._shape.n_row_patterns
+        return len(_distinct(*self._listed))
 
-    @property
+    @cached_property
     def n_col_patterns(self) -> int:
         """Distinct patterns of the columns."""
-        return self._shape.n_col_patterns
+        ptr, cols = self._listed
+        order = np.argsort(cols, kind="stable")
+        lines = np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), self._degrees)
+        counts = np.bincount(cols, minlength=self.n_cols)
+        return len(_distinct(np.concatenate(([0], np.cumsum(counts))), lines[order]))
 
     # --------------------------------------------------------------------- shape
     @property
@@ -115,29 +139,46 @@ class MissingPattern:
             return 1.0
         return self.n_rows_with_missing * self.n_cols_with_missing / self.n_missing
 
-    @property
+    @cached_property
     def is_nested(self) -> bool:
         """Whether the row patterns contain one another: a staircase."""
-        return self._shape.is_nested
+        # Nested rows observe the first so many columns, fullest columns first.
+        ptr, cols = self._listed
+        rank = np.empty(self.n_cols, np.int64)
+        fullest = np.argsort(-np.bincount(cols, minlength=self.n_cols), kind="stable")
+        rank[fullest] = np.arange(self.n_cols)
+        some = self._degrees > 0
+        if not some.any():
+            return True
+        furthest = np.maximum.reduceat(rank[cols], ptr[:-1][some])
+        return bool((furthest == self._degrees[some] - 1).all())
+
+    @cached_property
+    def _reduced(self) -> tuple[int, int, int]:
+        """Rows and columns of the core, and single cells, after peeling the pattern."""
+        found = _distinct(*self._listed)
+        ptr = np.cumsum([0, *map(len, found)])
+        cols = np.concatenate([np.zeros(0, np.int32), *found])
+        made = kernel.reduce_pairs(ptr, cols, np.ones(len(cols)), None, self.n_cols)
+        return (*made.core_shape, made.n_roots)
 
     @property
     def has_closed_form(self) -> bool:
         """Whether there is a formula: every cycle of six or more has two chords."""
-        return self.is_nested or bool(self._shape.reduced.core_shape[0] == 0)
+        return self.is_nested or self._reduced[0] == 0
 
     @property
     def core_shape(self) -> tuple[int, int]:
         """Groups left after peeling; one cell per block if there is a closed form."""
         if self.is_nested:
             return (1, 1)
-        rows, cols = self._shape.reduced.core_shape
-        roots = self._shape.reduced.n_roots
+        rows, cols, roots = self._reduced
         return int(rows + roots), int(cols + roots)
 
     # -------------------------------------------------------------- what is known
     @cached_property
     def _blocks(self) -> tuple[int, int]:
-        if self._shape.n_observed == 0:
+        if not len(self._listed[1]):
             return 0, self.n_missing
         return self._find_blocks()
 
@@ -167,11 +208,10 @@ class MissingPattern:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the pattern without the data, but with the number of blocks."""
-        return {
-            "_shape": self._shape,
-            "_rows_per_line": self._rows_per_line,
-            "_blocks": self._blocks,
-        }
+        blocks = self._blocks
+        kept = {k: v for k, v in self.__dict__.items() if k != "_find_blocks"}
+        kept.pop("_listed", None)
+        return {**kept, "_blocks": blocks}
 
     def __repr__(self) -> str:
         unknown = self.n_undetermined
@@ -184,7 +224,13 @@ class MissingPattern:
         )
 
 
-def _fates_of_table(source: AnyRows) -> tuple[int, int]:
+def _distinct(ptr: Ints, members: SmallInts) -> list[SmallInts]:
+    """Different lists of members."""
+    found = {members[a:b].tobytes(): members[a:b] for a, b in pairwise(ptr.tolist())}
+    return list(found.values())
+
+
+def _blocks_of(source: AnyRows) -> tuple[int, int]:
     """Blocks and undetermined cells; negative cells count as positive ones."""
     seen = observe(source, negatives="allow")
     if seen.n_negative:
@@ -192,5 +238,5 @@ def _fates_of_table(source: AnyRows) -> tuple[int, int]:
         seen = observe(source)
     # One sweep is enough: the blocks do not depend on the factors.
     solved = solve_patterns(seen, source, tol=1.0, max_iter=2)
-    rows = HeldRows(seen.sum_of_row, seen.line_of_row, seen.n_lines)
-    return solved.factors.n_blocks, fates_of(solved, rows).totals.n_undetermined
+    fates = Fates(solved, FitRows(seen, seen.sum_of_row))
+    return solved.factors.n_blocks, fates.totals.n_undetermined

@@ -15,7 +15,7 @@ from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
-from a1gm._fit.rows import GoneRows, HeldRows, RowStore
+from a1gm._fit.rows import FitRows
 from a1gm._observe.codec import (
     from_arrays,
     is_count,
@@ -36,10 +36,7 @@ KIND = "RankOneFit"
 _need = partial(need, "a fit")
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
 SCATTER = ("pearson_chi2", "gain")
-PLAIN = (
-    *("absent", "backend", "exponent", "exposure_exponent"),
-    *("is_signed", "takes_negatives", "is_weighted"),
-)
+PLAIN = ("absent", "backend", "takes_negatives", "is_weighted", "is_exposed")
 
 
 # ------------------------------------------------------------------------- writing
@@ -48,7 +45,7 @@ def save_fit(
 ) -> None:
     """Write the state of a fit to a file, whole or not at all."""
     solved, rows, table = state["solved"], state["rows"], state["table"]
-    is_held = isinstance(rows, HeldRows)
+    is_held = rows.is_held
     content: dict[str, Any] = {
         "tol": float(state["tol"]),
         "on_undetermined": state["on_undetermined"],
@@ -121,14 +118,14 @@ def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str,
     factors = from_arrays("factors", Factors, content, arrays)
     n_rows = content["n_rows"]
     _need(is_count(n_rows, 1), "the number of rows")
-    n_cols, signed = len(factors.col_factor), state["table"]["is_signed"]
     patterns = from_arrays("patterns", Patterns, content, arrays)
+    n_cols, signed = len(factors.col_factor), patterns.n_negative > 0
     patterns.check(signed=signed)
     _check_factors(factors, patterns.n_lines, patterns.n_cols, signed=signed)
     components = _components_of(content, arrays, patterns)
     rows = _rows_of(arrays, patterns, n_rows, signed=signed)
     solved = Solved(factors, patterns, components)
-    state |= {"solved": solved, "rows": rows, "totals": None}
+    state |= {"solved": solved, "rows": rows}
     state["row_labels"] = labels_from_json(content["row_labels"], n_rows, unique=False)
     state["col_labels"] = labels_from_json(content["col_labels"], n_cols, unique=True)
     return state
@@ -141,11 +138,7 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
     _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
     _need(table["absent"] in (None, "missing", "zero"), "absent")
     _need(table["backend"] in BACKENDS, "backend")
-    for name in ("exponent", "exposure_exponent"):
-        power = table[name]
-        is_power = type(power) is int and abs(power) < 2048
-        _need(is_power or (power is None and name != "exponent"), name)
-    for name in ("is_signed", "takes_negatives", "is_weighted"):
+    for name in PLAIN[2:]:
         _need(isinstance(table[name], bool), name)
     long = labels_from_json(content.get("long"), 3, unique=True)
     table = {**table, "long": long and tuple(long)}
@@ -208,16 +201,16 @@ def _components_of(
 
 def _rows_of(
     arrays: dict[str, AnyArray], patterns: Patterns, n_rows: int, *, signed: bool
-) -> RowStore:
+) -> FitRows:
     if "row_factor" not in arrays:
         counts, zero_counts = patterns.counts, patterns.zero_counts
         _need(counts is not None and zero_counts is not None, "counts")
         _need(patterns.n_rows == n_rows, "counts")
-        return GoneRows(n_rows, counts, zero_counts)
+        return FitRows(patterns, is_kept=False)
     line = patterns.line_of_row
     _check_numbers(arrays["row_factor"], n_rows, "row_factor", signed=signed)
     _need(n_rows == (patterns.n_lines if line is None else len(line)), "row_factor")
-    return HeldRows(arrays["row_factor"], line, patterns.n_lines)
+    return FitRows(patterns, arrays["row_factor"])
 
 
 def _need_array(array: Any, dtype: str, n: int, name: str) -> None:

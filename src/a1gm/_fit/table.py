@@ -24,13 +24,12 @@ class Table:
     """What a fit keeps of the table it was made from.
 
     ``source`` reads the table again where that is possible; its weights are its own.
-    Sums of the patterns are those of the data times 2**-exponent. ``engine`` fills and
-    places rows that lie elsewhere, such as those of Dask. ``pearson_chi2`` and ``gain``
-    (of the factors over constants, in deviance) are those of a table that was left
-    behind; NaN where they are not known. The table of a long frame has ``long``, the
-    names of its keys and of its value, and ``key_values``, the distinct keys in the
-    types of the frame. ``choice`` has the columns that were fitted, where the frame
-    had others.
+    ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
+    ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
+    of a table that was left behind; NaN where they are not known. The table of a long
+    frame has ``long``, the names of its keys and of its value, and ``key_values``, the
+    distinct keys in the types of the frame. ``choice`` has the columns that were
+    fitted, where the frame had others.
     """
 
     source: Any = None
@@ -38,22 +37,15 @@ class Table:
     col_labels: Any = None
     absent: Absent | None = None
     backend: str | None = None
-    exponent: int = 0
-    is_signed: bool = False  # it has negative cells
     takes_negatives: bool = False
     is_weighted: bool = False  # by weights or exposures
-    exposure_exponent: int | None = None  # of the patterns' exposures, if they are
+    is_exposed: bool = False
     engine: Any = None
     pearson_chi2: float = math.nan
     gain: float = math.nan
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
     choice: Choice | None = None
-
-    @property
-    def is_exposed(self) -> bool:
-        """Whether the factors are rates, and cells have exposures."""
-        return self.exposure_exponent is not None
 
     @property
     def weights(self) -> Any:
@@ -171,7 +163,7 @@ class Table:
     def _with_weights(self, source: AnyRows, weights: Any, exposure: Any) -> AnyRows:
         name, given = weights_or_exposure(weights, exposure)
         if given is not None:
-            if self.is_signed:
+            if self.takes_negatives:
                 raise ParameterError(
                     f'negatives="allow" and {name} cannot be combined; drop {name}.'
                 )

@@ -12,7 +12,7 @@ from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fates import graph_of
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns
-from a1gm._fit.rows import GoneRows, RowStore
+from a1gm._fit.rows import FitRows
 from a1gm._observe.patterns import Patterns
 from a1gm._solve.dispatch import Solved
 from a1gm.engines.cluster import compute_safely
@@ -53,29 +53,14 @@ def fit_collection(
 
     engine = DaskEngine(collection)
 
-    def rows(seen: Patterns, solved: Solved) -> RowStore:
+    def rows(seen: Patterns, solved: Solved) -> FitRows:
         every = slice(0, solved.statistics.n_lines)
         engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
         signed = negatives == "allow"
-        placing = Columns(solved.factors.col_factor, graph_of(solved), signed)
-        counts = seen.counts, seen.zero_counts
-        elsewhere = {"collection": collection, "placing": placing}
-        return CollectionRows(seen.n_rows, *counts, **elsewhere)
+        columns = Columns(solved.factors.col_factor, graph_of(solved), signed)
+        return FitRows(seen, engine.factors(collection, columns), is_kept=False)
 
     return table._solve(rows, engine=engine, **options)
-
-
-@dataclass(frozen=True)
-class CollectionRows(GoneRows):
-    """Rows that stay in a collection: their factors are lazy."""
-
-    collection: Any = None
-    placing: Columns | None = None
-
-    @property
-    def factor(self) -> Any:
-        """Row factors as a lazy Dask array, or a series with the frame's index."""
-        return DaskEngine(self.collection).factors(self.collection, self.placing)
 
 
 @dataclass

@@ -45,11 +45,10 @@ class Information:
     """
 
     def __init__(self, fit: RankOneFit) -> None:
-        lines = fit._fates.kept_lines()
-        self.fit, self.patterns, self.label = fit, lines.statistics, lines.label
-        self.component = lines.component(slice(0, self.patterns.n_lines))
+        self.fit, self.patterns = fit, fit._patterns
+        self.label, self.component = fit._fates.graph.label, fit._fates.component
         self.h = np.nan_to_num(fit._solved.factors.col_factor)
-        self.unit = math.ldexp(1.0, fit._table.exponent)
+        self.unit = math.ldexp(1.0, fit._patterns.exponent)
 
     def check_size(self) -> None:
         """Raise for data whose squares leave float64."""
@@ -171,7 +170,7 @@ class Information:
                 "of rows with proportional weights need. Fit the table again with "
                 "a1gm.fit."
             )
-        unit = math.ldexp(1.0, self.fit._table.exposure_exponent or 0)
+        unit = math.ldexp(1.0, self.patterns.exposure_exponent or 0)
         return np.asarray(self.fit._rows.factor) * self.reach[lines] * unit
 
     @cached_property

@@ -33,7 +33,7 @@ ROWS_AT_ONCE = 1 << 14
 # ------------------------------------------------------------------ sums of patterns
 def keeps_sums(fit: RankOneFit) -> bool:
     """Whether the sums of squares and logarithms were kept by the first pass."""
-    return fit._solved.statistics.squares is not None
+    return fit._patterns.squares is not None
 
 
 def _sums(info: Information) -> Iterator[tuple[slice, Floats, Floats]]:
@@ -86,7 +86,7 @@ def pearson_chi2(fit: RankOneFit) -> float:
 def divergence(fit: RankOneFit) -> float:
     """Divergence of the fitted table; NaN without the data, and for negative cells."""
     table = fit._table
-    if table.is_signed:
+    if fit._is_signed:
         return math.nan
     if keeps_sums(fit):
         found = 2.0 * _divergence_of_sums(fit._information)
@@ -146,14 +146,14 @@ def own_cells(fit: RankOneFit) -> Iterator[Cells]:
 
     Raises at the end if their sums are not those of the fit.
     """
-    table, patterns = fit._table, fit._solved.statistics
+    table, patterns = fit._table, fit._patterns
     seen = np.zeros(patterns.n_cols)
     for cells in fitted_cells(fit._columns, table.source):
         with np.errstate(over="ignore"):  # sums beyond float64 are not compared
             seen += weighted_counts(cells.j, cells.weight * cells.x, len(seen))
         yield cells
     with np.errstate(over="ignore"):
-        _check_same(fit, seen, np.ldexp(patterns.col_sums, table.exponent))
+        _check_same(fit, seen, np.ldexp(patterns.col_sums, patterns.exponent))
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def gain_over_constants(fit: RankOneFit) -> float:
     """
     from scipy.special import xlogy
 
-    if fit._table.is_signed:
+    if fit._is_signed:
         return math.nan
     info = fit._information
     if fit.has_weights:

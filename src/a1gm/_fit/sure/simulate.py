@@ -14,9 +14,9 @@ import numpy as np
 from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fates import fates_of
+from a1gm._fit.fates import Fates
 from a1gm._fit.place import FINITE, UNBOUNDED
-from a1gm._fit.rows import HeldRows
+from a1gm._fit.rows import FitRows
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import pairs_of, weighted_counts
@@ -116,8 +116,8 @@ class _Table:
         if solved.components is None and solved.factors.all_inside:
             everything: Floats = self.chosen
             return everything
-        rows = HeldRows(solved.factors.line_factor, None, len(self.chosen))
-        fates = fates_of(solved, rows).of_rows(0, len(self.chosen))
+        rows = FitRows(solved.statistics, solved.factors.line_factor)
+        fates = Fates(solved, rows).of_rows(0, len(self.chosen))
         if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():
             return None
         found: Floats = np.where(fates == FINITE, self.chosen, 0.0)

@@ -79,7 +79,7 @@ class Uncertainty:
         self, fit: RankOneFit, dispersion: Dispersion, *, robust: bool = False
     ) -> None:
         is_number = check_dispersion(dispersion)
-        if fit._table.is_signed and fit._has_negative_fit():
+        if fit._is_signed and fit._has_negative_fit():
             raise DataError(BELOW_ZERO)
         self._fit = fit
         self.dof = self._info.degrees_of_freedom()
@@ -95,7 +95,7 @@ class Uncertainty:
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
             if math.isnan(chi2):
-                is_signed = fit._table.is_signed and dispersion == "deviance"
+                is_signed = fit._is_signed and dispersion == "deviance"
                 raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
         M = self._info.inverse
         self.covariance = scatter.sandwich(fit, M) if robust else self.dispersion * M
