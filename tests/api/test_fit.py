@@ -247,3 +247,38 @@ def test_impute_in_one_call():
     np.testing.assert_allclose(a1gm.impute(X, weights=V), a1gm.impute(X))
     with pytest.raises(ParameterError, match="tol"):
         a1gm.impute(X, tol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(("tol", bad) for bad in (np.nan, 0.0, -1.0, np.inf, "x", True)),
+        *(("max_iter", bad) for bad in (0, -1, 1.5, np.nan, "x", None, True)),
+        *(("n_threads", bad) for bad in (0, -1, 1.5, "x", True)),
+        *(("negatives", bad) for bad in ("abs", None, 1)),
+        *(("on_undetermined", bad) for bad in ("error", None, 1)),
+        *(("absent", bad) for bad in ("zero", "missing", 0)),
+    ],
+)
+def test_bad_options_are_refused_by_name(name, bad):
+    with pytest.raises(a1gm.exceptions.ParameterError, match=name):
+        a1gm.fit(np.ones((2, 2)), **{name: bad})
+
+
+def test_numpy_numbers_are_good_options():
+    fit = a1gm.fit(
+        np.ones((2, 2)),
+        tol=np.float32(1e-9),
+        max_iter=np.int64(500),
+        n_threads=np.uint8(2),
+    )
+    assert fit.converged
+
+
+@pytest.mark.parametrize("n_threads", [2**31, 2**63, 2**70])
+def test_more_threads_than_can_be_counted_are_as_many_as_help(n_threads):
+    X = np.ones((3, 2))
+    a1gm.fit(X, n_threads=n_threads)
+    a1gm.fit_nmmf(X, X, n_threads=n_threads)
+    a1gm.PatternTable(n_threads=n_threads).update(X).solve()
+    a1gm.RankOneNMF(n_threads=n_threads).fit(X)

@@ -440,3 +440,30 @@ def test_a_value_called_like_both_keys_and_more(tmp_path):
     path.write_text("a,b,abplace\nx,p,1\nx,q,2\ny,p,3\ny,q,\n")
     done = run("impute", path, "-o", "-", "--long", "a,b,abplace")
     assert done.stdout.splitlines()[-1] == "y,q,6"
+
+
+def three_keys(*, same_shops: bool) -> pd.DataFrame:
+    """Regions with shops, whose names are the same in each or not."""
+    rows = [
+        (region, shop if same_shops else region + shop, month, float(i + j + 1))
+        for i, region in enumerate(["north", "south"])
+        for shop in "abc"
+        for j, month in enumerate(["2024-01", "2024-02", "2024-03", "2024-04"])
+    ]
+    return pd.DataFrame(rows, columns=["region", "shop", "month", "sales"])
+
+
+@pytest.mark.parametrize(
+    ("same_shops", "options"),
+    [(True, "--long shop,month,sales --by region"), (False, "--long shop,month,sales")],
+)
+def test_the_commands_name_the_options_and_nothing_else(tmp_path, same_shops, options):
+    frame = three_keys(same_shops=same_shops)
+    frame.loc[0, "sales"] = None
+    path = tmp_path / "long.csv"
+    frame.to_csv(path, index=False)
+    for command in ("inspect", "assess"):
+        done = run(command, path, code=None)
+        assert f"if it has one row per cell, fit it with {options}" in done.stderr
+    done = run("impute", path, "-o", "-", *options.split())
+    assert "Filled 1 pair" in done.stderr

@@ -1,5 +1,7 @@
 """Columns of a frame that are its table: ``id=``, ``columns=`` and ``exclude=``."""
 
+import gc
+import pickle
 from datetime import date
 from decimal import Decimal
 
@@ -10,10 +12,16 @@ import pyarrow as pa
 import pytest
 
 import a1gm
+from a1gm import RankOneNMF
+from a1gm._kernel import is_compiled
+from a1gm._observe.observe import observe
+from a1gm._rows import frames, read_input
 from a1gm._rows.arrays import kind_of_cells
+from a1gm._rows.frames import EVERY_COLUMN
 from a1gm.exceptions import (
     DataError,
     DataHintWarning,
+    EmptyLineWarning,
     LabelError,
     NotNumericError,
     ParameterError,
@@ -210,3 +218,418 @@ def test_hints_look_at_the_first_rows(words, kind):
         a1gm.fit(frame)
     columns = ["sales"] if "sales" in HINTS[words] else list(map(str, HINTS[words]))
     a1gm.fit(frame, columns=columns)  # asked for, so without a hint
+
+
+COLUMNS = {
+    "text": ["a", "b"],
+    "bytes": [b"a", b"b"],
+    "dates": pd.to_datetime(["2020-01-01", "2020-01-02"]),
+    "time spans": pd.to_timedelta([1, 2]),
+    "complex": [1 + 2j, 3],
+    "categories": pd.Categorical([1, 2]),
+    "bools": [True, False],
+    "intervals": pd.interval_range(0, 2),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_columns_that_are_not_numbers(kind):
+    frame = pd.DataFrame({"good": [1.0, 2.0], "bad": COLUMNS[kind]})
+    for read in (a1gm.fit, a1gm.MissingPattern):
+        with pytest.warns(DataHintWarning, match="'bad' as not part of the table"):
+            read(frame)
+    if kind != "bools":
+        with pytest.raises(NotNumericError, match="'bad'"):
+            RankOneNMF().fit(frame)
+        with pytest.raises(NotNumericError, match="'bad'"):
+            a1gm.fit(frame, columns=["good", "bad"])
+    with pytest.raises(NotNumericError, match=r"no number column.*'bad'"):
+        a1gm.fit(frame[["bad"]])
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "bool[pyarrow]"])
+def test_nullable_booleans(dtype):
+    frame = pd.DataFrame({"a": [True, False, True], "b": [True, True, None]})
+    table = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, np.nan]])
+    found = a1gm.fit(frame.astype(dtype), columns=["a", "b"])
+    np.testing.assert_allclose(found.col_factor, a1gm.fit(table).col_factor)
+
+
+def test_a_stored_index_is_not_fitted_as_data():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, np.nan]}, [30, 50, 80])
+    table = pa.Table.from_pandas(frame)
+    with pytest.warns(DataHintWarning, match="'__index_level_0__'"):
+        fit = a1gm.fit(table)
+    np.testing.assert_array_equal(fit.row_factor, a1gm.fit(frame).row_factor)
+    assert fit.impute(table)["b"][2].as_py() == pytest.approx(6.0)
+
+
+# ------------------------------------------------------------ how columns are read
+RTOL = 1e-9  # two ways to the same optimum, both certified to 1e-10
+
+
+def table(n=60, m=6, share=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m)) * rng.uniform(0.5, 2.0, size=m)
+    X[rng.random(X.shape) < share] = np.nan
+    X[0], X[:, 0] = 1.0, 1.0
+    return X
+
+
+def names(m=6):
+    return [f"c{j}" for j in range(m)]
+
+
+def as_pandas(X):
+    return pd.DataFrame(X, columns=names(X.shape[1]))
+
+
+def as_polars(X):
+    return pl.DataFrame(X, schema=names(X.shape[1]))
+
+
+def as_nulls(X):
+    return as_polars(X).fill_nan(None)
+
+
+def as_arrow(X):
+    return as_nulls(X).to_arrow()
+
+
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="not in this polars")
+def test_whole_numbers_of_128_bits():
+    X = pl.DataFrame({"a": [1, 2, 3], "b": [2, None, 6]}).cast(pl.Int128)
+    assert a1gm.impute(X)["b"].to_list() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        lambda: pd.DataFrame({"a": [1, 2], "b": [None, None]}),
+        lambda: pd.DataFrame({"a": [1, 2], "b": pd.array([pd.NA] * 2)}),
+        lambda: pl.DataFrame({"a": [1, 2], "b": [None, None]}),
+        lambda: pa.table({"a": [1, 2], "b": pa.nulls(2)}),
+    ],
+)
+def test_a_column_without_values_and_type_is_empty(empty):
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        assert np.isnan(a1gm.fit(empty()).col_factor[1])
+
+
+def test_blocks_of_a_pandas_frame_are_read_as_matrices_without_a_copy():
+    X = table(share=0.0)
+    frame = as_pandas(X)
+    source = read_input(frame)
+    assert [part[0].shape for part in source.parts] == [X.shape]
+    assert np.shares_memory(source.parts[0][0], frame.to_numpy())
+
+
+def test_arrow_columns_are_read_where_they_lie():
+    column = as_arrow(table()).column("c3").chunk(0)
+    source = read_input(as_arrow(table()).slice(5, 40))
+    assert source.n_rows == 40
+    values, mask, validity, offset, _ = source.parts[3]
+    assert mask is None
+    assert offset == 5
+    assert validity is not None
+    assert values.base is not None
+    np.testing.assert_array_equal(
+        source.rows(slice(0, 40))[:, 3],
+        column.slice(5, 40).to_numpy(zero_copy_only=False),
+    )
+
+
+def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
+    monkeypatch.setattr(frames, "PIECE_ROWS", 8)
+    X = table()
+    whole = as_nulls(X)
+    chunked = pl.concat([whole[:7], whole[7:20], whole[20:]], rechunk=False)
+    source = read_input(chunked)
+    assert source.steps == (0, 20, 60)
+    np.testing.assert_array_equal(source.rows(slice(3, 33)), X[3:33])
+    np.testing.assert_array_equal(np.vstack([b for _, b in source.blocks()]), X)
+    expected, found = a1gm.fit(X), a1gm.fit(chunked)
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
+    assert found.divergence == pytest.approx(expected.divergence, rel=RTOL)
+    filled = found.impute(chunked).to_numpy()
+    np.testing.assert_allclose(filled, expected.impute(X), rtol=RTOL)
+
+
+def test_pieces_with_too_many_patterns_are_joined(monkeypatch):
+    from a1gm._observe import accumulate
+
+    monkeypatch.setattr(frames, "PIECE_ROWS", 8)
+    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
+    X = table()
+    chunked = pl.concat([as_nulls(X)[:20], as_nulls(X)[20:]], rechunk=False)
+    found = a1gm.fit(chunked)
+    np.testing.assert_allclose(found.row_factor, a1gm.fit(X).row_factor, rtol=RTOL)
+
+
+def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
+    monkeypatch.setattr(frames, "PIECE_ROWS", 8)
+    X = table(share=0.0)
+    X[33, 2], X[50, 4] = -1.5, -2.0
+    chunked = pl.concat([as_polars(X)[:20], as_polars(X)[20:]], rechunk=False)
+    with pytest.raises(
+        a1gm.exceptions.NegativeValuesError, match=r"X\[33, 'c2'\] = -1.5 \(2 in all\)"
+    ):
+        a1gm.fit(chunked)
+    assert observe(
+        read_input(chunked),
+        n_threads=1,
+        negatives="allow",
+        keep_table=True,
+        row_offset=0,
+    )
+
+
+def test_piece_steps_follow_chunks_and_join_tiny_ones(monkeypatch):
+    monkeypatch.setattr(frames, "PIECE_ROWS", 10)
+    assert frames.piece_steps([], 100) == (0, 100)
+    assert frames.piece_steps([30, 50, 100], 100) == (0, 30, 50, 100)
+    assert frames.piece_steps([1, 2, 3, 12, 100], 100) == (0, 12, 100)
+
+
+def test_frames_work_without_pyarrow(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    X = table()
+    expected = a1gm.fit(X)
+    for frame in (as_nulls(X), as_pandas(X).astype("Float64")):
+        found = a1gm.fit(frame)
+        np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
+
+
+def test_labels_are_kept():
+    frame = as_pandas(table()).set_index(pd.Index([f"r{i}" for i in range(60)]))
+    fit = a1gm.fit(frame)
+    assert list(fit.row_labels) == list(frame.index)
+    assert list(fit.col_labels) == names()
+    fit = a1gm.fit(as_arrow(table()))
+    assert fit.row_labels is None
+    assert list(fit.col_labels) == names()
+
+
+def test_messages_use_the_labels():
+    frame = as_pandas(table(share=0.0)).set_index(
+        pd.Index([f"r{i}" for i in range(60)])
+    )
+    frame.loc["r7", "c2"] = -1.0
+    with pytest.raises(ValueError, match=r"X\['r7', 'c2'\] = -1"):
+        a1gm.fit(frame)
+    frame.loc["r7", "c2"] = np.inf
+    with pytest.raises(ValueError, match=r"X\['r7', 'c2'\] = inf"):
+        a1gm.fit(frame)
+
+
+@pytest.mark.parametrize("n_cols", [4, 5, 7, 8, 10])
+@pytest.mark.parametrize("offset", [0, 1, 5, 63])
+def test_arrow_columns_at_any_offset(n_cols, offset):
+    rng = np.random.default_rng(n_cols + offset)
+    X = rng.gamma(2.0, size=(333, n_cols))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[offset], X[:, 1] = 1.0, 1.0
+    frame = as_nulls(X).to_arrow().slice(offset, 201)
+    rows = X[offset : offset + 201]
+    found, expected = a1gm.fit(frame), a1gm.fit(rows)
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=1e-12)
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["decimal32", "decimal64", "decimal128", "decimal256"])
+def test_decimals_of_every_width_are_numbers(kind):
+    if not hasattr(pa, kind):
+        pytest.skip("not in this pyarrow")
+    table = pa.table({"a": pa.array([1, 2, None], getattr(pa, kind)(5, 1))})
+    table = table.append_column("b", pa.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(a1gm.fit(table).col_factor, 0.5)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_subclass_of_a_frame_is_a_frame(library):
+    class Own(library.DataFrame):
+        pass
+
+    X = {"a": [1.0, 2.0, 3.0], "b": [2.0, 4.0, 6.0], "c": [5.0, 10.0, 15.0]}
+    fit = a1gm.fit(Own(X))
+    assert list(fit.col_labels) == ["a", "b", "c"]
+    other = Own({"c": [5.0, 10.0, np.nan], "b": X["b"], "a": X["a"]})
+    filled = fit.impute(other)
+    assert isinstance(filled, library.DataFrame)
+    np.testing.assert_allclose(filled["c"].to_numpy(), X["c"])
+    assert list(a1gm.fit(Own(X), exclude="a").col_labels) == ["b", "c"]
+
+
+# ------------------------------------------------------------------ whole frames
+def whole() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(70, 5))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[:, 0] = np.arange(70.0)[::-1]  # without holes
+    return X
+
+
+NAMES = list("vwxyz")
+
+
+def fragmented(X: np.ndarray) -> pd.DataFrame:
+    """Columns in blocks of several types, in another order than the blocks."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame["v"] = X[:, 0].astype(np.int32)
+    frame["x"] = X[:, 2].astype(np.float32)
+    frame["late"] = X[:, 1]
+    return frame
+
+
+def nulls(X: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame(X, schema=NAMES, orient="row").fill_nan(None)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_blocks_of_pandas_are_read_where_they_lie(order: str) -> None:
+    X = np.array(whole(), order=order)
+    frame = pd.DataFrame(X, columns=NAMES, copy=False)
+    source = read_input(frame)
+    assert len(source.parts) == 1
+    assert np.shares_memory(source.parts[0][0], X)
+    np.testing.assert_array_equal(source.rows(slice(0, 70)), X)
+
+
+def test_blocks_in_any_order() -> None:
+    X = whole()
+    frame = fragmented(X)
+    source = read_input(frame)
+    read = source.rows(slice(0, 70))
+    np.testing.assert_array_equal(read, frame.to_numpy(np.float64))
+    assert source.col_labels == (*NAMES, "late")
+    reordered = frame[["late", "z", "v", "y", "x", "w"]]
+    read = read_input(reordered).rows(slice(0, 70))
+    np.testing.assert_array_equal(read, reordered.to_numpy(np.float64))
+
+
+@pytest.mark.parametrize("start", [0, 3, 9])
+@pytest.mark.parametrize("kind", ["polars", "arrow", "batch"])
+def test_columns_by_address(kind: str, start: int) -> None:
+    X = whole()
+    frame = nulls(X)[start:]
+    given = {
+        "polars": frame,
+        "arrow": nulls(X).to_arrow().slice(start),
+        "batch": nulls(X).to_arrow().to_batches()[0].slice(start),
+    }[kind]
+    source = read_input(given)
+    if is_compiled:
+        assert not isinstance(source.parts, list)
+    parts = list(source.parts)
+    assert len(parts) == len(source.parts) == 5
+    del frame, given
+    gc.collect()
+    np.testing.assert_array_equal(source.rows(slice(0, 70 - start)), X[start:])
+    again = pickle.loads(pickle.dumps(source))
+    np.testing.assert_array_equal(again.rows(slice(0, 70 - start)), X[start:])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
+)
+def test_integers_by_address_keep_their_type_when_full(dtype: str) -> None:
+    full = pl.Series("a", [1, 2, 3], getattr(pl, dtype))
+    frame = pl.DataFrame([full, pl.Series("b", [2, None, 6], getattr(pl, dtype))])
+    filled = a1gm.fit(frame).impute(frame)
+    assert filled.dtypes == [getattr(pl, dtype), pl.Float64]
+    np.testing.assert_allclose(filled["b"].to_numpy(), [2.0, 4.0, 6.0], rtol=1e-12)
+
+
+def test_what_has_no_address_is_read_all_the_same() -> None:
+    frame = pl.DataFrame({"a": [True, False, True], "b": [2.0, None, 1.0]})
+    np.testing.assert_array_equal(
+        read_input(frame, columns=EVERY_COLUMN).rows(slice(0, 3)),
+        [[1.0, 2.0], [0.0, np.nan], [1.0, 1.0]],
+    )
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_frame_of_float64_is_made_anew(kind: str) -> None:
+    X = whole()
+    frame = nulls(X)
+    metadata = {b"of": b"a table"}
+    given = {
+        "pandas": pd.DataFrame(X, index=range(7, 77), columns=NAMES),
+        "polars": frame,
+        "arrow": frame.to_arrow().replace_schema_metadata(metadata),
+    }[kind]
+    fit = a1gm.fit(given)
+    filled = fit.impute(given)
+    assert type(filled) is type(given)
+    want = a1gm.fit(X).impute(X)
+    columns = [np.asarray(filled[name]) for name in NAMES]
+    np.testing.assert_allclose(np.column_stack(columns), want, rtol=1e-12)
+    if kind == "pandas":
+        assert filled.index.equals(given.index)
+        assert filled.columns.equals(given.columns)
+        filled.iloc[0, 0] = -1.0  # a copy
+        assert given.iloc[0, 0] == 69.0
+    elif kind == "polars":
+        assert filled.schema == given.schema
+        assert filled.null_count().sum_horizontal()[0] == 0
+    else:
+        assert filled.schema.equals(given.schema, check_metadata=True)
+    del fit, given, frame
+    gc.collect()
+    columns = [np.asarray(filled[name]) for name in NAMES]
+    np.testing.assert_allclose(np.column_stack(columns)[1:], want[1:], rtol=1e-12)
+
+
+def test_a_field_that_says_more_keeps_it() -> None:
+    values = pa.array([1.0, None, 3.0])
+    fields = [
+        pa.field("a", pa.float64(), metadata={b"unit": b"m"}),
+        pa.field("b", pa.float64()),
+    ]
+    given = pa.table([pa.array([2.0, 4.0, 6.0]), values], schema=pa.schema(fields))
+    filled = a1gm.fit(given).impute(given)
+    assert filled.schema.equals(given.schema, check_metadata=True)
+    np.testing.assert_allclose(np.asarray(filled["b"]), [1.0, 2.0, 3.0], rtol=1e-12)
+
+
+def test_cells_that_stay_missing_are_nulls() -> None:
+    frame = pl.DataFrame({"a": [1.0, None], "b": [None, 2.0]})
+    filled = a1gm.fit(frame, on_undetermined="ignore").impute(frame)
+    assert filled.null_count().row(0) == (1, 1)
+
+
+def test_names_that_c_cannot_hold() -> None:
+    # polars ends the process when it is asked to hand on the first of them
+    frame = pl.DataFrame({"a\0b": [1.0, 2.0], "ü": [2.0, None], "": [3.0, 6.0]})
+    filled = a1gm.fit(frame).impute(frame)
+    assert filled.columns == frame.columns
+    assert filled["ü"][1] == pytest.approx(4.0)
+
+
+def test_a_short_frame_of_many_columns_is_made_from_its_rows() -> None:
+    X = np.random.default_rng(0).gamma(2.0, size=(3, 200))
+    X[1, ::3] = X[2, 5] = np.nan
+    names = [f"ü{j}" for j in range(200)]
+    frame = pl.DataFrame(X, schema=names, orient="row").fill_nan(None)
+    filled = a1gm.fit(frame).impute(frame)
+    assert filled.schema == frame.schema
+    np.testing.assert_allclose(filled.to_numpy(), a1gm.impute(X), rtol=1e-12)
+    assert a1gm.impute(frame).equals(filled)
+    empty = frame.with_columns(pl.lit(None, pl.Float64).alias("ü7"))
+    with pytest.warns(EmptyLineWarning):
+        left = a1gm.fit(empty, on_undetermined="ignore").impute(empty)
+    assert left["ü7"].null_count() == 3
+    assert left.drop("ü7").null_count().sum_horizontal()[0] == 0
+
+
+def test_names_are_those_of_now() -> None:
+    frame = pd.DataFrame(whole(), columns=NAMES)
+    first = a1gm.fit(frame)
+    frame.columns = ["a", "b", "c", "d", "e"]
+    second = a1gm.fit(frame)
+    assert list(first.col_labels) == NAMES
+    assert list(second.col_labels) == list("abcde")
+    frame.columns = ["a", "a", "c", "d", "e"]
+    for _ in range(2):  # refused each time
+        with pytest.raises(LabelError, match="repeated column names: 'a'"):
+            a1gm.fit(frame)

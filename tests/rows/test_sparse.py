@@ -1,0 +1,249 @@
+"""SciPy sparse tables."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import a1gm
+from a1gm._kernel import is_compiled
+from a1gm._rows import SparseRows, read_input
+from a1gm._rows.sparse import lines_of_pairs
+from a1gm.exceptions import DataError, NotNumericError
+
+RTOL = 1e-9  # two ways to the same optimum, both certified to 1e-10
+X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2.0]])
+
+
+def assert_same_fit(found, expected, rtol=RTOL):
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=rtol)
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=rtol)
+
+
+def table(n=60, m=6, share=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, m)) * rng.uniform(0.5, 2.0, size=m)
+    X[rng.random(X.shape) < share] = np.nan
+    X[0], X[:, 0] = 1.0, 1.0
+    return X
+
+
+def as_missing_cells(X):
+    rows, cols = np.nonzero(~np.isnan(X))
+    return sp.coo_array((X[rows, cols], (rows, cols)), shape=X.shape)
+
+
+SPARSE = [
+    sp.csr_array,
+    sp.csr_matrix,
+    sp.csc_array,
+    sp.csc_matrix,
+    sp.coo_array,
+    sp.lil_array,
+]
+
+
+@pytest.mark.parametrize("make", SPARSE)
+def test_absent_cells_may_be_missing(make):
+    X = table(share=0.5)
+    S = make(as_missing_cells(X))
+    expected, found = a1gm.fit(X), a1gm.fit(S, absent="missing")
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=RTOL)
+    assert found.divergence == pytest.approx(expected.divergence, rel=RTOL)
+    np.testing.assert_allclose(found.transform(S), expected.transform(X), rtol=RTOL)
+
+
+@pytest.mark.parametrize("make", SPARSE)
+@pytest.mark.parametrize("n_holes", [0, 9])
+def test_absent_cells_may_be_zero(make, n_holes):
+    rng = np.random.default_rng(5)
+    X = rng.poisson(0.7, size=(70, 8)).astype(float)
+    X.ravel()[rng.choice(X.size, n_holes, replace=False)] = np.nan
+    S = make(sp.coo_array(X))
+    expected, found = a1gm.fit(X), a1gm.fit(S, absent="zero")
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=RTOL)
+    assert found.divergence == pytest.approx(expected.divergence, rel=RTOL)
+    np.testing.assert_allclose(found.transform(S), expected.transform(X), rtol=RTOL)
+    pattern = a1gm.MissingPattern(S, absent="zero")
+    assert pattern.n_missing == n_holes
+
+
+def test_many_patterns_of_stored_nan_use_the_mask(monkeypatch):
+    from a1gm._observe import sparse as _sparse
+
+    monkeypatch.setattr(_sparse, "TABLE_CELLS", 0)
+    rng = np.random.default_rng(5)
+    X = rng.poisson(0.02, size=(300, 120)).astype(float)
+    X.ravel()[rng.choice(X.size, 150, replace=False)] = np.nan
+    S = sp.csr_array(X)
+    expected = a1gm.fit(X)
+    found = a1gm.fit(S, absent="zero")
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
+    monkeypatch.setattr(_sparse, "MAX_MASK_BYTES", 10)
+    with pytest.raises(a1gm.exceptions.TableTooLargeError, match="different patterns"):
+        a1gm.fit(S, absent="zero")
+
+
+def test_rows_of_cells_of_a_sparse_source():
+    S = sp.csr_array(np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3], [0, 4, 0]], float))
+    source = read_input(S, absent="missing")
+    assert isinstance(source, SparseRows)
+    for start in range(4):
+        for stop in range(start + 1, 5):
+            np.testing.assert_array_equal(
+                lines_of_pairs(source.ptr, slice(start, stop)),
+                source.lines[start:stop],
+            )
+
+
+@pytest.mark.parametrize("exponent", [-1020, 1000])
+def test_sparse_tables_of_any_scale(exponent):
+    X = table(share=0.3)
+    S = as_missing_cells(X)
+    expected = a1gm.fit(X)
+    found = a1gm.fit(as_missing_cells(np.ldexp(X, exponent)), absent="missing")
+    del S
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=1e-6)
+
+
+def test_sparse_must_say_what_absent_means():
+    with pytest.raises(a1gm.exceptions.ParameterError, match="sparse"):
+        a1gm.fit(sp.eye_array(3, format="csr"))
+    with pytest.raises(a1gm.exceptions.ParameterError, match="is dense"):
+        a1gm.fit(np.ones((2, 2)), absent="zero")
+    with pytest.raises(a1gm.exceptions.ParameterError, match="absent must be"):
+        a1gm.fit(np.ones((2, 2)), absent="nothing")
+
+
+def test_sparse_bad_cells_are_named():
+    S = sp.csr_array(np.array([[1.0, 2.0, 0.0], [0.0, -3.0, -1.0]]))
+    with pytest.raises(
+        a1gm.exceptions.NegativeValuesError, match=r"X\[1, 1\] = -3 \(2 in all\)"
+    ):
+        a1gm.fit(S, absent="zero")
+    S = sp.csr_array(np.array([[1.0, np.inf, 0.0], [0.0, 3.0, -1.0]]))
+    with pytest.raises(a1gm.exceptions.InfiniteValuesError, match=r"X\[0, 1\] = inf"):
+        a1gm.fit(S, absent="missing")
+
+
+@pytest.mark.skipif(not is_compiled, reason="the NumPy kernel works on dense masks")
+def test_large_sparse_tables_sweep_by_rows():
+    rng = np.random.default_rng(2)
+    n, m, k = 40_000, 3_000, 400_000
+    cells = rng.gamma(2.0, size=k), (rng.integers(0, n, k), rng.integers(0, m, k))
+    S = sp.csr_array(sp.coo_array(cells, shape=(n, m)))
+    S.sum_duplicates()
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        fit = a1gm.fit(S, absent="missing")
+    assert fit.certificate <= 1e-10
+    assert fit.solver == "scaling"
+    with pytest.warns(a1gm.exceptions.EmptyLineWarning):
+        other = a1gm.fit(S, absent="missing", n_threads=3)
+    np.testing.assert_allclose(other.col_factor, fit.col_factor, rtol=1e-8)
+    n_empty = int((np.diff(S.indptr) == 0).sum())
+    assert fit.n_undetermined == n_empty * m
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sparse_blocks_and_zeros_count_as_dense_ones(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(9, 8)).astype(float)
+    X[rng.random(X.shape) < 0.65] = np.nan
+    S = as_missing_cells(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dense, found = a1gm.fit(X), a1gm.fit(S, absent="missing")
+    assert found.n_undetermined == dense.n_undetermined
+    assert found.attained == dense.attained
+    assert found.certificate <= 1e-10
+    np.testing.assert_array_equal(found.row_block, dense.row_block)
+    np.testing.assert_allclose(found.row_factor, dense.row_factor, rtol=1e-8)
+    assert list(found.undetermined) == list(dense.undetermined)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["random", "staircase", "grid", "complete"])
+def test_the_pattern_of_a_sparse_table_is_that_of_the_dense_one(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(12, 7))
+    hole = {
+        "random": rng.random(X.shape) < 0.4,
+        "staircase": np.add.outer(np.arange(12) // 2, np.arange(7)) > 7,
+        "grid": np.outer(np.arange(12) < 5, np.arange(7) > 3),
+        "complete": np.zeros(X.shape, bool),
+    }[kind]
+    X[hole] = np.nan
+    order = rng.permutation(7)
+    X = X[rng.permutation(12)][:, order]
+    dense = a1gm.MissingPattern(X)
+    found = a1gm.MissingPattern(as_missing_cells(X), absent="missing")
+    assert repr(found) == repr(dense)
+    for name in (
+        "n_missing",
+        "n_rows_with_missing",
+        "n_cols_with_missing",
+        "n_row_patterns",
+        "n_col_patterns",
+        "is_nested",
+        "is_grid_like",
+        "has_closed_form",
+        "core_shape",
+        "increase_rate",
+    ):
+        assert getattr(found, name) == getattr(dense, name), name
+    np.testing.assert_array_equal(found.missing_per_col, dense.missing_per_col)
+
+
+def unsorted_csr():
+    S = sp.csr_array(np.nan_to_num(X))
+    S.indices[:3] = S.indices[:3][::-1].copy()
+    S.data[:3] = S.data[:3][::-1].copy()
+    S.has_sorted_indices = S.has_canonical_format = False
+    return S
+
+
+def test_explicit_zeros_are_observed():
+    S = sp.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), ([0, 0, 1, 1], [0, 1, 0, 1])))
+    dense = np.array([[1.0, 0.0], [2.0, 3.0]])
+    assert S.nnz == 4
+    assert_same_fit(a1gm.fit(S, absent="missing"), a1gm.fit(dense))
+    assert a1gm.MissingPattern(S, absent="missing").n_missing == 0
+
+
+def test_duplicates_are_summed():
+    cells = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ([0, 0, 0, 1, 1], [0, 0, 1, 0, 1])
+    dense = np.array([[3.0, 3.0], [4.0, 5.0]])
+    S = sp.coo_array(cells)
+    for absent in ("missing", "zero"):
+        assert_same_fit(a1gm.fit(S, absent=absent), a1gm.fit(dense))
+        assert_same_fit(a1gm.fit(sp.coo_matrix(S), absent=absent), a1gm.fit(dense))
+
+
+def test_stored_nan_is_missing():
+    S = sp.csr_array(X)
+    for absent in ("missing", "zero"):
+        assert_same_fit(a1gm.fit(S, absent=absent), a1gm.fit(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+def test_unsorted_and_wide_indices(absent):
+    expected = a1gm.fit(sp.csr_array(np.nan_to_num(X)), absent=absent)
+    assert_same_fit(a1gm.fit(unsorted_csr(), absent=absent), expected)
+    S = sp.csr_array(np.nan_to_num(X))
+    S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    assert_same_fit(a1gm.fit(S, absent=absent), expected)
+
+
+def test_sparse_numbers_only():
+    with pytest.raises(NotNumericError, match="Complex data not supported"):
+        a1gm.fit(sp.csr_array(np.array([[1j]])), absent="zero")
+    for dtype in (np.float32, np.int32, bool):
+        S = sp.csr_array(np.ones((3, 2), dtype))
+        assert_same_fit(a1gm.fit(S, absent="zero"), a1gm.fit(np.ones((3, 2))))
+    with pytest.raises(DataError):
+        a1gm.fit(sp.csr_array((0, 3)), absent="zero")
