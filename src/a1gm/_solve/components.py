@@ -57,24 +57,20 @@ def find_components(statistics: Patterns) -> Components | None:
     return _components_of_pairs(lines, cols, positive, shape)
 
 
-def separate_zero_lines(
-    statistics: Patterns, h: Floats | None = None, kept: Bools | bool = False
-) -> Components | None:
-    """Make every line and column of zero sum a component of its own.
+def separate_zero_lines(patterns: Patterns) -> Components | None:
+    """Make every pattern and column of zero sum a component of its own.
 
-    For ``negatives="allow"``, where cells of either sign make the sums. With factors of
-    either sign, too, a column that sums to zero may have one: with ``h`` only those of
-    factor 0 are set apart. Lines ``kept`` are not. None if nothing is set apart.
+    For negative cells, where cells of either sign make the sums. None if there is none.
     """
-    observed_line, observed_col = statistics.has_observed()
-    has_line = ((statistics.row_sums != 0.0) | kept) & observed_line
-    has_col = ((statistics.col_sums if h is None else h) != 0.0) & observed_col
+    observed_line, observed_col = patterns.has_observed()
+    has_line = (patterns.row_sums != 0.0) & observed_line
+    has_col = (patterns.col_sums != 0.0) & observed_col
     if (has_line == observed_line).all() and (has_col == observed_col).all():
         return None
-    lines, cols, _ = _all_cells(statistics)
+    lines, cols, _ = _all_cells(patterns)
     inside = has_line[lines] & has_col[cols]
     lines, cols = lines[inside], cols[inside]
-    shape = (statistics.n_lines, statistics.n_cols)
+    shape = (patterns.n_lines, patterns.n_cols)
     found = _components_of_pairs(lines, cols, np.ones(len(lines), bool), shape)
     n = found.n
     for label, observed in ((found.line, observed_line), (found.col, observed_col)):

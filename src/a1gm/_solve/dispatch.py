@@ -24,7 +24,6 @@ from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import Components, find_components, separate_zero_lines
 from a1gm._solve.expand import (
     expand_factors,
@@ -32,14 +31,14 @@ from a1gm._solve.expand import (
     in_range,
     place_cancelling,
 )
-from a1gm._solve.factors import Factors
+from a1gm._solve.factors import NO_CORE, Factors
 from a1gm._solve.scaling import precision_for, solve_core
-from a1gm.exceptions import DataError, NotRepresentableError
+from a1gm.exceptions import DataError
 
 NO_MARGIN_FIT = (
-    "No non-negative factors reproduce the row and column sums of this table: its "
-    "negative cells outweigh the others in some part of the pattern, and its holes "
-    "have no closed form. Fit the parts of the table by themselves."
+    "No factors reproduce the row and column sums of this table: its negative cells "
+    "outweigh the others in some part of the pattern. Fit the parts of the table by "
+    "themselves."
 )
 POOR = 1e-3  # margins that are further off are those of no fit
 CELLS_AGAIN = 1 << 24  # so many cells of a table in files may be held at once
@@ -59,14 +58,12 @@ class Solved:
     """Factors, the statistics they fit, and the components of the table.
 
     ``components`` is None when no observed cell is zero, or one component has all lines
-    and columns: the blocks of the factors are the components then. ``graph`` is there
-    for masks in a file only, whose rows are not held.
+    and columns: the blocks of the factors are the components then.
     """
 
     factors: Factors
     statistics: Patterns
     components: Components | None = None
-    graph: ColumnGraph | None = None
 
 
 def solve_patterns(
@@ -88,7 +85,8 @@ def solve_patterns(
             if nested is not None:
                 return Solved(nested, seen)
     if seen.n_negative:
-        return _solve_signed(seen, tol, max_iter, n_threads, read_cells=read_cells)
+        options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
+        return _solve_signed(seen, read_cells, **options)
     more: Any = {"read_cells": read_cells, "row_of": seen.row_of}
     return solve(seen, tol, max_iter, n_threads, **more)
 
@@ -155,74 +153,65 @@ def _check_something_observed(statistics: Patterns) -> None:
 
 # ------------------------------------------------------------------ negative cells
 def _solve_signed(
-    statistics: Patterns,
-    tol: float,
-    max_iter: int,
-    n_threads: int | None,
-    *,
-    read_cells: Callable[[], Patterns] | None = None,
+    patterns: Patterns, read_cells: Callable[[], Patterns] | None, **options: Any
 ) -> Solved:
     """Fit the margins of a table with negative cells.
 
-    In closed form sums of any sign will do, as in chain-ladder. Elsewhere lines and
-    columns of zero sum have factor 0, but their cells still count in the margins they
-    cross, so beside them no sums of cells are used. Lines in which rows of either sign
-    cancel are set apart, too, and placed by the columns that are known then.
+    In closed form sums of any sign will do, as in chain-ladder; elsewhere all margins
+    of the core must be positive. Rows and columns of zeros go first where the form
+    would divide by their sums.
     """
-    exponent, cancels = statistics.exponent, statistics.cancelling_lines()
-    reduced = statistics.reduce(force=read_cells is None)
-    if reduced is None and read_cells is not None:
-        statistics = read_cells()
-        reduced = statistics.reduce(force=False)
-    components = separate_zero_lines(statistics)
-    if reduced.core_shape[0] == 0:
-        observed = statistics.has_observed()[1]
-        factors = expand_signed(reduced, statistics, observed)
-        if factors is not None and margin_mismatch(factors, statistics) <= POOR:
-            if components is not None:  # signed factors: a sum of 0, not always a 0
-                h = factors.col_factor
-                components = separate_zero_lines(statistics, h, cancels)
-            return Solved(factors, statistics, components)
-        if components is not None:
-            # It divides by a sum of zero; lines of nothing but zeros can go first.
-            rest = statistics.inside(components.line, components.col)
-            factors = expand_signed(rest.reduce(force=False), rest, observed)
-            if factors is not None and _has_same_sums(rest, statistics):
-                if not place_cancelling(factors, statistics, components, cancels):
-                    _refuse_zero_denominator(statistics)
-                return Solved(factors, statistics, components)
-        if min(statistics.row_sums.min(), statistics.col_sums.min()) < 0.0:
-            _refuse_zero_denominator(statistics)
-    _check_sums(statistics, exponent)
-    if components is not None:
-        mask = statistics.as_mask().inside(components.line, components.col)
-        reduced = mask.reduce(force=True)
-    core = solve_core(
-        reduced,
-        partial(_cells, None if components else statistics, None),
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
+    if patterns.is_mask and read_cells is not None:
+        patterns = read_cells()
     try:
-        factors = expand_factors(
-            reduced, core, statistics.row_sums, lambda: statistics.has_observed()[1]
-        )
-    except NotRepresentableError:  # cells of either sign that cancel
-        raise DataError(NO_MARGIN_FIT) from None
-    bad = (factors.col_factor < 0.0).any() or (factors.line_factor < 0.0).any()
-    if bad or max(factors.gap, margin_mismatch(factors, statistics)) > POOR:
-        raise DataError(NO_MARGIN_FIT)
-    if components and not place_cancelling(factors, statistics, components, cancels):
-        raise DataError(NO_MARGIN_FIT)
-    return Solved(factors, statistics, components)
+        return Solved(_signed_factors(patterns, **options), patterns)
+    except DataError:
+        components = separate_zero_lines(patterns)
+        if components is None:
+            raise
+        rest = patterns.inside(components.line, components.col)
+        sums = (rest.row_sums, patterns.row_sums), (rest.col_sums, patterns.col_sums)
+        if not all(np.array_equal(*pair) for pair in sums):
+            raise
+        factors = _signed_factors(rest, **options)
+    if not place_cancelling(factors, patterns, components):
+        _refuse_zero_denominator(patterns)
+    factors.col_factor[patterns.has_observed()[1] & (factors.col_block < 0)] = 0.0
+    return Solved(factors, patterns, components)
 
 
-def _refuse_zero_denominator(statistics: Patterns) -> NoReturn:
+def _signed_factors(patterns: Patterns, **options: Any) -> Factors:
+    """Factors with the margins of the patterns; raise DataError if there are none."""
+    reduced, core = patterns.reduce(force=True), NO_CORE
+    if reduced.core_shape[0]:
+        sides = {"column": reduced.core_col_sums, "row": reduced.core_row_sums}
+        for k, (side, sums) in enumerate(sides.items()):
+            if sums.min() <= 0.0:
+                at = int((reduced.core_places[1 - k] == sums.argmin()).argmax())
+                _refuse_margin(side, at, math.ldexp(sums.min(), patterns.exponent))
+        core = solve_core(reduced, partial(_cells, patterns, None), **options)
+    factors = expand_signed(reduced, core, patterns)
+    if factors is None and core is NO_CORE:
+        _refuse_zero_denominator(patterns)
+    if factors is None or margin_mismatch(factors, patterns) > POOR:
+        raise DataError(NO_MARGIN_FIT)
+    return factors
+
+
+def _refuse_margin(side: str, at: int, value: float) -> NoReturn:
+    which = "this one sums" if side == "column" else "some rows sum"
+    text = (
+        "The holes of this table have no closed form, and then every row and column "
+        f"sum must be positive, but {which} to {value:g} where the form ends. Leave "
+        f"out such {side}s and treat them by themselves."
+    )
+    raise _column_error(at, text) if side == "column" else DataError(text)
+
+
+def _refuse_zero_denominator(patterns: Patterns) -> NoReturn:
     """Name the column whose rows sum to zero in the columns that are known longer."""
-    mask = statistics.as_mask()
-    observed = mask.observed_lines(slice(0, mask.n_lines))
-    cells, n_known = statistics.cell_sums(), observed.sum(axis=0)
+    observed = patterns.observed_lines(slice(0, patterns.n_lines))
+    cells, n_known = patterns.cell_sums(), observed.sum(axis=0)
     column = int(n_known.argmin())
     if cells is not None:
         table = np.zeros(observed.shape)
@@ -242,28 +231,6 @@ def _refuse_zero_denominator(statistics: Patterns) -> NoReturn:
 def _column_error(column: int, text: str) -> DataError:
     """An error about a column, whose name others may know."""
     return DataError(text, where=f"Column {column}", column=column)
-
-
-def _has_same_sums(one: Patterns, other: Patterns) -> bool:
-    sums = (one.row_sums, other.row_sums), (one.col_sums, other.col_sums)
-    return all(np.array_equal(a, b) for a, b in sums)
-
-
-def _check_sums(statistics: Patterns, exponent: int) -> None:
-    sums = {"columns": statistics.col_sums, "rows": statistics.row_sums}
-    for side, found in sums.items():
-        below = np.flatnonzero(found < 0.0)
-        if len(below):
-            value = math.ldexp(float(found[below[0]]), exponent)
-            which = "this one sums" if side == "columns" else "some rows sum"
-            text = (
-                "The holes of this table have no closed form, and then every row and "
-                f"column sum must be positive, but {which} to {value:g}. Leave out "
-                f"such {side} and treat them by themselves."
-            )
-            if side == "rows":
-                raise DataError(text)
-            raise _column_error(int(below[0]), text)
 
 
 # ----------------------------------------------------------------------- fast ways

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from a1gm._base.float_range import LEAST, out_of_range
-from a1gm._base.types import Bools, Floats, SmallInts
+from a1gm._base.types import Floats, SmallInts
 from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._solve.cell_error import rounding_of, way_left
 from a1gm._solve.components import Components, number_by_rows
-from a1gm._solve.factors import NO_CORE, CoreSolution, Factors
+from a1gm._solve.factors import CoreSolution, Factors
 
 
 def expand_factors(
@@ -67,19 +67,18 @@ def expand_factors(
 
 
 def expand_signed(
-    reduced: Any, statistics: Patterns, observed_col: Bools
+    reduced: Any, core: CoreSolution, patterns: Patterns
 ) -> Factors | None:
-    """Replay the peeling of a table that has no core, with sums of any sign.
+    """Do as ``expand_factors``, with sums of any sign.
 
-    ``observed_col`` marks the columns of the table with an observed cell. None where
-    something is projected from cells that sum to zero.
+    None where something is projected from cells that sum to zero.
     """
     with np.errstate(all="ignore"):
-        _, h, line_block, col_block, _ = reduced.replay(NO_CORE.w, NO_CORE.h)
-        n_blocks = int(reduced.n_roots)
+        _, h, line_block, col_block, _ = reduced.replay(core.w, core.h)
+        n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
         line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
         on = col_block >= 0
-        totals = weighted_counts(col_block[on], statistics.col_sums[on], n_blocks)
+        totals = weighted_counts(col_block[on], patterns.col_sums[on], n_blocks)
         sums = weighted_counts(col_block[on], h[on], n_blocks)
         # Where they cancel, another scale must do.
         size = weighted_counts(col_block[on], np.abs(h[on]), n_blocks)
@@ -87,36 +86,34 @@ def expand_signed(
         factor = share / np.where(np.abs(sums) > 1e-9 * size, sums, size)
         h[on] *= factor[col_block[on]]
         h[~on] = np.nan
-        inside = statistics.inside(line_block, col_block)
-        reach = inside.reach(np.nan_to_num(h))
-        scale = 1.0 / reach
+        scale = 1.0 / patterns.inside(line_block, col_block).reach(np.nan_to_num(h))
     if not (np.isfinite(h[on]).all() and np.isfinite(scale[line_block >= 0]).all()):
         return None
-    h[~on & observed_col] = 0.0
+    h[~on & patterns.has_observed()[1]] = 0.0
     scale[line_block < 0] = 0.0
     return Factors(
-        line_factor=statistics.row_sums * scale,
+        line_factor=patterns.row_sums * scale,
         line_scale=scale,
         col_factor=h,
         line_block=line_block,
         col_block=col_block,
         n_blocks=n_blocks,
         all_inside=n_blocks == 1 and bool(line_block.min() == 0 == col_block.min()),
-        **_how_solved(NO_CORE, len(reach), len(h)),
+        **_how_solved(core, len(scale), len(h)),
     )
 
 
 def place_cancelling(
-    factors: Factors, statistics: Patterns, components: Components, cancels: Bools
+    factors: Factors, patterns: Patterns, components: Components
 ) -> bool:
-    """Give rows that cancel within their line the factors that their columns leave.
+    """Give rows that cancel within their pattern the factors that their columns leave.
 
-    Lines that have such rows sum to 0 and add nothing to the columns, which are solved
-    without them. False where one observes no block with a factor, or several.
+    Patterns that have such rows sum to 0 and add nothing to the columns, which are
+    solved without them. False where one observes no block with a factor, or several.
     """
     h = np.nan_to_num(factors.col_factor)
-    for k in np.flatnonzero(cancels):
-        cols = np.flatnonzero(statistics.observed_lines(slice(k, k + 1))[0] & (h != 0))
+    for k in np.flatnonzero(patterns.cancelling_lines()):
+        cols = np.flatnonzero(patterns.observed_lines(slice(k, k + 1))[0] & (h != 0))
         blocks, reach = np.unique(factors.col_block[cols]), h[cols].sum()
         if len(blocks) != 1 or abs(reach) <= 1e-12 * np.abs(h[cols]).sum():
             return False
