@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import io
 from decimal import Decimal
 
 import numpy as np
@@ -183,3 +184,9 @@ def test_times_have_no_more_digits_than_they_need(tmp_path, times, expected):
     assert found[0] == expected[0]
     again = [pd.NaT if text == "" else pd.Timestamp(text) for text in found]
     assert [None if when is pd.NaT else when for when in again] == values
+
+
+def test_a_file_is_written_where_standard_output_has_no_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdout", io.StringIO())  # as in notebooks
+    write(tmp_path / "a.csv", pa.table({"a": [1, 2]}))
+    assert (tmp_path / "a.csv").read_text() == "a\n1\n2\n"

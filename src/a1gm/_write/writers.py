@@ -85,8 +85,10 @@ def open_writer(
     """
     kind = kind or format_of(path)
     with contextlib.ExitStack() as stack:
-        file: Any = sys.stdout.buffer
-        if os.fspath(path) != "-":
+        file: Any
+        if os.fspath(path) == "-":
+            file = sys.stdout.buffer  # not there in notebooks
+        else:
             file = stack.enter_context(atomic_write(path, overwrite=overwrite))
             dialect = dialect_for(path, dialect)
         if Path(path).suffix.lower() == ".gz":
