@@ -16,8 +16,8 @@ from a1gm import RankOneNMF
 from a1gm._kernel import is_compiled
 from a1gm._observe.observe import observe
 from a1gm._rows import frames, read_input
-from a1gm._rows.arrays import kind_of_cells
 from a1gm._rows.frames import EVERY_COLUMN
+from a1gm._rows.rows import kind_of_cells
 from a1gm.exceptions import (
     DataError,
     DataHintWarning,

@@ -16,10 +16,9 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits, Side
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._observe.observe import observe
-from a1gm._rows.arrays import as_kernel_array
 from a1gm._rows.labels import Names, text_of_label
 from a1gm._rows.read import AnyRows, read_input
-from a1gm._rows.rows import Rows
+from a1gm._rows.rows import Rows, as_kernel_array
 from a1gm._rows.triangles import is_triangle, read_triangles
 from a1gm.exceptions import (
     A1gmError,

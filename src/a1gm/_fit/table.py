@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.types import Absent, Ints
 from a1gm._base.words import counted, named
 from a1gm._rows.columns import Choice
-from a1gm._rows.frames import BY_RULE, ColumnOptions
+from a1gm._rows.frames import columns_like
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows
@@ -55,10 +55,8 @@ class Table:
     # ------------------------------------------------------------------------ reading
     def source_of(self, X: Any) -> Any:
         """Read X as the fitted table was read."""
-        absent, own = self.absent if is_sparse(X) else None, self.choice or Choice()
-        columns = BY_RULE
-        if self.col_labels is not None:
-            columns = ColumnOptions(own.ids, exclude=own.kept, fitted=self.col_labels)
+        absent = self.absent if is_sparse(X) else None
+        columns = columns_like(self.choice, self.col_labels)
         return read_input(X, absent=absent, columns=columns)
 
     def read(

@@ -22,18 +22,19 @@ from a1gm._base.types import AnyArray
 from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
 from a1gm._kernel import SMALL, is_compiled, kernel
-from a1gm._rows.arrays import (
+from a1gm._rows.columns import Choice, Kind, choose, is_label
+from a1gm._rows.hints import MOST_COLUMNS, hints, is_total
+from a1gm._rows.labels import NamedLabels, names_in, plain_text
+from a1gm._rows.rows import (
     KERNEL_DTYPES,
+    Part,
+    Rows,
     as_kernel_array,
     check_shape,
     kind_of_cells,
     objects_to_floats,
     read_array,
 )
-from a1gm._rows.columns import Choice, Kind, choose, is_label
-from a1gm._rows.hints import MOST_COLUMNS, hints, is_total
-from a1gm._rows.labels import NamedLabels, names_in, plain_text
-from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import (
     A1gmError,
     Call,
@@ -144,6 +145,15 @@ class ColumnOptions:
 
 BY_RULE = ColumnOptions()
 EVERY_COLUMN = ColumnOptions(every=True)
+
+
+def columns_like(choice: Choice | None, labels: Any) -> ColumnOptions:
+    """Options that take the columns of another table, by its labels."""
+    if labels is None:
+        return BY_RULE
+    if choice is None:
+        return ColumnOptions(fitted=labels)
+    return ColumnOptions(choice.ids, exclude=choice.kept, fitted=labels)
 
 
 @lru_cache(maxsize=64)

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._rows.columns import Choice
-from a1gm._rows.frames import BY_RULE, ColumnOptions
+from a1gm._rows.frames import columns_like
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.rows import Rows
@@ -52,10 +51,7 @@ def with_weights(
 
 def _dense_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
     """Weights as a table of the same shape and labels."""
-    columns = BY_RULE
-    if rows.col_labels is not None:
-        own = getattr(rows, "choice", None) or Choice()
-        columns = ColumnOptions(own.ids, exclude=own.kept, fitted=rows.col_labels)
+    columns = columns_like(getattr(rows, "choice", None), rows.col_labels)
     V: Rows = replace(read_input(given, name=name, columns=columns), name=name)
     _check_shape(V, rows, name)
     check_same_labels("row", V.row_labels, rows.row_labels, name, "X")
