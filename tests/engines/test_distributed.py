@@ -36,7 +36,7 @@ def make_frame(n: int = 400) -> pd.DataFrame:
     X = gamma_table(n)
     frame = pd.DataFrame(X, columns=list("abcdef"), index=3 * np.arange(n))
     frame["single"] = frame["b"].astype("float32")
-    frame["whole"] = np.arange(n) + 1
+    frame["whole"] = (7 * np.arange(n)) % 401 + 1
     frame["nullable"] = pd.array(
         [None if k % 5 == 0 else k for k in range(n)], dtype="Int64"
     )
@@ -186,8 +186,8 @@ def test_what_is_no_table_is_refused() -> None:
         a1gm.distributed.fit(da.from_array(np.array([["a", "b"]])))
     with pytest.raises(DataError, match="not a table"):
         a1gm.distributed.fit(dask.delayed(np.ones)((2, 2)))
-    frame = pd.DataFrame({"x": [1.0], "when": pd.to_datetime(["2020-01-01"])})
-    with pytest.raises(NotNumericError, match=r"'when' \(date\)\. Convert or drop"):
+    frame = pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])})
+    with pytest.raises(NotNumericError, match="no number column"):
         a1gm.distributed.fit(dd.from_pandas(frame, npartitions=1))
     twice = pd.DataFrame(np.ones((2, 2)), columns=["x", "x"])
     with pytest.raises(LabelError, match="repeated column names: 'x'"):

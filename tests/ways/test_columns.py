@@ -144,6 +144,7 @@ TABLES: dict[str, Labelled] = {
         {**data("a", "b"), "none": [None] * N_ROWS, **data("c")},
         ["a", "b", "none", "c"],
         warned=frozenset([EmptyLineWarning]),
+        ways=("pandas", "polars", "pyarrow", "CSV", "Parquet", "Feather", "sheet"),
     ),
     "integer column names": replace(only_data(0, 1, 2), ways=FRAMES),
     "years as integer names": replace(
@@ -318,13 +319,6 @@ WAYS: dict[str, Callable[[Columns, Path], Outcome]] = {
     "sheet": of_file(".xlsx"),
     "command": by_command,
 }
-#: Ways that do not follow the rule yet.
-NOT_YET = {"Dask"}
-
-
-def marked(way: str) -> Any:
-    reason = pytest.mark.xfail(strict=False, reason="one column rule")
-    return pytest.param(way, marks=reason) if way in NOT_YET else way
 
 
 @pytest.fixture(autouse=True)
@@ -333,7 +327,7 @@ def _in_this_thread():
         yield
 
 
-@pytest.mark.parametrize("way", [marked(way) for way in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", TABLES)
 def test_same_table_by_every_way(way, name, tmp_path):
     table = TABLES[name]
@@ -367,7 +361,7 @@ def test_same_table_by_every_way(way, name, tmp_path):
     assert found.warned == wanted
 
 
-@pytest.mark.parametrize("way", [marked(way) for way in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", REFUSED)
 def test_tables_without_a_column_to_fit_are_refused(way, name, tmp_path):
     with pytest.raises(A1gmError):

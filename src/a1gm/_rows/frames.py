@@ -433,10 +433,18 @@ def _kinds_of(frame: Any, name: str, options: ColumnOptions) -> dict[Any, Kind]:
     return kinds
 
 
-def check_columns(frame: Any, name: str) -> None:
-    """Raise for columns of a frame that do not hold numbers, and name them."""
-    kinds = _kinds_of(frame, name, EVERY_COLUMN)
-    EVERY_COLUMN.choose(kinds, name, has_index=False)
+def chosen_columns(
+    X: Any, name: str, options: ColumnOptions = BY_RULE
+) -> tuple[Any, ...]:
+    """Names of the columns of a frame that are the table; no row is needed."""
+    names = _checked_names(X, name) or ()
+    frame = open_frame(X, name)
+    kinds = _kinds_of(frame, name, options)
+    has_index = _labels_rows(getattr(X, "index", None))
+    choice = options.choose(kinds, name, has_index=has_index)
+    names = names if choice is None else _like(names, choice.table)
+    _check_types(names, name)
+    return names
 
 
 def _kind_of(series: Any, column: Any, name: str) -> Kind:

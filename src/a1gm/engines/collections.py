@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.optional import require
-from a1gm._rows.frames import check_columns, open_frame
+from a1gm._rows.frames import BY_RULE, ColumnOptions, chosen_columns
 from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 
@@ -17,8 +17,11 @@ def is_array(collection: Any) -> bool:
     return hasattr(type(collection), "chunks")
 
 
-def check_collection(collection: Any) -> None:
-    """Raise unless it is a table of numbers; the message has the remedy."""
+def table_of(collection: Any, options: ColumnOptions = BY_RULE) -> Any:
+    """Return the columns of a collection that are the table, as a collection.
+
+    Raises unless it is a table; the message has the remedy.
+    """
     dask = require("dask", "dask", "a1gm.distributed")
     if not dask.is_dask_collection(collection):
         raise ParameterError(
@@ -27,13 +30,16 @@ def check_collection(collection: Any) -> None:
         )
     if is_array(collection):
         _check_array(collection)
-    elif hasattr(type(collection), "columns") and collection.ndim == 2:
-        _check_frame(collection)
-    else:
+        return collection
+    if not (hasattr(type(collection), "columns") and collection.ndim == 2):
         raise DataError(
             f"A Dask {type(collection).__name__} is not a table; pass an array of two "
             "dimensions or a frame (bag.to_dataframe())."
         )
+    if not len(collection.columns):
+        raise DataError("The frame has no columns.")
+    names = list(chosen_columns(collection._meta, "The frame", options))
+    return collection if names == list(collection.columns) else collection[names]
 
 
 def _check_array(x: Any) -> None:
@@ -55,9 +61,3 @@ def _check_array(x: Any) -> None:
             "The number of columns of the array is unknown or zero. Call "
             "x.compute_chunk_sizes() first."
         )
-
-
-def _check_frame(frame: Any) -> None:
-    if not len(frame.columns):
-        raise DataError("The frame has no columns.")
-    check_columns(open_frame(frame._meta, "The frame"), "The frame")

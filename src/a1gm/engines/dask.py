@@ -14,9 +14,10 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns
 from a1gm._fit.rows import FitRows
 from a1gm._observe.patterns import Patterns
+from a1gm._rows.frames import ColumnOptions
 from a1gm._solve.dispatch import Solved
 from a1gm.engines.cluster import compute_safely
-from a1gm.engines.collections import check_collection, is_array
+from a1gm.engines.collections import is_array, table_of
 from a1gm.engines.partitions import (
     common_dtypes,
     count_partition,
@@ -41,7 +42,7 @@ def fit_collection(
     **options: Any,
 ) -> RankOneFit:
     """Count the partitions, merge their tables and solve the one that is left."""
-    check_collection(collection)
+    given, collection = collection, table_of(collection)
     counted = _counted(collection, negatives, max_bytes, uncertainty)
     root = _merged(counted, max_bytes)
     table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
@@ -51,7 +52,7 @@ def fit_collection(
             "partition is empty."
         )
 
-    engine = DaskEngine(collection)
+    engine = DaskEngine(given, _names_of(collection))
 
     def rows(seen: Patterns, solved: Solved) -> FitRows:
         every = slice(0, solved.statistics.n_lines)
@@ -67,10 +68,12 @@ def fit_collection(
 class DaskEngine:
     """Places and fills the rows of collections, lazily.
 
-    ``has_holes`` says which columns of the collection that was fitted have holes.
+    ``fitted`` is the collection that was fitted, ``names`` its columns that are the
+    table, ``has_holes`` which of them have holes.
     """
 
     fitted: Any
+    names: list[Any] | None = None
     has_holes: Any = None
 
     def takes(self, X: Any) -> bool:
@@ -80,11 +83,12 @@ class DaskEngine:
         return bool(dask.is_dask_collection(X))
 
     def columns(self, collection: Any) -> tuple[int, Any]:
-        """How many columns a collection has, and their names."""
-        check_collection(collection)
-        if is_array(collection):
-            return int(collection.shape[1]), None
-        return len(collection.columns), list(collection.columns)
+        """How many columns of a collection are the table, and their names."""
+        table = self._table_of(collection)
+        return int(table.shape[1]), _names_of(table)
+
+    def _table_of(self, collection: Any) -> Any:
+        return table_of(collection, ColumnOptions(fitted=self.names))
 
     def factors(self, collection: Any, rule: Any, *, tells: bool = False) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index.
@@ -97,7 +101,7 @@ class DaskEngine:
             return collection.map_blocks(
                 partition_factors, rule, tells, drop_axis=1, dtype=meta.dtype, meta=meta
             )
-        return collection.map_partitions(
+        return self._table_of(collection).map_partitions(
             series_of_factors, rule, tells, meta=("row_factor", "f8")
         )
 
@@ -126,23 +130,31 @@ class DaskEngine:
             dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
             meta = np.zeros((0, 0), dtype)
             return collection.map_blocks(
-                fill_partition, rule, {}, tells, dtype=dtype, meta=meta
+                fill_partition, rule, {}, None, tells, dtype=dtype, meta=meta
             )
-        has_holes = np.ones(len(collection.columns), bool)
+        table = self._table_of(collection)
+        names = _names_of(table) or []
+        has_holes = [_may_have_holes(dtype) for dtype in table.dtypes]
         if collection is self.fitted:
-            has_holes = self.has_holes
-        may_have = [_may_have_holes(dtype) for dtype in collection.dtypes]
-        dtypes = common_dtypes(collection._meta, has_holes & may_have)
-        meta = fill_partition(collection._meta, rule, dtypes)
-        return collection.map_partitions(fill_partition, rule, dtypes, tells, meta=meta)
+            has_holes &= self.has_holes
+        dtypes = common_dtypes(table._meta, np.asarray(has_holes))
+        meta = fill_partition(collection._meta, rule, dtypes, names)
+        return collection.map_partitions(
+            fill_partition, rule, dtypes, names, tells, meta=meta
+        )
 
     def divergence(self, collection: Any, rule: Columns) -> float:
         """Compute the divergence of all rows, partition by partition."""
         import dask
 
         part = dask.delayed(partition_divergence, pure=True)
-        pieces = np.ravel(np.asarray(collection.to_delayed(), dtype=object))
+        pieces = self._table_of(collection).to_delayed()
+        pieces = np.ravel(np.asarray(pieces, dtype=object))
         return float(sum(dask.compute(*(part(piece, rule) for piece in pieces))))
+
+
+def _names_of(collection: Any) -> list[Any] | None:
+    return None if is_array(collection) else list(collection.columns)
 
 
 def _may_have_holes(dtype: Any) -> bool:

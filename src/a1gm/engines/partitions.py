@@ -15,7 +15,7 @@ from a1gm._fit.fill import fill_table, filled_dtype
 from a1gm._fit.messages import text_of_left_cells, text_of_unplaced_rows
 from a1gm._fit.place import Columns
 from a1gm._fit.residuals import divergence_of_rows
-from a1gm._rows.frames import EVERY_COLUMN
+from a1gm._rows.frames import BY_RULE, EVERY_COLUMN, ColumnOptions
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
     DataError,
@@ -107,16 +107,22 @@ def series_of_factors(piece: Any, columns: Columns, tells: bool = False) -> Any:
 
 
 def fill_partition(
-    piece: Any, columns: Columns, dtypes: dict[int, Any], tells: bool = False
+    piece: Any,
+    columns: Columns,
+    dtypes: dict[Any, Any],
+    names: list[Any] | None,
+    tells: bool = False,
 ) -> Any:
     """Fill a partition; columns that have holes anywhere get their common type.
 
-    With ``tells`` it warns of cells that stay missing.
+    ``names`` are the columns of a frame that are the table. With ``tells`` it warns of
+    cells that stay missing.
     """
     filled = piece
     if len(piece):
         with _saying_where(piece):
-            source = read_input(piece, columns=EVERY_COLUMN)
+            options = BY_RULE if names is None else ColumnOptions(columns=names)
+            source = read_input(piece, columns=options)
             found = fill_table(piece, source, columns.place(source))
         filled, (n_left, first) = found.table, found.left
         if tells and first is not None:
@@ -125,19 +131,13 @@ def fill_partition(
     if not dtypes:
         return filled
     out = filled.copy(deep=False)
-    for j, dtype in dtypes.items():
-        if out.dtypes.iloc[j] != dtype:
-            out.isetitem(j, out.iloc[:, j].astype(dtype))
+    for name, dtype in dtypes.items():
+        if out[name].dtype != dtype:
+            out[name] = out[name].astype(dtype)
     return out
 
 
-def common_dtypes(meta: Any, has_holes: Bools) -> dict[int, Any]:
+def common_dtypes(meta: Any, has_holes: Bools) -> dict[Any, Any]:
     """Types of the columns of a frame that have holes and cannot keep their type."""
-    sample = meta.iloc[:0]
-    dtypes: dict[int, Any] = {}
-    for j in np.flatnonzero(has_holes):
-        old = sample.dtypes.iloc[j]
-        new = filled_dtype(old)
-        if new != old:
-            dtypes[int(j)] = new
-    return dtypes
+    types = {name: filled_dtype(old) for name, old in meta.dtypes[has_holes].items()}
+    return {name: new for name, new in types.items() if new != meta.dtypes[name]}
