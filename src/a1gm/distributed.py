@@ -35,7 +35,8 @@ def fit(
     collection : dask.array.Array or dask.dataframe.DataFrame
         Non-negative numbers; NaN (or the frame's own mark) is a missing cell. An array
         may be cut along its rows only; lengths of partitions need not be known, and
-        partitions may be empty.
+        partitions may be empty. Which columns of a frame are the table follows from
+        their names and types, as in ``a1gm.fit``; the others come back as they are.
     negatives, on_undetermined, tol, max_iter
         As in ``a1gm.fit``.
     max_bytes : int, default=2**32
