@@ -9,8 +9,8 @@ from support import oracles
 from support.tables import tables
 
 import a1gm
-from a1gm._fit import fates
-from a1gm._fit.fates import FATES, UndeterminedCell, UndeterminedCells
+from a1gm._fit import place
+from a1gm._fit.place import FATES, UndeterminedCell, UndeterminedCells
 
 nan = np.nan
 pytestmark = [
@@ -53,7 +53,7 @@ def test_small_blocks_change_nothing(cells, monkeypatch):
     X = rng.integers(0, 3, (30, 7)).astype(float)
     X[rng.random(X.shape) < 0.5] = nan
     whole = list(a1gm.fit(X).undetermined)
-    monkeypatch.setattr(fates, "CELLS_AT_ONCE", cells)
+    monkeypatch.setattr(place, "CELLS_AT_ONCE", cells)
     monkeypatch.setattr("a1gm._observe.patterns.CELLS_AT_ONCE", cells)
     assert list(a1gm.fit(X).undetermined) == whole
 

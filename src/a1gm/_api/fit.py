@@ -19,8 +19,7 @@ from a1gm._base.types import Absent, Floats, Ints, Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.lazy_rows import LazyRows
 from a1gm._fit.messages import WarningPolicy, warn_about
-from a1gm._fit.rows import FitRows
-from a1gm._fit.table import Table
+from a1gm._fit.table import FitRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
@@ -218,7 +217,7 @@ def fit_patterns(
         **more,
     )
     fit = RankOneFit(solved, rows, table, tol=tol, on_undetermined=on_undetermined)
-    if policy is not None:
+    if policy is not None and not fit._is_sure:
         warn_about(fit, policy)
     return fit
 

@@ -17,7 +17,7 @@ from a1gm._base.types import AnyArray, Negatives, OnUndetermined
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.rows import FitRows
+from a1gm._fit.table import FitRows
 from a1gm._observe.accumulate import Accumulator, bytes_needed
 from a1gm._observe.codec import (
     from_arrays,

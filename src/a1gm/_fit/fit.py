@@ -25,7 +25,6 @@ from a1gm._base.types import (
 )
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fates import FATES, Fates, UndeterminedCells
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import FactorFrames, factor_frames, table_frame
 from a1gm._fit.long import filled_long, predicted, read_pairs
@@ -36,21 +35,20 @@ from a1gm._fit.messages import (
     warn_undetermined,
 )
 from a1gm._fit.pattern import MissingPattern
-from a1gm._fit.place import UNBOUNDED, ZERO, Columns
+from a1gm._fit.place import FATES, UNBOUNDED, ZERO, Columns, Fates, UndeterminedCells
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.rounding import Rounding, check_rounding, values_rounded
-from a1gm._fit.rows import FitRows
 from a1gm._fit.save import save_fit
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure import scatter
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
 from a1gm._fit.sure.uncertainty import Uncertainty
-from a1gm._fit.table import Table
+from a1gm._fit.table import FitRows, Table
 from a1gm._rows.frames import select
 from a1gm._rows.lookup import Lookup, paired
 from a1gm._rows.read import AnyRows
-from a1gm._solve.cell_error import CELLS_RIGHT, cell_error
+from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.dispatch import Solved
@@ -111,6 +109,13 @@ class RankOneFit:
         (``fit.row_factor[:1000]``) for a table in files; a lazy collection for Dask.
         """
         return self._rows.factor
+
+    @property
+    def _is_sure(self) -> bool:
+        """Whether there is nothing to warn about: the usual case."""
+        factors = self._solved.factors
+        is_right = factors.gap <= self.tol and factors.step < SURELY_RIGHT
+        return is_right and self._is_plain
 
     @property
     def _is_signed(self) -> bool:
@@ -622,8 +627,10 @@ class RankOneFit:
             A copy of X, of the same kind, with its missing cells filled. Every value
             that X has is kept, also one of weight 0.
         """
-        check_on_undetermined(on_undetermined)
-        check_rounding(round)
+        if on_undetermined is not None:
+            check_on_undetermined(on_undetermined)
+        if round is not None:
+            check_rounding(round)
         table = self._table
         engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
@@ -632,8 +639,10 @@ class RankOneFit:
             return engine.fill(X, columns, on_undetermined, self._on_undetermined)
         rows, columns = self._read(X, weights, exposure)
         placed = columns.place(rows)
-        values = values_rounded(placed.values, rows, round)
-        filled = fill_table(X, rows, values or placed)
+        by: Any = placed
+        if round is not None:
+            by = values_rounded(placed.values, rows, round)
+        filled = fill_table(X, rows, by)
         n_left, first_left = filled.left
         if first_left is not None and (
             on_undetermined is not None or not self._has_warned(n_left, rows)

@@ -11,8 +11,8 @@ import numpy as np
 
 from a1gm._base.types import Absent, Ints, SmallInts
 from a1gm._base.words import counted
-from a1gm._fit.fates import Fates
-from a1gm._fit.rows import FitRows
+from a1gm._fit.place import Fates
+from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns

@@ -42,10 +42,8 @@ def rounded(values: Floats, is_whole: Bools | bool, how: Rounding) -> Floats:
     return np.where(is_whole, np.round(values), values)
 
 
-def values_rounded(values: Values, source: AnyRows, how: Rounding) -> Values | None:
-    """What gives the values of cells, rounded like those that are known, if asked."""
-    if how is None:
-        return None
+def values_rounded(values: Values, source: AnyRows, how: Rounding) -> Values:
+    """Return a function that gives the values of cells, rounded."""
     is_whole = (
         _whole_columns(source) if how == "auto" else np.zeros(source.n_cols, bool)
     )

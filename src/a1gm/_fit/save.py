@@ -15,7 +15,7 @@ from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
-from a1gm._fit.rows import FitRows
+from a1gm._fit.table import FitRows
 from a1gm._observe.codec import (
     from_arrays,
     is_count,

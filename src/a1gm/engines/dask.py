@@ -9,10 +9,9 @@ import numpy as np
 
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._fit.fates import graph_of
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.place import Columns
-from a1gm._fit.rows import FitRows
+from a1gm._fit.place import Columns, graph_of
+from a1gm._fit.table import FitRows
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.frames import ColumnOptions
 from a1gm._solve.dispatch import Solved

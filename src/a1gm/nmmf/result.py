@@ -11,10 +11,9 @@ import numpy as np
 from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
-from a1gm._fit.fates import UndeterminedCells
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_convergence, warn_undetermined
-from a1gm._fit.place import UNBOUNDED, Placed
+from a1gm._fit.place import UNBOUNDED, Placed, UndeterminedCells
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows import Rows

@@ -12,8 +12,12 @@ from a1gm._base.types import Bools, Floats
 from a1gm._fit.show import html_table, one_line
 from a1gm._fit.sure.arguments import By, Which, check_totals
 from a1gm._fit.sure.information import spread
-from a1gm._fit.sure.totals import Index, TotalsWithErrors, totals_with_errors
-from a1gm._fit.sure.uncertainty import Uncertainty
+from a1gm._fit.sure.uncertainty import (
+    Index,
+    TotalsWithErrors,
+    Uncertainty,
+    totals_with_errors,
+)
 from a1gm._rows.lookup import Lookup, paired
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.layout import Layout, SharedTable

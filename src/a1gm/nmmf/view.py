@@ -17,7 +17,6 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints, OnUndetermined, SmallInts
 from a1gm._base.words import counted
-from a1gm._fit.fates import FATES, UndeterminedCells
 from a1gm._fit.fill import fill_table
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import (
@@ -27,7 +26,15 @@ from a1gm._fit.messages import (
     text_of_zeros,
     warn_undetermined,
 )
-from a1gm._fit.place import EMPTY, FINITE, UNBOUNDED, UNDETERMINED, ZERO
+from a1gm._fit.place import (
+    EMPTY,
+    FATES,
+    FINITE,
+    UNBOUNDED,
+    UNDETERMINED,
+    ZERO,
+    UndeterminedCells,
+)
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels

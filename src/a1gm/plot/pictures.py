@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.residuals import Kind
-    from a1gm._fit.sure.totals import Index, TotalsWithErrors
+    from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors
 
 _MOST_POINTS, _MOST_SHAPES = 4000, 1000  # drawn at all; drawn as shapes, not as pixels
 _MOST_MARKED, _MOST_JOINED = 60, 600  # points marked on a line; joined by one

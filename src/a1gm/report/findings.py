@@ -17,8 +17,8 @@ from a1gm._api.assess import Assessment, assess
 from a1gm._api.fit_file import files_of
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted, listed, shown
-from a1gm._fit.fates import FATES
 from a1gm._fit.messages import text_of_convergence
+from a1gm._fit.place import FATES
 from a1gm.exceptions import A1gmError, ConvergenceWarning, ParameterError, Part
 
 if TYPE_CHECKING:

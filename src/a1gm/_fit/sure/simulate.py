@@ -14,11 +14,10 @@ import numpy as np
 from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fates import Fates
-from a1gm._fit.place import FINITE, UNBOUNDED
-from a1gm._fit.rows import FitRows
+from a1gm._fit.place import FINITE, UNBOUNDED, Fates
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.sure.information import Information
+from a1gm._fit.table import FitRows
 from a1gm._observe.patterns import pairs_of, weighted_counts
 from a1gm._solve.dispatch import Solved, solve
 from a1gm._solve.factors import Factors
