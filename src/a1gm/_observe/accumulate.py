@@ -36,17 +36,17 @@ class RowArray:
     """One record per row, appended: in memory, or in a file that has no name.
 
     Not even a killed process leaves the file behind, where the system allows that. Its
-    array is a memory map.
+    array is a memory map. ``room`` is for so many records, where that is known.
     """
 
     def __init__(
-        self, dtype: str, width: tuple[int, ...] = (), *, in_file: bool
+        self, dtype: str, width: tuple[int, ...] = (), *, in_file: bool, room: int = 0
     ) -> None:
         self.n, self._width, self._dtype = 0, width, np.dtype(dtype)
         self._file = tempfile.TemporaryFile() if in_file else None  # noqa: SIM115
         if self._file is not None:
             weakref.finalize(self, self._file.close)
-        self._held: AnyArray = np.empty((0, *width), self._dtype)
+        self._held: AnyArray = np.empty((room, *width), self._dtype)
 
     def append(self, values: AnyArray) -> None:
         """Add the records of some rows."""
@@ -102,10 +102,17 @@ class Accumulator:
         Keep the sums of the scatter of the cells, unless a piece has none.
     rows : {None, "memory", "file"}
         Where to keep the sum and the pattern of each row.
+    room : int
+        Rows for which there is room in memory from the beginning.
     """
 
     def __init__(
-        self, n_cols: int, *, scatter: bool = False, rows: str | None = None
+        self,
+        n_cols: int,
+        *,
+        scatter: bool = False,
+        rows: str | None = None,
+        room: int = 0,
     ) -> None:
         self.n_cols, self.scatter = n_cols, scatter
         self.exponent = self.n_negative = 0
@@ -118,8 +125,8 @@ class Accumulator:
         self.sums: RowArray | None = None
         self.lines: RowArray | None = None
         if rows is not None:
-            self.sums = RowArray("f8", in_file=rows == "file")
-            self.lines = RowArray("i4", in_file=rows == "file")
+            self.sums = RowArray("f8", in_file=rows == "file", room=room)
+            self.lines = RowArray("i4", in_file=rows == "file", room=room)
         self._exponents: list[tuple[int, int]] = []  # of the rows, from the first on
 
     def __len__(self) -> int:
@@ -278,14 +285,23 @@ class Gathered:
         do not know the signs.
     scatter : bool
         Keep the sums of the scatter of the cells; not once bits are kept.
+    room : int
+        Rows for which there is room in memory from the beginning.
     """
 
     def __init__(
-        self, n_cols: int, *, in_file: bool, signed: bool = False, scatter: bool = False
+        self,
+        n_cols: int,
+        *,
+        in_file: bool,
+        signed: bool = False,
+        scatter: bool = False,
+        room: int = 0,
     ) -> None:
         self.n_cols, self.signed, self._in_file = n_cols, signed, in_file
+        self._room = room
         self._table: Accumulator | None = Accumulator(
-            n_cols, scatter=scatter, rows="file" if in_file else "memory"
+            n_cols, scatter=scatter, rows="file" if in_file else "memory", room=room
         )
         self._total = Accumulator(n_cols)  # sums of the columns, once bits are kept
         self._exponents: list[tuple[int, int]] = []
@@ -360,8 +376,9 @@ class Gathered:
     def _change_to_bits(self) -> None:
         """Write down the bits of all rows so far, and forget the patterns."""
         words = (-(-self.n_cols // 64),)
-        self._sums = RowArray("f8", in_file=self._in_file)
-        self._bits = RowArray("u8", words, in_file=self._in_file)
+        keep: Any = {"in_file": self._in_file, "room": self._room}
+        self._sums = RowArray("f8", **keep)
+        self._bits = RowArray("u8", words, **keep)
         table, self._table = self._table, None
         if not table:
             return

@@ -27,6 +27,7 @@ from a1gm.exceptions import (
 TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
 SAME = 1e-13  # relative: sums of the same numbers on two scales
 LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
+MANY_ROWS = 1 << 16  # of a piece
 
 
 def observe(
@@ -82,15 +83,18 @@ def _observe_pieces(
 
     After a bad cell the whole table is read, to count all bad cells.
     """
-    found: Accumulator | Gathered = Gathered(source.n_cols, in_file=False)
+    found: Accumulator | Gathered = Gathered(
+        source.n_cols, in_file=False, room=source.n_rows
+    )
     if keep_table:
-        found = Accumulator(source.n_cols, rows="memory")
-    options = n_threads, True, negatives
+        found = Accumulator(source.n_cols, rows="memory", room=source.n_rows)
     try:
         for _, piece in source.pieces():
-            found.add(_observe(piece, *options, row_offset))
+            # A large piece shows by itself whether nearly every row has its own.
+            keep = keep_table or piece.n_rows < MANY_ROWS
+            found.add(_observe(piece, n_threads, keep, negatives, row_offset))
     except (InfiniteValuesError, NegativeValuesError):
-        _observe(source.in_one_piece(), *options, row_offset)
+        _observe(source.in_one_piece(), n_threads, True, negatives, row_offset)
         raise
     return found.patterns()
 
