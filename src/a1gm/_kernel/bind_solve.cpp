@@ -9,7 +9,6 @@
 #include "scale/flow.hpp"
 #include "scale/nested.hpp"
 #include "scale/solve.hpp"
-#include "scale/sparse_edges.hpp"
 #include "scale/sweeps.hpp"
 
 namespace a1gm {
@@ -193,21 +192,21 @@ nb::tuple settle(const Reduced& r, const Doubles& w, const Doubles& h,
                  const std::optional<In<double, 2>>& cells, int64_t max_steps) {
   CoreFactors found(r, w, h);
   const Edges e = unlocked([&] {
-    return settle_by_edges(r, cells ? cells->data() : nullptr, found.w.first,
-                           found.h.first, max_steps);
+    const auto own = cells ? cells_of_core(r, cells->data()) : std::vector<double>();
+    return settle_small(r, own, found.w.first, found.h.first, max_steps);
   });
   return edges_tuple(r, found, e);
 }
 
-nb::object settle_sparse(const Reduced& r, const Doubles& w, const Doubles& h,
-                         const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
-                         const Doubles& sums, double tol, int64_t max_steps,
-                         int64_t most_work) {
+nb::object settle_by_pairs(const Reduced& r, const Doubles& w, const Doubles& h,
+                           const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
+                           const Doubles& sums, double tol, int64_t max_steps,
+                           int64_t most_work) {
   CoreFactors found(r, w, h);
   const PairView pairs = pairs_of(ptr, cols, sums, std::nullopt, r.n_cols);
   const std::optional<Edges> e = unlocked([&] {
-    return settle_by_sparse_edges(r, pairs, tol, max_steps, most_work, found.w.first,
-                                  found.h.first);
+    return settle_sparse(r, cells_of_core(r, pairs), tol, max_steps, most_work,
+                         found.w.first, found.h.first);
   });
   return e ? nb::object(edges_tuple(r, found, *e)) : nb::none();
 }
@@ -275,7 +274,7 @@ void bind_solve(nb::module_& m) {
       .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("gap"), nb::arg("n_threads") = 1)
       .def("settle", &settle)
-      .def("settle_sparse", &settle_sparse)
+      .def("settle_sparse", &settle_by_pairs)
       .def("replay", &replay_log);
   nb::class_<HeldFlow>(m, "Flow")
       .def(nb::init<nb::object, const Doubles&, const Doubles&>())

@@ -74,7 +74,11 @@ Lines lines_of_bits(const BitMask& mask) {
 
 void list_rarer_kind(Lines& lines) {
   const auto listed = static_cast<int64_t>(lines.index.size());
-  if (!lines.weight.empty() || listed * 2 <= lines.n * lines.n_other) return;
+  if (lines.weight.empty() && listed * 2 > lines.n * lines.n_other) list_other_kind(lines);
+}
+
+void list_other_kind(Lines& lines) {
+  const auto listed = static_cast<int64_t>(lines.index.size());
   std::vector<int64_t> ptr{0};
   std::vector<int32_t> index;
   index.reserve(static_cast<size_t>(lines.n * lines.n_other - listed));

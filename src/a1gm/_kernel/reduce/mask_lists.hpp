@@ -73,6 +73,9 @@ Lines lines_of_bits(const BitMask& mask);
 // Lists the missing cells instead of the observed ones when those are fewer.
 void list_rarer_kind(Lines& lines);
 
+// Lists the other kind of cells instead; without weights.
+void list_other_kind(Lines& lines);
+
 // Keeps some lines and some of the other side, renumbered; without weights.
 Lines subset(const Lines& lines, const std::vector<int32_t>& keep,
              const std::vector<int32_t>& keep_other);

@@ -112,7 +112,8 @@ bool settle_cells(const Reduced& core, const BitMask& keys, const double* sums,
                   double tol, int64_t max_steps, double* w, double* h, Plain& out) {
   if (!edges_are_cheap(core)) return false;
   const std::vector<double> cells = core_cells(core, keys, sums);
-  const Edges edges = settle_by_edges(core, cells.data(), w, h, max_steps);
+  const Edges edges =
+      settle_small(core, cells_of_core(core, cells.data()), w, h, max_steps);
   out.n_iter += edges.n;
   out.newton = edges.n > 0;
   out.gap = edges.gap;

@@ -1,8 +1,9 @@
-#include "scale/sparse_edges.hpp"
+#include "scale/cell_error.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "interrupt.hpp"
 #include "sums.hpp"
@@ -20,6 +21,39 @@ struct Order {
   std::vector<int64_t> ptr{0};
   std::vector<int32_t> to;  // places, ascending for each node
 };
+
+// The larger side first, then the other from its lightest line on: all of its lines meet
+// by then, as far as they are in one block.
+Order order_of_sides(const Reduced& core, const Lines& rows) {
+  const bool by_rows = rows.n >= rows.n_other;
+  const Lines cols = by_rows ? Lines() : transpose(rows);
+  const Lines& large = by_rows ? rows : cols;
+  const std::vector<double>& sums = by_rows ? core.C : core.R;
+  const std::vector<int32_t>& block = by_rows ? core.col_label : core.row_label;
+  std::vector<int32_t> small(sums.size());
+  std::iota(small.begin(), small.end(), 0);
+  std::stable_sort(small.begin(), small.end(),
+                   [&sums](int32_t a, int32_t b) { return sums[a] < sums[b]; });
+  Order out;
+  out.place.resize(static_cast<size_t>(large.n + large.n_other));
+  int32_t* const of_large = out.place.data() + (by_rows ? 0 : rows.n);
+  int32_t* const of_small = out.place.data() + (by_rows ? rows.n : 0);
+  std::iota(of_large, of_large + large.n, 0);
+  for (size_t k = 0; k < small.size(); ++k)
+    of_small[small[k]] = static_cast<int32_t>(large.n + static_cast<int64_t>(k));
+  for (int64_t i = 0; i < large.n; ++i) {
+    for (int64_t k = large.ptr[i]; k < large.ptr[i + 1]; ++k)
+      out.to.push_back(of_small[large.index[k]]);
+    std::sort(out.to.begin() + out.ptr.back(), out.to.end());
+    out.ptr.push_back(static_cast<int64_t>(out.to.size()));
+  }
+  for (size_t k = 0; k < small.size(); ++k) {
+    for (size_t later = k + 1; later < small.size(); ++later)
+      if (block[small[later]] == block[small[k]]) out.to.push_back(of_small[small[later]]);
+    out.ptr.push_back(static_cast<int64_t>(out.to.size()));
+  }
+  return out;
+}
 
 // Nodes of the least degree first. False when that takes too many visits.
 class Ordering {
@@ -96,32 +130,44 @@ class Ordering {
   }
 };
 
-class SparseElimination {
+class Elimination {
  public:
-  SparseElimination(const Reduced& core, const PairView& cells, Order&& order, double* w,
-                    double* h)
-      : core_(core), rows_(core.rows), order_(std::move(order)), w_(w), h_(h) {
-    read(cells);
+  // `rows` are the observed cells of the core, listed.
+  Elimination(const Reduced& core, const Lines& rows, const std::vector<double>& cells,
+              Order&& order, double* w, double* h)
+      : core_(core), rows_(rows), X_(cells), order_(std::move(order)), w_(w), h_(h) {
     const size_t n_edges = order_.to.size(), n_nodes = order_.place.size();
     for (std::vector<double>* of_edges : {&a_, &y_, &e_}) of_edges->resize(n_edges);
-    for (std::vector<double>* of_nodes : {&s_, &v_, &z_}) of_nodes->resize(n_nodes);
+    for (std::vector<double>* of_nodes : {&u_, &q_, &s_, &v_, &z_}) of_nodes->resize(n_nodes);
     slot_.reserve(rows_.index.size());
+    R_ = core.R;
+    C_ = core.C;
+    if (!X_.empty()) {
+      std::fill(R_.begin(), R_.end(), 0.0);
+      std::fill(C_.begin(), C_.end(), 0.0);
+    }
     for (int64_t i = 0; i < rows_.n; ++i)
       for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k) {
         const int32_t a = row_place(i), b = col_place(rows_.index[k]);
         const auto begin = order_.to.begin() + order_.ptr[std::min(a, b)];
         const auto end = order_.to.begin() + order_.ptr[std::min(a, b) + 1];
         slot_.push_back(std::lower_bound(begin, end, std::max(a, b)) - order_.to.begin());
+        if (X_.empty()) continue;
+        R_[i] += X_[k];
+        C_[rows_.index[k]] += X_[k];
       }
   }
 
-  Edges run(double tol, int64_t max_steps) {
+  // Until the cells are settled and the margins within tol; until rounding is reached, if
+  // `polish`.
+  Edges run(double tol, int64_t max_steps, bool polish) {
     constexpr double kNear = 0.3;  // above it a step is cut short
-    constexpr int64_t kPatience = 4;
+    constexpr double kSettled = 4e-15;  // a step of rounding
+    const int64_t patience = polish ? 6 : 4;
     Edges out;
     double best = kInfinity;
     for (int64_t stuck = 0;; ++out.n) {
-      fit_rows();
+      for (int64_t i = 0; i < rows_.n; ++i) w_[i] = R_[i] / rows_.sum(i, h_, 0.0);
       out.gap = collect();
       if (!eliminate()) {
         out.step = kInfinity;
@@ -129,13 +175,15 @@ class SparseElimination {
       }
       const double moved = spread(), rounding = *std::max_element(z_.begin(), z_.end());
       out.step = std::max(moved, out.gap) + 2.0 * rounding;
-      if (!std::isfinite(out.step)) out.step = kInfinity;
+      if (!std::isfinite(out.step) || has_lost()) out.step = kInfinity;
+      // Far away every step may be as long as the one before.
       stuck = moved < 0.7 * best || moved > 0.5 ? 0 : stuck + 1;
       best = std::min(best, moved);
-      const bool is_settled = out.gap <= tol && out.step <= kSettledStep;
-      if (is_settled || out.n >= max_steps || stuck >= kPatience || moved <= rounding ||
-          out.step == kInfinity)
-        break;
+      const bool is_settled = polish
+                                  ? moved <= kSettled || (stuck && moved < 1e-10)
+                                  : moved <= rounding || out.step == kInfinity ||
+                                        (out.gap <= tol && out.step <= kSettledStep);
+      if (is_settled || !std::isfinite(moved) || out.n >= max_steps || stuck >= patience) break;
       const double furthest = longest_edge();
       // A cost of exponentials falls at least for so long.
       const double length = furthest > kNear ? std::log1p(furthest) / furthest : 1.0;
@@ -153,62 +201,53 @@ class SparseElimination {
  private:
   const Reduced& core_;
   const Lines& rows_;
+  const std::vector<double>& X_;  // cells of the core; empty: not known
   const Order order_;
   double *w_, *h_;
-  std::vector<double> X_, R_, C_;  // cells of the core, their sums
-  std::vector<int64_t> slot_;      // of each cell among the edges
-  // Conductances, currents into the earlier node, bounds of their rounding; outward
-  // conductances of nodes, potentials, bounds of their rounding.
-  std::vector<double> a_, y_, e_, s_, v_, z_;
+  std::vector<double> R_, C_;
+  std::vector<int64_t> slot_;  // of each cell among the edges
+  // Conductances, currents into the earlier node, bounds of their rounding; currents that
+  // enter at nodes, bounds of their rounding, outward conductances of nodes, potentials,
+  // bounds of their rounding.
+  std::vector<double> a_, y_, e_, u_, q_, s_, v_, z_;
   Poll poll_;
 
   int32_t row_place(int64_t i) const { return order_.place[i]; }
   int32_t col_place(int64_t j) const { return order_.place[rows_.n + j]; }
   double weight(int64_t k) const { return rows_.weight.empty() ? 1.0 : rows_.weight[k]; }
 
-  // Sums of the cells of the core, twins added up.
-  void read(const PairView& cells) {
-    std::vector<int32_t> row(static_cast<size_t>(core_.n_rows));
-    std::vector<int32_t> col(static_cast<size_t>(core_.n_cols));
-    core_places(core_, row.data(), col.data());
-    X_.resize(rows_.index.size());
-    R_.resize(core_.R.size());
-    C_.resize(core_.C.size());
-    const int32_t* index = rows_.index.data();
-    for (int64_t i = 0; i < cells.n_rows; ++i)
-      for (int64_t k = cells.ptr[i]; row[i] >= 0 && k < cells.ptr[i + 1]; ++k) {
-        const int32_t j = col[cells.col[k]];
-        if (j < 0) continue;
-        const int32_t* const end = index + rows_.ptr[row[i] + 1];
-        const int32_t* const at = std::lower_bound(index + rows_.ptr[row[i]], end, j);
-        if (at == end || *at != j) continue;  // in no block
-        X_[at - index] += cells.sum[k];
-        R_[row[i]] += cells.sum[k];
-        C_[j] += cells.sum[k];
-      }
-  }
-
-  void fit_rows() {
-    for (int64_t i = 0; i < rows_.n; ++i) w_[i] = R_[i] / rows_.sum(i, h_, 0.0);
+  // Whether factors or, where only margins are known, these have lost digits.
+  bool has_lost() const {
+    const auto is_lost = [](double x) { return !(x >= kLeast); };
+    return std::any_of(w_, w_ + rows_.n, is_lost) ||
+           std::any_of(h_, h_ + rows_.n_other, is_lost) ||
+           (X_.empty() && has_lost_digits(core_));
   }
 
   // Conductances and currents of the cells; returns the largest mismatch of a column.
   double collect() {
-    for (std::vector<double>* of_edges : {&a_, &y_, &e_})
-      std::fill(of_edges->begin(), of_edges->end(), 0.0);
+    for (std::vector<double>* all : {&a_, &y_, &e_, &u_, &q_})
+      std::fill(all->begin(), all->end(), 0.0);
     std::vector<double> fitted(C_.size(), 0.0);
     for (int64_t i = 0; i < rows_.n; ++i)
       for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k) {
         const int32_t j = rows_.index[k];
-        const double f = weight(k) * (w_[i] * h_[j]), off = X_[k] - f;
+        const double f = weight(k) * (w_[i] * h_[j]);
         fitted[j] += f;
         a_[slot_[k]] = f;
+        if (X_.empty()) continue;
+        const double off = X_[k] - f;
         y_[slot_[k]] = row_place(i) < col_place(j) ? -off : off;
         e_[slot_[k]] = 3.0 * kRounding * (X_[k] + f) + kLeast;
       }
+    const double of_sums = rounding_of_sums(std::max(rows_.n, rows_.n_other));
     double gap = 0.0;
-    for (size_t j = 0; j < C_.size(); ++j)
+    for (size_t j = 0; j < C_.size(); ++j) {
       gap = std::max(gap, std::abs(C_[j] - fitted[j]) / C_[j]);
+      if (!X_.empty()) continue;
+      u_[col_place(static_cast<int64_t>(j))] = C_[j] - fitted[j];
+      q_[col_place(static_cast<int64_t>(j))] = of_sums * C_[j];
+    }
     return gap;
   }
 
@@ -227,9 +266,13 @@ class SparseElimination {
       p.clear();
       for (int64_t b = from; b < to; ++b) p.push_back(a_[b] / s);
       for (int64_t b = from; b < to; ++b) join_later(b, to, p.data() - from);
+      for (int64_t b = from; b < to && X_.empty(); ++b) {
+        u_[order_.to[b]] += p[b - from] * u_[k];
+        q_[order_.to[b]] += p[b - from] * q_[k];
+      }
     }
     for (int64_t k = n - 1; k >= 0; --k) {
-      double into = 0.0, rest = 0.0, lost = 0.0, size = 0.0;
+      double into = u_[k], rest = 0.0, lost = q_[k], size = std::abs(u_[k]);
       for (int64_t b = order_.ptr[k]; b < order_.ptr[k + 1]; ++b) {
         const int32_t other = order_.to[b];
         two_sum(a_[b] * v_[other], into, rest);
@@ -289,13 +332,53 @@ class SparseElimination {
 
 }  // namespace
 
-std::optional<Edges> settle_by_sparse_edges(const Reduced& core, const PairView& cells,
-                                            double tol, int64_t max_steps,
-                                            int64_t most_work, double* w, double* h) {
-  if (core.rows.lists_missing || has_lost_digits(core)) return std::nullopt;
+std::vector<double> cells_of_core(const Reduced& core, const double* cells) {
+  std::vector<double> found;
+  for (int64_t i = 0; i < core.rows.n; ++i)
+    core.rows.each_observed(
+        i, [&](int32_t j) { found.push_back(cells[i * core.rows.n_other + j]); });
+  return found;
+}
+
+std::vector<double> cells_of_core(const Reduced& core, const PairView& table) {
+  std::vector<int32_t> row(static_cast<size_t>(core.n_rows));
+  std::vector<int32_t> col(static_cast<size_t>(core.n_cols));
+  core_places(core, row.data(), col.data());
+  const Lines& rows = core.rows;
+  std::vector<double> found(rows.index.size());
+  const int32_t* const index = rows.index.data();
+  for (int64_t i = 0; i < table.n_rows; ++i)
+    for (int64_t k = table.ptr[i]; row[i] >= 0 && k < table.ptr[i + 1]; ++k) {
+      const int32_t j = col[table.col[k]];
+      if (j < 0) continue;
+      const int32_t* const end = index + rows.ptr[row[i] + 1];
+      const int32_t* const at = std::lower_bound(index + rows.ptr[row[i]], end, j);
+      if (at != end && *at == j) found[at - index] += table.sum[k];  // else in no block
+    }
+  return found;
+}
+
+Edges settle_small(const Reduced& core, const std::vector<double>& cells, double* w,
+                   double* h, int64_t max_steps) {
+  Lines other;
+  if (core.rows.lists_missing) {
+    other = core.rows;
+    list_other_kind(other);
+  }
+  const Lines& rows = core.rows.lists_missing ? other : core.rows;
+  return Elimination(core, rows, cells, order_of_sides(core, rows), w, h)
+      .run(0.0, max_steps, true);
+}
+
+std::optional<Edges> settle_sparse(const Reduced& core, const std::vector<double>& cells,
+                                   double tol, int64_t max_steps, int64_t most_work,
+                                   double* w, double* h) {
   Order order;
-  if (!Ordering(core.rows).run(most_work, order)) return std::nullopt;
-  return SparseElimination(core, cells, std::move(order), w, h).run(tol, max_steps);
+  if (core.rows.lists_missing || has_lost_digits(core) ||
+      !Ordering(core.rows).run(most_work, order))
+    return std::nullopt;
+  return Elimination(core, core.rows, cells, std::move(order), w, h)
+      .run(tol, max_steps, false);
 }
 
 }  // namespace a1gm
