@@ -314,8 +314,8 @@ def the_short_cuts(report: Report) -> None:
     for name, work, X in (
         ("solve_nested", "5,000 x 5,000, staircase", staircase(5000, 5000)),
         ("solve_nested", "2,000 x 500, staircase", staircase(2000, 500)),
-        ("solve_wide", "50,000 x 100, 5 % at random", at_random(50_000, 100)),
-        ("solve_wide", "20,000 x 250, 30 % at random", at_random(20_000, 250, 0.3)),
+        ("solve_bits", "50,000 x 100, 5 % at random", at_random(50_000, 100)),
+        ("solve_bits", "20,000 x 250, 30 % at random", at_random(20_000, 250, 0.3)),
     ):
         times = fastest(
             {"fit": lambda X=X: a1gm.fit(X), "without": without(name, X)}, BUDGET

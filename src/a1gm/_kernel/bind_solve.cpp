@@ -7,7 +7,6 @@
 #include "reduce/peel.hpp"
 #include "scale/cell_error.hpp"
 #include "scale/flow.hpp"
-#include "scale/nested.hpp"
 #include "scale/solve.hpp"
 #include "scale/sweeps.hpp"
 

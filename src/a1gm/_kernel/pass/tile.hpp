@@ -84,7 +84,5 @@ struct Isa {
 
 template <typename T>
 Isa<T> choose_isa();
-template <typename T>
-Isa<T> plain_isa();
 
 }  // namespace a1gm

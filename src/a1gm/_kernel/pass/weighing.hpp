@@ -7,7 +7,7 @@
 #include "pass/observe.hpp"
 #include "pass/tile.hpp"
 #include "pass/weigh.hpp"
-#include "read/tile_reader.hpp"
+#include "read/table_part.hpp"
 
 namespace a1gm {
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "interrupt.hpp"
 #include "place/tile.hpp"
-#include "read/tile_reader.hpp"
 #include "sums.hpp"
 #include "threads.hpp"
 
@@ -170,6 +171,41 @@ bool place_all(const Placing& job, const Layout& layout, F&& run) {
 }
 
 // --------------------------------------------------------------------------- filling
+template <typename T>
+bool store_target(const double* x, int64_t stride, int64_t rows, const Target& to,
+                  int64_t row) {
+  char* const base = to.data + row * to.row_stride;
+  bool fits = true;
+  const auto put = [&](int64_t i, int64_t j) {
+    const double value = x[i * stride + j];
+    fits &= !(std::abs(value) > std::numeric_limits<T>::max());
+    *reinterpret_cast<T*>(base + i * to.row_stride + j * to.col_stride) =
+        static_cast<T>(value);
+  };
+  // The axis with the smaller stride innermost.
+  if (std::abs(to.col_stride) <= std::abs(to.row_stride)) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < to.n_cols; ++j) put(i, j);
+  } else {
+    for (int64_t j = 0; j < to.n_cols; ++j)
+      for (int64_t i = 0; i < rows; ++i) put(i, j);
+  }
+  return fits;
+}
+
+// Writes rows that lie `stride` doubles apart, from row `row` of the targets on. False
+// where a number is beyond the range of its target.
+bool store_tile(const double* x, int64_t stride, int64_t rows,
+                const std::vector<Target>& targets, int64_t row) {
+  bool fits = true;
+  for (const Target& to : targets) {
+    auto* const store = to.is_single ? store_target<float> : store_target<double>;
+    if (to.data != nullptr) fits &= store(x, stride, rows, to, row);
+    x += to.n_cols;
+  }
+  return fits;
+}
+
 class Filler {
  public:
   Filler(Placer& placer, const double* otherwise, const std::vector<Target>& targets)

@@ -67,9 +67,4 @@ struct Squares {
 // the sum of the row. NaN for a line with a row that has cells but no positive sum.
 std::vector<double> square_sums(const Squares& job);
 
-// Writes rows that lie `stride` doubles apart, from row `row` of the targets on. False
-// where a number is beyond the range of its target.
-bool store_tile(const double* x, int64_t stride, int64_t rows,
-                const std::vector<Target>& targets, int64_t row);
-
 }  // namespace a1gm

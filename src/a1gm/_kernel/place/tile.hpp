@@ -36,7 +36,6 @@ struct PlaceIsa {
 };
 
 PlaceIsa choose_place_isa();
-PlaceIsa plain_place_isa();
 
 // Where |s| is at most this, x and f are within a factor of sqrt(2).
 constexpr double kNear = 0.171572875253809902;

@@ -7,13 +7,82 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "interrupt.hpp"
 #include "reduce/peel.hpp"
-#include "reduce/twin_index.hpp"
+#include "sums.hpp"
 
 namespace a1gm {
 namespace {
+
+// One line of either side.
+struct Line {
+  uint64_t name = 0, signature = 0;
+  int32_t degree = 0;   // alive lines it meets; 0 when it is gone or empty
+  int32_t met_xor = 0;  // columns only: the rows it meets, xored
+};
+
+// Finds a line by its signature. A slot whose line has changed since is never hit,
+// because the signature compared is the line's present one.
+class TwinIndex {
+ public:
+  explicit TwinIndex(const std::vector<Line>& lines) : lines_(lines) {
+    size_t n = 16;
+    while (n < lines.size() * 2) n *= 2;
+    slots_.assign(n, -1);
+  }
+  // Another alive line with the same signature, or -1 after entering this one. The
+  // line may meet itself on the way, in the slot of an earlier signature: its twin may
+  // be further on.
+  int32_t find_or_enter(int32_t line) {
+    if ((n_used_ + 1) * 10 > slots_.size() * 8) rebuild();
+    const uint64_t signature = lines_[line].signature;
+    size_t slot = first_slot(signature);
+    bool is_here = false;
+    for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const Line& found = lines_[slots_[slot]];
+      if (slots_[slot] == line)
+        is_here = true;
+      else if (found.degree && found.signature == signature)
+        return slots_[slot];
+    }
+    if (!is_here) {
+      slots_[slot] = line;
+      ++n_used_;
+    }
+    return -1;
+  }
+  void prefetch(int32_t line) const {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(&slots_[first_slot(lines_[line].signature)]);
+#else
+    (void)line;
+#endif
+  }
+
+ private:
+  size_t first_slot(uint64_t signature) const {
+    return static_cast<size_t>(signature) & (slots_.size() - 1);
+  }
+  void rebuild() {  // drops the slots of lines that are gone or were entered again
+    std::vector<int32_t> old(slots_.size(), -1);
+    old.swap(slots_);
+    std::vector<bool> entered(lines_.size(), false);
+    n_used_ = 0;
+    for (const int32_t line : old) {
+      if (line < 0 || !lines_[line].degree || entered[line]) continue;
+      entered[line] = true;
+      size_t slot = first_slot(lines_[line].signature);
+      while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
+      slots_[slot] = line;
+      ++n_used_;
+    }
+  }
+  const std::vector<Line>& lines_;
+  std::vector<int32_t> slots_;
+  size_t n_used_ = 0;
+};
 
 // Weights that differ by rounding only are proportional.
 constexpr double kProportional = 0x1p-50;
@@ -351,6 +420,66 @@ Reduced peel_table(const BitMask& keys, const double* sums) {
     ptr.push_back(static_cast<int64_t>(col.size()));
   }
   return peel_pairs({keys.n, keys.m, ptr.data(), col.data(), sum.data(), nullptr});
+}
+
+bool replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,
+            int32_t* col_label) {
+  std::fill_n(row_label, reduced.n_rows, -1);
+  std::fill_n(col_label, reduced.n_cols, -1);
+  for (size_t k = 0; k < reduced.core_rows.size(); ++k)
+    row_label[reduced.core_rows[k]] = reduced.row_label[k];
+  for (size_t k = 0; k < reduced.core_cols.size(); ++k)
+    col_label[reduced.core_cols[k]] = reduced.col_label[k];
+  auto next_label = static_cast<int32_t>(reduced.n_core_blocks);
+  bool exact = true;
+  for (auto entry = reduced.log.rbegin(); entry != reduced.log.rend(); ++entry) {
+    // Not `auto [...]`, whose names no lambda of C++17 may take: older Clangs refuse it.
+    const Step step = entry->step;
+    const int32_t gone = entry->gone, kept = entry->kept;
+    const double sum_gone = entry->sum_gone, sum_kept = entry->sum_kept;
+    const double ratio = entry->ratio;
+    auto split = [&](double* factor, int32_t* label) {
+      // Not factor * (sum / both): a share below 1e-308 would vanish.
+      const double each = factor[kept] / (sum_gone + sum_kept);
+      const double part = each * sum_gone;
+      factor[gone] = part / ratio;
+      factor[kept] = each * sum_kept;
+      label[gone] = label[kept];
+      exact &= keeps_digits(each) && keeps_digits(part) &&
+               keeps_digits(factor[gone]) && keeps_digits(factor[kept]);
+    };
+    auto leaf = [&](double* factor, double other) {
+      const double quotient = sum_gone / other;
+      factor[gone] = quotient / ratio;
+      exact &= keeps_digits(quotient) && keeps_digits(factor[gone]);
+    };
+    switch (step) {
+      case Step::root:
+        // The scale is free; 1 on the column's side, where the final factors sum to 1,
+        // keeps everything in range whenever the final factors are.
+        h[kept] = 1.0;
+        w[gone] = sum_gone / ratio;
+        exact &= keeps_digits(w[gone]);
+        row_label[gone] = col_label[kept] = next_label++;
+        break;
+      case Step::leaf_row:
+        leaf(w, h[kept]);
+        row_label[gone] = col_label[kept];
+        break;
+      case Step::leaf_col:
+        leaf(h, w[kept]);
+        col_label[gone] = row_label[kept];
+        break;
+      case Step::twin_row: split(w, row_label); break;
+      case Step::twin_col: split(h, col_label); break;
+    }
+  }
+  return exact;
+}
+
+int64_t n_roots(const Reduced& reduced) {
+  return std::count_if(reduced.log.begin(), reduced.log.end(),
+                       [](const LogEntry& e) { return e.step == Step::root; });
 }
 
 }  // namespace a1gm

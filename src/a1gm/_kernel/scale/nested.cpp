@@ -1,4 +1,4 @@
-#include "scale/nested.hpp"
+#include "scale/solve.hpp"
 
 #include <algorithm>
 #include <limits>

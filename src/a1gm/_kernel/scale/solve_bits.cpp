@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "avx2.hpp"
-#include "read/tile_reader.hpp"
+#include "read/table_part.hpp"
 #include "reduce/peel.hpp"
 #include "scale/cell_error.hpp"
 #include "scale/solve.hpp"

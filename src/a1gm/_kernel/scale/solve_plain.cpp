@@ -6,7 +6,6 @@
 
 #include "reduce/peel.hpp"
 #include "scale/cell_error.hpp"
-#include "scale/nested.hpp"
 #include "scale/sweeps.hpp"
 #include "interrupt.hpp"
 #include "sums.hpp"

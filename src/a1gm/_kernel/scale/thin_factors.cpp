@@ -1,4 +1,4 @@
-#include "scale/thin_factors.hpp"
+#include "scale/flow.hpp"
 
 #include <algorithm>
 

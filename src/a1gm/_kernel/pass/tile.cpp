@@ -1,4 +1,4 @@
-// The loops over a tile in vectors of four.
+// The loops over a tile: for any processor, and in vectors of four.
 #include "pass/tile.hpp"
 
 #include <algorithm>
@@ -10,6 +10,51 @@
 
 namespace a1gm {
 namespace {
+
+template <typename T>
+void scan_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                     int64_t words, TileScan& out) {
+  double smallest = out.smallest;
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double hi = 0.0, lo = 0.0;
+    for (int64_t w = 0; w < words; ++w) {
+      const int64_t begin = w * 64, n = std::min<int64_t>(64, cols - begin);
+      uint64_t bits = 0, positive = 0;
+      double run = 0.0;
+      for (int64_t k = 0; k < n; ++k) {
+        const double v = x[begin + k];
+        const bool seen = v == v;
+        bits |= static_cast<uint64_t>(seen) << k;
+        positive |= static_cast<uint64_t>(v > 0.0) << k;
+        const double value = seen ? v : 0.0;
+        run += value;
+        smallest = value < smallest ? value : smallest;
+      }
+      two_sum(run, hi, lo);
+      out.keys[i * words + w] = bits;
+      if (out.positive != nullptr) out.positive[i * words + w] = positive;
+    }
+    out.sums[i] = hi + lo;
+  }
+  out.smallest = smallest;
+}
+
+template <typename T>
+void add_tile_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                    double* const* acc) {
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    double* a = acc[i];
+    for (int64_t j = 0; j < cols; ++j) a[j] += x[j] == x[j] ? x[j] : 0.0;
+  }
+}
+
+// Rows of one pattern: the sums stay in registers (here, in one line of the cache).
+template <typename T>
+void add_run_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
+                   double* acc) {
+  for (int64_t i = 0; i < rows; ++i, x += stride)
+    for (int64_t j = 0; j < cols; ++j) acc[j] += x[j] == x[j] ? x[j] : 0.0;
+}
 
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
 
@@ -393,7 +438,7 @@ Isa<T> choose_isa() {
   if (has_avx2())
     return {scan_tile_avx2<T>, add_tile_avx2<T>, add_run_avx2<T>, scan_and_add_avx2<T>};
 #endif
-  return plain_isa<T>();
+  return {scan_tile_plain<T>, add_tile_plain<T>, add_run_plain<T>};
 }
 
 template Isa<double> choose_isa();
