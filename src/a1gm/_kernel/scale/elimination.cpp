@@ -13,6 +13,7 @@ namespace {
 
 constexpr int32_t kNone = -1;
 constexpr double kLeast = std::numeric_limits<double>::min();
+constexpr double kSmallest = 4.0 * std::numeric_limits<double>::denorm_min();
 constexpr double kRoundings = 4.0 * kRounding;  // of a few operations in a row
 
 // The order of elimination, and the later nodes that each meets when its turn comes.
@@ -218,10 +219,10 @@ class Elimination {
 
   // Whether factors or, where only margins are known, these have lost digits.
   bool has_lost() const {
+    if (X_.empty()) return has_lost_digits(core_);
     const auto is_lost = [](double x) { return !(x >= kLeast); };
     return std::any_of(w_, w_ + rows_.n, is_lost) ||
-           std::any_of(h_, h_ + rows_.n_other, is_lost) ||
-           (X_.empty() && has_lost_digits(core_));
+           std::any_of(h_, h_ + rows_.n_other, is_lost);
   }
 
   // Conductances and currents of the cells; returns the largest mismatch of a column.
@@ -238,7 +239,7 @@ class Elimination {
         if (X_.empty()) continue;
         const double off = X_[k] - f;
         y_[slot_[k]] = row_place(i) < col_place(j) ? -off : off;
-        e_[slot_[k]] = 3.0 * kRounding * (X_[k] + f) + kLeast;
+        e_[slot_[k]] = 3.0 * kRounding * (X_[k] + f) + kSmallest * (1.0 + weight(k));
       }
     const double of_sums = rounding_of_sums(std::max(rows_.n, rows_.n_other));
     double gap = 0.0;
