@@ -50,7 +50,7 @@ def say_if_slow() -> None:
         reason, _why_slow = _why_slow, ""
         warn_user(
             "The compiled kernel of a1gm is not available, so the slower NumPy one is "
-            f"used; results are the same ({reason}). Install a C++ compiler and "
+            f"used ({reason}). Install a C++ compiler and "
             "reinstall a1gm, or set A1GM_KERNEL=numpy to choose it on purpose.",
             SlowKernelWarning,
         )
