@@ -281,9 +281,10 @@ def read_groups(
     coded = [code_key(table.frame, name, table.place_of) for name in names]
     group: Ints = coded[0].codes.astype(np.int64)
     for key in coded[1:]:
-        numbers = group * len(key.values) + key.codes
-        group = np.unique(numbers, return_inverse=True)[1]
-    _, at = np.unique(group, return_index=True)
+        end = (int(group.max()) + 1) * len(key.values)
+        group = _distinct(group * len(key.values) + key.codes, end)[1]
+    at = np.empty(int(group.max()) + 1, np.int64)
+    at[group] = np.arange(len(group))  # a row of each group
     first = [key.codes[at].astype(np.int64) for key in coded]
     parts = [(n, k.values, c) for n, k, c in zip(names, coded, first, strict=True)]
     labels = [list(labels_of(taken(values, codes))) for _, values, codes in parts]
@@ -304,10 +305,19 @@ def read_groups(
 def _in_groups(group: Ints, key: Key, n_groups: int) -> tuple[Side, Ints]:
     """Distinct keys of every group, and the position of each row's key among them."""
     n = len(key.values)
-    distinct, place = np.unique(group * n + key.codes, return_inverse=True)
+    distinct, place = _distinct(group * n + key.codes, n_groups * n)
     owner, codes = np.divmod(distinct, n)
     ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n_groups))))
     return (ends, codes, key.values), place - ends[group]
+
+
+def _distinct(numbers: Ints, end: int) -> tuple[Ints, Ints]:
+    """Distinct numbers below an end, and the position of each number among them."""
+    if end > 4 * len(numbers):
+        return np.unique(numbers, return_inverse=True)
+    is_there = np.zeros(end, bool)  # faster than sorting
+    is_there[numbers] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[numbers]
 
 
 def _tables(
