@@ -13,32 +13,6 @@ LEAST_OVERLAP = 0.02
 LONGEST = 2.0  # no gap between logarithms of factors changes by more in one step
 
 
-def eliminate(A: Floats, currents: Floats, *, sign: float = -1.0) -> Floats:
-    """Potentials that currents cause; node 0 is the ground.
-
-    A are the conductances between nodes; the diagonal does not count. A node that is
-    joined to no earlier one is a ground as well. Currents belong to nodes (a vector) or
-    to pairs of nodes (antisymmetric): then a thin edge keeps its own digits. With
-    ``sign`` 1 they are the sizes of currents, and the potentials bounds of theirs.
-    """
-    A, y, n = A.copy(), currents.copy(), len(A)
-    by_pairs = y.ndim == 2
-    for k in range(n - 1, 0, -1):
-        a = A[k, :k]
-        p = a / a.sum() if a.any() else a
-        A[:k, :k] += np.outer(a, p)
-        if by_pairs:
-            y[:k, :k] += np.outer(p, y[k, :k]) + sign * np.outer(y[k, :k], p)
-        else:
-            y[:k] += p * y[k]
-    v = np.zeros(n)
-    for k in range(1, n):
-        a = A[k, :k]
-        if a.any():
-            v[k] = (a @ v[:k] + (y[k, :k].sum() if by_pairs else y[k])) / a.sum()
-    return v
-
-
 def rounding_of_sums(n: int) -> float:
     """Of sums of so many numbers, one after the other."""
     return (4.0 + math.sqrt(n)) * ROUNDING

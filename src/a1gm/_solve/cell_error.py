@@ -155,13 +155,6 @@ class Network:
     def _rounding(self) -> float:
         return rounding_of_sums(self.longest)
 
-    def reach_of_mismatch(self) -> float:
-        """Bound the step from the largest mismatch alone."""
-        free = free_columns(self.block, self.sums)
-        if not free.any():
-            return 0.0
-        return 2.0 * self._reach(free, None) * self._mismatch
-
     def bound(self, solve: Solve | None = None) -> Bound:
         """Bound the step; ``solve`` solves with the Laplacian where that is cheap."""
         with np.errstate(all="ignore"):  # what leaves the range proves nothing

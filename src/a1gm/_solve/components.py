@@ -51,7 +51,9 @@ def find_components(statistics: Patterns) -> Components | None:
         return None
     if statistics.is_mask:
         bits = statistics.keys, statistics.positive
-        return _components_of_bits(*bits, statistics.n_cols)
+        found = _components_of_bits(*bits, statistics.n_cols)
+        if found is not None:
+            return found
     lines, cols, positive = _all_cells(statistics)
     shape = (statistics.n_lines, statistics.n_cols)
     return _components_of_pairs(lines, cols, positive, shape)
@@ -126,75 +128,39 @@ def _components_of_pairs(
 
 
 # -------------------------------------------------- components of a bit matrix
-def _components_of_bits(bits: Words, positive: Words, m: int) -> Components:
-    """Find components without a list of edges: sets of lines and columns grow.
+def _components_of_bits(bits: Words, positive: Words, m: int) -> Components | None:
+    """Find one component without a list of edges: sets of lines and columns grow.
 
-    Forward and backward from a pivot; what both reach is a component, and the three
-    remainders are treated alike. Most tables are one component and two searches.
-    Lines and columns with no positive cell left are components of their own, and are
-    taken out first: most remainders consist of them.
+    Forward and backward from the first line with data; what both reach is a component.
+    Lines and columns without a positive cell are alone. None if there are others.
     """
-    found = _Labels(np.full(len(bits), -1, np.int32), np.full(m, -1, np.int32))
-    open_sets = [(np.flatnonzero(bits.any(axis=1)), union(bits))]
-    while open_sets:
-        lines, cols = found.trim(*open_sets.pop(), positive)
-        if len(lines) == 0:
-            continue
-        ahead, ahead_cols = _reach(lines, cols, bits, positive)
-        behind, behind_cols = _reach(lines, cols, positive, bits)
-        found.join(lines[ahead & behind], ahead_cols & behind_cols)
-        for chosen, words in (
-            (ahead & ~behind, ahead_cols & ~behind_cols),
-            (behind & ~ahead, behind_cols & ~ahead_cols),
-            (~ahead & ~behind, cols & ~ahead_cols & ~behind_cols),
-        ):
-            if chosen.any() or words.any():
-                open_sets.append((lines[chosen], words))
-    return Components(found.line, found.col)
+    lines: Bools = np.asarray(positive.any(axis=1))
+    cols = union(positive)
+    if not lines.any():
+        return None
+    ahead, ahead_cols = _reach(lines, bits, positive)
+    behind, behind_cols = _reach(lines, positive, bits)
+    together = ahead & behind & lines
+    if (together != lines).any() or (ahead_cols & behind_cols & cols != cols).any():
+        return None
+    n, found = 1, []
+    seen_cols = unpack_bits(np.stack([cols, union(bits)]), m)
+    for has_data, observed in ((lines, bits.any(axis=1)), seen_cols):
+        label = np.where(has_data, 0, -1).astype(np.int32)
+        alone = observed & ~has_data
+        label[alone] = n + np.arange(int(alone.sum()))
+        n += int(alone.sum())
+        found.append(label)
+    return Components(*found)
 
 
-@dataclass
-class _Labels:
-    """Components found so far."""
-
-    line: SmallInts
-    col: SmallInts
-    n: int = 0
-
-    def join(self, lines: Ints, cols: Words) -> None:
-        """Make one component of these lines and columns."""
-        self.line[lines] = self.n
-        self.col[unpack_bits(cols[None], len(self.col))[0]] = self.n
-        self.n += 1
-
-    def trim(self, lines: Ints, cols: Words, positive: Words) -> tuple[Ints, Words]:
-        """Take out the lines and columns without a positive cell in this set."""
-        while True:
-            joined = (positive[lines] & cols).any(axis=1)
-            kept_cols = union(positive[lines[joined]]) & cols
-            self._separate(self.line, lines[~joined])
-            dropped = unpack_bits((cols & ~kept_cols)[None], len(self.col))[0]
-            self._separate(self.col, np.flatnonzero(dropped))
-            lines, cols = lines[joined], kept_cols
-            if joined.all() and not dropped.any():
-                return lines, cols
-
-    def _separate(self, labels: SmallInts, places: Ints) -> None:
-        labels[places] = self.n + np.arange(len(places))
-        self.n += len(places)
-
-
-def _reach(lines: Ints, cols: Words, out: Words, back: Words) -> tuple[Bools, Words]:
-    """Lines and columns reached from lines[0], over ``out`` and then ``back``."""
-    reached = np.zeros(len(lines), bool)
-    reached[0] = True
-    fresh = reached.copy()
-    reached_cols = np.zeros_like(cols)
-    while fresh.any():
-        reached_cols |= union(out[lines[fresh]]) & cols
-        touched = np.zeros(len(lines), bool)
-        waiting = np.flatnonzero(~reached)
-        touched[waiting] = (back[lines[waiting]] & reached_cols).any(axis=1)
-        fresh = touched
-        reached |= fresh
-    return reached, reached_cols
+def _reach(lines: Bools, out: Words, back: Words) -> tuple[Bools, Words]:
+    """Lines and columns reached from the first of some lines, over out and back."""
+    reached, cols = np.zeros(len(lines), bool), np.zeros_like(out[0])
+    fresh = np.array([lines.argmax()])
+    while len(fresh):
+        reached[fresh] = True
+        cols = cols | union(out[fresh])
+        waiting = np.flatnonzero(lines & ~reached)
+        fresh = waiting[(back[waiting] & cols).any(axis=1)]
+    return reached, cols

@@ -1,8 +1,8 @@
 """Make the cells of a core right, not only its margins.
 
 Cheap bounds come first. Where they do not suffice, small cores are settled by an
-elimination that keeps the digits of thin cuts, large ones by Newton steps and, across
-cuts, cluster by cluster.
+elimination that keeps the digits of thin cuts, large ones by Newton steps. What neither
+settles is announced by the bound of the step that is left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
 from a1gm._observe.patterns import Patterns
 from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Bound, Network
-from a1gm._solve.clusters import cells_in_core, mend_by_clusters
 from a1gm._solve.factors import CoreSolution
 from a1gm._solve.laplacian import Solve, hessian_at
 from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
@@ -25,8 +24,7 @@ from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-# Where cells are wrong an elimination of this size is tried first, or at last.
-QUICK_FLOPS, MOST_FLOPS = 1e8, 2e9
+MOST_FLOPS = 2e9  # of an elimination where cells are wrong
 # Visits that a sparse elimination may take: bands of 10 need nearly as many. Where they
 # do not suffice they are lost; how much that is, benchmarks/costs.py measures.
 WORK_PER_CELL = 40
@@ -85,16 +83,11 @@ def settle_core(
     if cells is None:
         return core
     small, large = sorted(reduced.core_shape)
-    flops = (small + large) * small**2
-    if flops > QUICK_FLOPS:
-        core = mend_by_clusters(reduced, core, max_iter, cells)
-    if core.step > SETTLED and flops <= MOST_FLOPS:
-        core = _settle_by_edges(reduced, core, max_iter, cells)
-    elif core.step > SETTLED:
-        core = settle_by_sparse_edges(
-            reduced, core, cells, tol=tol, max_iter=max_iter, work=MOST_FLOPS
-        )
-    return core
+    if (small + large) * small**2 <= MOST_FLOPS:
+        return _settle_by_edges(reduced, core, max_iter, cells)
+    return settle_by_sparse_edges(
+        reduced, core, cells, tol=tol, max_iter=max_iter, work=MOST_FLOPS
+    )
 
 
 def settle_by_sparse_edges(
@@ -150,8 +143,11 @@ def _better(
 def _dense_cells(reduced: Reduced, cells: Patterns) -> Floats:
     """Sums of the cells of a core, twins added up."""
     n, m = reduced.core_shape
-    place, found = cells_in_core(reduced, cells)
-    sums = np.bincount(place, found, minlength=n * m)
+    row_place, col_place = reduced.core_places
+    lines, cols = cells.places(slice(0, cells.n_lines))
+    i, j = row_place[lines].astype(np.int64), col_place[cols]
+    kept = (i >= 0) & (j >= 0)
+    sums = np.bincount(i[kept] * m + j[kept], cells.sums[kept], minlength=n * m)
     return sums.astype(np.float64).reshape(n, m)
 
 
