@@ -35,6 +35,5 @@ def impute(X: Any, *, weights: Any = None, exposure: Any = None, **options: Any)
     array([[1., 2., 3.],
            [2., 4., 6.]])
     """
-    of_cells = {"weights": weights, "exposure": exposure}
-    fitted = fit(X, **of_cells, **options)
-    return fitted.impute(X, **of_cells)
+    fitted = fit(X, weights=weights, exposure=exposure, **options)
+    return fitted._fill(X, fitted._table.source, fitted._columns)  # read once

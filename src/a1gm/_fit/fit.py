@@ -631,13 +631,23 @@ class RankOneFit:
             check_on_undetermined(on_undetermined)
         if round is not None:
             check_rounding(round)
-        table = self._table
         engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
             if round is not None:
                 raise ParameterError("A lazy collection is filled without round=.")
             return engine.fill(X, columns, on_undetermined, self._on_undetermined)
         rows, columns = self._read(X, weights, exposure)
+        return self._fill(X, rows, columns, round, on_undetermined)
+
+    def _fill(
+        self,
+        X: Any,
+        rows: AnyRows,
+        columns: Columns,
+        round: Rounding = None,
+        on_undetermined: OnUndetermined | None = None,
+    ) -> Any:
+        """Fill a table that was read as ``rows``, and warn about cells left missing."""
         placed = columns.place(rows)
         by: Any = placed
         if round is not None:
@@ -651,7 +661,7 @@ class RankOneFit:
                 self._fates.totals.fates,
                 n_left,
                 rows.where(*first_left),
-                is_exposed=table.is_exposed,
+                is_exposed=self._table.is_exposed,
                 is_listed=self._rows.is_kept,
             )
             warn_undetermined(text, on_undetermined or self._on_undetermined)
