@@ -1,4 +1,4 @@
-"""Threads, failures half-way, refits and optional packages: rows 58 to 62."""
+"""Threads, failures half-way, refits and optional packages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def col_factor(X):
 
 
 # -------------------------------------------------------------------------- threads
-def test_58_threads_do_not_disturb_each_other():
+def test_threads_do_not_disturb_each_other():
     tables = [table(seed=seed) for seed in range(8)]
     expected = [col_factor(X) for X in tables]
     with ThreadPoolExecutor(4) as pool:
@@ -42,7 +42,7 @@ def test_58_threads_do_not_disturb_each_other():
         np.testing.assert_array_equal(factor, expected[k % 8])
 
 
-def test_58_one_model_serves_many_threads():
+def test_one_model_serves_many_threads():
     X = table()
     model = RankOneImputer().fit(X)
     expected = model.transform(X)
@@ -51,7 +51,7 @@ def test_58_one_model_serves_many_threads():
             np.testing.assert_array_equal(found, expected)
 
 
-def test_58_nested_jobs():
+def test_nested_jobs():
     X = table()
     fits = Parallel(n_jobs=2)(delayed(a1gm.fit)(X, n_threads=2) for _ in range(3))
     for fit in fits:
@@ -60,7 +60,7 @@ def test_58_nested_jobs():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_58_fork_after_threads_were_used():
+def test_fork_after_threads_were_used():
     X = table(40_000, 10)
     expected = col_factor(X)
     with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -69,7 +69,7 @@ def test_58_fork_after_threads_were_used():
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
-def test_58_any_number_of_threads_gives_the_answer(n_threads):
+def test_any_number_of_threads_gives_the_answer(n_threads):
     X = table(40_000, 10)
     found = a1gm.fit(X, n_threads=n_threads).col_factor
     np.testing.assert_allclose(found, a1gm.fit(X, n_threads=1).col_factor, rtol=1e-12)
@@ -77,7 +77,7 @@ def test_58_any_number_of_threads_gives_the_answer(n_threads):
 
 # ------------------------------------------------------------------ failing half-way
 @models
-def test_59_a_failed_fit_leaves_the_model_as_it_was(model):
+def test_a_failed_fit_leaves_the_model_as_it_was(model):
     X = table()
     model = clone(model).fit(X)
     before = model.transform(X)
@@ -92,7 +92,7 @@ def test_59_a_failed_fit_leaves_the_model_as_it_was(model):
 
 
 @models
-def test_59_an_interrupted_fit_leaves_the_model_as_it_was(model, monkeypatch):
+def test_an_interrupted_fit_leaves_the_model_as_it_was(model, monkeypatch):
     X = table()
     model = clone(model).fit(X)
     before = model.transform(X)
@@ -111,7 +111,7 @@ def test_59_an_interrupted_fit_leaves_the_model_as_it_was(model, monkeypatch):
     np.testing.assert_array_equal(model.transform(X), before)
 
 
-def test_59_a_failed_partial_fit_counts_nothing():
+def test_a_failed_partial_fit_counts_nothing():
     X = table()
     model = RankOneNMF().partial_fit(X[:100])
     bad = X[100:200].copy()
@@ -127,7 +127,7 @@ def test_59_a_failed_partial_fit_counts_nothing():
 
 # ---------------------------------------------------------------- unfitted and refits
 @models
-def test_60_unfitted_use(model):
+def test_unfitted_use(model):
     for method in ("transform", "inverse_transform", "get_feature_names_out"):
         with pytest.raises(NotFittedError):
             getattr(clone(model), method)(*([table()] if "transform" in method else []))
@@ -136,7 +136,7 @@ def test_60_unfitted_use(model):
 
 
 @models
-def test_60_clone_and_refit_start_clean(model):
+def test_clone_and_refit_start_clean(model):
     import pandas as pd
 
     X = table()
@@ -153,7 +153,7 @@ def test_60_clone_and_refit_start_clean(model):
     )
 
 
-def test_60_set_params_counts_at_the_next_fit():
+def test_set_params_counts_at_the_next_fit():
     model = RankOneNMF().fit(table())
     model.set_params(tol=-1.0)
     assert model.components_.shape == (1, 6)
@@ -176,18 +176,7 @@ def run(code, **env):
     return done.stdout
 
 
-def test_62_without_frame_libraries_arrays_still_work():
-    absent = ["pandas", "polars", "pyarrow", "dask", "matplotlib", "typer", "rich"]
-    run(
-        f"import sys\nfor name in {absent}: sys.modules[name] = None\n"
-        "import numpy as np, a1gm\n"
-        "X = np.array([[1.0, 2.0], [2.0, np.nan]])\n"
-        "assert a1gm.fit(X).impute(X)[1, 1] == 4.0\n"
-        "assert a1gm.RankOneImputer().fit_transform(X)[1, 1] == 4.0\n"
-    )
-
-
-def test_62_without_the_compiled_kernel_the_other_one_speaks_once():
+def test_without_the_compiled_kernel_the_other_one_speaks_once():
     out = run(
         "import sys\nsys.modules['a1gm._kernel._native'] = None\n"
         "import warnings, numpy as np, a1gm\n"
@@ -200,7 +189,7 @@ def test_62_without_the_compiled_kernel_the_other_one_speaks_once():
     assert out.strip() == "['SlowKernelWarning']"
 
 
-def test_62_the_reference_kernel_reads_every_container():
+def test_the_reference_kernel_reads_every_container():
     run(
         "import numpy as np, pandas as pd, polars as pl, scipy.sparse as sp, a1gm\n"
         "X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [1.0, 1.0, np.nan]])\n"
