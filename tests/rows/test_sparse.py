@@ -247,3 +247,11 @@ def test_sparse_numbers_only():
         assert_same_fit(a1gm.fit(S, absent="zero"), a1gm.fit(np.ones((3, 2))))
     with pytest.raises(DataError):
         a1gm.fit(sp.csr_array((0, 3)), absent="zero")
+
+
+def test_indices_outside_the_table_are_refused():
+    cells = np.ones(2), np.array([0, 9], np.int32), np.array([0, 1, 2])
+    X = sp.csr_array(cells, shape=(2, 3))
+    X.has_canonical_format = True  # SciPy looks no further
+    with pytest.raises(DataError, match="not a valid sparse table"):
+        a1gm.fit(X, absent="missing")

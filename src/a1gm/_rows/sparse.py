@@ -148,6 +148,10 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
         if table is X or np.shares_memory(table.data, X.data):
             table = table.copy()
         table.sum_duplicates()
+    try:  # the kernel trusts the indices
+        table.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"{name} is not a valid sparse table: {error}.") from error
     n_rows, n_cols = table.shape
     return SparseRows(
         np.asarray(table.indptr, np.int64),
