@@ -1,5 +1,10 @@
 """Words on standard error."""
 
+import os
+
+import pytest
+from support.commands import run_executable
+
 from a1gm.cli import console
 from a1gm.cli.console import _duration
 
@@ -21,3 +26,29 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys):
     assert "Reading a.csv" in words
     assert "rows/s" in words
     assert "left" in words
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])
+@pytest.mark.parametrize(
+    "command", ["inspect", "impute", "fit", "assess", "report", "demo", "help"]
+)
+def test_every_command_speaks_plainly(tmp_path, command, encoding):
+    (tmp_path / "a.csv").write_text(
+        "shop,a,b,c\nA,10,20,\nB,20,,60\nC,30,61,92\nD,,80,119\nE,9,19,31\n"
+    )
+    outputs = {"impute": "o.csv", "fit": "o", "report": "o.html", "demo": "d"}
+    arguments = [command, "a.csv"] if command != "demo" else [command]
+    arguments = ["inspect", "--help"] if command == "help" else arguments
+    if command in outputs:
+        arguments += ["-o", outputs[command]]
+    done = run_executable(
+        *arguments,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        encoding=encoding,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    if command == "inspect":
+        assert "#" in done.stdout
+        assert encoding == "cp437" or "█" not in done.stdout

@@ -1,4 +1,4 @@
-"""Bad input to estimators: columns and parameters."""
+"""Bad input to estimators: columns, parameters, and fits that fail."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
 from a1gm.exceptions import ParameterError
 
+models = pytest.mark.parametrize("model", [RankOneNMF(), RankOneImputer()], ids=str)
 X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2.0]])
 
 
-@pytest.mark.parametrize("model", [RankOneNMF(), RankOneImputer()], ids=str)
+@models
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_transform_wants_the_columns_of_fit(model, make):
     columns = {"a": [1.0, 2.0], "b": [2.0, 3.0]}
@@ -62,3 +64,51 @@ def test_markers():
         RankOneImputer(missing_values="?").fit(X)
     with pytest.raises(ValueError, match="contains NaN"):
         RankOneImputer(missing_values=-1).fit(X)
+
+
+@models
+def test_a_failed_fit_leaves_the_model_as_it_was(model):
+    model = clone(model).fit(X)
+    before = model.transform(X)
+    state = dict(vars(model))
+    bad = X[:, :2].copy()
+    bad[3, 1] = -1.0
+    with pytest.raises(ValueError, match="Negative values in data"):
+        model.fit(bad)
+    assert vars(model).keys() == state.keys()
+    assert [name for name in state if vars(model)[name] is not state[name]] == []
+    np.testing.assert_array_equal(model.transform(X), before)
+
+
+@models
+def test_an_interrupted_fit_leaves_the_model_as_it_was(model, monkeypatch):
+    model = clone(model).fit(X)
+    before = model.transform(X)
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    home = (
+        "a1gm.estimators._nmf"
+        if isinstance(model, RankOneNMF)
+        else ("a1gm.estimators._imputer")
+    )
+    monkeypatch.setattr(f"{home}.fit_patterns", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2])
+    np.testing.assert_array_equal(model.transform(X), before)
+
+
+@models
+def test_clone_and_refit_start_clean(model):
+    fitted = clone(model).fit(pd.DataFrame(X, columns=list("abc")))
+    assert list(fitted.feature_names_in_) == list("abc")
+    fitted.fit(X[:, :2])
+    assert fitted.n_features_in_ == 2
+    assert not hasattr(fitted, "feature_names_in_")
+    fresh = clone(fitted)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+    np.testing.assert_array_equal(
+        fitted.transform(X[:, :2]), clone(model).fit(X[:, :2]).transform(X[:, :2])
+    )

@@ -58,3 +58,18 @@ def test_threads_as_asked_for_and_at_least_one():
     assert _kernel.threads_for(10**9, 2**70) == _kernel.MOST_THREADS
     assert _kernel.threads_for(10, None) >= 1
     assert _kernel.threads_for(10**9, None) >= 1
+
+
+def test_the_reference_kernel_reads_every_container():
+    done = run(
+        "import numpy as np, pandas as pd, polars as pl, scipy.sparse as sp, a1gm\n"
+        "X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [1.0, 1.0, np.nan]])\n"
+        "want = a1gm.fit(X).col_factor\n"
+        "S = sp.csr_array(X)\n"
+        "for t in (pd.DataFrame(X), pl.DataFrame(X), pl.DataFrame(X).fill_nan(None)):\n"
+        "    np.testing.assert_allclose(a1gm.fit(t).col_factor, want, rtol=1e-9)\n"
+        "found = a1gm.fit(S, absent='missing').col_factor\n"
+        "np.testing.assert_allclose(found, want, rtol=1e-9)\n",
+        A1GM_KERNEL="numpy",
+    )
+    assert done.returncode == 0, done.stderr

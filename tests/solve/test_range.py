@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import oracles
 from support.tables import make_table, tables
 
 import a1gm
@@ -32,6 +33,8 @@ def test_powers_of_two_scale_the_fit(X, power):
 RIGHT = {
     "rows far apart": [[1e-200, 1e-200, nan], [1e-200, nan, nan], [nan, nan, 1e60]],
     "columns far apart": [[1e-60, 1e200], [1e200, 1e200]],
+    "a small row beside a large leaf": [[1e-300, 1e-300], [1e300, nan]],
+    "cells far apart in one row": [[1e-100, 1e200], [1e-100, nan], [nan, 1e200]],
     "subnormal": [[5e-324, 1e-323, nan], [nan, 1.5e-323, 5e-324]],
 }
 REFUSED = {
@@ -109,3 +112,26 @@ def test_extreme_rows_in_a_larger_table(kind):
     exact = np.outer(w, h)
     fit = a1gm.fit(np.where(observed, exact, nan))
     np.testing.assert_allclose(fit.reconstruct(), exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["complete", "staircase", "at random"])
+def test_column_sums_that_overflow(kind):
+    X = make_table(kind, 40, 2, seed=5)
+    small = a1gm.fit(X)
+    k = 1e308 / np.nanmax(small.row_factor)
+    fit = a1gm.fit(k * X)
+    assert np.nansum(X / 1e9) * 1e9 * (k / 1e308) > 2.0  # the total is no float64
+    np.testing.assert_allclose(fit.col_factor, small.col_factor, rtol=1e-9)
+    np.testing.assert_allclose(fit.row_factor / k, small.row_factor, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["complete", "corner", "staircase", "grid"])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [200, 300])
+def test_rows_of_very_different_scales(kind, seed, size):
+    X = make_table(kind, 8, 6, seed)
+    scale = 10.0 ** np.random.default_rng(seed).uniform(-size, size, 8)
+    X *= scale[:, None]
+    fit = a1gm.fit(X)
+    assert oracles.certificate(X, fit) <= 1e-10
+    assert fit.converged

@@ -133,3 +133,57 @@ def test_the_certificate_sees_negative_margins_that_are_missed(side):
     assert margin_mismatch(solved.factors, solved.statistics) <= 1e-14
     getattr(solved.factors, side)[1] *= 1.5
     assert margin_mismatch(solved.factors, solved.statistics) > 0.1
+
+
+HOLLOW = np.array([[nan, 5.0, 6.0], [7.0, nan, 8.0], [9.0, 4.0, nan]])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[5.0, 1.0], [-3.0, 2.0]],
+        [[-4.0, 6.0], [3.0, 2.0]],
+        [[5.0, nan], [-2.0, 10.0]],
+        [[5.0, nan, 1.0], [-2.0, 10.0, nan]],
+    ],
+)
+def test_sums_of_any_sign_will_do_in_closed_form(X):
+    X = np.array(X)
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.solver == "closed form"
+    assert fit.certificate <= 1e-12
+    assert np.isnan(fit.divergence)
+    check(fit, X)
+
+
+def test_a_zero_denominator_is_named():
+    with pytest.raises(DataError, match=r"Column [01]: .* sum to 0"):
+        a1gm.fit([[1.0, 2.0], [1.0, -4.0]], negatives="allow")
+
+
+def test_a_core_needs_positive_sums():
+    X = HOLLOW.copy()
+    X[2, 1] = -6.0
+    with pytest.raises(DataError, match=r"Column 1: .* no closed form.*sums to -1"):
+        a1gm.fit(X, negatives="allow")
+    with pytest.raises(DataError, match=r"no closed form.*some rows sum to -1"):
+        a1gm.fit(X.T, negatives="allow")
+
+
+def test_columns_of_zeros_beside_sums_of_either_sign():
+    X = np.array([[127.0, 0.0, 0.0], [-187.0, 0.0, nan], [62.0, nan, nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    np.testing.assert_allclose(fit.impute(X), [[127, 0, 0], [-187, 0, 0], [62, 0, 0]])
+
+
+def test_allowed_negatives_in_a_wide_table_with_leaves():
+    # As many patterns as rows and a leaf: the sums of the cells are read again, and
+    # still only the margins count.
+    rng = np.random.default_rng(2)
+    X = rng.uniform(1.0, 2.0, (2000, 600))
+    X[rng.random(X.shape) < 0.3] = nan
+    X[:, 7] = X[5] = nan
+    X[5, 7], X[6, 7], X[8, 7] = 1.5, -0.1, 1.0  # row 5 is a leaf of column 7
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.n_blocks == 1
+    check(fit, X)

@@ -1,8 +1,15 @@
 """Cells that are numbers in another notation, and what to do about them."""
 
+import gzip
+import io
+import pickle
 import re
 import shlex
+import sqlite3
+import zipfile
 
+import numpy as np
+import pandas as pd
 import pytest
 from support.commands import run
 
@@ -83,8 +90,90 @@ def test_the_command_takes_the_mark_that_it_advises(tmp_path, mark):
     run("inspect", path, *shlex.split(option[1]))
 
 
-def test_a_title_above_the_header(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("Sales\nshop,jan,feb\na,1,2\n")
-    with pytest.raises(FileFormatError, match=r"'Sales' looks like a title.*line 2"):
+def _zipped(name, data):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, data)
+    return file.getvalue()
+
+
+def _database(tmp_path):
+    with sqlite3.connect(tmp_path / "made.db") as database:
+        database.execute("CREATE TABLE t (x REAL)")
+    return (tmp_path / "made.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.json", b'[{"x": 1, "y": 2}]', "pandas.read_json('{}')"),
+        ("a.json", b'{"x": 1}\n{"x": 2}\n', "pandas.read_json('{}', lines=True)"),
+        ("a.csv", b'{"columns": ["x"], "data": [[1]]}', "is a JSON file"),
+        ("a.db", _database, "pandas.read_sql('SELECT * FROM name_of_table'"),
+        ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(64), "pandas.read_hdf('{}')"),
+        ("a.pkl", pickle.dumps({"x": [1]}), "is a pickle"),
+        ("a.parquet", b'{"x": 1}', "is a JSON file"),
+        ("a.zip", _zipped("a.csv", "x\n1\n"), "unzip '{}'"),
+        ("a.npz", _zipped("arr_0.npy", b"\x93NUMPY"), "numpy.load('{}')['arr_0']"),
+        ("a.npy", b"\x93NUMPY\1\0" + bytes(64), "numpy.load('{}')"),
+        ("a.csv.bz2", b"BZh91AY&SY" + bytes(20), "bunzip2 -k '{}'"),
+        (
+            "a.tar.gz",
+            gzip.compress(bytes(257) + b"ustar" + bytes(300), mtime=0),
+            "tar xf '{}'",
+        ),
+        ("a.json.gz", gzip.compress(b'[{"x": 1}]', mtime=0), "pandas.read_json('{}')"),
+        ("a.parquet.gz", gzip.compress(b"PAR1" + bytes(30), mtime=0), "gunzip -k '{}'"),
+        ("a.xls", b"<html><table><tr><td>1", "pandas.read_html('{}')[0]"),
+        ("a.xlsx", b"PK\x03\x04" + bytes(30), "damaged zip archive or spreadsheet"),
+        ("a.pdf", b"%PDF-1.7\n", "is a PDF"),
+    ],
+)
+def test_other_formats_are_told_by_their_bytes(tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data(tmp_path) if callable(data) else data)
+    with pytest.raises(FileFormatError) as told:
         a1gm.fit_file(path)
+    assert words.format(path) in str(told.value)
+    assert words.format(path) in run("inspect", path, code=1).stderr
+
+
+def test_a_database_is_read_by_the_call_that_is_told(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, np.nan]})
+    with sqlite3.connect(tmp_path / "a.db") as database:
+        frame.to_sql("name_of_table", database, index=False)
+    with pytest.raises(FileFormatError) as told:
+        a1gm.fit_file(tmp_path / "a.db")
+    call = str(told.value).partition("In Python: ")[2].partition(". Or")[0]
+    fit = eval(call, {"a1gm": a1gm, "pandas": pd, "sqlite3": sqlite3})
+    assert fit.impute(frame).iloc[1, 1] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("Sales of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
+        ("Sales, all of 2024\nshop,jan,feb\na,1,2\nb,2,\n", "line 2, the header"),
+        ("Sales\nof 2024\n\nshop,jan,feb\na,1,2\nb,2,\n", "line 4, the header"),
+        ("# made by x\nshop,2023,2024\na,1,2\nb,2,\n", "line 2, the header"),
+        ("x\n1,5\n2,5\n", None),  # decimal commas
+        ("shop;jan\na;1,x\nb;2,x\n", None),  # another delimiter
+        ("a,b\n1,2\nx,y,z\nu,v,w\n", None),  # data above
+        ("Sales of 2024,,\nshop,jan,feb\na,1,2\nb,2,\n", "the header"),
+    ],
+)
+def test_a_title_above_the_header(tmp_path, text, above):
+    (tmp_path / "a.csv").write_text(text)
+    words = run("impute", tmp_path / "a.csv", "-o", "-", code=1).stderr
+    advice = f"looks like a title. Delete what is above {above}."
+    assert (advice in words) == (above is not None)
+
+
+def test_a_column_of_holes_in_other_words_is_no_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("shop,jan,feb\na,1,n/a\nb,2,n/a\nc,4,8\n")
+    words = run("impute", path, "-o", "-", code=1).stderr
+    assert "line 2, column 'feb': 'n/a' is not a number" in words
+    assert "pass --missing n/a." in words
+    done = run("impute", path, "-o", "-", "--missing", "n/a")
+    assert done.stdout.split()[1] == "a,1,2"

@@ -119,36 +119,20 @@ CRAFTED: dict[str, Callable[[str], bytes]] = {
 
 @kinds
 @pytest.mark.parametrize("what", CRAFTED)
-def test_69_crafted_containers(kind, what, tmp_path):
+def test_crafted_containers(kind, what, tmp_path):
     assert_refused(kind, CRAFTED[what](kind), tmp_path)
 
 
 @kinds
 @pytest.mark.parametrize("flags", [0x1, 0x20, 0x40])
 @pytest.mark.parametrize("method", [0, 1, 8, 9, 12, 14, 97, 99])
-def test_69_ways_of_packing_that_are_not_ours(kind, flags, method, tmp_path):
+def test_ways_of_packing_that_are_not_ours(kind, flags, method, tmp_path):
     """Encrypted, patched or packed entries: NotImplementedError in zipfile."""
     data = bytearray(made(kind, tmp_path))
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         place = data.index(mark) + at
         data[place : place + 4] = flags.to_bytes(2, "little") + bytes([method, 0])
     assert_refused(kind, bytes(data), tmp_path)
-
-
-@kinds
-def test_69_any_bytes_changed(kind, tmp_path):
-    good = made(kind, tmp_path)
-    rng = np.random.default_rng(0)
-    for _ in range(1500):
-        data = bytearray(good)
-        for place in rng.integers(0, len(data), rng.integers(1, 4)):
-            data[place] = rng.choice([0, 1, 91, 127, 128, 255])
-        if rng.random() < 0.3:
-            del data[int(rng.integers(len(data))) :]
-        try:
-            opened(kind, bytes(data), tmp_path)
-        except FileFormatError as error:
-            assert "refused" in str(error)  # noqa: PT017 - some changes do not matter
 
 
 # ---------------------------------------------------------------------- their parts
@@ -206,20 +190,14 @@ PARTS: dict[str, Callable[[Header, Arrays], None]] = {
 
 
 @pytest.mark.parametrize("what", PARTS)
-def test_69_crafted_parts_of_a_pattern_table(what, tmp_path):
+def test_crafted_parts_of_a_pattern_table(what, tmp_path):
     header, arrays = unpack(made("PatternTable", tmp_path))
     PARTS[what](header, arrays)
     words = assert_refused("PatternTable", pack(header, arrays), tmp_path)
     assert "Write them again with to_bytes" in words
 
 
-def test_69_negative_sums_that_were_allowed_are_read(tmp_path):
-    table = PatternTable(negatives="allow").update(np.array([[-1.0, 2.0], [3.0, 1.0]]))
-    fit = PatternTable.from_bytes(table.to_bytes()).solve()
-    np.testing.assert_allclose(fit.row_factor, [1.0, 4.0])
-
-
-def test_69_factors_below_zero_that_were_allowed_are_read(tmp_path):
+def test_factors_below_zero_that_were_allowed_are_read(tmp_path):
     columns = np.array([[5.0, -2.0, 3.0], [4.0, -1.0, 2.0], [6.0, -3.0, 2.0]])
     for k, X in enumerate((columns, columns.T)):  # a row then sums to less than 0
         table = PatternTable(negatives="allow").update(X)
@@ -234,28 +212,22 @@ def test_69_factors_below_zero_that_were_allowed_are_read(tmp_path):
             np.testing.assert_array_equal(again.impute(X), X)
 
 
-def test_69_labels_of_models(tmp_path):
-    header, arrays = unpack(made("RankOneFit", tmp_path))
-    header["content"]["col_labels"] = ["a", "a", "b"]
-    assert_refused("RankOneFit", pack(header, arrays), tmp_path)
-
-
 # ------------------------------------------------------------------------ no files
 @pytest.mark.timeout(20)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
-def test_69_a_pipe_is_not_waited_for(tmp_path):
+def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FileFormatError, match="pipe or a device"):
         a1gm.load(tmp_path / "pipe")
 
 
-def test_69_a_name_with_nul(tmp_path):
+def test_a_name_with_nul(tmp_path):
     with pytest.raises(FileFormatError, match="cannot be read"):
         a1gm.load(f"{tmp_path}/a\0b")
 
 
 @pytest.mark.parametrize("data", [None, "text", 12, [1], {}])
-def test_69_things_that_are_no_bytes(data):
+def test_things_that_are_no_bytes(data):
     with pytest.raises(ParameterError, match="takes bytes, as to_bytes gives them"):
         PatternTable.from_bytes(data)
     with pytest.raises(FileFormatError, match="not those of a pattern table"):

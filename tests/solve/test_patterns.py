@@ -1,4 +1,4 @@
-"""Difficult patterns, rows 11-24 of the list of faults: what each one gets."""
+"""Difficult patterns of observed cells, and what each one gets."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def fit_and_listen(X: np.ndarray, **options: object):
     return fit, [w for w in said if issubclass(w.category, A1gmWarning)]
 
 
-# ----------------------------------------------------------------------- fault 11
-def test_fault_11_rows_and_columns_of_zeros():
+def test_rows_and_columns_of_zeros():
     X = np.array([[1.0, 2.0, 0.0], [0.0, nan, 0.0], [3.0, nan, 0.0], [2.0, 4.0, nan]])
     fit = accept(X)
     assert fit.row_factor[1] == 0.0
@@ -52,9 +51,8 @@ def test_fault_11_rows_and_columns_of_zeros():
     assert oracles.certificate(X, fit) <= 1e-10
 
 
-# ----------------------------------------------------------------------- fault 12
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (1, 5), (200, 70)])
-def test_fault_12_a_table_of_zeros(shape):
+def test_a_table_of_zeros(shape):
     X = np.zeros(shape)
     fit = accept(X)
     assert (fit.row_factor == 0.0).all()
@@ -68,8 +66,7 @@ def test_fault_12_a_table_of_zeros(shape):
     np.testing.assert_array_equal(fit.impute(X), X)
 
 
-# ------------------------------------------------------------------ faults 13, 14
-def test_fault_13_rows_with_nothing_observed():
+def test_rows_with_nothing_observed():
     X = np.array([[1.0, 2.0], [nan, nan], [3.0, nan], [nan, nan]])
     with pytest.warns(EmptyLineWarning, match=r"rows 1, 3\b") as said:
         fit = a1gm.fit(X)
@@ -92,13 +89,29 @@ def test_fault_13_rows_with_nothing_observed():
     assert fit.converged
 
 
-def test_fault_13_many_empty_rows_are_counted():
-    X = np.vstack([np.ones((2, 2)), np.full((9, 2), nan)])
-    with pytest.warns(EmptyLineWarning, match=r"rows 2, 3, 4, 5, 6 and 4 more"):
-        a1gm.fit(X)
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"),
+    [
+        ([], [1], r"column 1\b"),
+        ([2], [0], "row 2 and column 0"),
+        (range(2, 11), [], "rows 2, 3, 4, 5, 6 and 4 more"),
+    ],
+)
+@pytest.mark.parametrize("n_cols", [3, 600])
+def test_empty_rows_and_columns_are_named_in_one_warning(rows, columns, words, n_cols):
+    X = make_table("at random", 30, n_cols, seed=1)
+    X[:, 2] = 1.0
+    X[list(rows)] = nan
+    X[:, list(columns)] = nan
+    with pytest.warns(EmptyLineWarning, match=words) as said:
+        fit = a1gm.fit(X)
+    assert len(said) == 1
+    assert (fit.row_block[list(rows)] == -1).all()
+    assert (fit.col_block[list(columns)] == -1).all()
+    assert oracles.certificate(X, fit) <= 1e-10
 
 
-def test_fault_14_columns_with_nothing_observed():
+def test_columns_with_nothing_observed():
     X = np.array([[1.0, nan, 2.0], [2.0, nan, nan]])
     with pytest.warns(EmptyLineWarning, match=r"column 1\b") as said:
         fit = a1gm.fit(X)
@@ -112,40 +125,15 @@ def test_fault_14_columns_with_nothing_observed():
     np.testing.assert_allclose(fit.transform(X), fit.row_factor)
 
 
-def test_fault_13_and_14_in_one_warning():
-    X = np.array([[1.0, nan, 2.0], [nan, nan, nan]])
-    with pytest.warns(EmptyLineWarning, match="row 1 and column 1") as said:
-        a1gm.fit(X)
-    assert len(said) == 1
-
-
-def test_fault_13_empty_lines_in_a_wide_table():
-    X = make_table("at random", 2000, 600, seed=1)
-    X[17] = nan
-    X[:, 33] = nan
-    with pytest.warns(EmptyLineWarning, match="row 17 and column 33"):
-        fit = a1gm.fit(X)
-    assert fit.row_block[17] == fit.col_block[33] == -1
-    assert oracles.certificate(X, fit) <= 1e-10
-
-
-# ----------------------------------------------------------------------- fault 15
 @pytest.mark.parametrize("shape", [(1, 1), (3, 4), (500, 1), (1, 500)])
-def test_fault_15_everything_missing_is_refused(shape):
+def test_everything_missing_is_refused(shape):
     with pytest.raises(DataError, match="every cell is missing"):
         a1gm.fit(np.full(shape, nan))
     with pytest.raises(DataError):
         a1gm.fit(np.ma.masked_all(shape))
 
 
-def test_fault_15_the_pattern_of_nothing_can_still_be_described():
-    pattern = a1gm.MissingPattern(np.full((2, 3), nan))
-    assert pattern.n_missing == 6
-    assert "6 missing" in repr(pattern)
-
-
-# ----------------------------------------------------------------------- fault 16
-def test_fault_16_no_complete_row_and_no_complete_column():
+def test_no_complete_row_and_no_complete_column():
     rng = np.random.default_rng(0)
     X = rng.uniform(1.0, 2.0, (6, 6))
     X[np.diag_indices(6)] = nan
@@ -155,8 +143,7 @@ def test_fault_16_no_complete_row_and_no_complete_column():
     assert not fit.pattern.has_closed_form
 
 
-# ----------------------------------------------------------------------- fault 17
-def test_fault_17_unconnected_blocks():
+def test_unconnected_blocks():
     X = np.array(
         [
             [1.0, 2.0, nan, nan],
@@ -185,7 +172,7 @@ def test_fault_17_unconnected_blocks():
     np.testing.assert_allclose(fit.col_factor[:2].sum(), 5.0 / 18.0)
 
 
-def test_fault_17_can_be_made_an_error_or_ignored():
+def test_can_be_made_an_error_or_ignored():
     X = np.array([[1.0, nan], [nan, 2.0]])
     with pytest.raises(UndeterminedError, match="2 missing cells are undetermined"):
         a1gm.fit(X, on_undetermined="raise")
@@ -198,18 +185,7 @@ def test_fault_17_can_be_made_an_error_or_ignored():
     assert quiet.n_undetermined == 2
 
 
-def test_fault_17_many_blocks():
-    X = np.full((40, 40), nan)
-    X[np.diag_indices(40)] = np.arange(1.0, 41.0)
-    fit, said = fit_and_listen(X)
-    assert fit.n_blocks == 40
-    assert "1,560 missing cells are undetermined" in str(said[0].message)
-    np.testing.assert_array_equal(fit.row_block, np.arange(40))
-    np.testing.assert_allclose(np.diag(fit.reconstruct()), np.arange(1.0, 41.0))
-
-
-# ----------------------------------------------------------------------- fault 18
-def test_fault_18_zeros_without_a_minimiser():
+def test_zeros_without_a_minimiser():
     X = np.array([[0.0, 5.0], [5.0, nan]])
     fit, said = fit_and_listen(X)
     text = str(said[0].message)
@@ -232,39 +208,7 @@ def test_fault_18_zeros_without_a_minimiser():
         a1gm.fit(X, on_undetermined="raise")
 
 
-def test_fault_18_the_first_zero_given_up_is_that_of_a_row_with_data():
-    # Row 0 shares the pattern but is all zero: its zeros are fitted exactly.
-    X = np.array([[0.0, 0.0, nan], [0.0, 5.0, 0.0], [5.0, nan, nan], [0.0, 3.0, nan]])
-    fit, said = fit_and_listen(X)
-    assert not fit.attained
-    rows, cols = oracles.components(X)
-    between = (rows[:, None] != cols) & ~np.isnan(X)
-    between &= (np.nansum(X, axis=1) > 0)[:, None] & (np.nansum(X, axis=0) > 0)
-    first = tuple(int(k) for k in np.argwhere(between)[0])
-    assert f"{between.sum()} observed zeros" in str(said[0].message)
-    assert f"the first at {first}" in str(said[0].message)
-
-
-def test_fault_18_without_holes():
-    X = np.array([[1.0, 0.0], [1.0, 1.0]])
-    fit = accept(X)  # attained: a complete table always has a minimiser
-    assert fit.attained
-    np.testing.assert_allclose(fit.reconstruct(), np.outer([1, 2], [2, 1]) / 3)
-
-
-def test_fault_18_zero_fate_is_imputed_as_zero():
-    # Row 0 leads to column 1 and nothing leads back.
-    X = np.array([[1.0, 0.0, nan], [nan, 2.0, 3.0]])
-    fit, _ = fit_and_listen(X)
-    assert fit.fate(0, 2) == "zero"
-    assert fit.fate(1, 0) == "unbounded"
-    filled = fit.impute(X)
-    assert filled[0, 2] == 0.0
-    assert np.isnan(filled[1, 0])
-
-
-# ----------------------------------------------------------------------- fault 19
-def test_fault_19_a_row_observed_in_columns_of_zeros_only():
+def test_a_row_observed_in_columns_of_zeros_only():
     X = np.array([[0.0, nan, nan], [nan, 5.0, 1.0], [0.0, 5.0, 1.0]])
     fit, said = fit_and_listen(X)
     assert [w.category for w in said] == [UndeterminedWarning]
@@ -278,9 +222,8 @@ def test_fault_19_a_row_observed_in_columns_of_zeros_only():
     assert fit.attained
 
 
-# ----------------------------------------------------------------------- fault 20
 @pytest.mark.parametrize("value", [0.0, 3.5, 1e300, 5e-324])
-def test_fault_20_one_cell(value):
+def test_one_cell(value):
     fit = accept(np.array([[value]]))
     assert fit.row_factor[0] == value
     assert fit.col_factor[0] == 1.0
@@ -288,7 +231,7 @@ def test_fault_20_one_cell(value):
     assert fit.n_iter == 0
 
 
-def test_fault_20_one_row_and_one_column():
+def test_one_row_and_one_column():
     row = np.array([[1.0, 2.0, 5.0]])
     fit = accept(row)
     np.testing.assert_allclose(fit.row_factor, [8.0])
@@ -300,19 +243,7 @@ def test_fault_20_one_row_and_one_column():
     assert fit.divergence == pytest.approx(0.0, abs=1e-14)
 
 
-def test_fault_20_a_single_observed_cell():
-    X = np.full((3, 4), nan)
-    X[1, 2] = 7.0
-    fit, said = fit_and_listen(X)
-    assert [w.category for w in said] == [EmptyLineWarning]
-    assert fit.row_factor[1] == pytest.approx(7.0)
-    assert fit.col_factor[2] == pytest.approx(1.0)
-    assert fit.reconstruct()[1, 2] == pytest.approx(7.0)
-    assert fit.n_undetermined == 11
-
-
-# ----------------------------------------------------------------------- fault 21
-def test_fault_21_no_missing_cell():
+def test_no_missing_cell():
     X = np.random.default_rng(1).uniform(0.0, 3.0, (30, 8))
     X[X < 0.5] = 0.0
     fit = accept(X)
@@ -324,8 +255,7 @@ def test_fault_21_no_missing_cell():
     np.testing.assert_array_equal(fit.impute(X), X)
 
 
-# ----------------------------------------------------------------------- fault 22
-def test_fault_22_as_many_patterns_as_rows():
+def test_as_many_patterns_as_rows():
     X = make_table("at random", 3000, 500, seed=2)
     fit = accept(X)
     assert fit.pattern.n_row_patterns == 3000
@@ -335,9 +265,8 @@ def test_fault_22_as_many_patterns_as_rows():
     assert held < X.nbytes / 10
 
 
-# ----------------------------------------------------------------------- fault 23
 @pytest.mark.parametrize("n_cols", [63, 64, 65, 128, 129, 300])
-def test_fault_23_more_columns_than_a_word_has_bits(n_cols):
+def test_more_columns_than_a_word_has_bits(n_cols):
     # Patterns that differ in their last column only.
     rng = np.random.default_rng(3)
     X = rng.uniform(1.0, 2.0, (20, n_cols))
@@ -348,30 +277,15 @@ def test_fault_23_more_columns_than_a_word_has_bits(n_cols):
     assert oracles.certificate(X, fit) <= 1e-10
 
 
-# ----------------------------------------------------------------------- fault 24
-def test_fault_24_a_budget_that_is_too_small():
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_a_budget_that_is_too_small(max_iter):
     X = make_table("banded", 30, 30, seed=4)
-    with pytest.warns(ConvergenceWarning, match=r"after 1 iteration with") as said:
-        fit = a1gm.fit(X, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match=f"after {max_iter} iter") as said:
+        fit = a1gm.fit(X, max_iter=max_iter)
     assert len(said) == 1
     assert said[0].filename == __file__
     assert not fit.converged
     assert fit.certificate > 1e-10
-    assert fit.n_iter == 1
+    assert fit.n_iter == max_iter
+    assert fit.certificate == pytest.approx(oracles.certificate(X, fit), rel=1e-6)
     assert f"{fit.certificate:.2g}" in str(said[0].message)
-
-
-def test_fault_24_the_gap_told_is_about_the_certificate():
-    X = make_table("banded", 30, 30, seed=4)
-    for max_iter in (1, 2, 3):
-        with pytest.warns(ConvergenceWarning):
-            fit = a1gm.fit(X, max_iter=max_iter)
-        assert fit.certificate == pytest.approx(oracles.certificate(X, fit), rel=1e-6)
-        assert fit.certificate <= 2.0 * fit._solved.factors.gap
-
-
-def test_fault_24_a_looser_tolerance_is_enough():
-    X = make_table("banded", 30, 30, seed=4)
-    fit = accept(X, tol=1e-2)
-    assert fit.converged
-    assert fit.certificate <= 1e-2

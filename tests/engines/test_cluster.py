@@ -1,7 +1,4 @@
-"""Clusters that lose workers, and collections that are cut in odd ways.
-
-Numbers of tests are rows of the list of faults.
-"""
+"""Clusters that lose workers, and collections that are cut in odd ways."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ def kill_always(block: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.cluster
-def test_row_53_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
+def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
     X = gamma_table()
     lazy = da.from_array(X, chunks=(20, 6))
     with local_cluster(2) as client:
@@ -97,7 +94,7 @@ def test_row_53_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_row_53_work_that_kills_every_worker_is_given_up() -> None:
+def test_work_that_kills_every_worker_is_given_up() -> None:
     lazy = da.from_array(gamma_table(), chunks=(200, 6))
     deadly = lazy.map_blocks(kill_always, dtype=float, meta=np.zeros((0, 0)))
     with (
@@ -109,7 +106,7 @@ def test_row_53_work_that_kills_every_worker_is_given_up() -> None:
 
 
 @pytest.mark.cluster
-def test_row_53_the_only_worker_gone_for_good_is_said() -> None:
+def test_the_only_worker_gone_for_good_is_said() -> None:
     lazy = da.from_array(gamma_table(), chunks=(20, 6))
     slow = lazy.map_blocks(slow_copy, dtype=float, meta=np.zeros((0, 0)))
     with local_cluster(0) as client:
@@ -142,7 +139,7 @@ def _lonely_worker(address: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_row_54_a_partition_counted_twice_counts_once() -> None:
+def test_a_partition_counted_twice_counts_once() -> None:
     X = gamma_table()
     pieces = [
         count_partition(rows, k, 0, "raise", 1 << 30)
@@ -156,7 +153,7 @@ def test_row_54_a_partition_counted_twice_counts_once() -> None:
     assert np.array_equal(*fits)
 
 
-def test_row_55_unknown_lengths_are_handled() -> None:
+def test_unknown_lengths_are_handled() -> None:
     X = gamma_table()
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=4)
     lazy = frame[frame[0] > 1.0].to_dask_array()
@@ -170,7 +167,7 @@ def test_row_55_unknown_lengths_are_handled() -> None:
     )
 
 
-def test_row_55_empty_partitions_are_handled() -> None:
+def test_empty_partitions_are_handled() -> None:
     X = gamma_table()
     frame = pd.DataFrame(X, columns=list("abcdef"))
     lazy = dd.from_pandas(frame, npartitions=8)
@@ -183,7 +180,7 @@ def test_row_55_empty_partitions_are_handled() -> None:
         a1gm.distributed.fit(lazy.map_partitions(lambda part: part[:0]))
 
 
-def test_row_55_column_chunks_are_refused_with_the_call_that_helps() -> None:
+def test_column_chunks_are_refused_with_the_call_that_helps() -> None:
     X = gamma_table()
     lazy = da.from_array(X, chunks=(100, 2))
     with pytest.raises(DataError, match=r"x = x\.rechunk\(\{1: -1\}\)"):
@@ -192,20 +189,7 @@ def test_row_55_column_chunks_are_refused_with_the_call_that_helps() -> None:
     np.testing.assert_allclose(fit.col_factor, a1gm.fit(X).col_factor, rtol=SAME)
 
 
-def test_row_56_number_and_order_of_partitions_do_not_matter() -> None:
-    X = gamma_table()
-    whole = a1gm.fit(X).col_factor
-    for rows in (3, 50, 399):
-        lazy = da.from_array(X, chunks=(rows, 6))
-        fit = a1gm.distributed.fit(lazy)
-        np.testing.assert_allclose(fit.col_factor, whole, rtol=SAME)
-        assert np.array_equal(fit.col_factor, a1gm.distributed.fit(lazy).col_factor)
-    blocks = [da.from_array(b, chunks=b.shape) for b in np.array_split(X, 7)]
-    turned = a1gm.distributed.fit(da.concatenate(blocks[::-1]))
-    np.testing.assert_allclose(turned.col_factor, whole, rtol=SAME)
-
-
-def test_row_57_tables_too_large_are_refused_with_an_estimate() -> None:
+def test_tables_too_large_are_refused_with_an_estimate() -> None:
     lazy = da.from_array(gamma_table(m=20), chunks=(100, 20))
     with pytest.raises(TableTooLargeError, match=r"would need [\d,]+ bytes"):
         a1gm.distributed.fit(lazy, max_bytes=10_000)

@@ -1,8 +1,9 @@
-"""A pattern table that several threads use at once: row 68 of the list of faults."""
+"""Fits, models and pattern tables that several threads or processes use at once."""
 
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
+from support.tables import gamma_table
 
 import a1gm
-from a1gm import PatternTable
+from a1gm import PatternTable, RankOneImputer
 
 N_THREADS = 8
 SAME = 1e-12  # sums are compensated: only the last division rounds
@@ -29,11 +32,7 @@ def impatient() -> Iterator[None]:
 
 
 def make_pieces(n: int = 200) -> list[np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.gamma(2.0, size=(n * 25, 6))
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[:, 0] = 1.0
-    return np.array_split(X, n)
+    return np.array_split(gamma_table(n * 25), n)
 
 
 def on_threads(work: Callable[[int], object], times: int = N_THREADS) -> list[object]:
@@ -52,14 +51,14 @@ def assert_counts_all(table: PatternTable, pieces: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("keep_rows", [True, False])
-def test_68_pieces_from_several_threads_are_all_counted(keep_rows: bool) -> None:
+def test_pieces_from_several_threads_are_all_counted(keep_rows: bool) -> None:
     pieces, table = make_pieces(), PatternTable(keep_rows=keep_rows)
     on_threads(lambda k: table.update(pieces[k]), len(pieces))
     assert_counts_all(table, pieces)
     assert len(table.pieces) == len(pieces)
 
 
-def test_68_rows_of_one_pattern() -> None:
+def test_rows_of_one_pattern() -> None:
     table, piece = PatternTable(keep_rows=False), np.ones((1000, 4))
     on_threads(lambda k: [table.update(piece) for _ in range(50)])
     sums = table.solve(on_undetermined="raise").pattern
@@ -70,13 +69,13 @@ def test_68_rows_of_one_pattern() -> None:
     assert table._sums.patterns().sums.sum() == 4.0 * table.n_rows
 
 
-def test_68_a_piece_that_all_threads_bring_counts_once() -> None:
+def test_a_piece_that_all_threads_bring_counts_once() -> None:
     pieces, table = make_pieces(20), PatternTable()
     on_threads(lambda _: [table.update(p, key=k) for k, p in enumerate(pieces)])
     assert_counts_all(table, pieces)
 
 
-def test_68_tables_merged_into_one_and_into_each_other() -> None:
+def test_tables_merged_into_one_and_into_each_other() -> None:
     pieces, table = make_pieces(), PatternTable()
     tables = [PatternTable().update(p, key=k) for k, p in enumerate(pieces)]
     on_threads(lambda k: table.merge(tables[k]), len(tables))
@@ -87,7 +86,7 @@ def test_68_tables_merged_into_one_and_into_each_other() -> None:
     assert_counts_all(other, pieces)
 
 
-def test_68_what_is_read_meanwhile_is_whole() -> None:
+def test_what_is_read_meanwhile_is_whole() -> None:
     pieces, table = make_pieces(), PatternTable()
     table.update(pieces[0])
 
@@ -120,7 +119,7 @@ sys.stdout.buffer.write(a1gm.PatternTable().update(np.ones((2, 3))).to_bytes())
 """
 
 
-def test_54_pieces_of_two_machines_are_not_taken_for_one() -> None:
+def test_pieces_of_two_machines_are_not_taken_for_one() -> None:
     """In containers every process may have the same number."""
     made = [
         subprocess.run(
@@ -165,3 +164,33 @@ def test_the_process_ends_in_order_while_a_daemon_thread_works(kind: str) -> Non
             [sys.executable, "-c", code], capture_output=True, check=False, timeout=60
         )
         assert (done.returncode, done.stderr) == (0, b"")
+
+
+def col_factor(X):
+    return a1gm.fit(X, n_threads=2).col_factor
+
+
+def test_one_model_serves_many_threads():
+    X = gamma_table()
+    model = RankOneImputer().fit(X)
+    expected = model.transform(X)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: model.transform(X), range(16)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_nested_jobs():
+    X = gamma_table()
+    fits = Parallel(n_jobs=2)(delayed(a1gm.fit)(X, n_threads=2) for _ in range(3))
+    for fit in fits:
+        np.testing.assert_array_equal(fit.col_factor, col_factor(X))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_fork_after_threads_were_used():
+    X = gamma_table(40_000, 10)
+    expected = col_factor(X)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        found = pool.apply_async(col_factor, (X,)).get(timeout=60)
+    np.testing.assert_array_equal(found, expected)
