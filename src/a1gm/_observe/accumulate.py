@@ -43,13 +43,16 @@ class RowArray:
         self, dtype: str, width: tuple[int, ...] = (), *, in_file: bool, room: int = 0
     ) -> None:
         self.n, self._width, self._dtype = 0, width, np.dtype(dtype)
+        self.exponents: list[tuple[int, int]] = []  # of the rows, each from one on
         self._file = tempfile.TemporaryFile() if in_file else None  # noqa: SIM115
         if self._file is not None:
             weakref.finalize(self, self._file.close)
         self._held: AnyArray = np.empty((room, *width), self._dtype)
 
-    def append(self, values: AnyArray) -> None:
-        """Add the records of some rows."""
+    def append(self, values: AnyArray, exponent: int = 0) -> None:
+        """Add the records of some rows; sums are those of the data * 2**-exponent."""
+        if not self.exponents or self.exponents[-1][1] != exponent:
+            self.exponents.append((self.n, exponent))
         first, self.n = self.n, self.n + len(values)
         if self._file is not None:
             self._write(np.ascontiguousarray(values, self._dtype))
@@ -81,6 +84,17 @@ class RowArray:
         shape = (self.n, *self._width)
         mapped = np.memmap(self._file, self._dtype, "r+", shape=shape)
         return mapped.view(np.ndarray)
+
+    def at_exponent(self, exponent: int) -> Floats:
+        """Return all sums at one power of two; they are moved in place."""
+        sums: Floats = self.array()
+        ends = [first for first, _ in self.exponents[1:]] + [len(sums)]
+        for (first, own), end in zip(self.exponents, ends, strict=True):
+            for start in range(first, end if own != exponent else first, ROWS_AT_ONCE):
+                rows = slice(start, min(start + ROWS_AT_ONCE, end))
+                sums[rows] = shifted(sums[rows], own - exponent)
+        self.exponents = [(0, exponent)]
+        return sums
 
     def __getstate__(self) -> dict[str, Any]:
         held = self.array().copy()
@@ -127,7 +141,6 @@ class Accumulator:
         if rows is not None:
             self.sums = RowArray("f8", in_file=rows == "file", room=room)
             self.lines = RowArray("i4", in_file=rows == "file", room=room)
-        self._exponents: list[tuple[int, int]] = []  # of the rows, from the first on
 
     def __len__(self) -> int:
         return len(self._index)
@@ -173,9 +186,7 @@ class Accumulator:
             self._add_logs(new)
         self.n_negative += new.n_negative
         if self.sums is not None and self.lines is not None:
-            if not self._exponents or self._exponents[-1][1] != new.exponent:
-                self._exponents.append((self.sums.n, new.exponent))
-            self.sums.append(row_sums)
+            self.sums.append(row_sums, new.exponent)
             self.lines.append(found)
         return found
 
@@ -195,7 +206,7 @@ class Accumulator:
             found.squares = np.ascontiguousarray(both[:, m:])
             found.logs = self._logs.sum(axis=0)
         if self.sums is not None and self.lines is not None:
-            found.sum_of_row = self._aligned_rows()
+            found.sum_of_row = self.sums.at_exponent(self.exponent)
             found.line_of_row = self.lines.array()
         return found
 
@@ -205,20 +216,6 @@ class Accumulator:
         found.sums = np.ascontiguousarray(self._hi[:n, :m])
         found.low = np.ascontiguousarray(self._lo[:n, :m])
         return found
-
-    def _aligned_rows(self) -> Floats:
-        """Sums of the rows at the power of two of the others; they are moved once."""
-        assert self.sums is not None
-        sums: Floats = self.sums.array()
-        ends = [first for first, _ in self._exponents[1:]] + [len(sums)]
-        for (first, own), end in zip(self._exponents, ends, strict=True):
-            if own != self.exponent:
-                for start in range(first, end, ROWS_AT_ONCE):
-                    rows = slice(start, min(start + ROWS_AT_ONCE, end))
-                    sums[rows] = shifted(sums[rows], own - self.exponent)
-        if self._exponents:
-            self._exponents = [(0, self.exponent)]
-        return sums
 
     def _add_logs(self, new: Patterns) -> None:
         sums = np.ldexp(new.logs, new.exponent - self.exponent)
@@ -304,7 +301,6 @@ class Gathered:
             n_cols, scatter=scatter, rows="file" if in_file else "memory", room=room
         )
         self._total = Accumulator(n_cols)  # sums of the columns, once bits are kept
-        self._exponents: list[tuple[int, int]] = []
         self._positive: RowArray | None = None
         self._n_negative = 0
 
@@ -333,13 +329,8 @@ class Gathered:
         if self._table is not None:
             return self._table.patterns()
         total = self._total.patterns()
-        exponent = max(total.exponent, *(e for _, e in self._exponents))
-        sums: Floats = self._sums.array()
-        ends = [first for first, _ in self._exponents[1:]] + [len(sums)]
-        for (first, own), end in zip(self._exponents, ends, strict=True):
-            if own != exponent:
-                sums[first:end] = shifted(sums[first:end], own - exponent)
-        self._exponents = [(0, exponent)]
+        exponent = max(total.exponent, *(e for _, e in self._sums.exponents))
+        sums = self._sums.at_exponent(exponent)
         keys = self._bits.array()
         return Patterns(
             self.n_cols,
@@ -402,9 +393,7 @@ class Gathered:
     def _append(
         self, bits: tuple[Words, Words | None], sums: Floats, exponent: int
     ) -> None:
-        if not self._exponents or self._exponents[-1][1] != exponent:
-            self._exponents.append((self._sums.n, exponent))
-        self._sums.append(sums)
+        self._sums.append(sums, exponent)
         self._bits.append(bits[0])
         if bits[1] is not None and self._positive is None:
             self._positive = RowArray("u8", bits[0].shape[1:], in_file=self._in_file)
