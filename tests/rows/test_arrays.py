@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.tables import make_table
 
@@ -34,11 +35,6 @@ def test_integers(dtype, byte_order):
     np.testing.assert_allclose(fit.transform(table), fit.row_factor)
 
 
-def test_booleans():
-    table = np.array([[True, False, True], [True, True, False]])
-    assert_same_fit(a1gm.fit(table), a1gm.fit(table.astype(float)))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble])
 def test_other_floats(dtype):
     table = X.astype(dtype)
@@ -59,32 +55,6 @@ def test_a_longdouble_beyond_float64_is_infinite():
         a1gm.fit(table)
 
 
-def test_objects_that_are_numbers():
-    table = np.array(
-        [
-            [1, 2.5, Decimal("3.25")],
-            [None, np.float32(4), Fraction(1, 2)],
-            [True, Decimal("NaN"), float("nan")],
-        ],
-        dtype=object,
-    )
-    plain = np.array([[1.0, 2.5, 3.25], [nan, 4.0, 0.5], [1.0, nan, nan]])
-    fit = a1gm.fit(table)
-    assert_same_fit(fit, a1gm.fit(plain))
-    np.testing.assert_allclose(fit.impute(table), a1gm.fit(plain).impute(plain))
-    assert table[1, 0] is None
-
-
-def test_pandas_na_inside_an_object_array():
-    pd = pytest.importorskip("pandas")
-    table = np.array([[1, 2], [3, pd.NA], [pd.NaT, 4]], dtype=object)
-    assert_same_fit(a1gm.fit(table), a1gm.fit([[1, 2], [3, nan], [nan, 4]]))
-
-
-def test_lists_with_none():
-    assert_same_fit(a1gm.fit([[1, 2], [2, None]]), a1gm.fit([[1.0, 2.0], [2.0, nan]]))
-
-
 @pytest.mark.parametrize(
     "bad", ["1", "x", b"2", 1j, [1], {}, Decimal("sNaN"), object()]
 )
@@ -96,16 +66,39 @@ def test_objects_that_are_no_numbers(bad):
         a1gm.fit(table)
 
 
-def test_masked_arrays():
-    hidden = np.isnan(X)
-    masked = np.ma.masked_array(np.where(hidden, -5.0, X), hidden)
-    before = masked.copy()
-    fit = a1gm.fit(masked)
-    assert_same_fit(fit, a1gm.fit(X))
-    filled = fit.impute(masked)
-    np.testing.assert_allclose(np.ma.getdata(filled), fit.impute(X), rtol=1e-13)
-    np.testing.assert_array_equal(masked.data, before.data)
-    np.testing.assert_array_equal(masked.mask, before.mask)
+MIXED = [
+    [1, 2.5, Decimal("3.25")],
+    [None, np.float32(4), Fraction(1, 2)],
+    [True, Decimal("NaN"), float("nan")],
+]
+HOLE = [[1.0, 2.0], [nan, 4.0]]
+OTHERS = {
+    "booleans": (np.array([[True, False], [True, True]]), [[1, 0], [1, 1]]),
+    "objects": (
+        np.array(MIXED, object),
+        [[1, 2.5, 3.25], [nan, 4, 0.5], [1, nan, nan]],
+    ),
+    "missing values of pandas": (
+        np.array([[1, 2], [3, pd.NA], [pd.NaT, 4]], object),
+        [[1, 2], [3, nan], [nan, 4]],
+    ),
+    "a list with None": ([[1, 2], [2, None]], [[1, 2], [2, nan]]),
+    "NaN beside a mask": (np.ma.masked_array(HOLE, [[0, 0], [0, 0]]), HOLE),
+    "NaN without a mask": (np.ma.masked_array(HOLE), HOLE),
+    "text under a mask": (
+        np.ma.masked_array(np.array([["n/a", 1], [2, 3]], object), [[1, 0], [0, 0]]),
+        [[nan, 1], [2, 3]],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_arrays(kind):
+    table, plain = OTHERS[kind]
+    fit, expected = a1gm.fit(table), a1gm.fit(np.array(plain, float))
+    assert_same_fit(fit, expected)
+    filled = np.ma.getdata(fit.impute(table)).astype(float)
+    np.testing.assert_allclose(filled, expected.impute(np.array(plain, float)))
 
 
 def test_masked_integers_and_views():
@@ -114,20 +107,6 @@ def test_masked_integers_and_views():
     assert_same_fit(a1gm.fit(whole), expected)
     flipped = a1gm.fit(whole[::-1, ::-1])
     np.testing.assert_allclose(flipped.row_factor, expected.row_factor[::-1])
-
-
-def test_nan_and_mask_together():
-    masked = np.ma.masked_array([[1.0, 2.0], [nan, 4.0]], [[0, 0], [0, 0]])
-    assert_same_fit(a1gm.fit(masked), a1gm.fit(masked.data))
-    no_mask = np.ma.masked_array([[1.0, 2.0], [nan, 4.0]])
-    assert_same_fit(a1gm.fit(no_mask), a1gm.fit(masked.data))
-
-
-def test_masked_objects_may_hide_anything():
-    table = np.ma.masked_array(
-        np.array([["n/a", 1], [2, 3]], dtype=object), [[True, False], [False, False]]
-    )
-    assert_same_fit(a1gm.fit(table), a1gm.fit([[nan, 1], [2, 3]]))
 
 
 def _as_field(T: np.ndarray) -> np.ndarray:

@@ -10,6 +10,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from support.frames import (
+    RTOL,
+    as_nulls,
+    as_pandas,
+    as_polars,
+    holed_table,
+)
 
 import a1gm
 from a1gm import RankOneNMF
@@ -90,6 +97,8 @@ def test_what_cannot_be_chosen_is_told():
         LabelError, match=r"no column 'month'\. Its columns are: 'shop'"
     ):
         a1gm.fit(FRAME, id="month")
+    with pytest.raises(LabelError, match="Did you mean 'note'"):
+        a1gm.fit(FRAME, id="nute")
     with pytest.raises(LabelError, match="no column left"):
         a1gm.fit(FRAME, columns=["x"], exclude=["x"])
     with pytest.raises(ParameterError, match="need a DataFrame; X is a ndarray"):
@@ -101,12 +110,6 @@ def test_columns_whose_names_are_numbers():
     fit = a1gm.fit(frame, id=0, columns=[2, 4, 5])
     assert fit.impute(frame)[4].tolist() == [2.0, 4.0, 6.0]
     assert fit.fate("b", 4) == "finite"
-
-
-def test_a_name_that_is_nearly_one_is_asked_for():
-    frame = pd.DataFrame({"month": ["a", "b"], "x": [1.0, 2.0]})
-    with pytest.raises(LabelError, match="Did you mean 'month'"):
-        a1gm.fit(frame, id="mounth")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,14 +186,6 @@ def test_the_kind_of_objects_is_that_of_all_cells(cells, kind):
             assert a1gm.fit(frame).shape[1] == 1
 
 
-def test_a_column_that_mixes_numbers_and_text_is_refused():
-    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "a": [1, "n/a", 3]})
-    with pytest.raises(NotNumericError, match=r"X\[1, 'a'\] = 'n/a'"):
-        a1gm.fit(frame)
-    with pytest.warns(DataHintWarning, match="took 'b'"):
-        a1gm.fit(frame.assign(b="b"), exclude=["a"])
-
-
 def test_estimators_take_every_column():
     frame = FRAME[["year", "x", "z"]]
     assert a1gm.RankOneNMF().fit(frame).n_features_in_ == 3
@@ -264,38 +259,6 @@ def test_a_stored_index_is_not_fitted_as_data():
     assert fit.impute(table)["b"][2].as_py() == pytest.approx(6.0)
 
 
-# ------------------------------------------------------------ how columns are read
-RTOL = 1e-9  # two ways to the same optimum, both certified to 1e-10
-
-
-def table(n=60, m=6, share=0.2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(n, m)) * rng.uniform(0.5, 2.0, size=m)
-    X[rng.random(X.shape) < share] = np.nan
-    X[0], X[:, 0] = 1.0, 1.0
-    return X
-
-
-def names(m=6):
-    return [f"c{j}" for j in range(m)]
-
-
-def as_pandas(X):
-    return pd.DataFrame(X, columns=names(X.shape[1]))
-
-
-def as_polars(X):
-    return pl.DataFrame(X, schema=names(X.shape[1]))
-
-
-def as_nulls(X):
-    return as_polars(X).fill_nan(None)
-
-
-def as_arrow(X):
-    return as_nulls(X).to_arrow()
-
-
 @pytest.mark.skipif(not hasattr(pl, "Int128"), reason="not in this polars")
 def test_whole_numbers_of_128_bits():
     X = pl.DataFrame({"a": [1, 2, 3], "b": [2, None, 6]}).cast(pl.Int128)
@@ -316,32 +279,9 @@ def test_a_column_without_values_and_type_is_empty(empty):
         assert np.isnan(a1gm.fit(empty()).col_factor[1])
 
 
-def test_blocks_of_a_pandas_frame_are_read_as_matrices_without_a_copy():
-    X = table(share=0.0)
-    frame = as_pandas(X)
-    source = read_input(frame)
-    assert [part[0].shape for part in source.parts] == [X.shape]
-    assert np.shares_memory(source.parts[0][0], frame.to_numpy())
-
-
-def test_arrow_columns_are_read_where_they_lie():
-    column = as_arrow(table()).column("c3").chunk(0)
-    source = read_input(as_arrow(table()).slice(5, 40))
-    assert source.n_rows == 40
-    values, mask, validity, offset, _ = source.parts[3]
-    assert mask is None
-    assert offset == 5
-    assert validity is not None
-    assert values.base is not None
-    np.testing.assert_array_equal(
-        source.rows(slice(0, 40))[:, 3],
-        column.slice(5, 40).to_numpy(zero_copy_only=False),
-    )
-
-
 def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
     monkeypatch.setattr(frames, "PIECE_ROWS", 8)
-    X = table()
+    X = holed_table()
     whole = as_nulls(X)
     chunked = pl.concat([whole[:7], whole[7:20], whole[20:]], rechunk=False)
     source = read_input(chunked)
@@ -360,7 +300,7 @@ def test_pieces_with_too_many_patterns_are_joined(monkeypatch):
 
     monkeypatch.setattr(frames, "PIECE_ROWS", 8)
     monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
-    X = table()
+    X = holed_table()
     chunked = pl.concat([as_nulls(X)[:20], as_nulls(X)[20:]], rechunk=False)
     found = a1gm.fit(chunked)
     np.testing.assert_allclose(found.row_factor, a1gm.fit(X).row_factor, rtol=RTOL)
@@ -368,7 +308,7 @@ def test_pieces_with_too_many_patterns_are_joined(monkeypatch):
 
 def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
     monkeypatch.setattr(frames, "PIECE_ROWS", 8)
-    X = table(share=0.0)
+    X = holed_table(share=0.0)
     X[33, 2], X[50, 4] = -1.5, -2.0
     chunked = pl.concat([as_polars(X)[:20], as_polars(X)[20:]], rechunk=False)
     with pytest.raises(
@@ -393,25 +333,15 @@ def test_piece_steps_follow_chunks_and_join_tiny_ones(monkeypatch):
 
 def test_frames_work_without_pyarrow(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    X = table()
+    X = holed_table()
     expected = a1gm.fit(X)
     for frame in (as_nulls(X), as_pandas(X).astype("Float64")):
         found = a1gm.fit(frame)
         np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
 
 
-def test_labels_are_kept():
-    frame = as_pandas(table()).set_index(pd.Index([f"r{i}" for i in range(60)]))
-    fit = a1gm.fit(frame)
-    assert list(fit.row_labels) == list(frame.index)
-    assert list(fit.col_labels) == names()
-    fit = a1gm.fit(as_arrow(table()))
-    assert fit.row_labels is None
-    assert list(fit.col_labels) == names()
-
-
 def test_messages_use_the_labels():
-    frame = as_pandas(table(share=0.0)).set_index(
+    frame = as_pandas(holed_table(share=0.0)).set_index(
         pd.Index([f"r{i}" for i in range(60)])
     )
     frame.loc["r7", "c2"] = -1.0
@@ -460,11 +390,8 @@ def test_a_subclass_of_a_frame_is_a_frame(library):
     assert list(a1gm.fit(Own(X), exclude="a").col_labels) == ["b", "c"]
 
 
-# ------------------------------------------------------------------ whole frames
 def whole() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    X = rng.gamma(2.0, size=(70, 5))
-    X[rng.random(X.shape) < 0.2] = np.nan
+    X = holed_table(70, 5)
     X[:, 0] = np.arange(70.0)[::-1]  # without holes
     return X
 

@@ -21,7 +21,6 @@ from a1gm._rows.lookup import Lookup
 from a1gm.exceptions import (
     A1gmWarning,
     DataError,
-    EmptyLineWarning,
     LabelError,
 )
 
@@ -60,19 +59,6 @@ def test_columns_in_another_order_are_found_by_name(
         a1gm.PatternTable().update(named).update(other)
 
 
-def test_columns_of_several_blocks_are_found_by_name() -> None:
-    nan = np.nan
-    X = pd.DataFrame(
-        [[1, 2, nan, nan], [2, nan, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, nan]],
-        columns=list("abcd"),
-    )
-    fit = a1gm.fit(X, on_undetermined="ignore")
-    other = X[list("dbca")]
-    filled = fit.impute(other)
-    pd.testing.assert_frame_equal(filled[list("abcd")], fit.impute(X))
-    assert filled.loc[1, "b"] == 4.0
-
-
 def test_columns_of_a_dask_frame_are_found_by_name(named: pd.DataFrame) -> None:
     dask = pytest.importorskip("dask")
     frames = pytest.importorskip("dask.dataframe")
@@ -94,13 +80,6 @@ def test_missing_and_extra_columns_are_named(named: pd.DataFrame) -> None:
         fit.impute(named.assign(z=1.0))
     with pytest.raises(DataError, match="1 column, but the fit has 2: it lacks"):
         fit.transform(named[["x"]])
-
-
-def test_rows_in_another_order_are_placed_by_their_cells(named: pd.DataFrame) -> None:
-    fit = a1gm.fit(named)
-    filled = fit.impute(named.iloc[::-1])
-    pd.testing.assert_frame_equal(filled, fit.impute(named).iloc[::-1])
-    assert fit.transform(named.iloc[::-1]).tolist() == [9.0, 6.0, 3.0]
 
 
 def test_names_that_are_no_text_survive_a_file(
@@ -132,13 +111,6 @@ def test_warnings_call_lines_by_their_labels() -> None:
         a1gm.fit(frame.to_numpy())
     assert "Nothing is observed in row 2 and column 1:" in str(said[0].message)
     assert "undetermined, the first at (0, 2)" in str(said[1].message)
-
-
-def test_only_some_of_many_empty_rows_are_named() -> None:
-    X = np.full((9, 2), np.nan)
-    X[0] = 1.0
-    with pytest.warns(EmptyLineWarning, match="in rows 1, 2, 3, 4, 5 and 3 more: the"):
-        a1gm.fit(X)
 
 
 def test_places_of_small_integers_in_a_long_table():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,16 +79,6 @@ def test_an_edit_that_hides_after_the_fit(tmp_path, suffix):
         FileFormatError, match=r"changed since it was fitted.*fit it again"
     ):
         a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
-
-
-def test_a_divergence_that_was_asked_for_is_kept(tmp_path):
-    path = write(tmp_path / "t.csv", "x,y\n1,2\n2,5\n")
-    fit = a1gm.fit_file(path)
-    known = fit.divergence
-    assert known > 0.0
-    fit.save(tmp_path / "model.a1gm")
-    assert a1gm.load(tmp_path / "model.a1gm").divergence == known
-    assert pickle.loads(pickle.dumps(fit)).divergence == known
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])

@@ -67,19 +67,6 @@ def test_an_index_that_to_csv_wrote(tmp_path):
     assert list(filled.index) == list(frame.index)
 
 
-def test_an_all_missing_column_is_a_number_column(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("shop,x,y\na,1,\nb,2,\n")
-    assert read_file(path)[0].names == ("x", "y")
-
-
-def test_nothing_left_to_fit(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("id,year\n1,2\n2,3\n")
-    with pytest.raises(LabelError, match=r"'id', 'year' were taken.*columns="):
-        read_file(path)
-
-
 def test_unknown_columns_are_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n1,2\n")
@@ -108,16 +95,6 @@ def test_bad_options(options, word):
 
 
 # ------------------------------------------------------------------- which change
-def test_a_file_that_changes_is_refused(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n1,2\n3,4\n")
-    table = open_file(path)
-    list(table.pieces())
-    path.write_text("x,y\n1,2\n3,4\n5,6\n")
-    with pytest.raises(FileFormatError, match="changed while"):
-        list(table.pieces())
-
-
 def test_a_file_that_changes_during_a_pass_is_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n" + "1,2\n" * 20)
