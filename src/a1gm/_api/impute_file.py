@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from pathlib import Path
-from typing import Unpack
-
-import numpy as np
+from typing import Any, Unpack
 
 from a1gm._api.fit_file import (
     FileOptions,
-    FitOptions,
     files_of,
     fit_files,
     split_options,
     takes_file_options,
 )
-from a1gm._base.atomic import check_target, output_folder
-from a1gm._base.types import Floats, OnUndetermined
-from a1gm._base.warn import warn_user
+from a1gm._base.atomic import check_target
+from a1gm._base.types import OnUndetermined
 from a1gm._base.words import shown
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.messages import text_of_left_cells
-from a1gm._fit.place import Columns
 from a1gm._fit.rounding import Rounding, check_rounding
 from a1gm._fit.sure.arguments import check_level
 from a1gm._rows.files.options import TableOptions
@@ -38,19 +29,10 @@ from a1gm._rows.files.paths import (
     missing_file,
     suffix_of,
 )
-from a1gm._rows.files.table import Progress, TableFiles
-from a1gm._write.fill import Filler
-from a1gm._write.writers import format_for, format_of, is_stream, open_writer
-from a1gm.exceptions import (
-    DataError,
-    LabelError,
-    Option,
-    ParameterError,
-    See,
-    Text,
-    UndeterminedError,
-    UndeterminedWarning,
-)
+from a1gm._rows.files.table import TableFiles
+from a1gm._write.fill import FillFiles
+from a1gm._write.writers import format_of, is_stream
+from a1gm.exceptions import LabelError, Option, ParameterError
 
 
 @takes_file_options
@@ -128,63 +110,45 @@ def impute_file(
     a,1,2
     b,2,4
     """
-    return fill_file(
-        src,
-        dst,
-        fit=fit,
-        mark=mark,
-        interval=interval,
-        round=round,
-        overwrite=overwrite,
-        on_undetermined=on_undetermined,
-        **options,
-    ).fit
+    how = {"mark": mark, "interval": interval, "round": round, "overwrite": overwrite}
+    return fill_file(src, dst, fit, on_undetermined, options, **how).fit
 
 
 def fill_file(
     src: PathOrPaths,
     dst: str | os.PathLike[str],
-    *,
     fit: RankOneFit | None,
-    mark: bool,
-    interval: float | None,
-    round: Rounding,
-    overwrite: bool,
     on_undetermined: OnUndetermined | None,
-    **options: Unpack[FileOptions],
+    options: FileOptions,
+    **how: Any,
 ) -> FillFiles:
-    """Write a table file with its missing cells filled, and count them."""
+    """Write a table file with its missing cells filled, and count them.
+
+    ``how`` are the other options of ``impute_file``.
+    """
     reading, fitting = split_options(options, on_undetermined or "warn")
-    if interval is not None:
-        check_level(interval, "interval")
-    check_rounding(round)
+    if how["interval"] is not None:
+        check_level(how["interval"], "interval")
+    check_rounding(how["round"])
     found = find_files(src)
-    check_place(found, dst, overwrite=overwrite)
-    how = on_undetermined
+    check_place(found, dst, overwrite=how["overwrite"])
     if fit is None:
         files = TableFiles(found, reading, are_read_twice=True)
-        how = how or "warn"
-        fit = fit_files(files, fitting, on_undetermined=how)
-        how = "raise" if how == "raise" else "ignore"  # the fit has warned
+        warned = on_undetermined or "warn"
+        fit = fit_files(files, fitting, on_undetermined=warned)
+        left: OnUndetermined = "raise" if warned == "raise" else "ignore"
     else:
         files = _open_for(fit, found, reading)
-        is_own = files is files_of(fit)
-        if not is_own:
-            read_new_rows(files, fitting, fit._columns)
-        # The fit has already warned of its own files.
-        said = fit._on_undetermined
-        how = how or ("ignore" if is_own and said == "warn" else said)
-    done = FillFiles(
-        files,
-        fit,
-        mark,
-        overwrite,
-        how,
-        fitting.progress,
-        takes_negatives=fitting.negatives == "allow",
-        interval=interval,
-        round=round,
-    )
+        left = on_undetermined or fit._on_undetermined
+        if files is not files_of(fit):  # check the cells and count the holes
+            signed = "allow" if fit._columns.takes_negatives else fitting.negatives
+            with closing(files.pieces(progress=fitting.progress)) as pieces:
+                for _, piece in pieces:
+                    piece.check_cells(signed)
+        elif on_undetermined is None and left == "warn":
+            left = "ignore"  # the fit has warned of its own files
+    allowed = fitting.negatives == "allow"
+    done = FillFiles(files, fit, left, fitting.progress, allowed, **how)
     done.write(dst)
     return done
 
@@ -201,18 +165,15 @@ def check_place(
     With ``to_one`` all files go to one.
     """
     paths = found.paths
-    is_stdin = paths[0] == "-"
     # Of several files some may be left out.
-    if not (found.are_several or is_stdin or Path(paths[0]).exists()):
+    if not (found.are_several or paths[0] == "-" or Path(paths[0]).exists()):
         raise missing_file(paths[0])
-    is_one = to_one or not found.go_to_folder(dst)
-    if is_one and os.fspath(dst) == "-":
-        return
-    if is_one:
-        for path in paths:
-            check_target(dst, overwrite=overwrite, source=path)
-        if not is_stream(dst):
-            format_of(dst)
+    if to_one or not found.go_to_folder(dst):
+        if os.fspath(dst) != "-":
+            for path in paths:
+                check_target(dst, overwrite=overwrite, source=path)
+            if not is_stream(dst):
+                format_of(dst)
         return
     if "-" in paths:
         raise ParameterError("Standard input has no file name: name a file to write.")
@@ -225,159 +186,32 @@ def check_place(
             f"Several files are filled in a folder, and {shown(dst)} is named like one "
             "file. Name a folder: it gets files of the same names."
         )
-    names = [found.names[path] for path in paths]
-    if len(set(names)) < len(names):
+    if len(set(found.names.values())) < len(paths):
         raise ParameterError(
             "Two of the files have the same name, so they cannot go to one folder. "
             "Fill them one by one."
         )
-    for path, name in zip(paths, names, strict=True):
+    for path, name in found.names.items():
         if (Path(dst) / name).parent.is_dir():
             check_target(Path(dst) / name, overwrite=overwrite, source=path)
 
 
 def _open_for(fit: RankOneFit, found: FoundFiles, options: TableOptions) -> TableFiles:
-    """Take the files that were fitted, or open others for the same columns."""
+    """Take the files that were fitted, or open others for the same columns, by name."""
     own = files_of(fit)
-    same = own is not None and _resolved(own) == _resolved(found)
-    if own is not None and same and options in (TableOptions(), own.options):
-        own.check_unchanged()
-        return own
-    return files_for(fit, TableFiles(found, options, are_read_twice=True))
-
-
-def _resolved(files: FoundFiles | TableFiles) -> list[Path]:
-    left_out = [*files.empty, *files.broken] if isinstance(files, TableFiles) else []
-    return sorted(Path(path).resolve() for path in (*files.paths, *left_out))
-
-
-def files_for(
-    fit: RankOneFit, files: TableFiles, *, whose: str = "the fit has"
-) -> TableFiles:
-    """The same files for the columns of a fit, matched by name."""
-    names = files.options.columns or fit.col_labels
+    if own is not None and options in (TableOptions(), own.options):
+        fitted = *own.paths, *own.empty, *own.broken
+        real, again = ({Path(p).resolve() for p in x} for x in (fitted, found.paths))
+        if real == again:
+            own.check_unchanged()
+            return own
+    names = options.columns or fit.col_labels
     if names is None or len(names) != len(fit.col_factor):
         raise LabelError(
             f"The fit has {len(fit.col_factor)} columns without names. Pass ",
             Option("columns"),
             " with the columns of the file they belong to, in the order of the fit.",
         )
+    files = TableFiles(found, options, are_read_twice=True)
     columns = [str(name) for name in names]
-    return files.choosing(whose=whose, columns=columns, exclude=())
-
-
-def read_new_rows(files: TableFiles, options: FitOptions, columns: Columns) -> None:
-    """Check the cells of rows that were not fitted, and count their holes."""
-    with closing(files.pieces(progress=options.progress)) as pieces:
-        for _, piece in pieces:
-            piece.check_cells("allow" if columns.takes_negatives else options.negatives)
-
-
-@dataclass
-class FillFiles:
-    """The second pass: writes files that were read once with their holes filled.
-
-    Attributes
-    ----------
-    n_filled, n_left : int
-        Cells filled, and holes that stay because nothing can be known.
-    columns : list of str
-        Columns in which cells were filled.
-    """
-
-    files: TableFiles
-    fit: RankOneFit
-    mark: bool = False
-    overwrite: bool = False
-    on_undetermined: OnUndetermined = "warn"
-    progress: Progress | None = None
-    takes_negatives: bool = False
-    interval: float | None = None
-    round: Rounding = None
-    n_filled: int = 0
-    n_left: int = 0
-    columns: list[str] = field(default_factory=list)
-
-    def write(self, dst: str | os.PathLike[str]) -> None:
-        """Write all files: one to its target, several to a folder."""
-        if not self.files.found.go_to_folder(dst):
-            self._write_file(0, dst)
-        else:
-            with output_folder(dst, overwrite=self.overwrite) as place:
-                for at, path in enumerate(self.files.paths):
-                    self._write_file(at, place(self.files.found.names[path]))
-        if self.n_left and self.on_undetermined == "warn":
-            warn_user(UndeterminedWarning(self._left_over()))
-
-    def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
-        source = self.files.sources[at]
-        kind = format_for(target, source.file.format)
-        filler = self._filler(at, to_text=kind == "csv")
-        dialect = getattr(source, "dialect", None)
-        pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
-        with (
-            closing(pieces),
-            open_writer(
-                target,
-                filler.schema,
-                kind=kind,
-                dialect=dialect,
-                overwrite=self.overwrite,
-            ) as writer,
-        ):
-            for piece in pieces:
-                writer.write(filler.fill(piece))
-            self.n_filled += filler.n_filled
-            self.n_left += filler.n_left
-            self.columns = list(dict.fromkeys(self.columns + filler.columns_filled))
-            if self.n_left and self.on_undetermined == "raise":
-                raise UndeterminedError(self._left_over())
-
-    def _filler(self, at: int, *, to_text: bool) -> Filler:
-        counts = self.files.counts
-        assert counts is not None
-        source, fill = self.files.sources[at], self._columns.fill
-        how = self.mark, self._bounds, to_text, self.round, lambda: self._fill_range
-        return Filler(source, self.files.names, fill, counts, *how)
-
-    @cached_property
-    def _bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
-        """What gives the bounds of the holes of rows, if they are asked for."""
-        return None if self.interval is None else bounds_of(self.fit, self.interval)
-
-    @cached_property
-    def _fill_range(self) -> tuple[Floats, Floats]:
-        """The least and the greatest fill of each column of all files, rounded."""
-        low, high = np.zeros((2, self.files.n_cols))
-        with closing(self.files.pieces(progress=self.progress)) as pieces:
-            for _, piece in pieces:
-                fills = np.round(self._columns.fill(piece.values))
-                fills[~np.isnan(piece.values)] = np.nan
-                low = np.fmin(low, np.fmin.reduce(fills, axis=0, initial=0.0))
-                high = np.fmax(high, np.fmax.reduce(fills, axis=0, initial=0.0))
-        return low, high
-
-    @cached_property
-    def _columns(self) -> Columns:
-        """A row is placed by its own cells, whether it was fitted or not."""
-        columns = self.fit._columns
-        return (
-            replace(columns, takes_negatives=True) if self.takes_negatives else columns
-        )
-
-    def _left_over(self) -> Text:
-        text = text_of_left_cells(self.n_left)
-        if self.files is not files_of(self.fit):
-            return text
-        return text[:-1], See("fit.undetermined"), "."
-
-
-def bounds_of(
-    fit: RankOneFit, level: float
-) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """What gives the bounds of the holes of rows; raise if nothing is known of them."""
-    try:
-        sure = fit.uncertainty()
-    except (DataError, ParameterError) as error:
-        raise error.advised("Leave out ", Option("interval"), ".") from error
-    return partial(sure.interval, level=level)
+    return files.choosing(whose="the fit has", columns=columns, exclude=())

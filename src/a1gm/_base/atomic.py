@@ -22,8 +22,6 @@ from typing import IO
 from a1gm._base.words import listed, shown
 from a1gm.exceptions import Option, OutputError
 
-_PART = ".a1gm-part"
-
 
 def check_target(
     path: str | os.PathLike[str],
@@ -31,31 +29,20 @@ def check_target(
     overwrite: bool = False,
     source: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Refuse a place that cannot be written to, before any work is done.
+    """Raise OutputError for a place that cannot be written to, before any work.
 
-    Parameters
-    ----------
-    path : path-like
-        Where the file will go.
-    overwrite : bool
-        Whether a file that is already there may be replaced.
-    source : path-like, optional
-        The file the data come from, which is never overwritten.
-
-    Raises
-    ------
-    OutputError
-        The place is a folder, the input, exists, or its folder is absent or not
-        writable.
+    ``source`` is the file the data come from, which is never overwritten.
     """
     target = Path(path)
     name = shown(target)
     if "\0" in str(target):
         raise OutputError(f"{name} has a NUL character in it. Choose another name.")
-    folder = _real(target).parent
     if target.is_dir():
         raise OutputError(f"{name} is a folder; name a file in it.")
-    if source is not None and _is_same(source, target):
+    is_input = False
+    with contextlib.suppress(OSError):  # one of them does not exist
+        is_input = source is not None and target.samefile(source)
+    if is_input:
         raise OutputError(
             f"{name} is the input itself, which is never overwritten: filled cells "
             "could not be told from observed ones any more. Choose another name."
@@ -67,6 +54,7 @@ def check_target(
         raise OutputError(
             f"{name} exists. Pass ", Option("overwrite", True), " to replace it."
         )
+    folder = _real(target).parent
     if not folder.is_dir():
         raise OutputError(
             f"{name}: its folder {shown(folder)} does not exist. Make it first."
@@ -82,15 +70,10 @@ def atomic_write(
     """Open a binary file that replaces the target when the block ends well.
 
     On any error, Ctrl-C included, the target stays as it was.
-
-    Raises
-    ------
-    OutputError
-        The disk is full, or the target cannot be written.
     """
     check_target(path, overwrite=overwrite)
     target = Path(path)
-    with _translated(target):
+    with _as_output_error(target):
         if is_special(target):
             with target.open("wb") as device:
                 yield device
@@ -98,9 +81,8 @@ def atomic_write(
         # A link keeps pointing where it did: the file behind it is replaced.
         real = _real(target)
         _remove_stale_parts(real)
-        part = real.with_name(
-            f".{real.name}.{os.getpid()}-{secrets.token_hex(8)}{_PART}"
-        )
+        number = f"{os.getpid()}-{secrets.token_hex(8)}"
+        part = real.with_name(f".{real.name}.{number}.a1gm-part")
         mode = 0o600 if real.exists() else 0o666
         try:
             handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
@@ -108,13 +90,23 @@ def atomic_write(
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            _keep_owner_and_mode(real, part)
+            if real.exists():
+                before = real.stat()
+                with contextlib.suppress(OSError, AttributeError):  # not everybody may
+                    os.chown(part, before.st_uid, before.st_gid)
+                part.chmod(stat.S_IMODE(before.st_mode))
             check_target(real, overwrite=overwrite)
             part.replace(real)
-            _sync_folder(real.parent)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+        # The rename must survive a power cut; not every system can sync a folder.
+        with contextlib.suppress(OSError):
+            handle = os.open(real.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 @contextlib.contextmanager
@@ -123,40 +115,35 @@ def output_folder(
 ) -> Iterator[Callable[[str], Path]]:
     """Open a folder of results, each of which is whole.
 
-    An error that ends the block gets a note with the files that are new.
-
-    Yields
-    ------
-    callable
-        Gives the path at which to write a file of the folder, refused when the folder
-        has it and ``overwrite`` is false.
+    Yields what gives the path of a file in the folder, and raises if that may not be
+    written. An error that ends the block gets a note with the files that are new.
     """
     folder, before = Path(path), dict[str, int]()  # file numbers, 0 for none
     is_new = not os.path.lexists(folder)
     if not is_new and not folder.is_dir():
         raise OutputError(f"{shown(folder)} is a file; name a folder for the results.")
 
+    def file_number(name: str) -> int:
+        file = folder / name
+        return file.stat().st_ino if file.exists() else 0
+
     def place(name: str) -> Path:
         target = folder / name
-        with _translated(folder):
+        with _as_output_error(folder):
             target.parent.mkdir(parents=True, exist_ok=True)
         check_target(target, overwrite=overwrite)
-        before[name] = _file_number(target)
+        before[name] = file_number(name)
         return target
 
     try:
         yield place
     except BaseException as error:
-        new = [n for n, old in before.items() if _file_number(folder / n) != old]
+        new = [name for name, number in before.items() if file_number(name) != number]
         if new:
             error.add_note(f"New in {shown(folder)}: {listed(new)}.")
         elif is_new:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _file_number(path: Path) -> int:
-    return path.stat().st_ino if path.exists() else 0
 
 
 def is_special(target: Path) -> bool:
@@ -172,23 +159,15 @@ def _remove_stale_parts(target: Path) -> None:
     """Remove what earlier runs to the same target left when they died."""
     if os.name == "nt":  # pragma: no cover - cannot ask whether a process is alive
         return
-    name = re.compile(rf"\.{re.escape(target.name)}\.(\d+)-[0-9a-f]+{re.escape(_PART)}")
+    name = re.compile(rf"\.{re.escape(target.name)}\.(\d+)-[0-9a-f]+\.a1gm-part")
     for part in target.parent.iterdir():
         found = name.fullmatch(part.name)
-        with contextlib.suppress(OSError):
-            # A pipe or a link is not ours.
-            if found and stat.S_ISREG(part.lstat().st_mode) and _is_dead(int(found[1])):
-                part.unlink()
-
-
-def _is_dead(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False
+        with contextlib.suppress(OSError, OverflowError):
+            if found and stat.S_ISREG(part.lstat().st_mode):  # no pipe, no link
+                try:
+                    os.kill(int(found[1]), 0)
+                except ProcessLookupError:
+                    part.unlink()
 
 
 def _real(target: Path) -> Path:
@@ -197,7 +176,7 @@ def _real(target: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _translated(target: Path) -> Iterator[None]:
+def _as_output_error(target: Path) -> Iterator[None]:
     try:
         yield
     except (OutputError, BrokenPipeError):
@@ -212,29 +191,3 @@ def _translated(target: Path) -> Iterator[None]:
                 f"in {shown(_real(target).parent)} or name another place."
             )
         raise OutputError(why, errno=error.errno) from error
-
-
-def _is_same(source: str | os.PathLike[str], target: Path) -> bool:
-    try:
-        return target.samefile(source)
-    except OSError:
-        return False
-
-
-def _keep_owner_and_mode(target: Path, part: Path) -> None:
-    if not target.exists():
-        return
-    found = target.stat()
-    with contextlib.suppress(OSError, AttributeError):  # not everybody may
-        os.chown(part, found.st_uid, found.st_gid)
-    part.chmod(stat.S_IMODE(found.st_mode))
-
-
-def _sync_folder(folder: Path) -> None:
-    # The rename itself must survive a power cut; not every system can sync a folder.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

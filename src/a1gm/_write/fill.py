@@ -1,20 +1,38 @@
-"""Fill the holes of a file's batches and leave everything else as it was."""
+"""The second pass over files: their holes are filled, all else stays as it was."""
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sized
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats
+from a1gm._base.atomic import output_folder
+from a1gm._base.types import AnyArray, Bools, Floats, OnUndetermined
+from a1gm._base.warn import warn_user
+from a1gm._fit.fit import RankOneFit
+from a1gm._fit.messages import text_of_left_cells
+from a1gm._fit.place import Columns
 from a1gm._fit.rounding import Rounding, rounded
-from a1gm._rows.files.table import ColumnCounts, Piece, Source
+from a1gm._rows.files.table import Piece, Progress, Source, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.frames import with_types
-from a1gm.exceptions import DataError, LabelError, Option
+from a1gm._write.writers import format_for, open_writer
+from a1gm.exceptions import (
+    DataError,
+    LabelError,
+    Option,
+    ParameterError,
+    See,
+    Text,
+    UndeterminedError,
+    UndeterminedWarning,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,81 +41,147 @@ MARK, BOUNDS = "_filled", ("_low", "_high")  # behind the names of columns
 
 
 @dataclass
-class Filler:
-    """Turns pieces as read into batches to write, which have the columns ``schema``.
+class FillFiles:
+    """Writes files that were read once with their holes filled."""
 
-    ``fill_rows`` gives rows with their holes filled, NaN where nothing can be known.
+    files: TableFiles
+    fit: RankOneFit
+    on_undetermined: OnUndetermined
+    progress: Progress | None
+    takes_negatives: bool
+    mark: bool  # add a column per column with holes: which cells were filled
+    interval: float | None  # add two: the bounds of the filled cells
+    round: Rounding
+    overwrite: bool
+    n_filled: int = 0
+    n_left: int = 0  # holes that stay because nothing can be known
+    is_filled: Bools = field(init=False)  # columns of the table with a filled cell
+
+    def write(self, dst: str | os.PathLike[str]) -> None:
+        """Write all files: one to its target, several to a folder."""
+        self.is_filled = np.zeros(self.files.n_cols, bool)
+        if not self.files.found.go_to_folder(dst):
+            self._write_file(0, dst)
+        else:
+            with output_folder(dst, overwrite=self.overwrite) as place:
+                for at, path in enumerate(self.files.paths):
+                    self._write_file(at, place(self.files.found.names[path]))
+        if self.n_left and self.on_undetermined == "warn":
+            warn_user(UndeterminedWarning(self._left_over()))
+
+    def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
+        source = self.files.sources[at]
+        kind = format_for(target, source.file.format)
+        filler = _Filler(self, source, to_text=kind == "csv")
+        how: Any = {"kind": kind, "dialect": getattr(source, "dialect", None)}
+        pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
+        with (
+            closing(pieces),
+            open_writer(
+                target, filler.schema, **how, overwrite=self.overwrite
+            ) as writer,
+        ):
+            for piece in pieces:
+                writer.write(filler.fill(piece))
+            if self.n_left and self.on_undetermined == "raise":
+                raise UndeterminedError(self._left_over())
+
+    @cached_property
+    def bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
+        """What gives the bounds of the holes of rows, if they are asked for."""
+        return None if self.interval is None else bounds_of(self.fit, self.interval)
+
+    @cached_property
+    def fill_range(self) -> tuple[Floats, Floats]:
+        """The least and the greatest fill of each column, rounded; costs a pass."""
+        low, high = np.zeros((2, self.files.n_cols))
+        with closing(self.files.pieces(progress=self.progress)) as pieces:
+            for _, piece in pieces:
+                fills = np.round(self.columns.fill(piece.values))
+                fills[~np.isnan(piece.values)] = np.nan
+                low = np.fmin(low, np.fmin.reduce(fills, axis=0, initial=0.0))
+                high = np.fmax(high, np.fmax.reduce(fills, axis=0, initial=0.0))
+        return low, high
+
+    @cached_property
+    def columns(self) -> Columns:
+        """A row is placed by its own cells, whether it was fitted or not."""
+        columns = self.fit._columns
+        return (
+            replace(columns, takes_negatives=True) if self.takes_negatives else columns
+        )
+
+    def _left_over(self) -> Text:
+        text = text_of_left_cells(self.n_left)
+        if self.files is not self.fit._table.source:
+            return text
+        return text[:-1], See("fit.undetermined"), "."
+
+
+def bounds_of(
+    fit: RankOneFit, level: float
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """What gives the bounds of the holes of rows; raise if nothing is known of them."""
+    try:
+        sure = fit.uncertainty()
+    except (DataError, ParameterError) as error:
+        raise error.advised("Leave out ", Option("interval"), ".") from error
+    return partial(sure.interval, level=level)
+
+
+class _Filler:
+    """Turns the pieces of one file into batches to write, with columns ``schema``.
+
     Integers, decimals and float16 with holes become float64, which can hold any fill;
     integers that stay whole become int64 if the fills do not fit their own type. Text
     that goes from a text file to another is kept letter by letter.
     """
 
-    source: Source
-    names: tuple[str, ...]  # columns of the table
-    fill_rows: Callable[[Floats], Floats]
-    counts: ColumnCounts  # of the whole table
-    mark: bool = False  # add a column per filled one: which cells were filled
-    #: Gives the bounds of the holes of rows; then each filled column gets two more.
-    bounds: Callable[[Floats], tuple[Floats, Floats]] | None = None
-    to_text: bool = True
-    round: Rounding = None
-    #: Gives the least and the greatest fill of each column; costs a pass.
-    fill_range: Callable[[], tuple[Floats, Floats]] | None = None
-    n_filled: int = 0  # so far
-    n_left: int = 0  # holes that stay because nothing can be known
-    schema: pa.Schema = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, job: FillFiles, source: Source, *, to_text: bool) -> None:
         import pyarrow as pa
 
-        before = self.source.schema
-        self._position = {name: j for j, name in enumerate(self.names)}
-        self._is_filled = np.zeros(len(self.names), bool)
-        self._marked = np.flatnonzero(self.counts.missing > 0)
-        self._suffixes = [MARK] * self.mark
-        self._suffixes += BOUNDS if self.bounds is not None else ()
-        self._is_whole = np.array(
-            [self._holds_whole_numbers(before.field(name)) for name in self.names]
-        )
-        fields = [self._field(column) for column in before]
-        pairs = list(zip(before, fields, strict=True))
-        changed = {
-            new.name: new.type.to_pandas_dtype().__name__
-            for old, new in pairs
-            if old.type != new.type
-        }
+        counts, before, names = job.files.counts, source.schema, job.files.names
+        assert counts is not None
+        self._job, self._source, self._to_text = job, source, to_text
+        self._has_holes = counts.missing > 0
+        self._is_whole = counts.is_whole
+        if not source.is_text:
+            kinds = [before.field(name).type for name in names]
+            self._is_whole = np.array([pa.types.is_integer(kind) for kind in kinds])
+        self._suffixes = [MARK] * job.mark
+        self._suffixes += BOUNDS if job.interval is not None else ()
+        position = {name: j for j, name in enumerate(names)}
         # Columns with the same types before and after are filled at once: for each,
         # its place in the file and in the table.
         self._alike: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
-        for place, (old, new) in enumerate(pairs):
-            if old.name in self._position:
-                at = place, self._position[old.name]
-                self._alike[old.type, new.type].append(at)
+        fields, changed = list(before), {}
+        for place, old in enumerate(before):
+            if old.name in position:
+                j = position[old.name]
+                new = self._type(old.type, j)
+                self._alike[old.type, new].append((place, j))
+                if new != old.type:
+                    fields[place] = old.with_type(new)
+                    changed[old.name] = new.to_pandas_dtype().__name__
         metadata = before.metadata and with_types(before.metadata, changed)
         self.schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
-
-    @property
-    def columns_filled(self) -> list[str]:
-        """Columns of the table in which cells were filled."""
-        named = zip(self.names, self._is_filled, strict=True)
-        return [name for name, is_filled in named if is_filled]
 
     def fill(self, piece: Piece) -> pa.RecordBatch:
         """Fill the holes of a piece, which has all columns of the file."""
         import pyarrow as pa
 
-        values = piece.values
+        job, values = self._job, piece.values
         holes = np.isnan(values)
         if holes.any():
-            values = self.fill_rows(values)
-            if self.round is not None:
-                whole = rounded(values, self._is_whole, self.round)
+            values = job.columns.fill(values)
+            if job.round is not None:
+                whole = rounded(values, self._is_whole, job.round)
                 values = np.where(holes, whole, values)
         filled = holes & ~np.isnan(values)
         is_filled = np.asarray(filled.any(axis=0))
-        self.n_filled += int(filled.sum())
-        self._is_filled |= is_filled
-        self.n_left += int(holes.sum()) - int(filled.sum())
+        job.n_filled += int(filled.sum())
+        job.n_left += int(holes.sum()) - int(filled.sum())
+        job.is_filled |= is_filled
         columns = piece.batch.columns
         for (old, new), places in self._alike.items():
             chosen = [at for at in places if old != new or is_filled[at[1]]]
@@ -107,44 +191,22 @@ class Filler:
             columns += self._more_columns(piece.values, filled)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _has_holes(self, name: str) -> bool:
-        return bool(self.counts.missing[self._position[name]])
-
-    def _holds_whole_numbers(self, column: pa.Field) -> bool:
-        import pyarrow as pa
-
-        if self.source.is_text:
-            return bool(self.counts.is_whole[self._position[column.name]])
-        return bool(pa.types.is_integer(column.type))
-
-    def _stays_whole(self, name: str) -> bool:
-        """Whether a column of whole numbers holds only such after it is filled."""
-        is_kept = self.round == "auto" or not self._has_holes(name)
-        return bool(self._is_whole[self._position[name]]) and is_kept
-
-    def _field(self, column: pa.Field) -> pa.Field:
-        import pyarrow as pa
-
-        name, kind = column.name, column.type
-        if name not in self._position:
-            return column
-        if self.source.is_text:
-            if self.to_text:
-                return column
-            return pa.field(name, self._kind_for(name, pa.int64()))
-        if kind in (pa.float32(), pa.float64()) or not self._has_holes(name):
-            return column
-        return pa.field(name, self._kind_for(name, kind), metadata=column.metadata)
-
-    def _kind_for(self, name: str, own: pa.DataType) -> pa.DataType:
+    def _type(self, own: pa.DataType, j: int) -> pa.DataType:
         """The type of a filled column: its own, or the next that holds every fill."""
         import pyarrow as pa
 
-        if not self._stays_whole(name):
-            return pa.float64()
-        if self.fill_range is None or not self._has_holes(name):
+        has_holes = self._has_holes[j]
+        if self._source.is_text:
+            if self._to_text:
+                return own
+            own = pa.int64()
+        elif own in (pa.float32(), pa.float64()) or not has_holes:
             return own
-        low, high = (float(ends[self._position[name]]) for ends in self.fill_range())
+        if not self._is_whole[j] or (has_holes and self._job.round != "auto"):
+            return pa.float64()
+        if not has_holes:
+            return own
+        low, high = (float(ends[j]) for ends in self._job.fill_range)
         for kind in (own, pa.int64()):
             holds = np.iinfo(kind.to_pandas_dtype())
             if holds.min <= low and high <= holds.max:  # Python compares them exactly
@@ -155,38 +217,28 @@ class Filler:
         """Columns that are added: for each with holes, one per suffix."""
         import pyarrow as pa
 
-        known = set(self.source.schema.names)
-        for j in self._marked:
+        known = set(self._source.schema.names)
+        for j in np.flatnonzero(self._has_holes):
             for suffix in self._suffixes:
-                name = self.names[j] + suffix
-                check_new_column(self.source.file.name, name, known)
+                name = self._job.files.names[j] + suffix
+                check_new_column(self._source.file.name, name, known)
                 kind = pa.bool_() if suffix == MARK else pa.float64()
-                yield pa.field(name, pa.string() if self.to_text else kind)
+                yield pa.field(name, pa.string() if self._to_text else kind)
 
-    def _more_columns(self, values: Floats, filled: Bools) -> list[pa.Array]:
+    def _more_columns(self, values: Floats, filled: Bools) -> Iterator[pa.Array]:
         import pyarrow as pa
 
-        tables: list[AnyArray] = [filled] * self.mark
-        if self.bounds is not None:
-            for bound in self.bounds(values):
-                whole = rounded(bound, self._is_whole, self.round)
+        job = self._job
+        tables: list[AnyArray] = [filled] * job.mark
+        if job.bounds is not None:
+            for bound in job.bounds(values):
+                whole = rounded(bound, self._is_whole, job.round)
                 tables.append(np.where(filled, whole, np.nan))
-        found = []
-        for j in self._marked:
+        point = self._source.options.point
+        for j in np.flatnonzero(self._has_holes):
             for table in tables:
                 column = pa.array(table[:, j], from_pandas=True)
-                found.append(self._as_text(column) if self.to_text else column)
-        return found
-
-    def _as_text(self, cells: pa.Array) -> pa.Array:
-        """Numbers or truths in the words of the file."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = cells.cast(pa.string())
-        if self.source.options.point == ",":
-            text = pc.replace_substring(text, ".", ",")
-        return text
+                yield as_text(column, point) if self._to_text else column
 
     def _fill_columns(
         self,
@@ -198,53 +250,41 @@ class Filler:
     ) -> None:
         """Put filled columns of one type into the places of those that were read."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         places, positions = map(list, zip(*chosen, strict=True))
         numbers = values.T[positions].ravel()
-        if self.source.is_text and not self.to_text:
+        if self._source.is_text and not self._to_text:
             cells = pa.array(numbers, target, from_pandas=True)
         else:
             where = filled.T[positions].ravel()
-            cells = self._as_type([columns[place] for place in places], target, places)
-            cells = self._replaced(cells, where, numbers[where], target)
-        for place, column in zip(places, _cut(cells, places), strict=True):
-            columns[place] = column
+            fills = pa.array(numbers[where])
+            if pa.types.is_string(target):
+                fills = as_text(fills, self._source.options.point)
+            else:
+                fills = fills.cast(target, safe=False)
+            same = [self._cast(columns[place], target, place) for place in places]
+            cells = pc.replace_with_mask(joined(same), pa.array(where), fills)
+        n_rows = len(values)
+        for k, place in enumerate(places):
+            columns[place] = cells.slice(k * n_rows, n_rows)
 
-    def _as_type(
-        self, columns: list[pa.Array], target: pa.DataType, places: list[int]
-    ) -> pa.Array:
+    def _cast(self, column: pa.Array, target: pa.DataType, place: int) -> pa.Array:
         import pyarrow as pa
 
-        cells = joined(columns)
-        if cells.type == target:
-            return cells
+        if column.type == target:
+            return column
         try:
-            return cells.cast(target)
+            return column.cast(target)
         except pa.ArrowInvalid as error:
-            if len(columns) > 1:  # which of them?
-                for column, place in zip(columns, places, strict=True):
-                    self._as_type([column], target, [place])
-            name = self.source.schema.names[places[0]]
+            name = self._source.schema.names[place]
             raise DataError(
                 "integers above 2**53 cannot be stored beside filled fractions without "
                 "being rounded. Leave the column out with ",
                 Option("exclude", [name]),
                 ", or store it as float64.",
-                where=f"{self.source.file.name}, column {name!r}",
+                where=f"{self._source.file.name}, column {name!r}",
             ) from error
-
-    def _replaced(
-        self, cells: pa.Array, where: Bools, numbers: Floats, target: pa.DataType
-    ) -> pa.Array:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        fills = pa.array(numbers)
-        if pa.types.is_string(target):
-            fills = self._as_text(fills)
-        elif fills.type != target:
-            fills = fills.cast(target, safe=False)
-        return pc.replace_with_mask(cells, pa.array(where), fills)
 
 
 def check_new_column(file: str, name: str, known: Collection[str]) -> None:
@@ -258,7 +298,10 @@ def check_new_column(file: str, name: str, known: Collection[str]) -> None:
         )
 
 
-def _cut(cells: pa.Array, columns: Sized) -> list[pa.Array]:
-    """Columns whose cells stand one after the other."""
-    n_rows = len(cells) // max(len(columns), 1)
-    return [cells.slice(k * n_rows, n_rows) for k in range(len(columns))]
+def as_text(cells: pa.Array, point: str) -> pa.Array:
+    """Numbers or truths as text with this decimal mark."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = cells.cast(pa.string())
+    return pc.replace_substring(text, ".", ",") if point == "," else text

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.types import AnyArray, Bools, Floats, Ints
 from a1gm._fit.rounding import Rounding, rounded
-from a1gm._rows.files.table import TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.files.whole import LongFile
-from a1gm._write.fill import MARK, check_new_column
+from a1gm._write.fill import MARK, as_text, check_new_column
 from a1gm._write.writers import format_for, open_writer
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ class FillLong:
     columns.
     """
 
-    files: TableFiles
     long: LongFile
     filled: pa.Table
     only_filled: bool = False
@@ -44,68 +41,57 @@ class FillLong:
         """Write the table; the file appears whole or not at all."""
         import pyarrow as pa
 
-        source = self.files.first
-        kind = format_for(target, source.file.format)
-        to_text = kind == "csv" and self.files.first.is_text
-        for name in (*self._bounds, *[self.long.value + MARK] * self.mark):
-            check_new_column(self.files.name, name, self.long.table.column_names)
-        self._round()
-        inside, found, absent = self._matched()
-        numbers = _floats(found[self.long.value])
-        known = ~np.isnan(numbers)
-        new = _floats(absent[self.long.value])
-        has_value = ~np.isnan(new)
-        is_left = np.isnan(_floats(self.filled[self.long.value]))
+        long, source = self.long, self.long.files.first
+        kind, value = format_for(target, source.file.format), long.value
+        self._to_text = kind == "csv" and source.is_text
+        bounds = self.filled.column_names[len(long.keys) + 1 :]
+        for name in (*bounds, *[value + MARK] * self.mark):
+            check_new_column(long.files.name, name, long.table.column_names)
+        self._round([value, *bounds])
+        is_left = np.isnan(_floats(self.filled[value]))
         self.n_filled, self.n_left = int((~is_left).sum()), int(is_left.sum())
-        table = self._with_values(inside[known], numbers[known], to_text=to_text)
-        more = self._rows_of(absent, new, table.schema, to_text=to_text)
-        for name, beside, below in self._added(inside, found, absent):
-            columns = [self._column(x, to_text=to_text) for x in (beside, below)]
-            table = table.append_column(name, columns[0])
-            more = more.append_column(name, columns[1])
+        inside, found, absent = self._matched()
+        cells: dict[str, tuple[AnyArray, AnyArray]] = {}  # in rows there are, and below
+        for name in (value, *bounds):
+            beside = np.full(len(long.table), np.nan)
+            beside[inside] = _floats(found[name])
+            cells[name] = beside, _floats(absent[name])
+        fills, new = cells.pop(value)
+        is_filled, is_new = ~np.isnan(fills), ~np.isnan(new)
+        if self.mark:
+            cells[value + MARK] = is_filled, is_new
+        table = self._with_values(fills, is_filled)
+        columns: list[Any] = [
+            self._column(new)
+            if column.name == value
+            else absent[column.name].cast(column.type)
+            if column.name in long.keys
+            else pa.nulls(len(absent), column.type)
+            for column in table.schema
+        ]
+        more = pa.table(columns, schema=table.schema)
+        for name, (beside, below) in cells.items():
+            table = table.append_column(name, self._column(beside))
+            more = more.append_column(name, self._column(below))
         if self.only_filled:
-            table = table.take(pa.array(inside[known]))
-            more = more.filter(pa.array(has_value))
-        dialect = getattr(source, "dialect", None)
-        with open_writer(
-            target, table.schema, kind=kind, dialect=dialect, overwrite=overwrite
-        ) as writer:
+            table = table.filter(pa.array(is_filled))
+            more = more.filter(pa.array(is_new))
+        how: Any = {"kind": kind, "dialect": getattr(source, "dialect", None)}
+        with open_writer(target, table.schema, **how, overwrite=overwrite) as writer:
             for batch in (*table.to_batches(), *more.to_batches()):
                 writer.write(batch)
 
-    def _round(self) -> None:
+    def _round(self, names: list[str]) -> None:
         """Round the filled values and their bounds."""
         import pyarrow as pa
 
         numbers = self.long.numbers
         is_whole = not (numbers != np.floor(numbers))[~np.isnan(numbers)].any()
-        for name in (self.long.value, *self._bounds):
+        for name in names:
             at = self.filled.schema.get_field_index(name)
             values = rounded(_floats(self.filled[name]), is_whole, self.round)
             column = pa.array(values, from_pandas=True)
             self.filled = self.filled.set_column(at, name, column)
-
-    @property
-    def _bounds(self) -> list[str]:
-        return list(self.filled.column_names[len(self.long.keys) + 1 :])
-
-    def _added(
-        self, inside: Ints, found: pa.Table, absent: pa.Table
-    ) -> Iterator[tuple[str, AnyArray, AnyArray]]:
-        """Columns that are added: their cells in the rows that are there, and below."""
-        for name in self._bounds:
-            beside = np.full(len(self.long.table), np.nan)
-            beside[inside] = _floats(found[name])
-            yield name, beside, _floats(absent[name])
-        if self.mark:
-            value, is_filled = self.long.value, np.zeros(len(self.long.table), bool)
-            is_filled[inside] = ~np.isnan(_floats(found[value]))
-            yield value + MARK, is_filled, ~np.isnan(_floats(absent[value]))
-
-    def _column(self, cells: AnyArray, *, to_text: bool) -> pa.Array:
-        import pyarrow as pa
-
-        return self._text(cells) if to_text else pa.array(cells, from_pandas=True)
 
     def _matched(self) -> tuple[Ints, pa.Table, pa.Table]:
         """Rows without a value, what they get, and the pairs that are in no row.
@@ -130,52 +116,31 @@ class FillLong:
         absent = absent.sort_by(at).drop_columns([at])
         return found[at].to_numpy(), found, absent
 
-    def _with_values(self, rows: Ints, numbers: Floats, *, to_text: bool) -> pa.Table:
-        """The table as it stands, with numbers in the rows that had none."""
+    def _with_values(self, fills: Floats, is_filled: Bools) -> pa.Table:
+        """The table as it stands, with fills in the rows that had no value."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         table, value = self.long.table, self.long.value
         column: Any
-        if to_text:
-            mask = np.zeros(len(table), bool)
-            mask[rows] = True
-            text = joined(table[value].chunks)
-            column = pc.replace_with_mask(text, pa.array(mask), self._text(numbers))
-        elif len(rows) or self.files.first.is_text or len(self.filled):
-            every = self.long.numbers.copy()
-            every[rows] = numbers
+        if self._to_text:
+            text, new = joined(table[value].chunks), self._column(fills[is_filled])
+            column = pc.replace_with_mask(text, pa.array(is_filled), new)
+        elif self.long.files.first.is_text or len(self.filled):
+            every = np.where(is_filled, fills, self.long.numbers)
             column = pa.array(every, from_pandas=True)
         else:
             return table
         return table.set_column(table.schema.get_field_index(value), value, column)
 
-    def _rows_of(
-        self, pairs: pa.Table, numbers: Floats, schema: pa.Schema, *, to_text: bool
-    ) -> pa.Table:
-        """Pairs as rows of the file: keys and value, and nothing else."""
+    def _column(self, cells: AnyArray) -> pa.Array:
         import pyarrow as pa
 
-        columns: list[Any] = []
-        for field in schema:
-            if field.name == self.long.value:
-                column = self._column(numbers, to_text=to_text)
-            elif field.name in self.long.keys:
-                column = pairs[field.name].cast(field.type)
-            else:
-                column = pa.nulls(len(pairs), field.type)
-            columns.append(column)
-        return pa.table(columns, schema=schema)
-
-    def _text(self, cells: AnyArray) -> pa.Array:
-        import pyarrow as pa
-
-        text = pa.array(cells, from_pandas=True).cast(pa.string())
-        if self.files.first.options.point == ",":
-            import pyarrow.compute as pc
-
-            text = pc.replace_substring(text, ".", ",")
-        return text.cast(self.long.table[self.long.value].type)
+        column, long = pa.array(cells, from_pandas=True), self.long
+        if not self._to_text:
+            return column
+        text = as_text(column, long.files.first.options.point)
+        return text.cast(long.table[long.value].type)
 
 
 def _floats(column: Any) -> Floats:

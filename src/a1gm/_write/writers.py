@@ -1,4 +1,4 @@
-"""Tables to files: text, Parquet and Arrow, batch by batch."""
+"""Tables and factors to files: text, Parquet and Arrow, batch by batch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import gzip
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from a1gm._rows.files.paths import (
     Format,
     suffix_of,
 )
+from a1gm._rows.files.table import TableFiles
 from a1gm._rows.files.text import Dialect, joined
 from a1gm.exceptions import DataError, Option, OutputError, ParameterError
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # The offsets of pyarrow's text arrays have 32 bits; lines of a batch must fit.
 _MOST_BYTES = 1 << 28
+_ROWS_AT_ONCE = 1 << 16
 
 
 def format_of(path: str | os.PathLike[str]) -> Format:
@@ -83,6 +85,9 @@ def open_writer(
     The extension of the path decides the format, unless ``kind`` is given; ``"-"`` is
     standard output. ``dialect`` is for text.
     """
+    import pyarrow as pa
+    from pyarrow import parquet
+
     kind = kind or format_of(path)
     with contextlib.ExitStack() as stack:
         file: Any
@@ -95,32 +100,77 @@ def open_writer(
             # Without a time stamp: the same table gives the same bytes.
             zipped = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0)
             file = stack.enter_context(zipped)
-        if kind == "csv":
-            yield CsvWriter(file, schema, dialect or Dialect())
-        else:
-            yield stack.enter_context(_typed_writer(file, schema, kind))
+        try:
+            if kind == "csv":
+                yield CsvWriter(file, schema, dialect or Dialect())
+                return
+            if kind == "parquet":
+                # Measured numbers hardly repeat: a dictionary of them doubles the time.
+                repeating = [c.name for c in schema if not pa.types.is_floating(c.type)]
+                new: Any = parquet.ParquetWriter(
+                    file, schema, write_page_checksum=True, use_dictionary=repeating
+                )
+            else:
+                open_ipc = (
+                    pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file
+                )
+                new = open_ipc(file, schema)
+            with new as writer:
+                yield writer
+        except pa.ArrowInvalid as error:
+            raise OutputError(
+                f"The table cannot be written as {kind}: {error}"
+            ) from error
 
 
-@contextlib.contextmanager
-def _typed_writer(file: IO[bytes], schema: pa.Schema, kind: Format) -> Iterator[Any]:
+def write_factor(
+    path: str | os.PathLike[str],
+    names: Iterable[pa.RecordBatch],
+    columns: dict[str, Any],
+    block: Any,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a factor and the blocks of its rows or columns, beside their ``names``.
+
+    ``columns`` are the factor and its errors; None is a column of nulls. Slices are
+    taken of them, and of ``block``: they may be computed where they are looked at.
+    """
     import pyarrow as pa
-    from pyarrow import parquet
 
-    try:
-        if kind == "parquet":
-            # Measured numbers hardly repeat: a dictionary of them doubles the time.
-            repeating = [c.name for c in schema if not pa.types.is_floating(c.type)]
-            new = partial(
-                parquet.ParquetWriter,
-                write_page_checksum=True,
-                use_dictionary=repeating,
-            )
-        else:
-            new = pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file
-        with new(file, schema) as writer:
-            yield writer
-    except pa.ArrowInvalid as error:
-        raise OutputError(f"The table cannot be written as {kind}: {error}") from error
+    batches, start = iter(names), 0
+    first = next(batches)
+    added = {**dict.fromkeys(columns, pa.float64()), "block": pa.int64()}
+    schema = pa.schema(
+        [*first.schema, *(pa.field(*column) for column in added.items())]
+    )
+    with open_writer(path, schema, overwrite=overwrite) as writer:
+        for batch in chain([first], batches):
+            stop, cells = start + batch.num_rows, batch.columns
+            for values, kind in zip(
+                (*columns.values(), block), added.values(), strict=True
+            ):
+                some = [None] * batch.num_rows if values is None else values[start:stop]
+                cells.append(pa.array(some, kind, from_pandas=True))
+            writer.write(pa.RecordBatch.from_arrays(cells, schema=schema))
+            start = stop
+
+
+def names_of_rows(files: TableFiles) -> Iterator[pa.RecordBatch]:
+    """Read the columns that name the rows of files, or number the rows from 0."""
+    if files.id:
+        yield from files.id_batches()
+        return
+    n_rows = files.n_rows or 0
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        yield one_batch("row", range(start, min(start + _ROWS_AT_ONCE, n_rows)))
+
+
+def one_batch(title: str, names: Sequence[object]) -> pa.RecordBatch:
+    """Put names that are in memory into one column."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array(names)], names=[title])
 
 
 class CsvWriter:
@@ -179,18 +229,19 @@ class CsvWriter:
         cells = list(map(self._as_text, batch.columns, batch.schema))
         # One look at the bytes of all columns: a call per column takes longer.
         text = joined(cells)
-        if any(mark in _bytes_of(text) for mark in self._special):
-            cells = list(map(self._quoted, cells))
+        if self._is_special(text):
+            cells = [self._quoted(c) if self._is_special(c) else c for c in cells]
         if len(cells) == 1:  # readers skip a blank line
             cells = [pc.if_else(pc.equal(pc.fill_null(text, ""), ""), '""', cells[0])]
         return cells
 
+    def _is_special(self, text: pa.Array) -> bool:
+        data = _bytes_of(text)
+        return any(mark in data for mark in self._special)
+
     def _quoted(self, column: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
-        raw = _bytes_of(column)
-        if not any(mark in raw for mark in self._special):
-            return column
         needs_quotes = pc.match_substring_regex(column, self._special_regex)
         doubled = pc.replace_substring(column, '"', '""')
         quoted = pc.binary_join_element_wise('"', doubled, '"', "")

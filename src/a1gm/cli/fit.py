@@ -42,7 +42,7 @@ def fit_command(
       a1gm fit sales.csv --long shop,month,sales -o results
     """
     from a1gm._api.fit_file import files_of
-    from a1gm._write.factors import names_of_rows, one_batch
+    from a1gm._write.writers import names_of_rows, one_batch
     from a1gm.cli.tables import LongTable, fit_table
 
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
@@ -68,7 +68,7 @@ def _write_groups(long: Any, out: str, names: list[str]) -> None:
     """Write the factors of every group, and a summary."""
     from a1gm._base.atomic import atomic_write, output_folder
     from a1gm._base.words import shown
-    from a1gm._write.factors import write_frame
+    from a1gm._write.writers import open_writer
     from a1gm.cli.console import say, text_of_json
     from a1gm.cli.style import command_style
 
@@ -78,7 +78,9 @@ def _write_groups(long: Any, out: str, names: list[str]) -> None:
     replaces = {"overwrite": options.overwrite}
     with output_folder(out, **replaces) as place:
         for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
-            write_frame(place(name), frame, **replaces)
+            with open_writer(place(name), frame.schema, **replaces) as writer:
+                for batch in frame.to_batches():
+                    writer.write(batch)
         with atomic_write(place(names[2]), **replaces) as file:
             file.write(text_of_json(summary).encode())
     print_summary(summary, options)

@@ -137,24 +137,18 @@ def _impute_wide(
         raise UsageError("--by needs --long ROW,COLUMN,VALUE.")
     name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
-        done = fill_file(
-            file,
-            out,
-            fit=None if model is None else load(model),
-            overwrite=options.overwrite,
-            on_undetermined=options.on_undetermined,
-            progress=progress,
-            **how,
-            **options.reading,
-            **options.fitting,
-        )
+        shared: Any = {**options.reading, **options.fitting, "progress": progress}
+        fit = None if model is None else load(model)
+        on_left, how["overwrite"] = options.on_undetermined, options.overwrite
+        done = fill_file(file, out, fit, on_left, shared, **how)
+    names = [done.files.names[j] for j in done.is_filled.nonzero()[0]]
     describe(done.files, options)
     summary = {
         "out": out,
         "n_rows": done.files.n_rows,
         "n_filled": done.n_filled,
         "n_left": done.n_left,
-        "columns_filled": done.columns,
+        "columns_filled": names,
         "passed_through": list(done.files.passed_through),
     }
     print_summary(summary, options)
@@ -163,7 +157,7 @@ def _impute_wide(
     where = "" if out == "-" else f"; wrote {shown(out)}"
     if done.files.found.go_to_folder(out):
         where = f"; wrote {counted(len(done.files.paths), 'file')} to {shown(out)}"
-    columns = counted(len(done.columns), "column")
+    columns = counted(len(names), "column")
     say(f"Filled {counted(done.n_filled, 'cell')} in {columns}{where}.")
     if done.n_left:
         cells = counted(done.n_left, "cell stays", "cells stay")
@@ -189,7 +183,7 @@ def _impute_long(
     filled = found.fill_long()
     if interval is not None:
         filled = _with_bounds(filled, long, found, interval)
-    done = FillLong(long.cells.files, long.cells, filled, only_filled, mark, round)
+    done = FillLong(long.cells, filled, only_filled, mark, round)
     done.write(out, overwrite=options.overwrite)
     summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left}
     print_summary(summary, options)
@@ -209,8 +203,7 @@ def _with_bounds(
     import numpy as np
     import pyarrow as pa
 
-    from a1gm._api.impute_file import bounds_of
-    from a1gm._write.fill import BOUNDS
+    from a1gm._write.fill import BOUNDS, bounds_of
     from a1gm.cli.tables import cells_of
 
     X = cells_of(fit)

@@ -52,7 +52,7 @@ def write_fit(
 ) -> None:
     """Write both factors beside their ``labels``, the summary and the model."""
     from a1gm._base.atomic import atomic_write, output_folder
-    from a1gm._write.factors import write_factor
+    from a1gm._write.writers import write_factor
 
     sure: Uncertainty | None = None
     try:
