@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -21,12 +20,10 @@ from a1gm.exceptions import (
     ConvergenceWarning,
     DataError,
     EmptyLineWarning,
-    FileFormatError,
     InfiniteValuesError,
     NegativeValuesError,
     ParameterError,
     TableTooLargeError,
-    UndeterminedWarning,
 )
 
 
@@ -81,54 +78,6 @@ def test_row_factors_are_looked_at_in_pieces(tmp_path: Path, way: str) -> None:
         rows[500]
 
 
-def test_a_fit_travels_with_its_rows(tmp_path: Path, way: str) -> None:
-    X = make_table()
-    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
-    again = pickle.loads(pickle.dumps(fit))
-    assert np.array_equal(np.asarray(again.row_factor), np.asarray(fit.row_factor))
-    assert repr(again) == repr(fit)
-
-
-def test_frames_of_the_factors(tmp_path: Path, way: str) -> None:
-    X = make_table()
-    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
-    for backend in ("pandas", "polars", "pyarrow"):
-        rows, columns = fit.to_frames(backend)
-        assert (len(rows), len(columns)) == X.shape
-
-
-def test_empty_rows_and_columns_are_named(tmp_path: Path, way: str) -> None:
-    X = make_table(50, 4)
-    X[7], X[:, 2] = np.nan, np.nan
-    with pytest.warns(EmptyLineWarning, match="row .row 7. and column .c2.:"):
-        fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
-    assert np.isnan(fit.row_factor[7])
-    assert np.isnan(fit.col_factor[2])
-
-
-def test_nothing_observed_is_refused(tmp_path: Path, way: str) -> None:
-    path = write(np.full((3, 2), np.nan), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"t\.parquet"):
-        a1gm.fit_file(path)
-
-
-def test_all_zero_is_accepted(tmp_path: Path, way: str) -> None:
-    fit = a1gm.fit_file(write(np.zeros((3, 2)), tmp_path / "t.parquet"))
-    np.testing.assert_array_equal(fit.col_factor, [0.5, 0.5])
-    np.testing.assert_array_equal(np.asarray(fit.row_factor), 0.0)
-    assert fit.divergence == 0.0
-
-
-def test_huge_and_tiny_numbers(tmp_path: Path, way: str) -> None:
-    X = make_table()
-    X[:100] *= 1e305
-    X[100:200] *= 1e-300
-    fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"), batch_rows=100)
-    whole = a1gm.fit(X)
-    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
-    np.testing.assert_allclose(fit.row_factor[:100], whole.row_factor[:100], rtol=SAME)
-
-
 @pytest.mark.parametrize(
     ("value", "error"), [(-2.0, NegativeValuesError), (np.inf, InfiniteValuesError)]
 )
@@ -163,24 +112,6 @@ def test_columns_missing_tokens_and_progress(tmp_path: Path) -> None:
     assert seen[-1][1] == pytest.approx(1.0)
     left = a1gm.fit_file(tmp_path / "t.parquet", exclude=["c0"], missing=["-999"])
     assert left.col_labels == [f"c{j}" for j in range(1, 9)]
-
-
-def test_zeros_given_up_are_counted_and_named(tmp_path: Path, way: str) -> None:
-    X = np.array(
-        [[0.0, 0.0, np.nan], [0.0, 5.0, 0.0], [5.0, np.nan, np.nan], [0.0, 3.0, np.nan]]
-    )
-    with pytest.warns(UndeterminedWarning) as said:
-        fit = a1gm.fit_file(write(X, tmp_path / "t.parquet"))
-    expected = a1gm.fit(X, on_undetermined="ignore")
-    assert not fit.attained
-    n = expected._fates.totals.n_given_up
-    assert fit._fates.totals.n_given_up == n > 0
-    assert fit._fates.first_given_up() == (1, 0)
-    words = str(said[-1].message)
-    assert (
-        f"{n} observed zeros, the first at row 'row 1', column 'c0', can only be"
-        in words
-    )
 
 
 def test_rows_go_by_their_names_or_lines(tmp_path: Path) -> None:
@@ -255,17 +186,6 @@ def test_too_many_patterns_for_negative_cells(
     path = write(make_table(), tmp_path / "t.parquet")
     with pytest.raises(TableTooLargeError, match=r"negatives='allow'.*exclude="):
         a1gm.fit_file(path, negatives="allow")
-
-
-def test_a_file_that_changed_since_it_was_fitted(tmp_path: Path) -> None:
-    path = write(make_table(), tmp_path / "t.parquet")
-    fit = a1gm.fit_file(path)
-    write(make_table(499), path)
-    with pytest.raises(FileFormatError, match="changed since it was fitted"):
-        a1gm.impute_file(path, tmp_path / "o.csv", fit=fit)
-    with pytest.raises(FileFormatError, match="changed while it was being read"):
-        _ = fit.divergence
-    assert not (tmp_path / "o.csv").exists()
 
 
 def test_a_killed_fit_leaves_no_rows_behind(tmp_path: Path) -> None:

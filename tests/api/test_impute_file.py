@@ -6,7 +6,6 @@ import cProfile
 import io
 import os
 import threading
-import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
-from support.files import assert_same_fit, make_table, read_table, write
+from support.files import make_table, read_table, write
 
 import a1gm
 from a1gm._rows.files import table as table_module
@@ -31,52 +30,6 @@ from a1gm.exceptions import (
     UndeterminedError,
     UndeterminedWarning,
 )
-
-
-def test_tables_with_odd_corners(tmp_path: Path, way: str) -> None:
-    rng = np.random.default_rng(3)
-    for trial in range(12):
-        X = rng.poisson(0.7, size=(40, 7)).astype(float)
-        X[rng.random(X.shape) < 0.55] = np.nan
-        X[0, 0] = 1.0
-        path, out = tmp_path / f"{trial}.parquet", tmp_path / f"f{trial}.parquet"
-        write(X, path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
-            fit = a1gm.fit_file(path, batch_rows=9)
-            a1gm.impute_file(path, out)
-            want = a1gm.fit(X).impute(X)
-            # Both are solved to a certificate of 1e-10, no closer.
-            assert_same_fit(fit, X, rtol=1e-9)
-            np.testing.assert_allclose(fit.impute(X), want, rtol=1e-9)
-        table = read_table(out)
-        got = np.column_stack(
-            [table[f"c{j}"].to_numpy(zero_copy_only=False) for j in range(7)]
-        )
-        np.testing.assert_allclose(got, want, rtol=1e-9)
-
-
-def test_a_folder_a_list_and_a_glob_are_one_table(tmp_path: Path, way: str) -> None:
-    X = make_table()
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    starts = [0, 200, 210]
-    for k, (start, stop) in enumerate(zip(starts, [200, 210, 500], strict=True)):
-        write(X[start:stop], folder / f"part-{k}.parquet", start)
-    (folder / "_SUCCESS").write_text("")
-    listed = [folder / f"part-{k}.parquet" for k in range(3)]
-    for source in (folder, str(folder / "*.parquet"), listed):
-        fit = a1gm.fit_file(source, batch_rows=100)
-        assert_same_fit(fit, X)
-    done = a1gm.impute_file(folder, tmp_path / "out", fit=fit)
-    assert done is fit
-    tables = [read_table(tmp_path / "out" / f"part-{k}.parquet") for k in range(3)]
-    assert [t.num_rows for t in tables] == [200, 10, 290]
-    filled = pa.concat_tables(tables)
-    assert filled["name"].to_pylist()[205] == "row 205"
-    want = a1gm.fit(X).impute(X)
-    got = np.column_stack([filled[f"c{j}"].to_numpy() for j in range(9)])
-    np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.csv", "t.tsv"])
@@ -313,14 +266,6 @@ def test_a_signed_fit_fills_files_with_negative_cells(tmp_path: Path) -> None:
     pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
     a1gm.impute_file(tmp_path / "t.csv", tmp_path / "o.csv", fit=fit)
     np.testing.assert_allclose(pd.read_csv(tmp_path / "o.csv"), fit.impute(X))
-
-
-def test_rows_of_files_have_the_names_that_id_gives(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("shop,a,b\nx,0,5\ny,5,\n")
-    fit = a1gm.fit_file(tmp_path / "t.csv", id=["shop"], on_undetermined="ignore")
-    assert fit.row_labels == ["x", "y"]
-    assert fit.fate("y", "b") == "unbounded"
-    assert list(fit.to_frames("pandas").rows.index) == ["x", "y"]
 
 
 @pytest.mark.slow

@@ -138,10 +138,3 @@ def test_a_messy_file_is_led_through_one_advice_after_the_other(tmp_path):
     words = run("inspect", path, *options, code=1).stderr
     assert "pass --missing n/a." in words
     run("inspect", path, *options, "--missing", "n/a")
-
-
-def test_spreadsheets_are_read_and_not_written(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(HOLES)
-    words = run("impute", path, "-o", tmp_path / "b.xlsx", code=2).stderr
-    assert "b.xlsx: spreadsheets are read, not written. Use .csv" in words

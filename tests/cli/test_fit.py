@@ -62,16 +62,6 @@ def test_a_bad_tol_is_bad_usage(sales, tmp_path, tol):
     assert f"a1gm: tol must be a positive number, got {float(tol)}." in done.stderr
 
 
-def test_divergence_is_that_of_the_library(tmp_path):
-    X = np.random.default_rng(0).poisson(5, (40, 6)).astype(float)
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    path = tmp_path / "a.csv"
-    np.savetxt(path, X, delimiter=",", header="a,b,c,d,e,f", comments="")
-    done = run("fit", path, "-o", tmp_path / "out", "--json", "-q")
-    found = json.loads(done.stdout)["divergence"]
-    assert found == pytest.approx(a1gm.fit(X).divergence, rel=1e-9)
-
-
 def table_file(path, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.poisson(np.outer(rng.gamma(4, 9, 30), rng.gamma(4, 0.5, 5))) + 1.0

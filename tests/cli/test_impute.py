@@ -25,52 +25,6 @@ def test_impute_keeps_everything_else(sales, tmp_path):
     assert "Filled 2 cells in 2 columns" in done.stderr
 
 
-def test_impute_marks_the_filled_cells(sales, tmp_path):
-    run("impute", sales, "-o", tmp_path / "filled.csv", "--mark", "--json")
-    after = (tmp_path / "filled.csv").read_text().splitlines()
-    assert after[0].endswith(",mar,feb_filled,mar_filled")
-    assert after[1].endswith(",false,false")
-    assert after[2].endswith(",true,false")
-    assert after[3].endswith(",false,true")
-
-
-def test_impute_to_typed_files_keeps_integers(sales, tmp_path):
-    run("impute", sales, "-o", tmp_path / "filled.parquet", "--mark")
-    table = pq.read_table(tmp_path / "filled.parquet")
-    kinds = dict(zip(table.schema.names, map(str, table.schema.types), strict=True))
-    assert kinds["jan"] == "int64"
-    assert kinds["feb"] == "double"
-    assert kinds["opened"] == "string"
-    assert kinds["feb_filled"] == "bool"
-
-
-def test_impute_typed_files(tmp_path):
-    table = pa.table(
-        {
-            "name": ["a", "b", "c"],
-            "n": pa.array([1, 2, 3], pa.int16()),
-            "m": pa.array([2, None, 6], pa.int32()),
-            "f": pa.array([3, 6, nan], pa.float32()),
-            "d": pa.array([4, None, 12], pa.decimal128(8, 2)),
-            "kind": pa.array(["u", None, "v"]).dictionary_encode(),
-        }
-    )
-    pq.write_table(table, tmp_path / "in.parquet")
-    for suffix in (".parquet", ".feather"):
-        run("impute", tmp_path / "in.parquet", "-o", tmp_path / f"out{suffix}")
-    found = pq.read_table(tmp_path / "out.parquet")
-    assert found.column("n").type == pa.int16()
-    assert found.column("m").type == pa.float64()
-    assert found.column("f").type == pa.float32()
-    assert found.column("d").type == pa.float64()
-    assert found.column("m").to_pylist() == pytest.approx([2, 4, 6])
-    assert found.column("f").to_pylist() == pytest.approx([3, 6, 9])
-    assert found.column("d").to_pylist() == pytest.approx([4, 8, 12])
-    assert found.column("kind").to_pylist() == ["u", None, "v"]
-    with pa.ipc.open_file(tmp_path / "out.feather") as reader:
-        assert reader.read_all().to_pylist() == found.to_pylist()
-
-
 def test_what_cannot_be_known_stays_missing(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n1,NA\nNA,2\n3,NA\n")
@@ -88,21 +42,6 @@ def test_integers_that_cannot_be_kept_are_refused(tmp_path):
     done = run("impute", tmp_path / "a.parquet", "-o", tmp_path / "b.parquet", code=1)
     assert "--exclude x" in done.stderr
     assert not (tmp_path / "b.parquet").exists()
-
-
-def test_a_mark_needs_its_name(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y,x_filled\n1,2,no\n,4,no\n")
-    done = run("impute", path, "-o", tmp_path / "b.csv", "--mark", code=2)
-    assert "'x_filled'" in done.stderr
-
-
-def test_negative_cells_can_be_allowed(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y,z\n10,5,1\n20,-1,\n30,14,\n")
-    assert "Negative values" in run("impute", path, "-o", "-", code=1).stderr
-    run("impute", path, "-o", tmp_path / "b.csv", "--negatives", "allow")
-    assert "20,-1," in (tmp_path / "b.csv").read_text()
 
 
 def test_a_saved_model_fills_other_files(sales, tmp_path):
@@ -142,13 +81,6 @@ def test_only_columns_with_filled_cells_are_counted(tmp_path):
     assert json.loads(done.stdout)["columns_filled"] == ["y"]
 
 
-def test_blocks_are_filled_one_by_one(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y,z\n1,2,\n2,,\n,,3\n")
-    run("impute", path, "-o", tmp_path / "b.csv", "-q")
-    assert (tmp_path / "b.csv").read_text() == "x,y,z\n1,2,\n2,4,\n,,3\n"
-
-
 def counts_file(path):
     rng = np.random.default_rng(3)
     X = rng.poisson(np.outer(rng.gamma(4, 9, 12), rng.gamma(4, 0.5, 4))) + 1.0
@@ -157,28 +89,6 @@ def counts_file(path):
     table = pa.table([pa.array(x, from_pandas=True) for x in X.T], names=names)
     pq.write_table(table, path)
     return X
-
-
-def test_intervals_are_the_same_in_every_way(tmp_path):
-    X = counts_file(tmp_path / "in.parquet")
-    low, high = a1gm.fit(X).uncertainty().interval(X, 0.9)
-    out = tmp_path / "out.parquet"
-    run("impute", tmp_path / "in.parquet", "-o", out, "--interval", "0.9", "--mark")
-    table = pq.read_table(out).to_pydict()
-    run("impute", tmp_path / "in.parquet", "-o", tmp_path / "in.csv")
-    for j, name in enumerate("abcd"):
-        holes = np.isnan(X[:, j])
-        for side, bounds in (("low", low), ("high", high)):
-            found = np.array(table.get(f"{name}_{side}", [None] * len(X)), float)
-            np.testing.assert_allclose(found[holes], bounds[holes, j], rtol=1e-9)
-            assert np.isnan(found[~holes]).all()
-    text = "a,b,c,d\n" + "".join(
-        ",".join("" if np.isnan(x) else f"{x:g}" for x in row) + "\n" for row in X
-    )
-    (tmp_path / "in2.csv").write_text(text)
-    run("impute", tmp_path / "in2.csv", "-o", tmp_path / "out.csv", "--interval", "0.9")
-    done = run_executable("impute", "-", "-o", "-", "--interval", "0.9", input=text)
-    assert done.stdout == (tmp_path / "out.csv").read_text()
 
 
 def test_intervals_that_cannot_be_had(tmp_path):

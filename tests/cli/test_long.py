@@ -137,24 +137,6 @@ def test_groups(groups, tmp_path):
     assert [line[:7] for line in lines[12:]] == ["P,C,jan", "Q,C,jan"]
 
 
-def test_pairs_twice(long):
-    long.write_text(TEXT + "A,jan,3,\n")
-    done = run("impute", long, "-o", "-", *LONG, code=2)
-    assert "('A', 'jan') occurs twice, in " in done.stderr
-    assert "line 2 and " in done.stderr
-    assert "--duplicates sum" in done.stderr
-    run("fit", long, "-o", long.parent / "out", *LONG, "--duplicates", "sum")
-
-
-def test_75_a_long_file_is_told_the_option_that_works(long, tmp_path):
-    for command in ("impute", "fit", "inspect", "report"):
-        out = () if command == "inspect" else ("-o", tmp_path / f"{command}.html")
-        out = ("-o", tmp_path / "x.csv") if command == "impute" else out
-        done = run(command, long, *out)
-        assert "fit it with --long shop,month,sales." in done.stderr
-    assert "--long" not in run("inspect", long, "--columns", "sales").stderr
-
-
 def test_bad_calls(long, tmp_path):
     for options, words in [
         (("--long", "shop,month"), "three different columns"),
@@ -189,19 +171,6 @@ def many_pairs(tmp_path):
 
 def wide(path):
     return pd.read_csv(path).pivot_table("sales", "shop", "month", dropna=False)
-
-
-def test_fit_writes_the_errors_of_the_factors(many_pairs, tmp_path):
-    out = tmp_path / "results"
-    run("fit", many_pairs, "-o", out, *LONG)
-    sure = a1gm.fit(wide(many_pairs)).uncertainty()
-    of_rows, of_columns = sure.factor_errors()
-    rows, columns = (pd.read_csv(out / f"{x}_factor.csv") for x in ("row", "col"))
-    assert rows["se"].tolist() == pytest.approx(of_rows[:].tolist())
-    assert columns["se"].tolist() == pytest.approx(of_columns.tolist())
-    assert columns["index"].tolist() == pytest.approx(sure.index().value.tolist())
-    summary = json.loads((out / "fit.json").read_text())["uncertainty"]
-    assert summary["dispersion"] == pytest.approx(sure.dispersion)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
