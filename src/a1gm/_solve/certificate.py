@@ -22,11 +22,9 @@ def margin_mismatch(factors: Factors, patterns: Patterns) -> float:
     sums = patterns.row_sums, patterns.col_sums
     if min(sums[0].min(initial=0.0), sums[1].min(initial=0.0), h.min()) < 0.0:
         return _signed_mismatch(factors, patterns, inside, cols)
-    if not np.isfinite(cols).all():  # factors of many rows add up beyond the range
-        w = np.ldexp(w, -64)
-        sums = np.ldexp(sums[0], -64), np.ldexp(sums[1], -64)
+    if not np.isfinite(cols).all():  # factors of rows add up beyond the range
         with np.errstate(all="ignore"):
-            rows, cols = inside.margins(w, h)
+            rows, cols = inside.margins(np.ldexp(w, -256), np.ldexp(h, 256))
     gap = np.max([relative_gap(rows, sums[0]), relative_gap(cols, sums[1])])
     return float(gap) if np.isfinite(gap) else np.inf
 

@@ -87,30 +87,37 @@ def explain(source: TextSource, error: Exception | None = None) -> FileFormatErr
 
 def find_fault(source: TextSource) -> FileFormatError | None:
     """Scan a file; None if every row has one cell per column."""
+    try:
+        try:
+            return _scan(source)
+        except UnicodeError:
+            return _wrong_encoding(source)
+    except (OSError, EOFError, zlib.error) as error:
+        return FileFormatError(
+            f"{source.file.name} is damaged: it cannot be read ({error})."
+        )
+
+
+def _scan(source: TextSource) -> FileFormatError | None:
     name, n_columns = source.file.name, len(source.names)
     bad: list[tuple[int, list[str]]] = []  # the first bad row and the one after it
     n_rows, has_numbers = -1, False
-    try:
-        for line, record in _records(source, errors="strict"):
-            if record == [_END]:
-                break
-            if _END in record[-1]:
-                return FileFormatError(
-                    f"{name}, line {line}: a quote is opened and never closed, so the "
-                    "rest of the file would become one cell. Close it, or double it "
-                    '("") if it belongs to the text.'
-                )
-            n_rows += 1
-            is_bad = n_columns > 0 and len(record) != n_columns
-            if len(bad) == 1 or (is_bad and not bad):
-                bad.append((line, record))
-            has_numbers |= not bad and any(map(_NUMBER.match, record))
-        if bad and "\0" in "".join(bad[0][1]):
-            return _wrong_encoding(source)
-    except UnicodeError:
+    for line, record in _records(source, errors="strict"):
+        if record == [_END]:
+            break
+        if _END in record[-1]:
+            return FileFormatError(
+                f"{name}, line {line}: a quote is opened and never closed, so the "
+                "rest of the file would become one cell. Close it, or double it "
+                '("") if it belongs to the text.'
+            )
+        n_rows += 1
+        is_bad = n_columns > 0 and len(record) != n_columns
+        if len(bad) == 1 or (is_bad and not bad):
+            bad.append((line, record))
+        has_numbers |= not bad and any(map(_NUMBER.match, record))
+    if bad and "\0" in "".join(bad[0][1]):
         return _wrong_encoding(source)
-    except (OSError, EOFError, zlib.error) as error:
-        return FileFormatError(f"{name} is damaged: it cannot be read ({error}).")
     if bad:
         return _ragged(source, bad, has_numbers=has_numbers)
     return no_rows(name) if n_rows == 0 else None
