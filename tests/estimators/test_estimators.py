@@ -12,9 +12,10 @@ import sklearn.exceptions
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support.frames import holed_table
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF
@@ -31,11 +32,7 @@ RTOL = 1e-9
 
 
 def table(n=80, m=6, share=0.25, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(2.0, size=(n, m)) * rng.uniform(0.5, 2.0, size=m)
-    X[rng.random(X.shape) < share] = np.nan
-    X[0], X[:, 0] = 1.0, 1.0
-    return X
+    return holed_table(n, m, share, seed)
 
 
 # -------------------------------------------------------------------- RankOneNMF
@@ -181,7 +178,8 @@ def test_single_precision_stays_single():
     X = table()
     assert RankOneNMF().fit_transform(X.astype(np.float32)).dtype == np.float32
     assert RankOneNMF().fit_transform(X).dtype == np.float64
-    assert RankOneImputer().fit_transform(X.astype(np.float32)).dtype == np.float32
+    for model in (RankOneImputer(), RankOneImputer(fallback="column")):
+        assert model.fit_transform(X.astype(np.float32)).dtype == np.float32
     assert (
         RankOneImputer()
         .fit_transform(pl.DataFrame(X, schema=list("abcdef")).cast(pl.Float32))
@@ -219,30 +217,7 @@ def test_too_small_a_budget_warns():
         RankOneImputer(max_iter=1).fit(X)
 
 
-def test_negatives_allowed_fit_the_margins():
-    X = np.array([[4.0, 6.0, 5.0], [3.0, -0.5, 4.0], [2.0, 4.0, np.nan]])
-    model = RankOneNMF(negatives="allow").fit(X)
-    assert model.certificate_ <= 1e-10
-    assert model.transform(X).shape == (3, 1)
-
-
 # ---------------------------------------------------------------- RankOneImputer
-def test_imputer_fills_as_the_fit_does():
-    X = table()
-    expected = a1gm.fit(X).impute(X)
-    np.testing.assert_allclose(RankOneImputer().fit_transform(X), expected, rtol=RTOL)
-
-
-def test_imputer_takes_new_rows():
-    X = table()
-    imputer = RankOneImputer().fit(X)
-    h = imputer.col_factor_
-    new = np.array([[np.nan, 2.0, np.nan, np.nan, 1.0, np.nan]])
-    expected = 3.0 / (h[1] + h[4]) * h
-    expected[[1, 4]] = [2.0, 1.0]
-    np.testing.assert_allclose(imputer.transform(new)[0], expected, rtol=1e-12)
-
-
 def visible(imputer, X):
     """What a user can see of an imputer, values of filled cells apart."""
     out = imputer.fit_transform(X)
@@ -325,46 +300,9 @@ def test_copy_false_fills_in_place():
     assert not np.isnan(X).any()
 
 
-def test_cells_of_other_blocks_stay_missing():
-    X = np.array([[1.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 3.0, 1.0]])
-    imputer = RankOneImputer().fit(X)
-    with pytest.warns(UndeterminedWarning, match="4 missing cells"):
-        out = imputer.transform(X)
-    np.testing.assert_array_equal(np.isnan(out), np.isnan(X))
-    row = np.array([[1.0, np.nan, 3.0, np.nan]])
-    np.testing.assert_allclose(imputer.transform(row), [[1.0, 2.0, 3.0, 1.0]])
-
-
-def test_tables_of_zeros_are_filled_as_the_fit_fills_them():
-    X = np.array([[0.0, np.nan], [0.0, 0.0]])  # nothing joins the two columns
-    expected = a1gm.fit(X, on_undetermined="ignore").impute(X)
-    with pytest.warns(UndeterminedWarning, match="1 missing cell"):
-        np.testing.assert_array_equal(RankOneImputer().fit_transform(X), expected)
-
-
 # ------------------------------------------------------------------ at home in sklearn
-def labelled():
-    X = table(120)
-    return X, (np.nan_to_num(X)[:, 1] > 1.0).astype(int)
-
-
-def test_pipeline_and_cross_validation():
-    X, y = labelled()
-    pipe = make_pipeline(RankOneImputer(), StandardScaler(), LogisticRegression())
-    scores = cross_validate(pipe, X, y, cv=3, error_score="raise")
-    assert np.isfinite(scores["test_score"]).all()
-
-
-def test_grid_search():
-    X, y = labelled()
-    pipe = Pipeline([("fill", RankOneImputer()), ("model", LogisticRegression())])
-    grid = {"fill__add_indicator": [False, True]}
-    search = GridSearchCV(pipe, grid, cv=3, error_score="raise", n_jobs=2).fit(X, y)
-    assert search.best_params_["fill__add_indicator"] in (True, False)
-
-
 def test_column_transformer():
-    X, _ = labelled()
+    X = table(120)
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(text="x")
     both = ColumnTransformer(
         [("fill", RankOneImputer(), list("abc")), ("nmf", RankOneNMF(), list("abc"))]
@@ -471,11 +409,6 @@ def test_a_fallback_of_tables_near_the_largest_float():
     X = np.full((100, 2), 3e306)  # the sums of the columns are no floats
     model = RankOneImputer(fallback="column").fit(X)
     np.testing.assert_allclose(model.fallback_, [3e306, 3e306], rtol=1e-12)
-
-
-def test_single_precision_stays_with_a_fallback():
-    X = with_unknown_cells().astype(np.float32)
-    assert RankOneImputer(fallback="column").fit_transform(X).dtype == np.float32
 
 
 def test_a_fallback_is_a_parameter_like_the_others():

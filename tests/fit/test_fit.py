@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from support import oracles
 from support.tables import make_table, tables
@@ -51,28 +50,6 @@ def test_reconstruct_and_impute_follow_the_fates(X):
     np.testing.assert_allclose(
         table[~hole], oracles.fitted_cells(X, fit)[~hole], rtol=1e-12
     )
-
-
-def test_impute_leaves_its_input_alone_to_the_last_bit():
-    X = make_table("at random", 50, 6, seed=1)
-    X[0, 0] = -0.0
-    before = X.tobytes()
-    fit = a1gm.fit(X)
-    fit.impute(X)
-    fit.transform(X)
-    _ = fit.divergence
-    assert X.tobytes() == before
-
-
-def test_impute_places_a_row_by_its_own_cells():
-    X = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
-    fit = a1gm.fit(X)
-    holes = X.copy()
-    holes[1, 0], holes[2] = nan, nan
-    with pytest.warns(UndeterminedWarning, match="2 missing cells stay missing"):
-        filled = fit.impute(holes)
-    np.testing.assert_allclose(filled, [[1.0, 2.0], [2.0, 4.0], [nan, nan]])
-    np.testing.assert_allclose(fit.impute(holes[[1]]), [[2.0, 4.0]])
 
 
 def test_rows_of_other_columns_are_refused():
@@ -175,24 +152,9 @@ def test_another_table_is_warned_of():
 
 
 @ignore_unknown
-def test_an_array_that_was_changed_since_is_another_table():
-    X = SPLIT.copy()
-    fit = a1gm.fit(X)
-    X[0, 2] = 7.0
-    assert listen(lambda: fit.impute(X)) == [UndeterminedWarning]
-
-
-@ignore_unknown
 def test_a_fit_that_has_travelled_warns_again():
     fit = pickle.loads(pickle.dumps(a1gm.fit(SPLIT)))
     assert listen(lambda: fit.impute(SPLIT)) == [UndeterminedWarning]
-
-
-def test_sparse_tables_are_told_once():
-
-    X = sp.csr_array(np.array([[0.0, 5.0], [5.0, nan]]))
-    said = listen(lambda: a1gm.fit(X, absent="zero").impute(X))
-    assert said == [UndeterminedWarning]
 
 
 def test_several_tables_are_told_once():
@@ -203,22 +165,6 @@ def test_several_tables_are_told_once():
         warnings.simplefilter("ignore")
         fit = a1gm.fit_nmmf(X, Y)
     assert len(listen(lambda: fit.impute(X * 2.0, Y * 2.0))) == 2
-
-
-@ignore_unknown
-def test_impute_warns_at_the_caller():
-    fit = a1gm.fit(SPLIT)
-    with pytest.warns(UndeterminedWarning, match=r"X\[0, 2\]") as said:
-        fit.impute(SPLIT, on_undetermined="warn")
-    assert said[0].filename == __file__
-
-
-@ignore_unknown
-def test_fates_of_observed_cells_and_from_the_end():
-    fit = a1gm.fit(RUNAWAY)
-    assert fit.fate(0, 1) == "finite"
-    assert fit.fate(0, 0) == "zero"
-    assert fit.fate(-1, -1) == "unbounded"
 
 
 @pytest.mark.parametrize("X", [np.ones((2, 2)), RUNAWAY])
@@ -274,43 +220,6 @@ def test_fates_by_label():
 
 
 @ignore_unknown
-def test_fates_by_labels_that_are_dates_tuples_or_repeated():
-    import pandas as pd
-
-    days = pd.DataFrame(RUNAWAY, index=pd.to_datetime(["2024-01-01", "2024-01-02"]))
-    assert a1gm.fit(days).fate(pd.Timestamp("2024-01-02"), 1) == "unbounded"
-    pairs = pd.DataFrame(RUNAWAY, index=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
-    assert a1gm.fit(pairs).fate(("a", 2), 1) == "unbounded"
-    twice = pd.DataFrame(RUNAWAY, index=["a", "a"])
-    with pytest.raises(LabelError, match=r"2 rows are called 'a' \(0, 1\)"):
-        a1gm.fit(twice).fate("a", 1)
-
-
-@ignore_unknown
-def test_whole_numbers_are_labels_where_labels_are_whole_numbers():
-    import pandas as pd
-
-    fit = a1gm.fit(pd.DataFrame(RUNAWAY, index=[2019, 2020]))
-    assert fit.fate(2020, 1) == "unbounded"
-    with pytest.raises(LabelError, match="No row is called 1"):
-        fit.fate(1, 1)
-
-
-@ignore_unknown
-def test_fates_of_a_streamed_fit(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,y\n0,5\n5,\n")
-    fit = a1gm.fit_file(path)
-    assert fit.fate(-1, "y") == "unbounded"
-    assert fit.fate([0, 1], [0, 1]).tolist() == ["zero", "unbounded"]
-    with pytest.raises(LabelError, match="no row 2"):
-        fit.fate(2, 0)
-    without_rows = a1gm.PatternTable(keep_rows=False).update(RUNAWAY).solve()
-    with pytest.raises(ParameterError, match="without its rows"):
-        without_rows.fate(0, 0)
-
-
-@ignore_unknown
 def test_blocks_count_from_zero_in_order_of_first_rows():
     X = np.array([[0.0, nan, nan], [nan, 1.0, nan], [nan, nan, 2.0], [nan, 3.0, nan]])
     fit = a1gm.fit(X)
@@ -350,14 +259,6 @@ def test_iterations_are_told():
     fit = a1gm.fit(X)
     assert fit.n_iter > 0
     assert f"{fit.n_iter} iterations" in repr(fit)
-
-
-def test_shape_and_certificate():
-    fit = a1gm.fit(np.ones((3, 4)))
-    assert fit.shape == (3, 4)
-    assert fit.certificate <= 1e-15
-    assert fit.converged
-    assert fit.tol == 1e-10
 
 
 # -------------------------------------------------------------------- life cycle
@@ -406,14 +307,6 @@ def test_streamed_fits_say_what_they_do_not_hold():
     assert np.isnan(fit.divergence)
     np.testing.assert_allclose(fit.transform(np.ones((1, 2))), [2.0])
     assert "3 x 2" in repr(fit)
-
-
-def test_a_streamed_fit_without_rows_knows_whether_a_minimiser_exists():
-    table = a1gm.PatternTable(keep_rows=False).update(RUNAWAY)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit = table.solve()
-    assert not fit.attained
 
 
 @pytest.mark.parametrize("X", [[[1.0, 2.0], [nan, nan]], [[1.0, nan], [2.0, nan]]])

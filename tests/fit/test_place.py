@@ -16,7 +16,6 @@ from a1gm._solve.column_graph import ColumnGraph
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
 nan = np.nan
-BLOCKS = np.array([[1.0, 2, nan], [2, nan, nan], [nan, nan, 3], [nan, nan, nan]])
 
 
 def row_factors(X, h):
@@ -71,33 +70,6 @@ def test_columns_without_a_factor_are_left_out():
     np.testing.assert_allclose(row_factors(X, h), [2.0])
 
 
-def test_many_rows_come_in_blocks():
-    rng = np.random.default_rng(2)
-    X = rng.uniform(1.0, 2.0, (100_000, 3))
-    fit = a1gm.fit(X)
-    np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-12)
-
-
-def test_another_number_of_columns_is_refused():
-    fit = a1gm.fit(np.ones((2, 3)))
-    with pytest.raises(a1gm.exceptions.DataError, match="2 columns"):
-        fit.transform(np.ones((2, 2)))
-
-
-def test_bad_cells_are_refused_with_their_place():
-    fit = a1gm.fit(np.ones((2, 3)))
-    X = np.ones((60_000, 3))
-    X[55_555, 1] = -1.0
-    with pytest.raises(a1gm.exceptions.NegativeValuesError, match=r"X\[55555, 1\]"):
-        fit.transform(X)
-
-
-def test_a_fit_that_allowed_negatives_allows_them_in_transform():
-    X = np.array([[100.0, 50.0, 8.0], [110.0, -4.0, np.nan], [120.0, np.nan, np.nan]])
-    fit = a1gm.fit(X, negatives="allow")
-    np.testing.assert_allclose(fit.transform(X), fit.row_factor, rtol=1e-10)
-
-
 def test_a_row_whose_sum_is_above_the_largest_float():
     h = np.array([1.0, 2.0])
     got = row_factors(np.array([[1e308, 1.5e308], [1.0, nan]]), h)
@@ -109,11 +81,6 @@ def test_a_row_whose_factor_is_no_float_is_named_in_a_table_of_several_blocks():
     X[250_000] = 1e200
     with pytest.raises(NotRepresentableError, match="row 250000 "):
         row_factors(X, np.full(8, 1e-200))
-
-
-def test_a_row_whose_factor_is_no_float_is_refused():
-    with pytest.raises(NotRepresentableError, match="row 1"):
-        row_factors(np.array([[1.0], [1e200]]), np.array([1e-200]))
 
 
 # ------------------------------------------------------------------- filling rows
@@ -133,35 +100,6 @@ def test_pieces_of_the_fitted_table_are_filled_as_the_whole(table):
         before = rows.copy()
         np.testing.assert_allclose(columns.fill(rows), expected[start : start + 10])
         np.testing.assert_array_equal(rows, before)
-
-
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
-@pytest.mark.parametrize("name", ["table", "blocks"])
-def test_rows_of_a_fit_that_did_not_keep_them(table, name):
-    X = BLOCKS if name == "blocks" else table
-    statistics = a1gm.PatternTable(keep_rows=False)
-    for start in range(0, len(X), 7):
-        statistics.update(X[start : start + 7])
-    filled = statistics.solve()._columns.fill(X)
-    np.testing.assert_allclose(filled, a1gm.fit(X).impute(X), rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
-def test_new_rows_are_placed_by_their_own_cells():
-    columns = a1gm.fit(BLOCKS)._columns
-    new = np.array([[nan, 10, nan], [nan, nan, 7], [5, nan, 1], [nan, nan, nan]])
-    filled = columns.fill(new)
-    np.testing.assert_allclose(filled[0], [5, 10, nan])
-    np.testing.assert_allclose(filled[1], [nan, nan, 7])
-    # Both blocks at once: each hole by the row's own cells of its block.
-    np.testing.assert_allclose(filled[2], [5, 10, 1])
-    assert np.isnan(filled[3]).all()
-
-
-def test_another_table_of_the_same_shape_gets_its_own_factors():
-    X = np.array([[1.0, 2.0], [2.0, nan]])
-    other = np.array([[1.0, 2.0], [100.0, nan]])
-    assert a1gm.fit(X).impute(other)[1, 1] == pytest.approx(200.0)
 
 
 @pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
@@ -201,27 +139,6 @@ TWO_FILLED = np.array(
     [[1, 2, nan, nan], [2, 4, nan, nan], [nan, nan, 3, 1], [nan, nan, 6, 2]]
 )
 quiet = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
-
-
-@quiet
-def test_a_column_that_sums_to_zero_counts_in_the_sums_of_signed_rows():
-    X = np.array([[5, -1, 1], [2, 1, nan], [2, nan, nan]])
-    fit = a1gm.fit(X, negatives="allow")
-    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
-    hole = np.isnan(X)
-    np.testing.assert_allclose(fit.impute(X)[hole], fit.reconstruct()[hole])
-
-
-@quiet
-def test_a_signed_row_that_sums_to_zero_has_factor_zero():
-    X = np.array(
-        [
-            *([5, -1, nan, nan], [2, 4, nan, nan], [-2, 2, nan, nan]),
-            *([nan, nan, 3, 1], [nan, nan, 1, nan]),
-        ]
-    )
-    fit = a1gm.fit(X, negatives="allow")
-    np.testing.assert_allclose(fit.transform(X), fit.row_factor)
 
 
 @quiet

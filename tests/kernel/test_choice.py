@@ -6,10 +6,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from a1gm import _kernel
-from a1gm.exceptions import SlowKernelWarning
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -44,13 +41,6 @@ print([w.category.__name__ for w in said])
 """
     result = run(code, A1GM_KERNEL="")
     assert result.stdout.strip() == "['SlowKernelWarning']", result.stderr
-
-
-def test_say_if_slow_says_it_once(monkeypatch):
-    monkeypatch.setattr(_kernel, "_why_slow", "no compiler")
-    with pytest.warns(SlowKernelWarning, match=r"no compiler.*A1GM_KERNEL=numpy"):
-        _kernel.say_if_slow()
-    _kernel.say_if_slow()
 
 
 def test_threads_as_asked_for_and_at_least_one():

@@ -13,18 +13,6 @@ from a1gm._base.bits import pack_bits
 WILD = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, 5e-324, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i2"])
-def test_cells_at_odd_addresses_are_read(kernel, dtype):
-    values = np.arange(12).reshape(4, 3).astype(dtype)
-    memory = bytearray(b"." + values.tobytes())
-    odd = np.frombuffer(memory, dtype, offset=1).reshape(4, 3)
-    assert not odd.flags.aligned
-    for parts in ([part(odd)], [part(odd[:, k : k + 1]) for k in (0, 1, 2, 0)]):
-        sums, *_ = kernel.observe(parts, 1, 1, 1.0, 100, False)
-        expected = sum(p[0].sum(axis=1, dtype=float) for p in parts)
-        np.testing.assert_array_equal(sums[0], expected)
-
-
 def test_a_table_without_rows(kernel):
     sums, is_wide, (ids, keys, counts, table), total, *_ = kernel.observe(
         [part(np.ones((0, 70)))], 1, 2, 1.0, 100, False

@@ -39,14 +39,6 @@ def test_observe_any_width(n_cols, dtype):
         assert_same_observation(*observe_both([part(X)], cells=0))
 
 
-@pytest.mark.parametrize("n_cols", [1, 3, 4, 5, 8, 31, 33, 64, 65, 200])
-@pytest.mark.parametrize("n_rows", [1, 4, 7, 300])
-def test_minus_zeros_sum_to_zero(n_rows, n_cols):
-    X = np.full((n_rows, n_cols), -0.0)
-    for found in observe_both([part(X)]):
-        assert not np.signbit(found[0]).any()
-
-
 @given(
     widths=st.lists(st.integers(1, 35), min_size=1, max_size=3),
     bad=st.sampled_from([0.0, np.nan, np.inf, -np.inf, -1.0]),

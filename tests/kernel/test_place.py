@@ -208,16 +208,6 @@ def test_a_table_may_be_filled_in_place():
         np.testing.assert_array_equal(X, expected)
 
 
-def test_empty_rows_are_counted():
-    X = np.ones((500, 3))
-    X[[7, 400]] = nan
-    out = np.empty_like(X)
-    otherwise = np.array([nan, 2.0, nan])
-    h = np.full(3, 0.5)
-    assert native.fill_rows([part(X)], h, otherwise, [out], False, 2) == (2, 7)
-    np.testing.assert_array_equal(out[7], otherwise)
-
-
 @pytest.mark.parametrize("bad", [-1.0, np.inf, -np.inf, 1e308])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_what_is_out_of_range_is_declined(bad, order):
@@ -306,13 +296,6 @@ def test_zeros_add_what_is_fitted_there(kernel):
     w = 3.0 / 0.75
     expected = Decimal(w * 0.5) + exact(3.0, w * 0.25)
     assert kernel.divergence([part(X)], h, 1)[0] == pytest.approx(float(expected))
-
-
-def test_rank_one_rows_have_no_divergence():
-    rng = np.random.default_rng(0)
-    h = rng.random(20) + 0.1
-    X = np.outer(rng.random(3000) + 0.1, h)
-    assert 0.0 <= native.divergence([part(X)], h, 2)[0] < 1e-28 * X.size
 
 
 # ------------------------------------------------------------------ the other sums

@@ -62,12 +62,6 @@ def test_observe_any_strides(dtype, view):
     assert_same_observation(got, copied)
 
 
-def test_observe_reads_read_only_arrays():
-    X = np.arange(12.0).reshape(4, 3)
-    X.flags.writeable = False
-    assert_same_observation(*observe_both([part(X)]))
-
-
 @given(tables(max_rows=30, max_cols=8), st.sampled_from(["f8", "f4", "i4", "?"]))
 def test_observe_masks(X, dtype):
     hidden = np.isnan(X)

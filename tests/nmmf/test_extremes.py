@@ -92,17 +92,6 @@ def test_the_level_of_a_drowned_table_in_each_block():
         np.testing.assert_allclose(whole.h[cols], alone.h, rtol=1e-7)
 
 
-def test_the_level_of_a_drowned_table_with_as_many_patterns_as_rows():
-    X, Y, Z = (
-        with_holes(s, k, 0.1) for k, s in enumerate(((400, 200), (9, 200), (400, 70)))
-    )
-    fit = a1gm.fit_nmmf(X, Y, Z, alpha=1e9, beta=1e12)
-    for table, fitted in zip((X, Y, Z), fit.reconstruct(), strict=True):
-        total = fitted[~np.isnan(table)].sum()
-        assert total == pytest.approx(np.nansum(table), rel=CLOSE)
-    assert fit.converged
-
-
 def powers(low, high):
     return st.integers(low, high).map(lambda k: 10.0**k)
 

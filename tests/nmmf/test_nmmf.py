@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.nmmf_oracle import minimise
 
@@ -45,15 +45,17 @@ def oracle(X, Y, Z, alpha, beta):
 
 
 # ------------------------------------------------------------------ without holes
-@pytest.mark.parametrize(
-    "shape",
-    [(3, 4, 2, 2), (1, 1, 1, 1), (50, 7, 3, 9), (5, 80, 6, 1), (400, 30, 9, 70)],
+@given(
+    seed=st.integers(0, 10**6),
+    shape=st.tuples(*[st.integers(1, 9)] * 4),
+    alpha=st.just(0.0) | st.floats(1e-100, 1e100),
+    beta=st.just(0.0) | st.floats(1e-100, 1e100),
 )
-@pytest.mark.parametrize(
-    ("alpha", "beta"), [(1, 1), (0.5, 2), (0, 1), (1, 0), (0, 0), (1e12, 1e-9)]
-)
-def test_equals_theorem_1(shape, alpha, beta):
-    X, Y, Z = made(1, shape)
+@example(seed=1, shape=(400, 30, 9, 70), alpha=0.5, beta=2.0)
+@example(seed=1, shape=(5, 80, 6, 1), alpha=1e12, beta=1e-9)
+@settings(max_examples=60, deadline=None)
+def test_equals_theorem_1(seed, shape, alpha, beta):
+    X, Y, Z = made(seed, shape)
     fit = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
     expected = paper.rank1_nmmf(X, Y, Z, alpha, beta)
     for name, factor in zip(FACTORS, expected, strict=True):
@@ -61,21 +63,6 @@ def test_equals_theorem_1(shape, alpha, beta):
     assert fit.solver == "closed form"
     assert fit.n_iter == 0
     assert fit.certificate < 1e-12
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    shape=st.tuples(*[st.integers(1, 9)] * 4),
-    alpha=st.just(0.0) | st.floats(1e-100, 1e100),
-    beta=st.just(0.0) | st.floats(1e-100, 1e100),
-)
-@settings(max_examples=60, deadline=None)
-def test_equals_theorem_1_everywhere(seed, shape, alpha, beta):
-    X, Y, Z = made(seed, shape)
-    fit = a1gm.fit_nmmf(X, Y, Z, alpha=alpha, beta=beta)
-    expected = paper.rank1_nmmf(X, Y, Z, alpha, beta)
-    for name, factor in zip(FACTORS, expected, strict=True):
-        np.testing.assert_allclose(getattr(fit, name), factor, rtol=CLOSED)
 
 
 def test_without_side_tables_it_is_the_plain_fit():
@@ -326,17 +313,6 @@ def test_inputs_are_not_modified_and_layout_does_not_matter():
         np.testing.assert_allclose(getattr(other, name), getattr(fit, name), rtol=1e-12)
         np.testing.assert_allclose(
             getattr(masked, name), getattr(fit, name), rtol=1e-12
-        )
-
-
-@pytest.mark.parametrize("scale", [1e-290, 1e-10, 1e10, 1e300])
-def test_scale(scale):
-    X, Y, Z = made(13, holes=0.2)
-    plain = a1gm.fit_nmmf(X, Y, Z, alpha=2.0)
-    scaled = a1gm.fit_nmmf(X * scale, Y * scale, Z * scale, alpha=2.0)
-    for name in FACTORS:
-        np.testing.assert_allclose(
-            getattr(scaled, name), getattr(plain, name) * np.sqrt(scale), rtol=1e-9
         )
 
 
