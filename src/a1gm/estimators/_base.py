@@ -55,7 +55,8 @@ def features_of(estimator: BaseEstimator, X: Any) -> dict[str, Any]:
 
 def set_fitted(estimator: BaseEstimator, **attributes: Any) -> None:
     """Replace the state of a fit, all at once: a fit that failed changes nothing."""
-    vars(estimator).pop("feature_names_in_", None)
+    if "n_features_in_" in attributes:
+        vars(estimator).pop("feature_names_in_", None)
     vars(estimator).update(attributes)
 
 

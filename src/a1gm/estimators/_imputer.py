@@ -214,7 +214,14 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             **found,
             **features,
         )
-        self._warn_of_empty_features()
+        if not self._kept.all():
+            names = getattr(self, "feature_names_in_", np.arange(rows.n_cols))
+            warn_user(
+                "Skipping features without any observed values: "
+                f"{names[~self._kept].tolist()}. At least one non-missing value is "
+                "needed; keep_empty_features=True keeps them, filled with 0.",
+                EmptyLineWarning,
+            )
         if self.check and self.assessment_.skill < 0.0:
             warn_user(self.assessment_.verdict + ADVICE, DataHintWarning)
         return self
@@ -262,17 +269,6 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kept: Bools = np.ones_like(empty) if self.keep_empty_features else ~empty
         return kept
 
-    def _warn_of_empty_features(self) -> None:
-        empty = np.flatnonzero(np.isnan(self.col_factor_))
-        if len(empty) and not self.keep_empty_features:
-            names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-            warn_user(
-                "Skipping features without any observed values: "
-                f"{names[empty].tolist()}. At least one non-missing value is needed; "
-                "keep_empty_features=True keeps them, filled with 0.",
-                EmptyLineWarning,
-            )
-
     # -------------------------------------------------------------------- transforming
     def transform(self, X: Any) -> Any:
         """Fill the missing cells of X.
@@ -288,18 +284,11 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         rows = self._read(X, is_fitted=True)
-        filled = self._filled(X, rows)
-        if not self.add_indicator:
-            return filled
-        holes = _holes(rows)[:, self.indicator_.features_].astype(filled.dtype)
-        if isinstance(filled, np.ndarray):
-            return np.hstack([filled, holes])
-        from scipy.sparse import hstack
-
-        return hstack([filled, holes], format="csc")
-
-    def _filled(self, X: Any, rows: AnyRows) -> Any:
-        placed = self._columns.place(rows, otherwise=self._fallback())
+        fallback = self.fallback_
+        if self.keep_empty_features:
+            without_any = np.isnan(self.col_factor_) & np.isnan(fallback)
+            fallback = np.where(without_any, 0.0, fallback)
+        placed = self._columns.place(rows, otherwise=fallback)
         dtype = output_dtype(X, rows)
         result = fill_table(X, rows, placed, in_place=not self.copy, as_array=True)
         if isinstance(rows, SparseRows):
@@ -317,15 +306,14 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "such cells with the mean of their column.",
                 UndeterminedWarning,
             )
-        return table
+        if not self.add_indicator:
+            return table
+        holes = _holes(rows)[:, self.indicator_.features_].astype(table.dtype)
+        if isinstance(table, np.ndarray):
+            return np.hstack([table, holes])
+        from scipy.sparse import hstack
 
-    def _fallback(self) -> Floats:
-        """What a cell of each column gets that the data do not determine."""
-        fallback = self.fallback_
-        if self.keep_empty_features:
-            without_any = np.isnan(self.col_factor_) & np.isnan(fallback)
-            fallback = np.where(without_any, 0.0, fallback)
-        return fallback
+        return hstack([table, holes], format="csc")
 
     def inverse_transform(self, X: Any) -> AnyArray:
         """Put the marks of missing cells back, with the help of the indicator.

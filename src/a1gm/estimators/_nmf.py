@@ -147,8 +147,14 @@ class RankOneNMF(RowFactors):
         elif s is not None:
             rows = _weighted(rows, s, self.negatives)
         seen = observe(rows, n_threads=self.n_threads, negatives=self.negatives)
-        options: Any = {"tol": self.tol, "max_iter": self.max_iter, "policy": WARNINGS}
-        fit = fit_patterns(seen, rows, n_threads=self.n_threads, **options)
+        fit = fit_patterns(
+            seen,
+            rows,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_threads=self.n_threads,
+            policy=WARNINGS,
+        )
         set_fitted(self, _fit=fit, _table=None, **features)
         return self
 
@@ -175,7 +181,7 @@ class RankOneNMF(RowFactors):
         """
         self._validate_params()
         table: PatternTable | None = getattr(self, "_table", None)
-        rows = read_table(X, self.absent)
+        rows, features = read_table(X, self.absent), dict[str, Any]()
         if table is None:
             features = features_of(self, X)
             table = PatternTable(
@@ -186,8 +192,6 @@ class RankOneNMF(RowFactors):
             )
         else:
             check_same_features(self, X)
-            names = "n_features_in_", "feature_names_in_"
-            features = {name: vars(self)[name] for name in names if hasattr(self, name)}
         s = _sample_weights(sample_weight, rows.n_rows)
         if s is not None or isinstance(rows, SparseRows):
             s = np.ones(rows.n_rows) if s is None else s
@@ -243,12 +247,9 @@ class RankOneNMF(RowFactors):
         check_is_fitted(self)
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
-            options: Any = {
-                "tol": self.tol,
-                "max_iter": self.max_iter,
-                "policy": WARNINGS,
-            }
-            self._fit = table._solve(**options)
+            self._fit = table._solve(
+                tol=self.tol, max_iter=self.max_iter, policy=WARNINGS
+            )
         return self._fit
 
     @property

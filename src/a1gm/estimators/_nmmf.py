@@ -206,7 +206,7 @@ class RankOneNMMF(RowFactors):
         if Z is None:
             return None
         source = read_side(Z, "Z", 0, x, EVERY_COLUMN)
-        fitted = self._fit._table("Z")
+        fitted = self._fit._views.get("Z")
         if fitted is None:
             if source is None:  # no columns here, and none in fit
                 return None
@@ -219,7 +219,7 @@ class RankOneNMMF(RowFactors):
                 f"Z has {n_cols} columns, but {expected} are expected: those that it "
                 "had in fit, in the same order."
             )
-        names, known = source.col_labels, fitted.rows.col_labels
+        names, known = source.col_labels, fitted.table.rows.col_labels
         check_same_labels("column", names, known, "Z", "the fit")
         check_same_labels("row", source.row_labels, x.row_labels, "Z", "X")
         return source

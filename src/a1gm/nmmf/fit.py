@@ -92,9 +92,8 @@ def fit_nmmf(
     array([[1., 2.],
            [2., 4.]])
     """
-    layout = lay_out_nmmf(X, Y, Z, alpha=alpha, beta=beta)
     return fit_layout(
-        layout,
+        lay_out_nmmf(X, Y, Z, alpha=alpha, beta=beta),
         NMMFFit,
         tol=tol,
         max_iter=max_iter,
@@ -130,16 +129,14 @@ def check_weight(value: Any, name: str, error: type[Exception]) -> None:
     """Raise for a weight that is negative, not finite or too far from 1, or a bool."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and 0.0 <= float(value) < math.inf):
-        msg = f"{name} must be a finite number of at least 0, got {value!r}."
-        raise error(msg)
+        raise error(f"{name} must be a finite number of at least 0, got {value!r}.")
     # Weighted sums and their quotients must stay well inside float64.
     if value and not LEAST_WEIGHT <= float(value) <= 1.0 / LEAST_WEIGHT:
-        msg = (
+        raise error(
             f"{name} must be 0 or between {LEAST_WEIGHT:g} and "
             f"{1 / LEAST_WEIGHT:g}, got {value!r}. A table this far from the others "
             "counts alone or not at all."
         )
-        raise error(msg)
 
 
 def fit_relations(
@@ -205,9 +202,8 @@ def fit_relations(
     check_mapping(tables, "tables", ParameterError)
     if weights is not None:
         check_mapping(weights, "weights", WeightsError)
-    layout = lay_out(_declared(tables, weights or {}))
     return fit_layout(
-        layout,
+        lay_out(_declared(tables, weights or {})),
         RelationsFit,
         tol=tol,
         max_iter=max_iter,
@@ -220,19 +216,18 @@ def _declared(
     tables: Mapping[Any, Any], weights: Mapping[Any, Any]
 ) -> Iterator[Declared]:
     if not tables:
-        msg = "fit_relations needs at least one table."
-        raise ParameterError(msg)
+        raise ParameterError("fit_relations needs at least one table.")
     unknown = [key for key in weights if key not in tables]
     if unknown:
-        msg = f"weights name {unknown[0]!r}; the tables are {list(tables)}."
-        raise WeightsError(msg)
+        raise WeightsError(
+            f"weights name {unknown[0]!r}; the tables are {list(tables)}."
+        )
     for key, table in tables.items():
         if not (isinstance(key, tuple) and len(key) == 2):
-            msg = (
+            raise ParameterError(
                 f"The key {key!r} is not a pair: name the entities of the rows and of "
                 'the columns, as in ("user", "item").'
             )
-            raise ParameterError(msg)
         weight = weights.get(key, 1.0)
         check_weight(weight, f"The weight of {key!r}", WeightsError)
         name = f"({key[0]!r}, {key[1]!r})"

@@ -8,6 +8,7 @@ are applied to the cells: a fit of ``weight * T`` has the factors times these pa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -95,12 +96,12 @@ def fit_joint(
 def _joint_rows(layout: Layout) -> Rows:
     """The joint table; its pieces are made when they are read."""
     n, m = layout.shape
-    tables = {(table.row_set, table.col_set): table for table in layout.fitted}
-    if layout.units is not None:
-        return Rows([], n, m, cut=_Cut(layout, tables, "product"), steps=_steps(layout))
-    weights = Rows([], n, m, cut=_Cut(layout, tables, "weights"), steps=(0, n))
-    cells = _Cut(layout, tables, "cells")
-    return Rows([], n, m, cut=cells, steps=_steps(layout), weights=weights)
+    what, weights = "product", None
+    if layout.units is None:
+        cut, what = partial(_cut, layout, "weights"), "cells"
+        weights = Rows([], n, m, cut=cut, steps=(0, n))
+    cut = partial(_cut, layout, what)
+    return Rows([], n, m, cut=cut, steps=_steps(layout), weights=weights)
 
 
 def _steps(layout: Layout) -> tuple[int, ...]:
@@ -108,55 +109,50 @@ def _steps(layout: Layout) -> tuple[int, ...]:
     is_copied = {t.row_set for t in layout.fitted if t.weight != 1.0}
     step = max(1, SCALED_CELLS // layout.shape[1])
     found = {layout.shape[0]}
-    for r, place in enumerate(layout.row_places):
+    for r, place in enumerate(s.place for s in layout.row_sets):
         own_step = step if r in is_copied else max(1, place.stop - place.start)
         found.update(range(place.start, place.stop, own_step))
     return tuple(sorted(found))
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """Makes rows of the joint table: cells, weights, or cells times weights."""
+def _cut(layout: Layout, what: str, start: int, stop: int) -> list[Part]:
+    """Rows of the joint table: "cells", "weights", or the "product" of both."""
+    found = []
+    for r, place in enumerate(s.place for s in layout.row_sets):
+        first, last = max(start, place.start), min(stop, place.stop)
+        if first < last:
+            rows = slice(first - place.start, last - place.start)
+            found.append(_parts(layout, what, r, rows))
+    if len(found) == 1:
+        return found[0]
+    dense = [read_parts(parts, 0, len(parts[0][0])) for parts in found]
+    return [(np.concatenate(dense), None, None, 0, 0)]
 
-    layout: Layout
-    tables: dict[tuple[int, int], SharedTable]
-    what: str
 
-    def __call__(self, start: int, stop: int) -> list[Part]:
-        found = []
-        for r, place in enumerate(self.layout.row_places):
-            first, last = max(start, place.start), min(stop, place.stop)
-            if first < last:
-                found.append(self._parts(r, first - place.start, last - place.start))
-        if len(found) == 1:
-            return found[0]
-        dense = [read_parts(parts, 0, len(parts[0][0])) for parts in found]
-        return [(np.concatenate(dense), None, None, 0, 0)]
-
-    def _parts(self, r: int, start: int, stop: int) -> list[Part]:
-        """Some rows of a row set, with the columns of the joint table."""
-        parts: list[Part] = []
-        for c, place in enumerate(self.layout.col_places):
-            if place.start == place.stop:  # in tables of weight 0 only
-                continue
-            table = self.tables.get((r, c))
+def _parts(layout: Layout, what: str, r: int, rows: slice) -> list[Part]:
+    """Some rows of a row set, with the columns of the joint table."""
+    parts: list[Part] = []
+    tables = {table.col_set: table for table in layout.fitted if table.row_set == r}
+    for c, entities in enumerate(layout.col_sets):
+        if not entities.is_fitted:
+            continue
+        table = tables.get(c)
+        if table is None or what == "weights":
             constant = np.nan
-            if self.what == "weights":
+            if what == "weights":
                 constant = 0.0 if table is None else table.weight
-            if table is None or self.what == "weights":
-                shape = stop - start, place.stop - place.start
-                values = np.broadcast_to(np.float64(constant), shape)
-                parts.append((values, None, None, 0, 0))
-            elif self.what == "cells" or table.weight == 1.0:
-                rows = slice(start, stop)
-                parts += [
-                    (v[rows], None if m is None else m[rows], bits, at + start, 0)
-                    for v, m, bits, at, _ in table.rows.parts
-                ]
-            else:
-                cells = _weighted(table.rows, slice(start, stop), table.weight)
-                parts.append((cells, None, None, 0, 0))
-        return parts
+            shape = rows.stop - rows.start, entities.size
+            values = np.broadcast_to(np.float64(constant), shape)
+            parts.append((values, None, None, 0, 0))
+        elif what == "cells" or table.weight == 1.0:
+            parts += [
+                (v[rows], None if m is None else m[rows], bits, at + rows.start, 0)
+                for v, m, bits, at, _ in table.rows.parts
+            ]
+        else:
+            cells = _weighted(table.rows, rows, table.weight)
+            parts.append((cells, None, None, 0, 0))
+    return parts
 
 
 def _weighted(table: Rows, rows: slice, weight: float) -> Floats:
@@ -192,18 +188,22 @@ def share_factors(
     w, h = np.asarray(fit.row_factor), fit.col_factor
     if fit.n_blocks == 0:  # zeros everywhere
         h = np.where(np.isnan(h), np.nan, 0.0)
-    blocks = _blocks(fit, w, h) if fit.n_blocks > 1 else (None, None)
+    blocks: tuple[Ints | None, Ints | None] = None, None
+    if fit.n_blocks > 1:  # any number for rows and columns without data
+        own = np.unique(fit.row_block[w > 0.0])
+        of_rows, of_cols = fit.row_block, fit.col_block
+        blocks = np.searchsorted(own, of_rows), np.searchsorted(own, of_cols)
     rows, cols = (
         [
             Entities(
-                factor[place],
-                None if block is None else block[place],
-                place if place.stop > place.start else NOWHERE,
+                factor[s.place],
+                None if block is None else block[s.place],
+                s.place if s.is_fitted else NOWHERE,
             )
-            for place in places
+            for s in sets
         ]
-        for factor, block, places in zip(
-            (w, h), blocks, (layout.row_places, layout.col_places), strict=True
+        for factor, block, sets in zip(
+            (w, h), blocks, (layout.row_sets, layout.col_sets), strict=True
         )
     )
     a, b = layout.units or ({}, {})
@@ -223,12 +223,6 @@ def share_factors(
             sides = [(transpose(t.rows), rows[t.row_set]) for t in tables]
             cols[c] = _placed_set(sides, fit.n_blocks, cols)
     return rows, cols
-
-
-def _blocks(fit: RankOneFit, w: Floats, h: Floats) -> tuple[Ints, Ints]:
-    """Number of the block of each row and column; any for those without data."""
-    own = np.unique(fit.row_block[w > 0.0])
-    return np.searchsorted(own, fit.row_block), np.searchsorted(own, fit.col_block)
 
 
 def _balance(

@@ -63,11 +63,19 @@ class SharedTable:
 
 @dataclass(frozen=True, slots=True)
 class EntitySet:
-    """A set of entities with one factor each; ``is_fitted``: some table has weight."""
+    """A set of entities with one factor each, and where it is in the joint table.
+
+    Sets in tables of weight 0 only are nowhere there: their slice is empty.
+    """
 
     name: Hashable
     size: int
-    is_fitted: bool
+    place: slice
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether some table of the set has weight."""
+        return bool(self.place.stop > self.place.start)
 
 
 @dataclass(frozen=True)
@@ -83,20 +91,10 @@ class Layout:
         """The tables of positive weight."""
         return [table for table in self.tables if table.weight]
 
-    @cached_property
-    def row_places(self) -> list[slice]:
-        """Where each row set lies in the joint table; sets without weight: nowhere."""
-        return _places(self.row_sets)
-
-    @cached_property
-    def col_places(self) -> list[slice]:
-        """Where each column set lies in the joint table."""
-        return _places(self.col_sets)
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the joint table."""
-        return self.row_places[-1].stop, self.col_places[-1].stop
+        return self.row_sets[-1].place.stop, self.col_sets[-1].place.stop
 
     def labels_of(self, name: Hashable) -> Any:
         """Names of the entities of a set, from the first table that has them."""
@@ -137,15 +135,6 @@ class Layout:
         return a, b
 
 
-def _places(sets: tuple[EntitySet, ...]) -> list[slice]:
-    places, start = [], 0
-    for entities in sets:
-        stop = start + entities.size * entities.is_fitted
-        places.append(slice(start, stop))
-        start = stop
-    return places
-
-
 def lay_out(declared: Iterable[Declared]) -> Layout:
     """Give every entity set a side, and check that shared sets are the same."""
     entries = list(declared)
@@ -164,16 +153,15 @@ def lay_out(declared: Iterable[Declared]) -> Layout:
             for of_side, entities in zip(numbers, pair, strict=True)
         )
         tables.append(SharedTable(key, name, given, r, c, weight, turned))
-    fitted = {
-        key for t in tables if t.weight for key in ((0, t.row_set), (1, t.col_set))
-    }
-    row_sets, col_sets = (
-        tuple(
-            EntitySet(name, sizes[name], (k, i) in fitted) for name, i in sets.items()
-        )
-        for k, sets in enumerate(numbers)
-    )
-    layout = Layout(row_sets, col_sets, tuple(tables))
+    fitted = {s for _, _, row, col, _, weight in entries if weight for s in (row, col)}
+    sets: tuple[list[EntitySet], ...] = ([], [])
+    for of_side, found in zip(numbers, sets, strict=True):
+        start = 0
+        for entities in of_side:
+            stop = start + sizes[entities] * (entities in fitted)
+            found.append(EntitySet(entities, sizes[entities], slice(start, stop)))
+            start = stop
+    layout = Layout(tuple(sets[0]), tuple(sets[1]), tuple(tables))
     _check_weights(layout)
     return layout
 

@@ -20,8 +20,8 @@ from a1gm._rows import Rows
 from a1gm._rows.labels import Names, text_of_label
 from a1gm.exceptions import EmptyLineWarning, ParameterError, parts_of, separated
 from a1gm.nmmf.joint import Entities, check_cells, place_rows, weighted_side
-from a1gm.nmmf.layout import Layout, SharedTable
-from a1gm.nmmf.uncertainty import TableUncertainty, uncertainty_of_tables
+from a1gm.nmmf.layout import Layout
+from a1gm.nmmf.uncertainty import TableUncertainty
 from a1gm.nmmf.view import TableView
 
 
@@ -164,7 +164,17 @@ class SharedFit:
         6.76
         """
         sure = self._joint.uncertainty(dispersion, robust=robust)
-        return uncertainty_of_tables(self._layout, sure, self._views)
+        layout = self._layout
+        return {
+            table.key: TableUncertainty(
+                sure,
+                self._views[table.key],
+                layout.row_sets[table.row_set].place,
+                layout.col_sets[table.col_set].place,
+                1.0 if layout.units is None else table.weight,
+            )
+            for table in layout.fitted
+        }
 
     # ------------------------------------------------------------------ by entity
     @property
@@ -214,7 +224,7 @@ class SharedFit:
     # ------------------------------------------------------------------ warnings
     def _warn(self, convergence: type[Warning]) -> None:
         """Warn of a poor certificate, empty entities and cells that cannot be known."""
-        if text_of_convergence(self._joint):
+        if text_of_convergence(self._joint):  # the names take time
             text = text_of_convergence(self._joint, _joint_names(self._layout))
             warn_user(convergence(*parts_of(text)))
         empty = [
@@ -344,28 +354,25 @@ class NMMFFit(SharedFit):
         filled: dict[str, Any] = {}
         for name, given in (("X", X), ("Y", Y), ("Z", Z)):
             if given is not None and name not in self._views:
-                msg = f"{name} was not among the fitted tables, so it cannot be filled."
-                raise ParameterError(msg)
+                raise ParameterError(
+                    f"{name} was not among the fitted tables, so it cannot be filled."
+                )
             if given is not None:
                 filled[name] = self._views[name].impute(given, on_undetermined)
         return filled.get("X"), filled.get("Y"), filled.get("Z")
 
     # ------------------------------------------------------------------- new rows
-    def _table(self, name: str) -> SharedTable | None:
-        """A table as it was fitted; None if it was not given."""
-        return next((t for t in self._layout.tables if t.key == name), None)
-
     def _place(self, x: Rows, z: Rows | None) -> Placed:
         """Place rows of X, with their rows of Z if there are any, by the columns.
 
         A table of weight 0 is checked, but does not count.
         """
-        sides, z_table = [(x, self._cols[0])], self._table("Z")
         check_cells(x)
-        if z is not None and z_table is not None:
+        sides = [(x, self._cols[0])]
+        if z is not None:
             check_cells(z)
-            if z_table.weight:
-                sides.append(weighted_side(z, self._cols[1], z_table.weight))
+            if weight := self._views["Z"].table.weight:
+                sides.append(weighted_side(z, self._cols[1], weight))
         return place_rows(sides, self.n_blocks)
 
 
@@ -414,8 +421,9 @@ class RelationsFit(SharedFit):
         check_mapping(tables, "tables", ParameterError)
         for key in tables:
             if key not in self._views:
-                msg = f"{key!r} is not among the fitted tables: {list(self._views)}."
-                raise ParameterError(msg)
+                raise ParameterError(
+                    f"{key!r} is not among the fitted tables: {list(self._views)}."
+                )
         return {
             key: self._views[key].impute(X, on_undetermined)
             for key, X in tables.items()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats
 from a1gm._fit.show import html_table, one_line
 from a1gm._fit.sure.arguments import By, Which, check_totals
 from a1gm._fit.sure.information import spread
@@ -20,7 +18,7 @@ from a1gm._fit.sure.uncertainty import (
 )
 from a1gm._rows.lookup import Lookup, paired
 from a1gm.exceptions import ParameterError
-from a1gm.nmmf.layout import Layout, SharedTable
+from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.view import TableView
 
 
@@ -166,16 +164,6 @@ class TableUncertainty:
         """Variance over mean of a cell of this table."""
         return self.dispersion / self._table.weight
 
-    def _pieces(self, cells: Which) -> Iterator[tuple[slice, Bools, Bools, Floats]]:
-        """Yield rows, which of their cells are wanted and have no value, and values."""
-        for rows, given in self._table.rows.blocks():
-            wanted = (
-                np.isnan(given) if cells == "missing" else np.ones_like(given, bool)
-            )
-            fitted = self._view.fitted(rows)
-            without = wanted & np.isnan(fitted)
-            yield rows, wanted, without, np.where(wanted & ~without, fitted, 0.0)
-
     def _sums(self, side: str, cells: Which) -> tuple[Any, ...]:
         """Totals along a side of the joint table, and the variances of the estimates.
 
@@ -184,7 +172,11 @@ class TableUncertainty:
         info, phi, C = self._joint._info, self.dispersion, self._joint.covariance
         of_rows, of_cols, own_total = [], [], 0.0
         away = np.zeros((self._table.rows.n_cols, len(C)))
-        for rows, wanted, without, F in self._pieces(cells):
+        for rows, given in self._table.rows.blocks():
+            wanted = np.isnan(given) | (cells == "fitted")
+            fitted = self._view.fitted(rows)
+            without = wanted & np.isnan(fitted)
+            F = np.where(wanted & ~without, fitted, 0.0)
             at = np.arange(rows.start, rows.stop) + self._rows.start
             _, r, line = info.rows(at)
             lines = slice(int(line.min()), int(line.max()) + 1)
@@ -227,19 +219,3 @@ class TableUncertainty:
 
     def _repr_html_(self) -> str:
         return html_table("TableUncertainty", self.summary())
-
-
-def uncertainty_of_tables(
-    layout: Layout, joint: Uncertainty, views: Mapping[Hashable, TableView]
-) -> dict[Hashable, TableUncertainty]:
-    """How sure a joint fit is of each of its tables of positive weight."""
-    return {
-        table.key: TableUncertainty(
-            joint,
-            views[table.key],
-            layout.row_places[table.row_set],
-            layout.col_places[table.col_set],
-            1.0 if layout.units is None else table.weight,
-        )
-        for table in layout.fitted
-    }

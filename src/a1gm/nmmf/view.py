@@ -194,7 +194,11 @@ class TableView:
         check_on_undetermined(how)
         rows = open_table(X, self.table.name)
         self._check_same_table(rows)
-        filled = fill_table(X, rows, self._filling)
+        # Cells are asked for by their places in the owner's table.
+        turned = self.table.transposed
+        filled = fill_table(
+            X, rows, lambda i, j: self.values(*((j, i) if turned else (i, j)))
+        )
         n_left, first_left = filled.left
         if first_left is not None:
             if how is None and not self._has_warned(n_left, rows):
@@ -203,10 +207,6 @@ class TableView:
                 where = rows.where(*first_left)
                 warn_undetermined(text_of_left(self.counts.fates, n_left, where), how)
         return filled.table
-
-    def _filling(self, i: Ints, j: Ints) -> Floats:
-        """Values of missing cells, by their places in the owner's table."""
-        return self.values(j, i) if self.table.transposed else self.values(i, j)
 
     def values(self, i: Ints, j: Ints) -> Floats:
         """Fitted values of cells, by their places in the joint orientation."""
