@@ -12,6 +12,7 @@ from pyarrow import feather
 
 import a1gm
 from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.paths import find_files
 from a1gm._rows.files.table import TableFiles
 
 SAME = 1e-11  # what the design asks of a streamed fit
@@ -19,7 +20,7 @@ SAME = 1e-11  # what the design asks of a streamed fit
 
 def open_file(path: Path, **options: object) -> TableFiles:
     """Find one file, or several."""
-    return TableFiles.find(path, TableOptions(**options))
+    return TableFiles(find_files(path), TableOptions(**options))
 
 
 def read_file(path: Path, **options: object) -> tuple[TableFiles, np.ndarray]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -18,7 +17,7 @@ from a1gm._fit.messages import WarningPolicy
 from a1gm._observe.accumulate import Gathered
 from a1gm._observe.observe import observe
 from a1gm._rows.files.options import TableOptions
-from a1gm._rows.files.paths import PathOrPaths
+from a1gm._rows.files.paths import PathOrPaths, find_files
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.labels import Names
 from a1gm.exceptions import DataError, Option, TableTooLargeError
@@ -82,13 +81,7 @@ class FitOptions:
 def split_options(
     options: FileOptions, on_undetermined: OnUndetermined
 ) -> tuple[TableOptions, FitOptions]:
-    """Validate the options; split them into reading and fitting options.
-
-    Raises
-    ------
-    TypeError
-        There is no such option.
-    """
+    """Validate the options; split them into reading and fitting options."""
     for name in options:
         if name not in FileOptions.__annotations__:
             known = listed(list(FileOptions.__annotations__), most=99)
@@ -118,14 +111,12 @@ def takes_file_options(function: _Function) -> _Function:
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     text = inspect.getdoc(function)
     if text is not None:  # python -OO has none
-        described = [_parameters_of(kind) for kind in (TableOptions, FitOptions)]
+        described = [
+            (inspect.getdoc(kind) or "").partition("----------\n")[2].rstrip()
+            for kind in (TableOptions, FitOptions)
+        ]
         function.__doc__ = text.replace("{shared options}", "\n".join(described))
     return function
-
-
-def _parameters_of(kind: type) -> str:
-    """The section on parameters of a docstring, without the indent of the source."""
-    return (inspect.getdoc(kind) or "").partition("----------\n")[2].rstrip()
 
 
 # -------------------------------------------------------------------------- fit
@@ -192,7 +183,7 @@ def fit_file(
     array([ 6., 12.])
     """
     reading, fitting = split_options(options, on_undetermined)
-    files = TableFiles.find(path_or_paths, reading)
+    files = TableFiles(find_files(path_or_paths), reading)
     return fit_files(
         files, fitting, on_undetermined=on_undetermined, uncertainty=uncertainty
     )
@@ -205,10 +196,7 @@ def fit_files(
     on_undetermined: OnUndetermined,
     uncertainty: bool = False,
 ) -> RankOneFit:
-    """Fit a table that was found in files, in one pass over them.
-
-    ``uncertainty`` keeps what the scatter of the cells needs.
-    """
+    """Fit a table that was found in files, in one pass over them."""
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
@@ -218,10 +206,7 @@ def fit_files(
                     signed=options.negatives == "allow",
                     scatter=uncertainty,
                 )
-            with (
-                _refusing_patterns(files, options),
-                piece.placing_faults(options.negatives),
-            ):
+            try:
                 seen = observe(
                     piece.rows,
                     n_threads=options.n_threads,
@@ -230,7 +215,23 @@ def fit_files(
                     scatter=gathered.scatter,
                 )
                 gathered.add(seen, files.n_rows_expected)
-    with _naming_faults(files):
+            except TableTooLargeError as error:
+                if options.negatives == "raise":
+                    raise
+                raise TableTooLargeError(
+                    f"{files.name} has too many patterns of holes for ",
+                    Option("negatives", "allow"),
+                    ", which keeps a sum per pattern in memory. Leave out columns "
+                    "with ",
+                    Option("exclude"),
+                    ", or mark the negative cells as missing with ",
+                    Option("missing"),
+                    ".",
+                ) from error
+            except DataError:
+                piece.check_cells(options.negatives)  # names the cell in the file
+                raise
+    try:
         return fit_patterns(
             gathered.patterns(),
             files,
@@ -241,8 +242,14 @@ def fit_files(
             max_iter=options.max_iter,
             n_threads=options.n_threads,
             on_undetermined=on_undetermined,
-            policy=WarningPolicy(FileNames(files=files)),
+            policy=WarningPolicy(FileNames(files=files, col_labels=files.names)),
         )
+    except DataError as error:
+        if error.column is None:
+            raise error.within(files.name) from error
+        name = files.names[error.column]
+        advice = Option("exclude", [name]), " leaves the column out."
+        raise error.at(f"{files.name}, column {name!r}").advised(advice) from error
 
 
 def files_of(fit: RankOneFit) -> TableFiles | None:
@@ -261,43 +268,6 @@ class FileNames(Names):
         """Name the first of some rows; the files are read again for it."""
         return named(*self.files.name_rows(places[:MOST_NAMED]), total)
 
-    def columns(self, places: Sequence[int], total: int) -> str:
-        """Name the first of some columns."""
-        names = [repr(self.files.names[place]) for place in places[:MOST_NAMED]]
-        return named("column", names, total)
-
     def cell(self, row: int, col: int) -> str:
         """Name a cell."""
         return f"{self.rows([row], 1)}, {self.columns([col], 1)}"
-
-
-@contextlib.contextmanager
-def _naming_faults(files: TableFiles) -> Iterator[None]:
-    """Raise errors about the whole table again with the file or the column."""
-    try:
-        yield
-    except DataError as error:
-        if error.column is None:
-            raise error.within(files.name) from error
-        name = files.names[error.column]
-        advice = Option("exclude", [name]), " leaves the column out."
-        raise error.at(f"{files.name}, column {name!r}").advised(advice) from error
-
-
-@contextlib.contextmanager
-def _refusing_patterns(files: TableFiles, options: FitOptions) -> Iterator[None]:
-    """Advise what to do when signs need a sum per pattern, and there are too many."""
-    try:
-        yield
-    except TableTooLargeError as error:
-        if options.negatives == "raise":
-            raise
-        raise TableTooLargeError(
-            f"{files.name} has too many patterns of holes for ",
-            Option("negatives", "allow"),
-            ", which keeps a sum per pattern in memory. Leave out columns with ",
-            Option("exclude"),
-            ", or mark the negative cells as missing with ",
-            Option("missing"),
-            ".",
-        ) from error

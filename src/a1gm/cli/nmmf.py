@@ -124,7 +124,7 @@ def _read(
 
     nothing = {"columns": None, "exclude": (), "id": None}
     files = open_table(path, options, **nothing)
-    known = files.all_names
+    known = files.first.names
     # --id and --exclude may name columns that only some of the tables have.
     ids, exclude = (
         [name for name in split_names(names) if name in known]

@@ -27,9 +27,10 @@ def open_table(
 ) -> TableFiles:
     """Open a table with the options of the command line."""
     from a1gm._rows.files.options import TableOptions
+    from a1gm._rows.files.paths import find_files
     from a1gm._rows.files.table import TableFiles
 
-    return TableFiles.find(file, TableOptions(**(options.reading | columns)))
+    return TableFiles(find_files(file), TableOptions(**(options.reading | columns)))
 
 
 def fit_table(
@@ -126,7 +127,7 @@ class LongTable:
             raise UsageError(
                 "--long takes three different columns, row key, column key and value, "
                 f"such as --long shop,month,sales; got {options.long!r}. The columns "
-                f"are: {listed(files.all_names)}."
+                f"are: {listed(files.first.names)}."
             )
         files.check_has([*names, *by])
         row, column, value = names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -146,13 +147,8 @@ class TableOptions:
     @property
     def missing_numbers(self) -> tuple[float, ...]:
         """The tokens that are numbers, such as -999."""
-        return tuple(
-            number for number in map(_as_number, self.missing) if number is not None
-        )
-
-
-def _as_number(token: str) -> float | None:
-    try:
-        return float(token)
-    except ValueError:
-        return None
+        numbers = []
+        for token in self.missing:
+            with contextlib.suppress(ValueError):
+                numbers.append(float(token))
+        return tuple(numbers)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,8 +22,6 @@ from a1gm._rows.files import faults
 from a1gm._rows.files.options import TableOptions
 from a1gm._rows.files.paths import (
     FoundFiles,
-    PathOrPaths,
-    find_files,
     is_hidden,
     open_input,
 )
@@ -49,7 +46,6 @@ from a1gm._rows.rows import Part, Rows
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
-    DataError,
     DataHintWarning,
     FileFormatError,
     InfiniteValuesError,
@@ -94,17 +90,14 @@ class Piece:
     """Some consecutive rows of a file.
 
     ``parts`` are the numbers of the columns ``names``, where they lie; numbers that
-    were read from text are in one array. ``place_of`` names a cell, given its row in
-    the file and its column.
+    were read from text are in one array.
     """
 
+    source: Source
     first_row: int  # its number in the file, from 0
     batch: pa.RecordBatch  # the columns as they are in the file
     names: tuple[str, ...]
     parts: list[Part]
-    is_text: bool
-    options: TableOptions
-    place_of: Callable[[int, str | None], str]
 
     @property
     def n_rows(self) -> int:
@@ -119,23 +112,14 @@ class Piece:
     @cached_property
     def values(self) -> Floats:
         """The numbers as one array, NaN where a cell is missing."""
-        if self.is_text:
+        if self.source.is_text:
             array: Floats = self.parts[0][0]
             return array
         # Column by column is how the cells arrive and leave.
         array = np.empty((self.n_rows, len(self.parts)), order="F")
         for j, column in enumerate(columns_of(self.batch, self.names)):
-            array[:, j] = cast_numbers(column, self.options)
+            array[:, j] = cast_numbers(column, self.source.options)
         return array
-
-    @contextlib.contextmanager
-    def placing_faults(self, negatives: Negatives) -> Iterator[None]:
-        """Raise errors about values again with the place of the cell in the file."""
-        try:
-            yield
-        except DataError:
-            self.check_cells(negatives)
-            raise
 
     def check_cells(self, negatives: Negatives) -> None:
         """Raise for infinite cells, and for what ``negatives`` does not allow."""
@@ -162,8 +146,9 @@ class Piece:
             )
 
     def _cell(self, row: int, col: int) -> tuple[str, str]:
-        place = self.place_of(self.first_row + int(row), self.names[col])
-        return place, repr(float(self.values[row, col])).removesuffix(".0")
+        place = self.source.place_of(self.first_row + int(row))
+        token = repr(float(self.values[row, col])).removesuffix(".0")
+        return f"{place}, column {self.names[col]!r}", token
 
 
 class ColumnCounts:
@@ -179,7 +164,7 @@ class ColumnCounts:
 
     def add(self, piece: Piece) -> None:
         """Count the cells of a piece."""
-        if not piece.is_text:
+        if not piece.source.is_text:
             self.missing += [_n_missing(part, piece.n_rows) for part in piece.parts]
             return
         self.missing += np.count_nonzero(np.isnan(piece.values), axis=0)
@@ -228,9 +213,10 @@ class TableFiles:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> from a1gm._rows.files.paths import find_files
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
-    >>> files = TableFiles.find(path, TableOptions())
+    >>> files = TableFiles(find_files(path), TableOptions())
     >>> [piece.names for _, piece in files.pieces()], files.id
     ([('x', 'y')], ('name',))
     """
@@ -261,13 +247,6 @@ class TableFiles:
         self._late: dict[str, str] = {}  # text columns without a value at the start
         self._unseen: set[str] = set()  # number columns without a number so far
         self._texts: dict[str, str] = {}  # text columns, with a cell, to be checked
-
-    @classmethod
-    def find(
-        cls, paths: PathOrPaths, options: TableOptions, *, are_read_twice: bool = False
-    ) -> TableFiles:
-        """Find the files; the first is opened when it is needed."""
-        return cls(find_files(paths), options, are_read_twice=are_read_twice)
 
     def choosing(self, *, whose: str | None = None, **columns: Any) -> TableFiles:
         """Return the same files with another choice of columns, exclude or id."""
@@ -308,11 +287,6 @@ class TableFiles:
         return f"{name} and {counted(n - 1, 'more file')}" if n > 1 else name
 
     @property
-    def all_names(self) -> list[str]:
-        """Every column of the first file, part of the table or not."""
-        return self.first.names
-
-    @property
     def id(self) -> tuple[str, ...]:
         """The columns that label the rows; of text files final after a pass."""
         return () if self.choice is None else tuple(self.choice.ids)
@@ -321,7 +295,7 @@ class TableFiles:
     def passed_through(self) -> list[str]:
         """Columns of the first file that are not part of the table."""
         own = set(self.names)
-        return [name for name in self.all_names if name not in own]
+        return [name for name in self.first.names if name not in own]
 
     @property
     def left_out(self) -> list[str]:
@@ -435,7 +409,7 @@ class TableFiles:
                 continue
             return
 
-    def _one_pass(self, at: int, all_columns: bool) -> Iterator[Piece]:
+    def _one_pass(self, at: int, all_columns: bool) -> Generator[Piece]:
         source, rows = self.sources[at], 0
         source.file.check_unchanged()
         if self.counts is None:
@@ -447,11 +421,6 @@ class TableFiles:
                 self._settle_typed(at, source)
         columns = None if all_columns or source.is_text else self.names
         cells = Cells(source.options)
-
-        def place_of(row: int, column: str | None = None) -> str:
-            place = source.place_of(row)
-            return place if column is None else f"{place}, column {column!r}"
-
         for batch in source.batches(columns):
             if not batch.num_rows:
                 continue
@@ -461,8 +430,7 @@ class TableFiles:
             else:
                 every = columns_of(batch, self.names)
                 parts = [part_of_column(column, self.options) for column in every]
-            how = source.is_text, source.options, place_of
-            piece = Piece(rows, batch, self.names, parts, *how)
+            piece = Piece(source, rows, batch, self.names, parts)
             if all_columns:  # to be filled: work for this thread, not for the consumer
                 _ = piece.values
             yield piece
@@ -748,7 +716,7 @@ class TableFiles:
             raise LabelError(
                 f"{name} has no column {absent[0]!r}, which {first} has. ", remedy
             )
-        extra = own - set(self.all_names) - set(self.options.exclude)
+        extra = own - set(self.first.names) - set(self.options.exclude)
         if extra and self.options.columns is None:
             raise LabelError(
                 f"{name} has a column {min(extra)!r}, which {first} has not. ", remedy
@@ -768,7 +736,7 @@ class TableFiles:
                 n_rows=self.n_rows,
                 is_asked=self.options.columns is not None,
                 in_file=True,
-                decimal=self.options.decimal if head.is_text else ".",
+                decimal=self.options.decimal if head.source.is_text else ".",
             )
         texts = (getattr(source, "hint", "") for source in self.sources)
         self.told += [DataHintWarning(text) for text in texts if text]
@@ -780,13 +748,13 @@ class TableFiles:
         """Return the first rows of the columns, in their order; few of those beside."""
         beside = [name for name in self.passed_through if name != ""][:_MOST_LABELS]
         batch = head.batch
-        if not head.is_text and beside:
+        if not head.source.is_text and beside:
             with closing(self.first.batches(beside)) as batches:
                 batch = next(batches)
         rows = min(MOST_ROWS, head.n_rows, batch.num_rows)
         columns = batch.select(beside).slice(0, rows).to_pydict()
         columns |= dict(zip(self.names, head.values[:rows].T, strict=True))
-        return {name: columns[name] for name in self.all_names if name in columns}
+        return {name: columns[name] for name in self.first.names if name in columns}
 
     def _left_out_files(self) -> Iterator[SkippedWarning]:
         if self.broken:
@@ -822,48 +790,22 @@ def _ids_of(batch: pa.RecordBatch) -> list[str]:
     return list(map(" · ".join, zip(*columns, strict=True)))
 
 
-def read_ahead(items: Iterator[_Item], depth: int = 2) -> Generator[_Item]:
-    """Yield the items in order, taken from the iterator on a second thread.
+def read_ahead(items: Generator[_Item], depth: int = 3) -> Generator[_Item]:
+    """Yield the items in order, taken from the generator on a second thread.
 
-    Memory holds ``depth`` items that wait, the one read and the one worked on. An error
-    of the iterator is raised where its item would have come. When the consumer stops
-    early the thread ends too, and the iterator is closed.
+    At most ``depth`` items are read or wait. An error of the generator is raised where
+    its item would have come. It is closed at the end, also when the consumer stops
+    early.
     """
-    waiting: queue.Queue[tuple[_Item | None, BaseException | None]]
-    waiting = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def put(entry: tuple[_Item | None, BaseException | None]) -> bool:
-        while not stopped.is_set():
-            with contextlib.suppress(queue.Full):
-                waiting.put(entry, timeout=0.1)
-                return True
-        return False
-
-    def run() -> None:
-        error: BaseException | None = None
+    end: Any = object()
+    waiting: deque[Future[_Item]] = deque()
+    with ThreadPoolExecutor(1, "a1gm-read-ahead") as pool:
         try:
-            for item in items:
-                if not put((item, None)):
-                    break
-        except BaseException as raised:  # noqa: BLE001 - raised again by the consumer
-            error = raised
+            waiting.extend(pool.submit(next, items, end) for _ in range(depth))
+            while (item := waiting.popleft().result()) is not end:
+                waiting.append(pool.submit(next, items, end))
+                yield item
         finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
-        put((None, error))
-
-    thread = threading.Thread(target=run, name="a1gm-read-ahead", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = waiting.get()
-            if error is not None:
-                raise error
-            if item is None:
-                return
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
+            for future in waiting:
+                future.cancel()
+            pool.submit(items.close)  # the thread may be at work on them
