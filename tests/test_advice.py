@@ -119,11 +119,6 @@ def test_cells_left_missing_name_the_fallback():
     assert np.isfinite(filled).all()
 
 
-def test_a_stack_of_tables_is_told_the_call():
-    with pytest.raises(a1gm.exceptions.DataError, match=r"a1gm.fit_many\("):
-        a1gm.fit(STACK)
-
-
 def test_the_list_of_unknown_cells_is_named():
     assert "; see fit.undetermined." in _message(lambda: a1gm.fit(SPLIT))
     words = "; with on_undetermined='warn', see fit.undetermined."

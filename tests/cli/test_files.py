@@ -103,16 +103,6 @@ def test_several_ids_and_typed_files(tmp_path):
     assert f"{EMPTY} row 2:" in words
 
 
-@pytest.mark.parametrize("command", ["inspect", "report"])
-def test_sums_below_zero_are_named(tmp_path, command):
-    path = tmp_path / "a.csv"
-    path.write_text("shop,x,y,z\nA,,5,6\nB,7,,8\nC,9,-6,\n")
-    out = [] if command == "inspect" else ["-o", tmp_path / "b.html"]
-    words = run(command, path, *out, "--negatives", "allow", code=1).stderr
-    assert "a.csv, column 'y': The holes of this table have no closed form" in words
-    assert "--exclude y" in words
-
-
 GERMAN = (
     "Umsätze 2024 – Filialen (in €)\n\nFiliale;Ort;Jan;Feb\nNord;Köln;1.234,5;1.100,0\n"
     "Süd;Fürth;980,1;n/a\nOst;Görlitz;450,0;470,5\n"

@@ -64,38 +64,19 @@ def test_inspect_for_programs(sales):
         ("x,y\n1,2\n3,\n", "grid"),
         ("x,y,z\n1,2,3\n1,2,\n1,,\n", "staircase"),
         ("x,y\n1,\n,2\n", "2: their scales cannot be compared"),
-    ],
-)
-def test_inspect_names_the_shape(tmp_path, text, words):
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    assert words in run("inspect", path).stdout
-
-
-def test_inspect_counts_what_cannot_be_known(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n1,\n,2\n")
-    assert (
-        json.loads(run("inspect", path, "--json", "-q").stdout)["n_undetermined"] == 2
-    )
-
-
-def test_one_row_and_one_column_are_singular(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x\n1\n")
-    assert "1 row × 1 column\n" in re.sub(" +\n", "\n", run("inspect", path).stdout)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
         ("x,y\n3,4\n0,0\n2,5\n", "1: all rows and columns with a cell above 0 can be"),
         ("x,y\n3,4\n,\n2,5\n", "1: all rows and columns with a cell above 0 can be"),
         ("x,y\n0,0\n0,0\n", "0: no cell is above 0"),
         ("x,y\n0,5\n5,\n", "2: their scales cannot be compared"),
     ],
 )
-def test_blocks_promise_no_more_than_holds(tmp_path, text, words):
+def test_inspect_names_the_shape_and_the_blocks(tmp_path, text, words):
     path = tmp_path / "a.csv"
     path.write_text(text)
-    assert words in run("inspect", path, "--columns", "x,y").stdout
+    assert words in run("inspect", path).stdout
+
+
+def test_one_row_and_one_column_are_singular(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n")
+    assert "1 row × 1 column\n" in re.sub(" +\n", "\n", run("inspect", path).stdout)

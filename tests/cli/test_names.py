@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.commands import CSV, run, run_executable
+from support.commands import run, run_executable
 
 import a1gm
 from a1gm._base.words import listed, shown
@@ -103,25 +103,6 @@ def test_70_files_keep_their_names(table, tmp_path):
 
 
 # -------------------------------------------------------------------------- fault 77
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "latin-1"])
-@pytest.mark.parametrize(
-    "arguments", [("inspect", CSV / "plain.csv"), ("nmmf", "--help"), ("--help",)]
-)
-def test_77_a_console_without_utf_8_gets_plain_characters(encoding, arguments):
-    done = run_executable(
-        *arguments, text=False, env=os.environ | {"PYTHONIOENCODING": encoding}
-    )
-    words = done.stdout.decode(encoding)
-    assert done.returncode == 0, done.stderr
-    assert "\\u" not in words
-    assert "\\x" not in words
-    if encoding == "ascii" and arguments[0] == "inspect":
-        assert "3 rows x 3 columns" in words
-        assert "#" in words
-    if encoding != "cp437" and arguments[0] == "nmmf":
-        assert "X ~ w(x)h" in words
-
-
 def test_77_what_has_no_plain_character_is_escaped(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr("sys.stdout", stream)

@@ -83,20 +83,3 @@ def test_nmmf_calls_rows_and_columns_by_name(shared):
     z.write_text("age\n1\n\n")
     words = run("nmmf", x, "--z", z, "-o", out, "--overwrite").stderr
     assert "Nothing determines w['line 4']:" in words
-
-
-def test_nmmf_locates_bad_cells(shared):
-    x, z, out = shared / "x.csv", shared / "z.csv", shared / "out"
-    z.write_text("user,age\ncid,30\nann,-10\nbob,1\n")
-    words = run("nmmf", x, "--z", z, "--id", "user", "-o", out, code=1).stderr
-    assert "z.csv, line 3, column 'age': -10 is negative" in words
-
-
-def test_columns_that_another_table_has_are_named(sales, shared):
-    run("fit", sales, "-o", shared / "results", "-q")
-    model = shared / "results" / "model.a1gm"
-    x, out = shared / "x.csv", shared / "b.csv"
-    words = run("impute", x, "-o", out, "--model", model, code=2).stderr
-    assert "x.csv has no column 'jan', which the fit has." in words
-    words = run("nmmf", x, "--y", sales, "-o", shared / "o", code=2).stderr
-    assert f"sales.csv has no column 'p', which {x} has." in words

@@ -17,13 +17,6 @@ def test_the_report_names_rows_by_their_lines(tmp_path):
     assert "row 0" not in page
 
 
-def test_the_report_locates_bad_cells(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n1,2\n\n3,-4\n")
-    words = run("report", path, "-o", tmp_path / "a.html", code=1).stderr
-    assert "a.csv, line 4, column 'y': -4 is negative" in words
-
-
 def notes_in(path):
     """The lines of a page that stand before its numbers."""
     found = re.search(r'<ul class="notes".*?>(.*?)</ul>', path.read_text())
@@ -53,13 +46,6 @@ def test_the_page_repeats_what_the_terminal_warns_of(tmp_path, options):
     row, columns = notes_in(out)
     assert row == totals[1]
     assert columns == "Columns that are not part of the table: total."
-
-
-def test_a_plain_table_needs_no_notes(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("shop,jan,feb\nA,10,20\nB,20,\nC,31,60\n")
-    run("report", path, "-o", tmp_path / "a.html")
-    assert notes_in(tmp_path / "a.html") == []
 
 
 def test_the_page_tells_of_numbers_taken_for_names(tmp_path):

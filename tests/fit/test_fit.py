@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import warnings
 
@@ -262,31 +261,6 @@ def test_iterations_are_told():
 
 
 # -------------------------------------------------------------------- life cycle
-@ignore_unknown
-@pytest.mark.parametrize("looked", [False, True])
-@pytest.mark.parametrize(
-    "X", [SPLIT, RUNAWAY, np.ones((3, 3)), make_table("at random", 9, 8, seed=1)]
-)
-@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
-def test_copies_are_whole(X, looked, way):
-    fit = a1gm.fit(X)
-    if looked:  # every cached property is there when it travels
-        _ = fit.pattern, fit.certificate, fit.undetermined, fit.row_block
-        fit.reconstruct()
-        repr(fit)
-        repr(fit.pattern)
-    other = pickle.loads(pickle.dumps(fit)) if way == "pickle" else copy.deepcopy(fit)
-    np.testing.assert_array_equal(other.row_factor, fit.row_factor)
-    np.testing.assert_array_equal(other.reconstruct(), fit.reconstruct())
-    np.testing.assert_array_equal(other.impute(X), fit.impute(X))
-    np.testing.assert_array_equal(other.transform(X), fit.transform(X))
-    assert other.divergence == fit.divergence
-    assert other.certificate == fit.certificate
-    assert other.n_undetermined == fit.n_undetermined
-    assert repr(other) == repr(fit)
-    assert repr(other.pattern) == repr(fit.pattern)
-
-
 def test_a_pickled_fit_leaves_the_data_behind():
     X = np.random.default_rng(1).uniform(1, 2, (50_000, 20))
     assert len(pickle.dumps(a1gm.fit(X))) < X.nbytes / 4

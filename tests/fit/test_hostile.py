@@ -419,13 +419,6 @@ def test_what_is_packed_again_unchanged_is_read(containers, worker, subject):
     assert worker.verdict(subject, header, arrays) == "fine"
 
 
-def test_the_kinds_of_models_hold_different_arrays(containers):
-    """Otherwise two of them are the same kind, and one kind is not tried at all."""
-    kinds = ("patterns", "masks", "pairs", "patterns and blocks")
-    held = [frozenset(containers(subject)[1]) for subject in kinds]
-    assert len(set(held)) == len(kinds)
-
-
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_every_field_changed_in_every_way(containers, worker, subject):
     wrong: dict[Any, str] = {}

@@ -75,15 +75,6 @@ def test_shapes_have_names(X, name, core):
     assert name in repr(pattern)
 
 
-def test_the_papers_figure():
-    X = np.ones((4, 4))
-    X[0, 0] = X[1, 1] = nan
-    pattern = MissingPattern(X)
-    assert pattern.increase_rate == 2.0
-    assert not pattern.is_grid_like
-    assert MissingPattern(np.ones((2, 2))).increase_rate == 1.0
-
-
 def test_plain_words_about_what_cannot_be_known():
     text = repr(MissingPattern([[1.0, nan], [nan, 2.0]]))
     assert "2 blocks" in text
@@ -193,19 +184,3 @@ def test_a_pickled_pattern_leaves_the_data_behind(X):
     # A column number per cell and nothing of its value.
     sparse = MissingPattern(S, absent="missing")
     assert len(pickle.dumps(sparse)) < 4.5 * S.nnz + 9 * len(X) * 2 + 10_000
-
-
-def test_wide_tables():
-    X = make_table("at random", 1_500, 420, seed=1)
-    pattern = MissingPattern(X)
-    assert pattern.n_missing == np.isnan(X).sum()
-    assert pattern.n_row_patterns == 1_500
-    assert not pattern.has_closed_form
-    assert "1,500 row patterns" in repr(pattern)
-
-
-def test_the_input_is_not_modified():
-    X = make_table("at random", 20, 5, seed=2)
-    before = X.tobytes()
-    repr(MissingPattern(X))
-    assert X.tobytes() == before

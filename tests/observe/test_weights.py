@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +15,6 @@ from a1gm.exceptions import (
     DataError,
     NegativeValuesError,
     ParameterError,
-    UndeterminedWarning,
     WeightsError,
 )
 
@@ -48,26 +45,14 @@ def gap(X: np.ndarray, V: np.ndarray, fit: a1gm.RankOneFit) -> float:
     return off
 
 
-@given(tables(max_rows=10, max_cols=8), st.integers(0, 2**31))
-def test_weighted_margins_hold(X, seed):
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+@given(data=st.data(), seed=st.integers(0, 2**31))
+def test_weighted_margins_hold(zeros, data, seed):
+    X = data.draw(tables(max_rows=10, max_cols=8, zeros=zeros))
     V = random_weights(X.shape, seed)
     fit = a1gm.fit(X, weights=V)
     assert gap(X, V, fit) <= 1e-10
     assert fit.certificate <= 1e-10
-
-
-@given(tables(max_rows=10, max_cols=8, zeros=0.3), st.integers(0, 2**31))
-def test_weighted_margins_hold_with_zeros(X, seed):
-    V = random_weights(X.shape, seed)
-    assert gap(X, V, a1gm.fit(X, weights=V)) <= 1e-10
-
-
-@given(tables(max_rows=9, zeros=0.1))
-def test_weights_of_one_change_nothing(X):
-    plain, weighted = a1gm.fit(X), a1gm.fit(X, weights=np.ones(X.shape))
-    np.testing.assert_allclose(weighted.row_factor, plain.row_factor, rtol=1e-8)
-    np.testing.assert_allclose(weighted.col_factor, plain.col_factor, rtol=1e-8)
-    assert weighted.solver == plain.solver or plain.n_iter
 
 
 @given(tables(max_rows=7), st.integers(0, 2**31))
@@ -171,20 +156,14 @@ def test_extreme_data_and_weights(k):
         ([[1, 1, nan], [1, 1, 1]], r"weights\[0, 2\] = nan is NaN"),
         ([[1, np.inf, 1], [1, 1, 1]], r"weights\[0, 1\] = inf is infinite"),
         (np.zeros((2, 3)), "All weights are zero"),
+        ([["a", "b", "c"]] * 2, "weights"),
+        ([1.0, 2.0], "weights"),
     ],
 )
 def test_bad_weights_are_refused(weights, what):
     X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, nan]])
-    with pytest.raises(WeightsError, match=what) as told:
+    with pytest.raises(ValueError, match=what):
         a1gm.fit(X, weights=weights)
-    assert isinstance(told.value, ValueError)
-
-
-def test_weights_that_are_no_numbers_are_refused():
-    with pytest.raises(ValueError, match="weights"):
-        a1gm.fit([[1.0, 2.0]], weights=[["a", "b"]])
-    with pytest.raises(ValueError, match="weights"):
-        a1gm.fit([[1.0, 2.0]], weights=[1.0, 2.0])
 
 
 def test_weight_only_on_missing_cells_leaves_nothing():
@@ -197,11 +176,6 @@ def test_bad_cells_are_refused_under_weights():
         a1gm.fit([[-1.0, 2.0]], weights=[[1.0, 1.0]])
 
 
-def test_weights_and_allowed_negatives_cannot_be_combined():
-    with pytest.raises(a1gm.exceptions.ParameterError, match="cannot be combined"):
-        a1gm.fit([[-1.0, 2.0]], weights=[[1.0, 1.0]], negatives="allow")
-
-
 def test_weights_are_not_modified_and_any_array_will_do():
     X = make_table("at random", 8, 5, seed=4)
     V = np.asfortranarray(random_weights(X.shape, 5))
@@ -211,19 +185,6 @@ def test_weights_are_not_modified_and_any_array_will_do():
     np.testing.assert_array_equal(V, before)
     other = a1gm.fit(X, weights=before.tolist())
     np.testing.assert_allclose(other.row_factor, fit.row_factor, rtol=1e-12)
-
-
-def test_impute_and_reconstruct_know_of_weights():
-    X = np.array([[1.0, 2.0, nan], [2.0, 4.0, 6.0]])
-    V = np.array([[1.0, 2.0, 1.0], [3.0, 1.0, 2.0]])
-    fit = a1gm.fit(X, weights=V)
-    np.testing.assert_allclose(fit.impute(X)[0, 2], 3.0, rtol=1e-9)
-
-
-def test_the_warning_points_at_the_caller():
-    with pytest.warns(UndeterminedWarning) as said:
-        a1gm.fit([[1.0, nan], [nan, 2.0]], weights=[[1.0, 1.0], [1.0, 2.0]])
-    assert said[0].filename == __file__
 
 
 def test_junk_under_weight_0_does_not_matter():
@@ -303,19 +264,6 @@ def test_junk_under_weight_0_does_not_matter_in_a_sparse_table():
     same_fit(fit, a1gm.fit(np.where(V > 0.0, X, nan)))
 
 
-@pytest.mark.parametrize("k", [1e-300, 1e300])
-def test_extreme_sparse_data_and_weights(k):
-    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 5.0], [4.0, 4.0, 4.0]])
-    V = np.array([[1.0, 2.0, 1.0], [1.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
-    plain = a1gm.fit(X, weights=V)
-    S, W = stored(X, X), stored(X, V)
-    for data, weights in ((k * S, W), (S, k * W), (k * S, k * W)):
-        fit = a1gm.fit(data, weights=weights, absent="missing")
-        size = k if data is not S else 1.0
-        np.testing.assert_allclose(fit.row_factor / size, plain.row_factor, rtol=1e-9)
-        np.testing.assert_allclose(fit.col_factor, plain.col_factor, rtol=1e-9)
-
-
 def test_bad_weights_of_sparse_tables_are_refused():
     X = np.array([[1.0, nan, 3.0], [4.0, 5.0, nan]])
     S, V = stored(X, X), np.ones(X.shape)
@@ -337,15 +285,3 @@ def test_bad_weights_of_sparse_tables_are_refused():
         a1gm.fit(S, weights=V, absent="zero")
     with pytest.raises(WeightsError, match=r"weights\.toarray\(\)"):
         a1gm.fit(np.nan_to_num(X), weights=S)
-
-
-def test_weighted_sparse_fits_travel(tmp_path):
-    X = make_table("at random", 20, 10, seed=5)
-    V = random_weights(X.shape, 6)
-    fit = a1gm.fit(stored(X, X), weights=V, absent="missing")
-    again = pickle.loads(pickle.dumps(fit))
-    assert again.divergence == fit.divergence
-    fit.save(tmp_path / "fit.npz")
-    loaded = a1gm.load(tmp_path / "fit.npz")
-    np.testing.assert_array_equal(loaded.row_factor, fit.row_factor)
-    assert loaded.certificate == fit.certificate

@@ -6,7 +6,6 @@ import copy
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from support.kernels import native, needs_native, part
@@ -138,20 +137,6 @@ def test_such_fits_travel(tmp_path):
             again.impute(new, weights=V[:5]), fit.impute(new, weights=V[:5])
         )
         assert again.pattern.n_missing == np.sum(np.isnan(X) | (V == 0))
-
-
-def test_frames_of_weights():
-    X, V = table(12), weights(13)
-    expected = a1gm.fit(X, weights=V)
-    names = [f"c{j}" for j in range(SHAPE[1])]
-    frame = pd.DataFrame(X, columns=names)
-    for given in (pd.DataFrame(V, columns=names), V):
-        fit = a1gm.fit(frame, weights=given)
-        np.testing.assert_allclose(fit.row_factor, expected.row_factor, rtol=1e-12)
-    polars = pytest.importorskip("polars")
-    given = polars.DataFrame(V, schema=names)
-    fit = a1gm.fit(polars.DataFrame(X, schema=names).fill_nan(None), weights=given)
-    np.testing.assert_allclose(fit.row_factor, expected.row_factor, rtol=1e-12)
 
 
 @needs_native
