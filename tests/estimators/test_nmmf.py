@@ -91,15 +91,6 @@ def test_faults():
     assert model.row_factor_ is before  # a fit that failed has changed nothing
 
 
-def test_clone_and_pickle():
-    X, Y, Z = made(3)
-    model = RankOneNMMF(0.25, 4.0).fit(X, Y=Y, Z=Z)
-    assert clone(model).get_params() == model.get_params()
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.transform(X), model.transform(X))
-    assert again.divergence_ == model.divergence_
-
-
 # --------------------------------------------------------- Z in transform, and weights
 def named_model():
     pd = pytest.importorskip("pandas")
@@ -155,12 +146,6 @@ def test_transform_uses_the_weights_of_fit():
     before = model.transform(X, Z=Z)
     model.set_params(alpha=9.0, beta=0.5)
     np.testing.assert_array_equal(model.transform(X, Z=Z), before)
-
-
-def test_a_side_table_without_entities_is_as_good_as_none():
-    X, _, _ = made(5)
-    factors = RankOneNMMF().fit_transform(X, Y=np.ones((0, 6)), Z=np.ones((40, 0)))
-    np.testing.assert_array_equal(factors, RankOneNMMF().fit_transform(X))
 
 
 # ------------------------------------------------------------- where warnings point at

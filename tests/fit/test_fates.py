@@ -19,18 +19,6 @@ pytestmark = [
 ]
 
 
-def fate_table(fit: a1gm.RankOneFit) -> np.ndarray:
-    n, m = fit.shape
-    return np.array([[fit.fate(i, j) for j in range(m)] for i in range(n)])
-
-
-@given(tables(max_rows=10, max_cols=8, zeros=0.5))
-def test_fates_are_those_of_reachability(X):
-    fit = a1gm.fit(X)
-    hole = np.isnan(X)
-    np.testing.assert_array_equal(fate_table(fit)[hole], oracles.fates(X)[hole])
-
-
 @given(tables(max_rows=10, max_cols=8, zeros=0.5))
 def test_counts_and_cells_agree(X):
     fit = a1gm.fit(X)
@@ -56,23 +44,6 @@ def test_small_blocks_change_nothing(cells, monkeypatch):
     monkeypatch.setattr(place, "CELLS_AT_ONCE", cells)
     monkeypatch.setattr("a1gm._observe.patterns.CELLS_AT_ONCE", cells)
     assert list(a1gm.fit(X).undetermined) == whole
-
-
-def test_a_row_of_zeros_leads_where_it_looks():
-    X = np.array([[0.0, nan, nan], [1.0, 2.0, nan], [nan, nan, 3.0]])
-    fit = a1gm.fit(X)
-    assert fit.fate(0, 1) == "zero"  # reached through column 0 and row 1
-    assert fit.fate(0, 2) == "undetermined"  # nothing leads there
-    assert fit.fate(1, 2) == "undetermined"
-
-
-def test_two_rows_of_one_pattern_one_of_them_zero():
-    X = np.array([[0.0, 0.0, nan], [1.0, 2.0, nan], [nan, 1.0, 3.0]])
-    fit = a1gm.fit(X)
-    assert fit.fate(0, 2) == "zero"
-    assert fit.fate(1, 2) == "finite"
-    assert fit.impute(X)[0, 2] == 0.0
-    assert fit.impute(X)[1, 2] == pytest.approx(6.0)
 
 
 def test_cells_behave_like_a_list_of_tuples():

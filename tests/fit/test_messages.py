@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import a1gm
-from a1gm import RankOneImputer, RankOneNMF
-from a1gm._base.words import named
+from a1gm import RankOneNMF
 from a1gm._fit import messages as _unknown
 from a1gm.exceptions import EmptyLineWarning, UndeterminedWarning
 
@@ -74,26 +73,12 @@ def test_cells_that_are_left(given, text):
     assert _unknown.text_of_left_cells(*given).startswith(text)
 
 
-def test_lines_with_nothing_observed():
-    assert named("row", []) == ""
-    assert named("row", [4]) == "row 4"
-    assert named("column", [0, 1]) == "columns 0, 1"
-    assert named("row", [4, 5], total=9) == "rows 4, 5 and 7 more"
-    assert named("row", [], total=9) == "9 rows"
-
-
 def test_one_row_without_a_factor():
     model = RankOneNMF().fit(np.ones((3, 2)))
     with pytest.warns(EmptyLineWarning, match=r"^1 row has no .*\(row 0\); its"):
         model.transform([[nan, nan]])
     with pytest.warns(EmptyLineWarning, match=r"^2 rows have .*\(the first is row 0"):
         model.transform([[nan, nan], [nan, nan]])
-
-
-def test_one_cell_that_the_imputer_leaves():
-    model = RankOneImputer(keep_empty_features=True).fit(np.ones((3, 1)))
-    with pytest.warns(UndeterminedWarning, match=r"^1 missing cell stays missing"):
-        model.transform([[nan]])
 
 
 def test_fits_patterns_and_tables_of_one():
@@ -103,10 +88,3 @@ def test_fits_patterns_and_tables_of_one():
     with pytest.warns(UndeterminedWarning, match="of X is unbounded, at"):
         fit = a1gm.fit_nmmf([[0.0, 5.0], [5.0, nan]])
     assert fit.summary()["cannot be known"] == "1 missing cell"
-
-
-def test_empty_rows_of_a_stream_are_all_counted(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,y\n1,2\n" + ",\n" * 9)
-    with pytest.warns(EmptyLineWarning, match="lines 3, 4, 5, 6, 7 and 4 more"):
-        a1gm.fit_file(path)

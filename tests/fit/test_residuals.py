@@ -55,12 +55,6 @@ def test_weights_count_cells_as_often_as_they_say():
     assert fit.divergence == pytest.approx(float(cells @ V[used]), rel=1e-12)
 
 
-def test_of_other_columns_is_refused():
-    fit = a1gm.fit(np.ones((2, 3)))
-    with pytest.raises(a1gm.exceptions.DataError, match="2 columns"):
-        fit.divergence_of(np.ones((3, 2)))
-
-
 def test_of_other_rows_is_theirs():
     fit = a1gm.fit(np.array([[1.0, 3.0], [2.0, 6.0]]))
     assert fit.divergence_of(np.array([[10.0, 30.0]])) == pytest.approx(0.0, abs=1e-12)

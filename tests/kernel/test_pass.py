@@ -91,15 +91,6 @@ def test_wide_form_for_any_number_of_threads(n_threads):
     assert_same_observation(got, expected)
 
 
-def test_keep_table_overrules_the_wide_form():
-    X = make_table("at random", 500, 70, seed=6)
-    wide = native.observe([part(X)], 1, 1, 1.0, 100, False)
-    kept = native.observe([part(X)], 1, 1, 1.0, 100, True)
-    assert wide[1]
-    assert not kept[1]
-    assert_same_observation(kept, reference.observe([part(X)], 1, 1, 1.0, 100, True))
-
-
 @pytest.mark.parametrize("n_patterns", [256, 257, 65_536, 65_537])
 def test_pattern_numbers_of_every_width(n_patterns):
     n_cols = 17

@@ -51,11 +51,10 @@ def assert_same_reduction(got, expected):
 
 
 @given(tables(max_rows=10, max_cols=10))
-def test_reduce_table(X):
-    keys, sums = statistics_of(X)
-    assert_same_reduction(
-        native.reduce_table(keys, sums), reference.reduce_table(keys, sums)
-    )
+def test_reduce_tables_and_pairs(X):
+    table, pairs = statistics_of(X), pairs_of(X)
+    assert_same_reduction(native.reduce_table(*table), reference.reduce_table(*table))
+    assert_same_reduction(native.reduce_pairs(*pairs), reference.reduce_pairs(*pairs))
 
 
 @given(st.integers(2, 40), st.integers(2, 40), st.floats(0.02, 0.5), st.integers(0, 99))
@@ -69,13 +68,6 @@ def test_both_kernels_peel_to_the_same_core(n, m, share, seed):
     assert got.core_shape == expected.core_shape
     assert got.n_roots == expected.n_roots
     assert got.n_core_blocks == expected.n_core_blocks
-
-
-@given(tables(max_rows=10, max_cols=10))
-def test_reduce_pairs(X):
-    assert_same_reduction(
-        native.reduce_pairs(*pairs_of(X)), reference.reduce_pairs(*pairs_of(X))
-    )
 
 
 @given(tables(max_rows=10, max_cols=10), st.booleans())

@@ -218,13 +218,6 @@ def test_weight_zero_across_blocks_is_undetermined():
     assert np.isnan(filled[1, 1])
 
 
-def test_zeros_everywhere_give_zero_factors():
-    fit = a1gm.fit_nmmf(np.zeros((2, 3)), np.zeros((1, 3)), np.zeros((2, 2)))
-    for name in FACTORS:
-        np.testing.assert_array_equal(getattr(fit, name), 0.0)
-    assert fit.divergence == 0.0
-
-
 def test_empty_entities_are_nan_and_named():
     X, Y, Z = made(8)
     X[2], Z[2] = np.nan, np.nan
@@ -334,18 +327,6 @@ def quietly(fit, *given, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fit(*given, **options)
-
-
-def test_a_passive_table_is_nan_where_its_factors_are():
-    nan = np.nan
-    fit = quietly(a1gm.fit_nmmf, [[1, nan], [nan, 2.0]], [[1, 5.0]], alpha=0)
-    assert np.isnan(fit.a).all()
-    assert np.isnan(fit.reconstruct()[1]).all()
-    assert np.isnan(fit.divergences["Y"])
-    assert fit.divergence == pytest.approx(0.0)  # weight 0 keeps silent
-    X, Z = [[nan, nan], [1, 2.0]], [[3.0], [1]]
-    fit = quietly(a1gm.fit_nmmf, X, None, Z, beta=0)
-    np.testing.assert_allclose(fit.reconstruct()[2], [[nan], [1.0]])
 
 
 @pytest.mark.parametrize("seed", range(20))

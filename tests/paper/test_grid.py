@@ -95,28 +95,12 @@ def test_observed_cells_inside_the_grown_grid_are_not_used(holes, seed) -> None:
         np.testing.assert_allclose(left, right, rtol=1e-12)
 
 
-@given(st.integers(0, 1000))
-def test_rank_one_data_are_recovered_on_any_pattern_that_can_start(seed) -> None:
-    rng = np.random.default_rng(seed)
-    truth = np.outer(rng.random(6) + 0.1, rng.random(5) + 0.1)
-    X = truth.copy()
-    X[rng.integers(1, 6, 4), rng.integers(1, 5, 4)] = np.nan
-    np.testing.assert_allclose(np.outer(*paper.a1gm(X)), truth, rtol=1e-11)
-
-
 @pytest.mark.parametrize(
     ("holes", "line"), [(np.eye(3, 4), "row"), (np.eye(4, 3), "column")]
 )
 def test_without_a_complete_row_or_column_the_error_points_to_fit(holes, line) -> None:
     with pytest.raises(DataError, match=rf"Every {line} of X .*Use a1gm\.fit\(X\)"):
         paper.a1gm(table_with(holes.astype(bool)))
-
-
-def test_a_complete_table_is_rank1_nmf() -> None:
-    X = table_with(np.zeros((4, 3), dtype=bool))
-    np.testing.assert_allclose(
-        np.outer(*paper.a1gm(X)), np.outer(*paper.rank1_nmf(X)), rtol=1e-13
-    )
 
 
 @pytest.mark.parametrize(

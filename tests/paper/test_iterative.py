@@ -44,20 +44,6 @@ def test_it_says_so_when_the_budget_ends_and_points_to_fit() -> None:
         paper.em(table_with_holes(0), max_iter=2)
 
 
-def test_a_complete_table_needs_one_step() -> None:
-    X = np.random.default_rng(0).random((4, 3))
-    for left, right in zip(paper.em(X, max_iter=1), paper.rank1_nmf(X), strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-def test_em_fits_zeros_as_zeros() -> None:
-    X = table_with_holes(1)
-    X[2], X[:, 3] = 0.0, 0.0
-    w, h = paper.em(X)
-    assert w[2] == 0
-    assert h[3] == 0
-
-
 @pytest.mark.parametrize("rank", [1, 2, 4])
 def test_no_sweep_makes_the_error_larger(rank) -> None:
     X = table_with_holes()

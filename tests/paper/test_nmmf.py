@@ -87,19 +87,6 @@ def test_without_y_and_z_it_is_rank1_nmf(empty) -> None:
     assert a.shape == b.shape == (0,)
 
 
-def test_a_weight_of_zero_keeps_a_table_from_moving_the_shared_factors() -> None:
-    X, Y, Z = random_triple((3, 4, 2, 2))
-    w, h, a, b = rank1_nmmf(X, Y, Z, alpha=0.0, beta=0.0)
-    np.testing.assert_allclose(np.outer(w, h), np.outer(*rank1_nmf(X)), rtol=1e-13)
-    np.testing.assert_allclose(np.outer(a, h).sum(axis=1), Y.sum(axis=1), rtol=1e-13)
-    np.testing.assert_allclose(np.outer(w, b).sum(axis=0), Z.sum(axis=0), rtol=1e-13)
-
-
-def test_all_zero_tables_give_zero_factors() -> None:
-    for factor in rank1_nmmf(np.zeros((2, 2)), np.zeros((1, 2)), np.zeros((2, 1))):
-        assert (factor == 0).all()
-
-
 def parts(n_y=2, n_z=3):
     rng = np.random.default_rng(5)
     return np.zeros((2, 4)), rng.random((n_y, 4)), rng.random((2, n_z))

@@ -20,10 +20,6 @@ pytestmark = [
 ]
 
 
-def fitted(X: np.ndarray, **options: object) -> np.ndarray:
-    return oracles.fitted_cells(X, a1gm.fit(X, **options))
-
-
 @given(tables(max_rows=14, max_cols=14))
 def test_the_margins_of_the_fit_are_those_of_the_data(X):
     fit = a1gm.fit(X)
@@ -62,29 +58,6 @@ def test_no_other_solver_finds_a_smaller_divergence(kind, seed):
     for solve in (oracles.lbfgs, oracles.scaling):
         theirs = oracles.divergence(X, solve(X))
         assert ours <= theirs * (1.0 + 1e-9) + 1e-12
-
-
-@pytest.mark.oracle
-@given(tables(max_rows=6, max_cols=6))
-def test_long_scaling_arrives_at_the_same_table(X):
-    X = without_empty_lines(X)
-    other = oracles.scaling(X, sweeps=3000)
-    seen = ~np.isnan(X)
-    off = [
-        np.abs(np.where(seen, other, 0.0).sum(axis=a) / np.nansum(X, axis=a) - 1.0)
-        for a in (0, 1)
-    ]
-    assume(max(off[0].max(), off[1].max()) < 1e-12)  # it has converged
-    np.testing.assert_allclose(fitted(X)[seen], other[seen], rtol=1e-6)
-
-
-@given(tables(), st.integers(-200, 200))
-def test_scale(X, power):
-    k = 2.0**power
-    one, other = a1gm.fit(X), a1gm.fit(k * X)
-    np.testing.assert_allclose(other.row_factor, k * one.row_factor, rtol=SAME)
-    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=SAME)
-    assert other.solver == one.solver
 
 
 @given(tables(zeros=0.2), st.randoms(use_true_random=False))
@@ -169,31 +142,3 @@ def test_refitting_the_imputed_table_returns_the_same_factors(X):
     assert again.solver == "closed form"
     np.testing.assert_allclose(again.row_factor, fit.row_factor, rtol=SAME)
     np.testing.assert_allclose(again.col_factor, fit.col_factor, rtol=SAME)
-
-
-@given(tables(max_rows=12))
-def test_col_factors_sum_to_one_and_blocks_to_their_share(X):
-    fit = a1gm.fit(X)
-    total = np.nansum(X)
-    for block in range(fit.n_blocks):
-        share = np.nansum(X[fit.row_block == block]) / total
-        got = fit.col_factor[fit.col_block == block].sum()
-        assert got == pytest.approx(share, rel=1e-9)
-
-
-@given(tables(max_rows=12, max_cols=6), st.integers(1, 4))
-def test_the_number_of_threads_leaves_no_trace(X, n_threads):
-    one, other = a1gm.fit(X, n_threads=1), a1gm.fit(X, n_threads=n_threads)
-    np.testing.assert_allclose(other.row_factor, one.row_factor, rtol=1e-12)
-    np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-12)
-
-
-@given(
-    tables(max_rows=5, max_cols=5, kinds=["at random", "mostly missing", "banded"]),
-)
-def test_closed_form_exactly_when_every_long_cycle_has_two_chords(X):
-    fit = a1gm.fit(X)
-    has_formula = oracles.has_two_chords_everywhere(~np.isnan(X))
-    assert (fit.solver == "closed form") == has_formula
-    assert (fit.n_iter == 0) == has_formula
-    assert fit.pattern.has_closed_form == has_formula

@@ -85,16 +85,6 @@ def test_every_container_gives_the_same_fit(kind):
     assert (pattern.n_rows, pattern.n_cols) == X.shape
 
 
-def test_import_stays_light():
-    import subprocess
-    import sys
-
-    heavy = ["sklearn", "scipy", "pandas", "polars", "pyarrow", "narwhals", "dask"]
-    code = f"import a1gm, sys; print([m for m in {heavy} if m in sys.modules])"
-    out = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert out.strip() == "[]"
-
-
 # ------------------------------------------------------------- what is not a table
 DOORS = {
     "fit": a1gm.fit,
