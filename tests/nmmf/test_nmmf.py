@@ -90,18 +90,6 @@ def test_limits_of_alpha():
     np.testing.assert_allclose(heavy.reconstruct()[1], alone.reconstruct(), rtol=1e-7)
 
 
-def test_a_table_of_weight_zero_gets_the_best_factor_of_its_own():
-    X, Y, Z = made(4, holes=0.2)
-    fit = a1gm.fit_nmmf(X, Y, Z, alpha=0.0, beta=0.0)
-    plain = a1gm.fit(X)
-    np.testing.assert_allclose(fit.reconstruct()[0], plain.reconstruct(), rtol=1e-9)
-    a = np.nansum(Y, axis=1) / (~np.isnan(Y) @ fit.h)
-    b = np.nansum(Z, axis=0) / (fit.w @ ~np.isnan(Z))
-    np.testing.assert_allclose(fit.a, a, rtol=1e-12)
-    np.testing.assert_allclose(fit.b, b, rtol=1e-12)
-    assert fit.divergence == pytest.approx(plain.divergence)
-
-
 # --------------------------------------------------------------------- with holes
 @pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(5))

@@ -10,6 +10,7 @@ from support.nmmf_oracle import divergence, minimise
 
 import a1gm
 from a1gm.exceptions import (
+    ConvergenceWarning,
     DataError,
     InfiniteValuesError,
     LabelError,
@@ -166,18 +167,6 @@ def test_two_tables_between_the_same_sets_are_refused():
     a1gm.fit_relations(tables, {("item", "user"): 0.0})
 
 
-def test_arguments_of_another_kind_are_refused_in_our_words():
-    A = np.ones((2, 2))
-    with pytest.raises(ParameterError, match=r"tables must be a mapping.*list"):
-        a1gm.fit_relations([A])
-    with pytest.raises(WeightsError, match=r"weights must be a mapping.*float"):
-        a1gm.fit_relations({("a", "b"): A}, weights=2.0)
-    with pytest.raises(WeightsError, match=r"weight of \('a', 'b'\).*True"):
-        a1gm.fit_relations({("a", "b"): A}, weights={("a", "b"): True})
-    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
-        a1gm.fit_relations({("a", "b"): A}).impute(A)
-
-
 def test_sizes_must_agree():
     tables = made(CHAIN)
     tables["group", "item"] = np.ones((4, 5))
@@ -213,23 +202,41 @@ def test_names_must_agree():
     assert list(fit.impute(X)[0].columns) == items
 
 
-def test_keys_and_weights_are_checked():
-    tables = made(CHAIN)
-    with pytest.raises(ParameterError, match="at least one table"):
-        a1gm.fit_relations({})
-    with pytest.raises(ParameterError, match="not a pair"):
-        a1gm.fit_relations({"user": np.ones((2, 2))})
-    with pytest.raises(WeightsError, match="weights name"):
-        a1gm.fit_relations(tables, {("item", "user"): 1.0})
-    with pytest.raises(WeightsError, match=r"weight of \('user', 'age'\).*-1"):
-        a1gm.fit_relations(tables, {("user", "age"): -1.0})
-    with pytest.raises(WeightsError, match="All weights are zero"):
-        a1gm.fit_relations(tables, dict.fromkeys(tables, 0.0))
-    alone = made([("user", "item"), ("city", "store")])
-    with pytest.raises(WeightsError, match=r"\('city', 'store'\)\) has weight 0"):
-        a1gm.fit_relations(alone, {("city", "store"): 0.0})
+@pytest.mark.parametrize(
+    ("tables", "match"),
+    [
+        ([np.ones((2, 2))], r"tables must be a mapping.*list"),
+        ({}, "at least one table"),
+        ({"user": np.ones((2, 2))}, "not a pair"),
+    ],
+)
+def test_keys_are_checked(tables, match):
+    with pytest.raises(ParameterError, match=match):
+        a1gm.fit_relations(tables)
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (2.0, r"weights must be a mapping.*float"),
+        ({("item", "user"): 1.0}, "weights name"),
+        ({("user", "item"): -1.0}, r"weight of \('user', 'item'\).*-1"),
+        ({("user", "item"): True}, r"weight of \('user', 'item'\).*True"),
+        ({("user", "item"): 0.0, ("city", "store"): 0}, "All weights are zero"),
+        ({("city", "store"): 0.0}, r"\('city', 'store'\)\) has weight 0"),
+    ],
+)
+def test_weights_are_checked(weights, match):
+    with pytest.raises(WeightsError, match=match):
+        a1gm.fit_relations(made([("user", "item"), ("city", "store")]), weights)
+
+
+def test_only_fitted_tables_are_filled():
+    fit = a1gm.fit_relations(made(CHAIN))
     with pytest.raises(ParameterError, match="not among the fitted"):
-        a1gm.fit_relations(tables).impute({("a", "b"): np.ones((2, 2))})
+        fit.impute({("a", "b"): np.ones((2, 2))})
+    with pytest.raises(ParameterError, match=r"tables must be a mapping.*ndarray"):
+        fit.impute(np.ones((2, 2)))
 
 
 def test_bad_cells_are_named_as_their_owner_does():
@@ -366,3 +373,13 @@ def test_an_index_that_only_counts_from_zero_is_no_names():
     model.transform(X, Z=Z)
     with pytest.raises(LabelError, match=r"row 0 is 20 in Z and 10 in X"):
         model.transform(Z, Z=d.iloc[20:26])
+
+
+def test_a_poor_certificate_of_a_turned_frame_names_its_rows():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    hard = np.where(rng.random((9, 9)) < 0.4, np.nan, rng.random((9, 9)))
+    turned = pd.DataFrame(hard, list("abcdefghi"))
+    tables = {("u", "i"): np.full((2, 9), 1.0), ("i", "s"): turned}
+    with pytest.warns(ConvergenceWarning):
+        a1gm.fit_relations(tables, max_iter=1, tol=1e-15)

@@ -27,7 +27,7 @@ from a1gm.exceptions import (
     NegativeValuesError,
     NotRepresentableError,
 )
-from a1gm.nmmf.layout import Layout, SharedTable, transpose
+from a1gm.nmmf.layout import Layout, transpose
 
 OUT_OF_RANGE = (
     "The shared factors of these tables, or their weighted cells, are outside the "
@@ -79,7 +79,13 @@ def fit_joint(
     rows = _joint_rows(layout)
     try:
         for table in layout.tables:
-            _check_something_observed(table)
+            if not any((~np.isnan(cells)).any() for _, cells in table.rows.blocks()):
+                give = "Give" if table.key == "X" else "Leave the table out, or give"
+                raise DataError(
+                    f"Nothing is observed in {table.name}: all of its "
+                    f"{table.shape_text} cells are missing. {give} it at least one "
+                    "number."
+                )
         seen = observe(rows, n_threads=n_threads, negatives=None)
         fit = fit_patterns(
             seen, rows, tol=tol, max_iter=max_iter, n_threads=n_threads, policy=None
@@ -169,15 +175,6 @@ def _weighted(table: Rows, rows: slice, weight: float) -> Floats:
 def check_cells(table: Rows) -> None:
     """Raise for negative and infinite cells, as the owner of the table names them."""
     check_piece(table, table.rows(slice(0, table.n_rows)), 0, None)
-
-
-def _check_something_observed(table: SharedTable) -> None:
-    if not any((~np.isnan(cells)).any() for _, cells in table.rows.blocks()):
-        give = "Give" if table.key == "X" else "Leave the table out, or give"
-        raise DataError(
-            f"Nothing is observed in {table.name}: all of its {table.shape_text} "
-            f"cells are missing. {give} it at least one number."
-        )
 
 
 # ------------------------------------------------------------- factors of the entities

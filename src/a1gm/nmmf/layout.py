@@ -97,15 +97,18 @@ class Layout:
         return self.row_sets[-1].place.stop, self.col_sets[-1].place.stop
 
     def labels_of(self, name: Hashable) -> Any:
-        """Names of the entities of a set, from the first table that has them."""
+        """Names of the entities of a set, from the first table with any; or numbers."""
+        size = 0
         for table in self.tables:
             for entities, labels in (
                 (self.row_sets[table.row_set], table.rows.row_labels),
                 (self.col_sets[table.col_set], table.rows.col_labels),
             ):
-                if entities.name == name and labels is not None:
-                    return labels
-        return None
+                if entities.name == name:
+                    if labels is not None:
+                        return labels
+                    size = entities.size
+        return range(size)
 
     def without_data(self) -> Layout:
         """The same layout with tables that know their shape and names only."""

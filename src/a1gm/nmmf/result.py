@@ -227,11 +227,12 @@ class SharedFit:
         if text_of_convergence(self._joint):  # the names take time
             text = text_of_convergence(self._joint, _joint_names(self._layout))
             warn_user(convergence(*parts_of(text)))
-        empty = [
-            f"{name}[{listed(self._names(name, entities), MOST_NAMED)}]"
-            for name, entities in self._sets.items()
-            if np.isnan(entities.factor).any()
-        ]
+        empty: list[str] = []
+        for name, entities in self._sets.items():
+            if len(at := np.flatnonzero(np.isnan(entities.factor))):
+                labels = self._layout.labels_of(name)
+                names = [text_of_label(labels[k]) for k in at.tolist()]
+                empty.append(f"{name}[{listed(names, MOST_NAMED)}]")
         if empty:
             text = (
                 f"Nothing determines {' and '.join(empty)}: these factors are NaN, and "
@@ -243,19 +244,13 @@ class SharedFit:
         if text := separated([view.describe() for view in self._views.values()]):
             warn_undetermined(text, self._on_undetermined)
 
-    def _names(self, name: Hashable, entities: Entities) -> list[str]:
-        """Names of the entities without a factor."""
-        labels = self._layout.labels_of(name)
-        empty = np.flatnonzero(np.isnan(entities.factor)).tolist()
-        return [str(k) if labels is None else text_of_label(labels[k]) for k in empty]
-
 
 def _joint_names(layout: Layout) -> Names:
     """Names of the joint table's columns: the set, and the label or position."""
     found: list[str] = []
     for entities in layout.col_sets:
         if entities.is_fitted:
-            labels = layout.labels_of(entities.name) or range(entities.size)
+            labels = layout.labels_of(entities.name)
             found += [f"{entities.name}[{text_of_label(label)}]" for label in labels]
     return Names(col_labels=found)
 
