@@ -143,7 +143,9 @@ def compare(old: Answers, new: Answers) -> dict[str, str]:
     errors = (a["cell_error"][0] for a in (old, new) if "cell_error" in a)
     slack = 4.0 * sum(error for error in errors if isinstance(error, float))
     factor = old.get("row_factor", (0.0,))[0]
-    rounding = 1e-14 * np.nansum(factor) if isinstance(factor, np.ndarray) else 0.0
+    factor = factor if isinstance(factor, np.ndarray) else 0.0
+    with np.errstate(over="ignore"):
+        rounding = 1e-14 * np.nansum(factor)
     for name in dict.fromkeys([*old, *new]):
         last = name.split()[-1]
         if last in NOT_COMPARED:
