@@ -6,6 +6,7 @@ import datetime
 import pickle
 from decimal import Decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -173,17 +174,29 @@ def test_dask_objects_are_not_loaded(door):
         door(Array())
 
 
+def content(table):
+    """Cells and labels; what libraries remember beside them may change."""
+    if sp.issparse(table):
+        return repr([a.tolist() for a in (table.data, table.indices, table.indptr)])
+    if hasattr(table, "to_pydict"):  # pyarrow
+        return repr(table.to_pydict())
+    frame = nw.from_native(table, pass_through=True)
+    if frame is table:
+        return pickle.dumps(table)
+    return repr((frame.to_dict(as_series=False), getattr(table, "index", None)))
+
+
 @pytest.mark.parametrize("kind", [*CONTAINERS, "sparse"])
 def test_the_input_is_never_modified(kind):
     X = holed_table()
     given = sp.csr_array(np.nan_to_num(X)) if kind == "sparse" else CONTAINERS[kind](X)
     absent = {"absent": "zero"} if kind == "sparse" else {}
-    before = pickle.dumps(given)
+    before = content(given)
     fit = a1gm.fit(given, **absent)
     fit.impute(given)
     fit.transform(given)
     assert fit.divergence >= 0.0
-    assert pickle.dumps(given) == before
+    assert content(given) == before
 
 
 def test_what_has_a_call_of_its_own_is_told_so():
