@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import os
@@ -188,19 +189,14 @@ class CsvWriter:
         self._dialect = dialect
         self._special = [mark.encode() for mark in (dialect.delimiter, '"', "\n", "\r")]
         self._special_regex = f'[{re.escape(dialect.delimiter)}"\r\n]'
-        names = pa.array(schema.names, pa.string())
-        cells = [names.slice(j, 1) for j in range(len(names))]
-        header = pa.RecordBatch.from_arrays(cells, names=schema.names)
-        # The codecs with a mark of their own write it once, in front of the header.
-        codec = dialect.encoding.lower().replace("_", "-")
-        if dialect.bom and codec in ("utf-8", "utf8"):
-            sink.write(b"\xef\xbb\xbf")
-        self._encoding = codec
-        self.write(header)
-        if codec == "utf-16":
-            self._encoding = "utf-16-le" if np.little_endian else "utf-16-be"
-        elif codec == "utf-8-sig":
-            self._encoding = "utf-8"
+        codec = codecs.lookup(dialect.encoding).name
+        # An encoder with a mark of its own writes it once, in front of the header.
+        is_utf8 = codec == "utf-8"
+        self._encoder = None if is_utf8 else codecs.getincrementalencoder(codec)()
+        if dialect.bom and is_utf8:
+            sink.write(codecs.BOM_UTF8)
+        header = [pa.array([name]) for name in schema.names]
+        self.write(pa.RecordBatch.from_arrays(header, names=schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
@@ -268,14 +264,14 @@ class CsvWriter:
 
     def _encoded(self, lines: pa.Array) -> Any:
         data = _bytes_of(lines)
-        if self._encoding in ("utf-8", "utf8"):
+        if self._encoder is None:
             return data
         try:
-            return data.decode("utf-8").encode(self._encoding)
+            return self._encoder.encode(data.decode("utf-8"))
         except UnicodeEncodeError as error:
             raise DataError(
-                f"{error.object[error.start]!r} cannot be written in {self._encoding}. "
-                "Pass ",
+                f"{error.object[error.start]!r} cannot be written in "
+                f"{self._dialect.encoding}. Pass ",
                 Option("encoding", "utf-8"),
                 ".",
             ) from error

@@ -212,11 +212,6 @@ def open_input(path: str | os.PathLike[str]) -> InputFile:
 
     A stream (standard input, a pipe) is copied to a temporary file: a table is read
     twice, to fit it and to fill it.
-
-    Raises
-    ------
-    FileFormatError
-        The file is absent, a folder, empty, or not a table.
     """
     if os.fspath(path) == "-":
         if sys.stdin is None:
@@ -344,9 +339,8 @@ def _format_of(name: str, file: IO[bytes], head: bytes) -> Format:
         return "csv"
     remedy = "Unpack or convert it to a .csv or .parquet file first."
     if call:
-        remedy = (
-            f"In Python: a1gm.fit({call.format(name)}). Or write it to a .csv file."
-        )
+        call = call.format(name)
+        remedy = f"In Python: a1gm.fit({call}). Or write it to a .csv file."
     raise FileFormatError(f"{name} is {kind}, not a table file. {remedy}")
 
 

@@ -76,13 +76,12 @@ def open_source(path: str | os.PathLike[str], options: TableOptions) -> Source:
     """
     file = open_input(path)
     require_pyarrow("excel" if file.format == "spreadsheet" else "pyarrow")
-    if file.format == "parquet":
-        return ParquetSource(file, options)
-    if file.format == "csv":
-        return TextSource(file, options)
-    if file.format == "spreadsheet":
-        return SheetSource(file, options)
-    return ArrowSource(file, options)
+    sources: dict[str, Callable[..., Source]] = {
+        "csv": TextSource,
+        "parquet": ParquetSource,
+        "spreadsheet": SheetSource,
+    }
+    return sources.get(file.format, ArrowSource)(file, options)
 
 
 @dataclass(frozen=True)
@@ -599,12 +598,10 @@ class TableFiles:
             if at == 0 and name in self._unseen and self.options.columns is None:
                 self._late[name] = found.texts[0]
                 raise _StartOver
-            place = source.place_of(first_row + found.first)
-            how = found.texts, self.options, self.whose
-            raise faults.mixed_column(place, name, *how)
-        for name, text in (
-            self._texts.items() if at == 0 and self.counts is None else ()
-        ):
+            place, texts = source.place_of(first_row + found.first), found.texts
+            raise faults.mixed_column(place, name, texts, self.options, self.whose)
+        is_first_pass = at == 0 and self.counts is None
+        for name, text in self._texts.items() if is_first_pass else ():
             row = first_number_like(batch.column(name), self.options)
             if row is not None:
                 cell = batch.column(name)[row].as_py()

@@ -96,14 +96,7 @@ class TextSource:
     def batches(
         self, columns: Sequence[str] | None = None
     ) -> Generator[pa.RecordBatch]:
-        """Read the file from its start.
-
-        Raises
-        ------
-        FileFormatError
-            With the line, for rows of another length than the header, quotes that are
-            never closed, and bytes that are not text.
-        """
+        """Read the file from its start; a fault is raised with its line."""
         import pyarrow as pa
 
         last = None
@@ -143,10 +136,9 @@ class TextSource:
         if self.file.has_more and not any(end in head for end in (b"\n", b"\r")):
             with self.file.open_text() as stream:
                 head = stream.read(_LONGEST_HEADER)
+        decoder = codecs.getincrementaldecoder(faults.codec_of(self.options))()
         try:
-            text = codecs.getincrementaldecoder(faults.codec_of(self.options))().decode(
-                head
-            )
+            text = decoder.decode(head)
         except UnicodeError as error:
             raise faults.explain(self, error) from error
         if text.count("\0") > len(text) // 3:  # of a wide encoding
