@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from a1gm.cli.options import Options, TableArgument, UsageError, command
-from a1gm.cli.results import print_summary
+from a1gm.cli.results import finish
 
 if TYPE_CHECKING:
     from a1gm._api.assess import Hide
@@ -19,20 +19,13 @@ if TYPE_CHECKING:
 def assess_command(
     file: TableArgument,
     hide: Annotated[
-        str,
-        typer.Option(
-            "--hide", metavar="SHARE", help="The share of cells to hide, or last."
-        ),
+        str, typer.Option(metavar="SHARE", help="The share of cells to hide, or last.")
     ] = "0.1",
     repeats: Annotated[
-        int,
-        typer.Option(
-            "--repeats", metavar="N", min=1, help="How often other cells are hidden."
-        ),
+        int, typer.Option(metavar="N", min=1, help="How often other cells are hidden.")
     ] = 5,
     seed: Annotated[
-        int,
-        typer.Option("--seed", metavar="N", min=0, help="The seed of the random draw."),
+        int, typer.Option(metavar="N", min=0, help="The seed of the random draw.")
     ] = 0,
     *,
     options: Options,
@@ -58,7 +51,7 @@ def assess_command(
     keys = "skill", "coverage", "level", "n_hidden", "verdict"
     scores = {name: score._asdict() for name, score in found.scores.items()}
     about = {key: getattr(found, key) for key in keys}
-    print_summary({**about, "scores": scores}, options)
+    finish({**about, "scores": scores}, options)
     if not options.json:
         sys.stdout.write(f"{found!r}\n")
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from a1gm.cli.console import say
-from a1gm.cli.options import TABLE_OPTIONS, Options, command
+from a1gm.cli.options import TABLE_OPTIONS, FolderOption, Options, command
 from a1gm.cli.results import check_folder
 
 if TYPE_CHECKING:
@@ -26,10 +24,7 @@ _SHOWN = (("S04", "2023-02"), ("S20", "2023-08"), ("S37", "2024-06"))
 
 @partial(command, without=TABLE_OPTIONS)
 def demo_command(
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", metavar="PATH", help="The folder for the results."),
-    ] = "demo-output",
+    out: FolderOption = "demo-output",
     *,
     options: Options,
 ) -> None:

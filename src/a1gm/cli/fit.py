@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from a1gm.cli.options import FolderOption, Options, TableArgument, command, one_of
-from a1gm.cli.results import check_folder, print_summary, quality_of, write_fit
+from a1gm._base.words import counted, shown
+from a1gm.cli.options import (
+    FolderOption,
+    Options,
+    TableArgument,
+    command,
+    one_of,
+    split_names,
+)
+from a1gm.cli.results import check_folder, finish, quality_of, write_summary
+from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
+
+if TYPE_CHECKING:
+    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.sure.uncertainty import Uncertainty
+    from a1gm.cli.tables import LongTable
 
 
 @command
@@ -16,12 +31,7 @@ def fit_command(
     out: FolderOption,
     format: Annotated[
         str,
-        typer.Option(
-            "--format",
-            help="The format of the factors.",
-            metavar="csv|parquet",
-            callback=one_of("csv", "parquet"),
-        ),
+        typer.Option(help="The format of the factors.", **one_of("csv", "parquet")),
     ] = "csv",
     *,
     options: Options,
@@ -57,32 +67,92 @@ def fit_command(
         about |= {"columns": files.col_labels, "col_block": fit.col_block}
         labels: Any = names_of_rows(files), [one_batch("column", files.names)]
     else:
-        keys = LongTable.keys_of(options)
+        keys = split_names([options.long or ""])[:2]
         sides = zip(keys, (fit.row_labels, fit.col_labels), strict=True)
         labels = tuple([one_batch(key, list(side))] for key, side in sides)
     about |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
-    write_fit(out, names, fit, labels, about, options)
+    _write_fit(out, names, fit, labels, about, options)
 
 
-def _write_groups(long: Any, out: str, names: list[str]) -> None:
+def _write_groups(long: LongTable, out: str, names: list[str]) -> None:
     """Write the factors of every group, and a summary."""
-    from a1gm._base.atomic import atomic_write, output_folder
-    from a1gm._base.words import shown
+    from a1gm._base.atomic import output_folder
     from a1gm._write.writers import open_writer
-    from a1gm.cli.console import say, text_of_json
     from a1gm.cli.style import command_style
 
     many, options = long.fit_groups(), long.options
     failed = {str(key): e.render(command_style) for key, e in many.failed.items()}
     summary = {"n_tables": len(many), "n_failed": len(failed), "failed": failed}
-    replaces = {"overwrite": options.overwrite}
+    replaces: Any = {"overwrite": options.overwrite}
     with output_folder(out, **replaces) as place:
         for name, frame in zip(names, many.to_frames("pyarrow"), strict=False):
             with open_writer(place(name), frame.schema, **replaces) as writer:
                 for batch in frame.to_batches():
                     writer.write(batch)
-        with atomic_write(place(names[2]), **replaces) as file:
-            file.write(text_of_json(summary).encode())
-    print_summary(summary, options)
-    if not options.quiet:
-        say(f"Wrote {', '.join(names)} to {shown(out)}.")
+        write_summary(place, summary, options)
+    finish(summary, options, f"Wrote {', '.join(names)} to {shown(out)}.")
+
+
+def _write_fit(
+    out: str,
+    names: Sequence[str],
+    fit: RankOneFit,
+    labels: tuple[Iterable[Any], Iterable[Any]],
+    about: dict[str, Any],
+    options: Options,
+) -> None:
+    """Write both factors beside their ``labels``, the summary and the model."""
+    from a1gm._base.atomic import output_folder
+    from a1gm._write.writers import write_factor
+
+    sure: Uncertainty | None = None
+    try:
+        sure = fit.uncertainty()
+        errors = _errors_of(sure)
+    except (DataError, ParameterError, TableTooLargeError) as error:
+        errors = {"why_not": error.render(with_advice=False)}
+    summary = about | {"uncertainty": errors}
+    replaces = {"overwrite": options.overwrite}
+    of_rows, of_columns = (None, None) if sure is None else sure.factor_errors()
+    index = None if sure is None else sure.index(base=None)
+    by_row = {"row_factor": fit.row_factor, "se": of_rows}
+    by_column = {
+        "col_factor": fit.col_factor,
+        "se": of_columns,
+        "index": None if index is None else index.value,
+        "index_se": None if index is None else index.se,
+    }
+    with output_folder(out, **replaces) as place:
+        write_factor(place(names[0]), labels[0], by_row, fit.row_block, **replaces)
+        write_factor(place(names[1]), labels[1], by_column, fit.col_block, **replaces)
+        write_summary(place, summary, options)
+        fit.save(place(names[3]), **replaces)
+    wrote = f"Wrote {', '.join(names)} to {shown(out)}."
+    finish(summary, options, _certificate_of(fit), wrote)
+
+
+def _certificate_of(fit: RankOneFit) -> str:
+    how = "in closed form"
+    if fit.solver != "closed form":
+        how = f"by {fit.solver} in {counted(int(fit.n_iter), 'step')}"
+    return (
+        f"Solved {how}. Certificate {fit.certificate:.1e}: the largest relative error "
+        f"of the fitted row and column sums. Cell error {fit.cell_error:.1e}: a bound "
+        "on the relative error of any finite fitted cell."
+    )
+
+
+def _errors_of(sure: Uncertainty) -> dict[str, Any]:
+    """Dispersion, tests of the fit and totals, for the summary."""
+    tests = ("dispersion", "dof", "pearson_chi2", "pearson_p", "deviance", "deviance_p")
+    totals = {
+        name: {
+            key: values[0] for key, values in sure.totals("all", name).columns().items()
+        }
+        for name in ("missing", "fitted")
+    }
+    by_column = sure.totals("column", "missing").columns()
+    return {
+        **{name: getattr(sure, name) for name in tests},
+        "totals": {**totals, "missing_by_column": by_column},
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from a1gm._base.words import counted, shown
-from a1gm.cli.console import progress_bar, say
+from a1gm.cli.console import progress_bar
 from a1gm.cli.options import (
     Options,
     TableArgument,
@@ -16,7 +16,7 @@ from a1gm.cli.options import (
     one_of,
     usage_errors,
 )
-from a1gm.cli.results import print_summary
+from a1gm.cli.results import finish
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,6 @@ def impute_command(
     interval: Annotated[
         Optional[float],  # noqa: UP045 - typer reads it
         typer.Option(
-            "--interval",
             metavar="LEVEL",
             help="Add NAME_low and NAME_high per column with missing cells: prediction "
             "intervals at this level, such as 0.95.",
@@ -55,24 +54,18 @@ def impute_command(
     ] = None,
     digits: Annotated[
         Optional[int],  # noqa: UP045 - typer reads it
-        typer.Option(
-            "--digits", metavar="N", help="Digits after the point of filled cells."
-        ),
+        typer.Option(metavar="N", help="Digits after the point of filled cells."),
     ] = None,
     round: Annotated[
         str,
         typer.Option(
-            "--round",
             help="'auto' fills whole numbers in columns of whole numbers.",
-            metavar="none|auto",
-            callback=one_of("none", "auto"),
+            **one_of("none", "auto"),
         ),
     ] = "none",
     model: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option(
-            "--model", metavar="FILE", help="Use a saved model instead of a new fit."
-        ),
+        typer.Option(metavar="FILE", help="Use a saved model instead of a new fit."),
     ] = None,
     only_filled: Annotated[
         bool,
@@ -151,17 +144,12 @@ def _impute_wide(
         "columns_filled": names,
         "passed_through": list(done.files.passed_through),
     }
-    print_summary(summary, options)
-    if options.quiet:
-        return
     where = "" if out == "-" else f"; wrote {shown(out)}"
     if done.files.found.go_to_folder(out):
         where = f"; wrote {counted(len(done.files.paths), 'file')} to {shown(out)}"
     columns = counted(len(names), "column")
-    say(f"Filled {counted(done.n_filled, 'cell')} in {columns}{where}.")
-    if done.n_left:
-        cells = counted(done.n_left, "cell stays", "cells stay")
-        say(f"{cells} missing: the data do not determine a value.")
+    filled = f"Filled {counted(done.n_filled, 'cell')} in {columns}{where}."
+    finish(summary, options, filled, *_left(done.n_left, "cell"))
 
 
 def _impute_long(
@@ -180,20 +168,20 @@ def _impute_long(
     check_rounding(round)
     options = long.options
     found: Any = long.fit_groups() if long.by else long.fit()
-    filled = found.fill_long()
+    pairs = found.fill_long()
     if interval is not None:
-        filled = _with_bounds(filled, long, found, interval)
-    done = FillLong(long.cells, filled, only_filled, mark, round)
+        pairs = _with_bounds(pairs, long, found, interval)
+    done = FillLong(long.cells, pairs, only_filled, mark, round)
     done.write(out, overwrite=options.overwrite)
     summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left}
-    print_summary(summary, options)
-    if options.quiet:
-        return
     where = "" if out == "-" else f"; wrote {shown(out)}"
-    say(f"Filled {counted(done.n_filled, 'pair')}{where}.")
-    if done.n_left:
-        pairs = counted(done.n_left, "pair stays", "pairs stay")
-        say(f"{pairs} missing: the data do not determine a value.")
+    filled = f"Filled {counted(done.n_filled, 'pair')}{where}."
+    finish(summary, options, filled, *_left(done.n_left, "pair"))
+
+
+def _left(n: int, noun: str) -> list[str]:
+    cells = counted(n, f"{noun} stays", f"{noun}s stay")
+    return [f"{cells} missing: the data do not determine a value."] if n else []
 
 
 def _with_bounds(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import counted, listed, shown
 from a1gm.cli.options import Options, TableArgument, command
-from a1gm.cli.results import print_summary
+from a1gm.cli.results import finish
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
@@ -33,7 +33,14 @@ JSON_KEYS = (
     "n_blocks",
     "n_undetermined",
 )
-SHADES = " ░▒▓█"
+#: What is printed of ``MissingPattern.shape_name``.
+_SHAPES = {
+    "complete": "complete: nothing is missing, solved in closed form",
+    "grid": "grid (some rows × some columns): solved in closed form",
+    "staircase": "staircase: solved in closed form",
+    "closed form": "neither grid nor staircase, but solved in closed form",
+}
+_SHADES = " ░▒▓█"
 
 
 @partial(command, without=("by", "overwrite"))
@@ -50,32 +57,30 @@ def inspect_command(file: TableArgument, options: Options) -> None:
       a1gm inspect sales.csv --id shop
       a1gm inspect sales.csv --json | jq .n_missing
     """
-    from a1gm.cli.tables import fit_files_of, fit_table, open_table, uses_of
+    from a1gm.cli.tables import fit_files_of, fit_table, open_table
 
     if options.long is not None:
-        fit, _ = fit_table(file, options)
-        _print(_facts_of(fit.pattern), {}, fit.pattern, options)
+        _print(fit_table(file, options)[0].pattern, None, options)
         return
     files = open_table(file, options)
     try:
-        fit = fit_files_of(files, options)
+        pattern = fit_files_of(files, options).pattern
     except A1gmError:
         if files.counts is not None or files.n_rows is not None:
-            _print([], uses_of(files), None, options)
+            _print(None, files, options)
         raise
-    _print(_facts_of(fit.pattern), uses_of(files), fit.pattern, options, files)
+    _print(pattern, files, options)
 
 
 def _print(
-    facts: list[tuple[str, str]],
-    uses: dict[str, list[str]],
-    pattern: MissingPattern | None,
-    options: Options,
-    files: TableFiles | None = None,
+    pattern: MissingPattern | None, files: TableFiles | None, options: Options
 ) -> None:
+    from a1gm.cli.tables import uses_of
+
+    uses = {} if files is None else uses_of(files)
     if options.json:
         about = {key: getattr(pattern, key) for key in JSON_KEYS} if pattern else {}
-        print_summary({**about, "columns": uses} if uses else about, options)
+        finish({**about, "columns": uses} if uses else about, options)
         return
     from rich.console import Console
     from rich.table import Table
@@ -88,7 +93,7 @@ def _print(
     for use, names in uses.items():
         if names:
             table.add_row(use, Text(shown(listed(names, 20))))
-    for name, words in facts:
+    for name, words in _facts_of(pattern) if pattern else ():
         table.add_row(name, words)
     console.print(table)
     if pattern is not None and pattern.n_missing and files is not None:
@@ -113,7 +118,7 @@ def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
             f"{pattern.n_row_patterns:,} among the rows, "
             f"{pattern.n_col_patterns:,} among the columns",
         ),
-        ("shape", _shape_of(pattern)),
+        ("shape", _SHAPES.get(pattern.shape_name) or _core_of(pattern)),
         (
             "increase rate",
             f"{pattern.increase_rate:.4g} (of the paper: above 1 its method drops "
@@ -127,15 +132,7 @@ def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
     return facts
 
 
-def _shape_of(pattern: MissingPattern) -> str:
-    if pattern.is_complete:
-        return "complete: nothing is missing, solved in closed form"
-    if pattern.is_grid_like:
-        return "grid (some rows × some columns): solved in closed form"
-    if pattern.is_nested:
-        return "staircase: solved in closed form"
-    if pattern.has_closed_form:
-        return "neither grid nor staircase, but solved in closed form"
+def _core_of(pattern: MissingPattern) -> str:
     rows, columns = pattern.core_shape
     return f"core of {rows:,} × {columns:,}: solved iteratively, to a certificate"
 
@@ -172,4 +169,4 @@ def picture(shares: Floats) -> Iterator[str]:
     # Letters are twice as high as wide: two of them make a square.
     wide = 2 if shares.shape[1] <= 32 else 1
     for line in shares:
-        yield "│" + "".join(SHADES[round(share * 4)] * wide for share in line) + "│"
+        yield "│" + "".join(_SHADES[round(share * 4)] * wide for share in line) + "│"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from a1gm._base.words import counted, shown
-from a1gm.cli.console import progress_bar, say, text_of_json
+from a1gm.cli.console import progress_bar
 from a1gm.cli.options import (
     LONG_OPTIONS,
     FolderOption,
@@ -19,7 +19,7 @@ from a1gm.cli.options import (
     command,
     split_names,
 )
-from a1gm.cli.results import check_folder, print_summary, quality_of
+from a1gm.cli.results import check_folder, finish, quality_of, write_summary
 
 if TYPE_CHECKING:
     from a1gm._rows.files.whole import WholeTable
@@ -38,17 +38,17 @@ def nmmf_command(
     out: FolderOption,
     y: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it
-        typer.Option("--y", metavar="FILE", help="A table with the columns of X."),
+        typer.Option(metavar="FILE", help="A table with the columns of X."),
     ] = None,
     z: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--z", metavar="FILE", help="A table with the rows of X."),
+        typer.Option(metavar="FILE", help="A table with the rows of X."),
     ] = None,
     alpha: Annotated[
-        float, typer.Option("--alpha", metavar="NUMBER", help="The weight of Y.")
+        float, typer.Option(metavar="NUMBER", help="The weight of Y.")
     ] = 1.0,
     beta: Annotated[
-        float, typer.Option("--beta", metavar="NUMBER", help="The weight of Z.")
+        float, typer.Option(metavar="NUMBER", help="The weight of Z.")
     ] = 1.0,
     *,
     options: Options,
@@ -66,7 +66,7 @@ def nmmf_command(
       a1gm nmmf X.csv --y Y.csv --z Z.csv --alpha 0.5 --beta 2 -o results
     """
     from a1gm import fit_nmmf
-    from a1gm._base.atomic import atomic_write, output_folder
+    from a1gm._base.atomic import output_folder
     from a1gm._write.writers import one_batch, write_factor
 
     if y is None and z is None:
@@ -91,17 +91,18 @@ def nmmf_command(
         names["a"] = "row", _row_names(y_table)
     if z_table is not None:
         names["b"] = "column", z_table.columns
-    replaces = {"overwrite": options.overwrite}
-    with output_folder(out, **replaces) as place:
+    with output_folder(out, overwrite=options.overwrite) as place:
         for letter, (title, labels) in names.items():
-            columns, block = {"factor": getattr(fit, letter)}, fit.blocks[letter]
-            batches = [one_batch(title, labels)]
-            write_factor(place(f"{letter}.csv"), batches, columns, block, **replaces)
-        with atomic_write(place("fit.json"), **replaces) as target:
-            target.write(text_of_json(summary).encode())
-    print_summary(summary, options)
-    if not options.quiet:
-        say(f"Certificate {fit.certificate:.1e}; wrote the factors to {shown(out)}.")
+            write_factor(
+                place(f"{letter}.csv"),
+                [one_batch(title, labels)],
+                {"factor": getattr(fit, letter)},
+                fit.blocks[letter],
+                overwrite=options.overwrite,
+            )
+        write_summary(place, summary, options)
+    wrote = f"Certificate {fit.certificate:.1e}; wrote the factors to {shown(out)}."
+    finish(summary, options, wrote)
 
 
 def _row_names(table: WholeTable) -> list[str]:
@@ -122,8 +123,7 @@ def _read(
     from a1gm._rows.files.whole import read_whole
     from a1gm.cli.tables import describe, open_table
 
-    nothing = {"columns": None, "exclude": (), "id": None}
-    files = open_table(path, options, **nothing)
+    files = open_table(path, replace(options, columns=None, exclude=None, id=None))
     known = files.first.names
     # --id and --exclude may name columns that only some of the tables have.
     ids, exclude = (

@@ -50,15 +50,15 @@ class UsageError(A1gmError):
     """A command line that cannot work, found before any data are read."""
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """Make the check of an option that allows only some words."""
+def one_of(*allowed: str) -> dict[str, Any]:
+    """Describe an option that allows only some words."""
 
     def check(value: str) -> str:
         if value not in allowed:
             raise typer.BadParameter(f"{value!r} is not {' or '.join(allowed)}.")
         return value
 
-    return check
+    return {"metavar": "|".join(allowed), "callback": check}
 
 
 def _option(text: str, default: Any = None, *, short: str = "", **more: Any) -> Any:
@@ -93,8 +93,7 @@ class Options:
     duplicates: str = _option(
         "With --long: 'raise' refuses a pair with two values; 'sum' adds them.",
         "raise",
-        metavar="raise|sum",
-        callback=one_of("raise", "sum"),
+        **one_of("raise", "sum"),
     )
     missing: list[str] | None = _option(  # noqa: RUF009 - a field()
         "A token that marks a missing cell, in addition to an empty cell, NA and NaN; "
@@ -114,8 +113,7 @@ class Options:
     negatives: str = _option(
         "'raise' refuses cells below zero; 'allow' fits the row and column sums.",
         "raise",
-        metavar="raise|allow",
-        callback=one_of("raise", "allow"),
+        **one_of("raise", "allow"),
     )
     tol: float | None = _option(
         "The certificate to reach: the largest relative error of the fitted row and "
@@ -177,11 +175,7 @@ class Options:
 
 LONG_OPTIONS = "long", "by", "duplicates"
 #: Options about a table, which a command without one does not take.
-TABLE_OPTIONS = tuple(
-    option.name
-    for option in fields(Options)
-    if option.name not in ("quiet", "overwrite", "debug")
-)
+TABLE_OPTIONS = {f.name for f in fields(Options)} - {"quiet", "overwrite", "debug"}
 
 
 def split_names(values: Collection[str] | None) -> list[str]:
@@ -222,7 +216,8 @@ def command(
         options = Options(
             **{o.name: arguments.pop(o.name) for o in shared if o.name in arguments}
         )
-        _run_guarded(lambda: body(**arguments, options=options), options)
+        with speaking(json=options.json):
+            _run_guarded(lambda: body(**arguments, options=options), options)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -244,7 +239,7 @@ def _parameter(option: Field[Any], kind: Any) -> inspect.Parameter:
 def _run_guarded(body: Callable[[], None], options: Options) -> None:
     broken: list[str] = []
     try:
-        with speaking(json=options.json), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", A1gmWarning)
             warnings.showwarning = _shown_by(options, broken)
@@ -310,8 +305,7 @@ def _shown_by(options: Options, broken: list[str]) -> Callable[..., None]:
 def _stop(code: int, words: str, options: Options, **about: Any) -> None:
     if options.debug:
         traceback.print_exc()
-    with speaking(json=options.json):
-        say(words, "error", **about, exit_code=code)
+    say(words, "error", **about, exit_code=code)
     raise typer.Exit(code) from None
 
 

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.console import say
 from a1gm.cli.options import Options, TableArgument, UsageError, command, usage_errors
-from a1gm.cli.results import print_summary
+from a1gm.cli.results import finish
 
 
 @partial(command, without=("by",))
@@ -21,10 +20,7 @@ def report_command(
         str, typer.Option("--out", "-o", metavar="PATH", help="The page, a .html file.")
     ],
     title: Annotated[
-        str,
-        typer.Option(
-            "--title", metavar="TEXT", help="The heading. Default: the file name."
-        ),
+        str, typer.Option(metavar="TEXT", help="The heading. Default: the file name.")
     ] = "",
     *,
     options: Options,
@@ -69,6 +65,5 @@ def report_command(
         notes=list(notes_of(fit, files=files, style=command_style)),
         overwrite=options.overwrite,
     )
-    print_summary({"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}, options)
-    if not options.quiet:
-        say(f"Wrote {shown(out)}.")
+    summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
+    finish(summary, options, f"Wrote {shown(out)}.")

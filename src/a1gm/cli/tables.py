@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 MOST_CELLS = 50_000_000  # of a long table that is made dense for a page or a test
 
 
-def open_table(
-    file: str | Sequence[str], options: Options, **columns: Any
-) -> TableFiles:
+def open_table(file: str | Sequence[str], options: Options) -> TableFiles:
     """Open a table with the options of the command line."""
     from a1gm._rows.files.options import TableOptions
     from a1gm._rows.files.paths import find_files
     from a1gm._rows.files.table import TableFiles
 
-    return TableFiles(find_files(file), TableOptions(**(options.reading | columns)))
+    return TableFiles(find_files(file), TableOptions(**options.reading))
 
 
 def fit_table(
@@ -107,8 +105,7 @@ class LongTable:
     options: Options
     cells: LongFile
     by: list[str]
-    row: str
-    column: str
+    keys: list[str]
     value: str
 
     @classmethod
@@ -130,32 +127,23 @@ class LongTable:
                 f"are: {listed(files.first.names)}."
             )
         files.check_has([*names, *by])
-        row, column, value = names
         with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
             # Each group is checked by itself.
             negatives: Any = None if by else options.negatives
+            needed = "--long names as the value"
             cells = read_long_file(
-                files,
-                [*by, row, column],
-                value,
-                negatives,
-                progress,
-                "--long names as the value",
+                files, by + names[:2], names[2], negatives, progress, needed
             )
-        return cls(options, cells, by, row, column, value)
-
-    @staticmethod
-    def keys_of(options: Options) -> list[str]:
-        """The row key and the column key."""
-        return split_names([options.long or ""])[:2]
+        return cls(options, cells, by, names[:2], names[2])
 
     def fit(self) -> RankOneFit:
         """Fit the one table, and describe it."""
         from a1gm._api.fit_long import fit_long
 
-        fit = fit_long(self._frame, [self.row, self.column], self.value, **self._how)
+        fit = fit_long(**self._given)
         n, m = fit.shape
-        self._describe(f"{n:,} different {self.row} by {m:,} different {self.column}")
+        row, column = self.keys
+        self._describe(f"{n:,} different {row} by {m:,} different {column}")
         return fit
 
     def fit_groups(self) -> ManyFits:
@@ -163,8 +151,7 @@ class LongTable:
         from a1gm._api.fit_groups import fit_groups
 
         by = self.by[0] if len(self.by) == 1 else self.by
-        keys = [self.row, self.column]
-        many = fit_groups(self._frame, by, keys, self.value, **self._how)
+        many = fit_groups(by=by, **self._given)
         for error in many.failed.values():
             if isinstance(error, UndeterminedError):
                 raise error
@@ -173,19 +160,17 @@ class LongTable:
         return many
 
     @property
-    def _how(self) -> dict[str, Any]:
-        options = self.options
-        return {
-            "duplicates": options.duplicates,
-            "on_undetermined": options.on_undetermined,
-            **options.fitting,
-        }
-
-    @property
-    def _frame(self) -> Any:
+    def _given(self) -> dict[str, Any]:
         from a1gm._rows.long import PlacedFrame
 
-        return PlacedFrame(self.cells.frame, self.cells.files.place_of)
+        return {
+            "frame": PlacedFrame(self.cells.frame, self.cells.files.place_of),
+            "keys": self.keys,
+            "value": self.value,
+            "duplicates": self.options.duplicates,
+            "on_undetermined": self.options.on_undetermined,
+            **self.options.fitting,
+        }
 
     def _describe(self, what: str) -> None:
         if not self.options.quiet:

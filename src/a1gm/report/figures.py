@@ -58,8 +58,7 @@ def totals_figure(findings: Findings, most: int = 15) -> str:
 def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     """Draw a factor: a line with its band in table order, or bars, largest first."""
     is_row = kind == "row"
-    factor = findings.row_factor if is_row else findings.fit.col_factor
-    names = findings.row_names if is_row else findings.col_names
+    factor, names = findings.factor(kind)
     known = np.flatnonzero(~np.isnan(factor))
     if is_ordered and findings.sure is not None:
         base = next((k for k in known.tolist() if factor[k] > 0.0), 0)
@@ -140,8 +139,7 @@ def _drawn(
 def _inlined(svg: str, alt: str, name: str) -> str:
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
-    body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
+    body = re.sub(r' (width|height)="[^"]*"', "", body, count=2)  # of the first tag
     # The page's own colours: readable in light mode, in dark mode and on paper.
     for colour, name_in_css in _COLOURS.items():
         body = body.replace(colour, name_in_css)

@@ -68,6 +68,12 @@ class Findings:
         """Row factors, also of a fit that computes them where they are looked at."""
         return np.asarray(self.fit.row_factor)
 
+    def factor(self, kind: str) -> tuple[Floats, Sequence[str]]:
+        """The factors of the rows or of the columns, and their names."""
+        if kind == "row":
+            return self.row_factor, self.row_names
+        return self.fit.col_factor, self.col_names
+
     # ------------------------------------------------------------------------- holes
     @cached_property
     def missing(self) -> Bools:

@@ -91,14 +91,7 @@ def _legend(findings: Findings, filled: Floats) -> str:
 
 def cut_in_words(findings: Findings) -> str:
     """Say that the heat map shows the first rows and columns only; empty otherwise."""
-    cuts = [
-        f"the first {most} of {counted(n, noun)}"
-        for n, most, noun in zip(
-            findings.X.shape,
-            (MOST_ROWS, MOST_COLUMNS),
-            ("row", "column"),
-            strict=True,
-        )
-        if n > most
-    ]
+    n, m = findings.X.shape
+    sizes = (n, MOST_ROWS, "row"), (m, MOST_COLUMNS, "column")
+    cuts = [f"the first {most} of {counted(k, x)}" for k, most, x in sizes if k > most]
     return f"The map shows {' and '.join(cuts)}." if cuts else ""

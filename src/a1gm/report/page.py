@@ -19,7 +19,6 @@ from a1gm.report.sections import Section, cards, method, sections, verdict
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.table import Table
 
 
 def report_html(
@@ -81,7 +80,11 @@ def report_html(
     if notes is None:
         notes = list(notes_of(fit))
     notes = [notes] if isinstance(notes, str) else notes
-    _check_weights(fit._table)
+    if fit._table.is_weighted and not isinstance(fit._table.weights, Rows):
+        raise ParameterError(
+            "This fit had weights or exposures and has not kept those of every cell, "
+            "which a report needs. Fit the table again, as an array."
+        )
     findings = Findings.of(fit._own_cells(X), fit, row_names, col_names)
     source = "" if source == title else shown(source)  # the heading is enough
     today = datetime.now().astimezone().date().isoformat()
@@ -95,14 +98,6 @@ def report_html(
         nav=" ".join(f'<a href="#{part.name}">{part.name}</a>' for part in parts),
         sections="\n".join(_section(part) for part in parts),
     )
-
-
-def _check_weights(memory: Table) -> None:
-    if memory.is_weighted and not isinstance(memory.weights, Rows):
-        raise ParameterError(
-            "This fit had weights or exposures and has not kept those of every cell, "
-            "which a report needs. Fit the table again, as an array."
-        )
 
 
 def _notes(notes: Sequence[str]) -> str:

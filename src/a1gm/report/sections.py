@@ -16,7 +16,6 @@ from a1gm.report.findings import Findings, are_ordered
 from a1gm.report.heatmap import cut_in_words, heatmap
 from a1gm.report.tables import number
 
-_RANK_1 = "rank 1"
 _EXACT = 1e-9  # a relative error that is rounding
 
 
@@ -35,7 +34,7 @@ def verdict(findings: Findings) -> str:
     if isinstance(found, str):
         words = f"Whether rank 1 suits this table could not be tested. {found}"
         return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
-    is_exact = found.scores[_RANK_1].median_relative_error <= _EXACT
+    is_exact = found.scores["rank 1"].median_relative_error <= _EXACT
     mark = "good" if found.skill > 0.0 or is_exact else "bad"
     if is_exact:
         head, words = "Rank 1 suits this table: it fills hidden cells exactly.", ""

@@ -116,8 +116,7 @@ def filled_table(findings: Findings) -> str:
 def factor_table(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     """List a factor, in table order or largest first."""
     fit, is_row = findings.fit, kind == "row"
-    factor = findings.row_factor if is_row else fit.col_factor
-    names = findings.row_names if is_row else findings.col_names
+    factor, names = findings.factor(kind)
     block = fit.row_block if is_row else fit.col_block
     holes = findings.missing.sum(axis=1 if is_row else 0)
     order = np.arange(len(factor))
