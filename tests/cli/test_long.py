@@ -259,11 +259,6 @@ def test_names_are_taken_as_they_are_written(long):
 
 
 def test_names_and_rows_of_long_files_in_messages(long, tmp_path):
-    done = run("fit", long, "-o", tmp_path / "o", "--long", "shop,month,sale", code=2)
-    assert "no column 'sale'. Its columns are: 'shop', 'month', 'sales', 'note'." in (
-        done.stderr
-    )
-    assert "Did you mean 'sales'?" in done.stderr
     done = run("fit", long, "-o", tmp_path / "o", *LONG, "--by", "noet", code=2)
     assert "Did you mean 'note'?" in done.stderr
     long.write_text(TEXT.replace("A,feb", "\nA,feb") + "A,jan,3,\n")

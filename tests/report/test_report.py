@@ -398,15 +398,13 @@ FRAME = pd.DataFrame(
 )
 
 
-def _loaded(fit, folder):
-    fit.save(folder / "fit.npz")
-    return a1gm.load(folder / "fit.npz")
-
-
-@pytest.mark.parametrize("is_loaded", [False, True])
-def test_the_page_is_of_the_fitted_table(tmp_path, is_loaded):
-    fit = a1gm.fit(FRAME)
-    fit = _loaded(fit, tmp_path) if is_loaded else fit
+@pytest.mark.parametrize("kind", ["plain", "loaded", "weights", "exposure"])
+def test_the_page_is_of_the_fitted_table(tmp_path, kind):
+    is_weighted = kind in ("weights", "exposure")
+    fit = a1gm.fit(FRAME, **({kind: np.ones((4, 3))} if is_weighted else {}))
+    if kind == "loaded":
+        fit.save(tmp_path / "fit.npz")
+        fit = a1gm.load(tmp_path / "fit.npz")
     page = report_html(FRAME, fit)
     # Columns are found by name, and those of an array by place.
     assert report_html(FRAME[["feb", "jan", "mar"]], fit) == page
@@ -414,11 +412,10 @@ def test_the_page_is_of_the_fitted_table(tmp_path, is_loaded):
     cell = FRAME.copy()
     cell.loc["q", "jan"] = 21.0
     renamed = FRAME.rename(index={"p": "q", "q": "p"})
-    for other in (FRAME.iloc[[1, 0, 2, 3]], FRAME * 7, FRAME.fillna(1), cell, renamed):
+    moved = FRAME.iloc[[1, 0, 2, 3]]
+    for other in (moved, moved.to_numpy(), FRAME * 7, FRAME.fillna(1), cell, renamed):
         with pytest.raises(ParameterError, match="not the table that was fitted"):
             report_html(other, fit)
-    with pytest.raises(ParameterError, match="not the table that was fitted"):
-        report_html(FRAME.to_numpy()[[1, 0, 2, 3]], fit)
 
 
 def test_a_table_that_was_changed_is_refused():
@@ -427,14 +424,6 @@ def test_a_table_that_was_changed_is_refused():
     X *= 7
     with pytest.raises(ParameterError, match="changed after it was fitted"):
         report_html(X, fit)
-
-
-@pytest.mark.parametrize("name", ["weights", "exposure"])
-def test_advice_about_rows_in_another_order_can_be_followed(name):
-    fit = a1gm.fit(FRAME, **{name: np.ones((4, 3))})
-    with pytest.raises(ParameterError, match="Fit this table, or pass the one"):
-        report_html(FRAME.iloc[[1, 0, 2, 3]], fit)
-    assert report_html(FRAME[["feb", "jan", "mar"]], fit) == report_html(FRAME, fit)
 
 
 def test_the_file_is_not_replaced_unasked(tmp_path):
