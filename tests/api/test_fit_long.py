@@ -441,12 +441,6 @@ def test_pairs_that_are_there_twice(make):
         a1gm.fit_long(make(pairs), ["a", "b"], "v", duplicates="first")
 
 
-def test_a_sum_leaves_missing_values_out():
-    pairs = {"a": ["x", "x", "x", "y"], "b": [1, 1, 2, 1], "v": [1.0, np.nan, 2.0, 3.0]}
-    fit = a1gm.fit_long(pd.DataFrame(pairs), ["a", "b"], "v", duplicates="sum")
-    assert fit.predict("y", 2) == pytest.approx(6.0)
-
-
 # ----------------------------------------------------------------------- bad input
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 @pytest.mark.parametrize("bad", [None, "number"])

@@ -23,15 +23,6 @@ def parts(folder):
     return [p for p in folder.iterdir() if p.name.endswith(".a1gm-part")]
 
 
-def test_the_file_appears_at_the_end(tmp_path):
-    target = tmp_path / "out.csv"
-    with atomic_write(target) as file:
-        file.write(b"whole")
-        assert not target.exists()
-    assert target.read_bytes() == b"whole"
-    assert parts(tmp_path) == []
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_leaves_the_old_file(tmp_path, error):
     target = tmp_path / "out.csv"
@@ -202,15 +193,6 @@ def test_a_link_that_leads_nowhere_needs_overwrite(tmp_path):
     a1gm.impute_file(CSV / "plain.csv", link, overwrite=True)
     assert link.is_symlink()
     assert (tmp_path / "elsewhere.csv").exists()
-
-
-@posix
-def test_links_in_a_circle(tmp_path):
-    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    one.symlink_to(two)
-    two.symlink_to(one)
-    with pytest.raises(OutputError, match=r"one\.csv exists"):
-        a1gm.impute_file(CSV / "plain.csv", one)
 
 
 def test_a_name_with_nul(tmp_path):

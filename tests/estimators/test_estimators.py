@@ -188,15 +188,6 @@ def test_single_precision_stays_single():
     )
 
 
-@pytest.mark.parametrize("output", ["pandas", "polars"])
-def test_set_output(output):
-    X = pd.DataFrame(table(), columns=list("abcdef"))
-    out = RankOneNMF().set_output(transform=output).fit_transform(X)
-    assert list(out.columns) == ["rankonenmf0"]
-    out = RankOneImputer().set_output(transform=output).fit_transform(X)
-    assert list(out.columns) == list("abcdef")
-
-
 def test_a_row_without_data_has_no_factor():
     model = RankOneNMF().fit(table())
     rows = np.full((2, 6), np.nan)

@@ -507,24 +507,6 @@ def test_a_frame_of_float64_is_made_anew(kind: str) -> None:
     np.testing.assert_allclose(np.column_stack(columns)[1:], want[1:], rtol=1e-12)
 
 
-def test_a_field_that_says_more_keeps_it() -> None:
-    values = pa.array([1.0, None, 3.0])
-    fields = [
-        pa.field("a", pa.float64(), metadata={b"unit": b"m"}),
-        pa.field("b", pa.float64()),
-    ]
-    given = pa.table([pa.array([2.0, 4.0, 6.0]), values], schema=pa.schema(fields))
-    filled = a1gm.fit(given).impute(given)
-    assert filled.schema.equals(given.schema, check_metadata=True)
-    np.testing.assert_allclose(np.asarray(filled["b"]), [1.0, 2.0, 3.0], rtol=1e-12)
-
-
-def test_cells_that_stay_missing_are_nulls() -> None:
-    frame = pl.DataFrame({"a": [1.0, None], "b": [None, 2.0]})
-    filled = a1gm.fit(frame, on_undetermined="ignore").impute(frame)
-    assert filled.null_count().row(0) == (1, 1)
-
-
 def test_names_that_c_cannot_hold() -> None:
     # polars ends the process when it is asked to hand on the first of them
     frame = pl.DataFrame({"a\0b": [1.0, 2.0], "ü": [2.0, None], "": [3.0, 6.0]})

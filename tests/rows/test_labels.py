@@ -113,12 +113,6 @@ def test_warnings_call_lines_by_their_labels() -> None:
     assert "undetermined, the first at (0, 2)" in str(said[1].message)
 
 
-def test_places_of_small_integers_in_a_long_table():
-    places = Lookup("row", None, 1_000).find(np.array([-1, 5], np.int8))
-    assert places.tolist() == [999, 5]
-    assert Lookup("row", None, 1_000).find(np.array([7], np.uint8)).tolist() == [7]
-
-
 def test_places_by_name_and_number_together():
     names = ["a", "b", "c"]
     assert Lookup("row", names, 3).find(["c", 0, -1]).tolist() == [2, 0, 2]

@@ -243,6 +243,15 @@ def test_one_row_and_one_column():
     assert fit.divergence == pytest.approx(0.0, abs=1e-14)
 
 
+def test_a_single_observed_cell():
+    X = np.full((3, 4), nan)
+    X[1, 2] = 7.0
+    fit, said = fit_and_listen(X)
+    assert [w.category for w in said] == [EmptyLineWarning]
+    assert fit.reconstruct()[1, 2] == pytest.approx(7.0)
+    assert fit.n_undetermined == 11
+
+
 def test_no_missing_cell():
     X = np.random.default_rng(1).uniform(0.0, 3.0, (30, 8))
     X[X < 0.5] = 0.0
