@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -38,6 +38,7 @@ def check(fit, X):
 
 
 @given(arrays(float, SHAPES, elements=CELLS))
+@example(np.array([[-3.0, 2.0], [2.0, 2.0], [0.0, nan]]))  # a factor below 0
 def test_a_signed_fit_has_the_margins_of_the_data(X):
     assume((X < 0.0).any())
     with warnings.catch_warnings():

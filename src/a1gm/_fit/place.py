@@ -179,7 +179,7 @@ class Placed:
         with np.errstate(all="ignore"):
             factors = product(sums, over=reach, exponent=seen.exponent)
         if not has_data.all():
-            factors[~has_data] = np.where(reach[~has_data] > 0.0, 0.0, np.nan)
+            factors[~has_data] = np.where(abs(reach[~has_data]) > 0.0, 0.0, np.nan)
         check_rows(factors, sums)
         return factors
 
