@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit

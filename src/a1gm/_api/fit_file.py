@@ -8,8 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from a1gm._api.fit import fit_patterns
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, fit_patterns
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import MOST_NAMED, listed, named
 from a1gm._fit.fit import RankOneFit

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._api.fit_long import check_duplicates
 from a1gm._api.fit_many import fit_tables
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.many import ManyFits, Side
 from a1gm._rows.long import Duplicates, read_groups

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from a1gm._api.fit import fit_patterns
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, fit_patterns
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
 from a1gm._observe.observe import observe

@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import WARNINGS, fit_patterns
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import (
+    DEFAULT_MAX_ITER,
+    DEFAULT_TOL,
+    WARNINGS,
+    check_options,
+    fit_patterns,
+)
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted

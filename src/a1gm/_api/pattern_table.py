@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
-from a1gm._api.fit import fit_patterns
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, fit_patterns
 from a1gm._base.bits import names_of_rows
 from a1gm._base.types import AnyArray, Negatives, OnUndetermined
 from a1gm._base.version import __version__

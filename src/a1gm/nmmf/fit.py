@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
-from a1gm._api.options import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
 from a1gm._base.types import OnUndetermined
 from a1gm._rows.frames import BY_RULE, ColumnOptions
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
