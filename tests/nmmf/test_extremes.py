@@ -183,3 +183,11 @@ def test_new_rows_observed_in_one_table_only(beta):
     rows = np.array([[1e-230, 2e-230], [nan, nan]])
     got = model.transform(rows, Z=[[nan], [3e-230]])
     np.testing.assert_allclose(got[:, 0] / model.row_factor_[0], 1e-230, rtol=1e-12)
+
+
+def test_factors_that_lose_digits_are_refused():
+    X = np.outer([1.1, 0.7, 0.9], [0.6, 1.3]) * 1e150
+    Y = np.outer([0.8, 1.2], [0.6, 1.3]) * 1e-245
+    X[0, 0] = nan
+    with pytest.raises(NotRepresentableError):
+        a1gm.fit_nmmf(X, Y)

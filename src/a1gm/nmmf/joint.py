@@ -257,9 +257,9 @@ def _in_units(entities: Entities, units: Floats) -> Entities:
     """The same entities with factors times the unit of their block."""
     own, blocks = entities.factor, entities.blocks
     factor = own * (units[0] if blocks is None else np.append(units, 1.0)[blocks])
-    is_steep = units.min() < STEEP  # elsewhere only what is nearly 0 can become 0
+    is_steep = units.min() < STEEP  # elsewhere only what is nearly 0 can lose digits
     if factor.max(initial=0.0) == np.inf or (
-        is_steep and np.count_nonzero(factor) < np.count_nonzero(own)
+        is_steep and ((factor < LEAST) & (own > 0.0)).any()
     ):
         raise NotRepresentableError(OUT_OF_RANGE)
     return replace(entities, factor=factor)
