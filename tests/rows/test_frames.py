@@ -227,6 +227,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*is text such as '1'")  # of the categories
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_columns_that_are_not_numbers(kind):
     frame = pd.DataFrame({"good": [1.0, 2.0], "bad": COLUMNS[kind]})

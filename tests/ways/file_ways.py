@@ -180,15 +180,15 @@ def command(X: Table, folder: Path) -> Answers:
 
 # --------------------------------------------------------------- fits that travel
 @way("file fit, saved and loaded", lacks=NO_ROWS)
-def saved_file_fit(X: Table, folder: Path) -> Answers:
+def saved_file_fit(X: Table, folder: Path, rows: Any = "gone") -> Answers:
     def make(given: Any) -> Any:
         path = write_parquet(X, folder / "table.parquet")
         return loaded(a1gm.fit_file(path, columns=names_of(X)), folder)
 
-    return answers_of_fit(X, make, pandas_frame, as_floats, rows="gone")
+    return answers_of_fit(X, make, pandas_frame, as_floats, rows=rows)
 
 
-@way("mask fit, saved and loaded", lacks=NO_ROWS)
+@way("mask fit, saved and loaded")
 def saved_mask_fit(X: Table, folder: Path) -> Answers:
     with masks_on_disk():
-        return saved_file_fit(X, folder)
+        return saved_file_fit(X, folder, rows="held")

@@ -333,7 +333,7 @@ class RankOneFit:
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:
         """Fitted values of cells at places; NaN where the data determine none."""
         with np.errstate(over="ignore"):
-            values: Floats = self._rows.factor[rows] * self.col_factor[cols]
+            values: Floats = self._rows.at(rows) * self.col_factor[cols]
         if not self._is_plain:
             fates = self._fates.of_cells(rows, cols)
             values[fates == ZERO] = 0.0

@@ -140,6 +140,7 @@ def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
     _need(table["backend"] in BACKENDS, "backend")
     for name in PLAIN[2:]:
         _need(isinstance(table[name], bool), name)
+    _need(table["is_weighted"] or not table["is_exposed"], "is_exposed")
     long = labels_from_json(content.get("long"), 3, unique=True)
     table = {**table, "long": long and tuple(long)}
     state = {"tol": tol, "on_undetermined": how, "table": table}

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from a1gm._base.types import Absent, Bools, Ints
+from a1gm._base.types import Absent, Bools, Floats, Ints
 from a1gm._base.words import counted, named
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice
@@ -241,6 +241,13 @@ class FitRows:
         if self.found is None:
             self._refuse()
         return self.found
+
+    def at(self, rows: Ints) -> Floats:
+        """Factors of single rows."""
+        if not self.is_kept:
+            self._refuse()
+        found: Floats = self.found[rows]
+        return found
 
     def read(self, start: int, stop: int) -> tuple[Ints, Bools]:
         """Pattern of each of some rows, and which of them sum to zero."""
