@@ -482,7 +482,7 @@ class RankOneFit:
     def _is_close(self, seen: Floats, fitted: Floats) -> bool:
         """Whether margins of a table that is read again are those of the fit."""
         known = np.isfinite(seen) & np.isfinite(fitted)
-        rtol = max(1e-9, 10.0 * self.certificate)
+        rtol = min(max(1e-9, 10.0 * self.certificate), 1.0)
         atol = rtol * float(np.abs(fitted).max(initial=0.0, where=known))
         return bool(np.allclose(seen[known], fitted[known], rtol=rtol, atol=atol))
 

@@ -320,7 +320,7 @@ class Patterns:
         return mask
 
     # -------------------------------------------------------------------- products
-    def _matrices(self) -> Iterator[tuple[slice, Any]]:
+    def matrices(self) -> Iterator[tuple[slice, Any]]:
         """Yield the weights of the cells as matrices, some patterns at a time."""
         for lines in self.stretches():
             if self.keys is not None:
@@ -340,14 +340,14 @@ class Patterns:
         if self.keys is not None and self.weights is None:
             return bits_times(self.keys, h)
         out = np.zeros(self.n_lines)
-        for lines, P in self._matrices():
+        for lines, P in self.matrices():
             out[lines] = P @ h
         return out
 
     def margins(self, w: Floats, h: Floats) -> tuple[Floats, Floats]:
         """Sums of the patterns and columns of the fitted cells."""
         rows, cols = np.zeros(self.n_lines), np.zeros(self.n_cols)
-        for lines, P in self._matrices():
+        for lines, P in self.matrices():
             rows[lines] = w[lines] * (P @ h)
             cols += h * (w[lines] @ P)
         return rows, cols

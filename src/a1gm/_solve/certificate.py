@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from a1gm._base.float_range import product
 from a1gm._base.types import Floats
-from a1gm._observe.patterns import Patterns
+from a1gm._observe.patterns import Patterns, weighted_counts
 from a1gm._solve.factors import Factors, relative_gap
 
 
@@ -22,11 +23,27 @@ def margin_mismatch(factors: Factors, patterns: Patterns) -> float:
     sums = patterns.row_sums, patterns.col_sums
     if min(sums[0].min(initial=0.0), sums[1].min(initial=0.0), h.min()) < 0.0:
         return _signed_mismatch(factors, patterns, inside, cols)
-    if not np.isfinite(cols).all():  # factors of rows add up beyond the range
-        with np.errstate(all="ignore"):
-            rows, cols = inside.margins(np.ldexp(w, -256), np.ldexp(h, 256))
+    if not (np.isfinite(rows).all() and np.isfinite(cols).all()):
+        rows, cols = _margins_by_cells(inside, w, h)
     gap = np.max([relative_gap(rows, sums[0]), relative_gap(cols, sums[1])])
     return float(gap) if np.isfinite(gap) else np.inf
+
+
+def _margins_by_cells(
+    patterns: Patterns, w: Floats, h: Floats
+) -> tuple[Floats, Floats]:
+    """Margins of the fitted cells where factors times weights leave float64."""
+    from scipy.sparse import csr_array
+
+    rows, cols = np.zeros(patterns.n_lines), np.zeros(patterns.n_cols)
+    for lines, weights in patterns.matrices():
+        P = csr_array(weights)
+        i = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
+        cells = product(w[lines][i], P.data, h[P.indices])
+        with np.errstate(over="ignore"):
+            rows[lines] = weighted_counts(i, cells, P.shape[0])
+            cols += weighted_counts(P.indices, cells, len(cols))
+    return rows, cols
 
 
 def _inside(factors: Factors, patterns: Patterns) -> Patterns:
