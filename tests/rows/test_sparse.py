@@ -11,8 +11,6 @@ from support.frames import RTOL, holed_table
 
 import a1gm
 from a1gm._kernel import is_compiled
-from a1gm._rows import SparseRows, read_input
-from a1gm._rows.sparse import lines_of_pairs
 from a1gm.exceptions import DataError, NotNumericError
 
 X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, 9.0], [1.0, 1.0, 2.0]])
@@ -79,18 +77,6 @@ def test_many_patterns_of_stored_nan_use_the_mask(monkeypatch):
     monkeypatch.setattr(_sparse, "MAX_MASK_BYTES", 10)
     with pytest.raises(a1gm.exceptions.TableTooLargeError, match="different patterns"):
         a1gm.fit(S, absent="zero")
-
-
-def test_rows_of_cells_of_a_sparse_source():
-    S = sp.csr_array(np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3], [0, 4, 0]], float))
-    source = read_input(S, absent="missing")
-    assert isinstance(source, SparseRows)
-    for start in range(4):
-        for stop in range(start + 1, 5):
-            np.testing.assert_array_equal(
-                lines_of_pairs(source.ptr, slice(start, stop)),
-                source.lines[start:stop],
-            )
 
 
 def test_sparse_must_say_what_absent_means():

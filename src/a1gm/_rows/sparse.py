@@ -128,13 +128,6 @@ class SparseRows:
         return name_cell(*labels, row, col, row_offset, name=self.name)
 
 
-def lines_of_pairs(ptr: Ints, pairs: slice) -> Ints:
-    """Row of each of some cells that are kept row by row."""
-    first, last = np.searchsorted(ptr, (pairs.start, pairs.stop - 1), "right")
-    ends = np.clip(ptr[first - 1 : last + 1], pairs.start, pairs.stop)
-    return np.repeat(np.arange(first - 1, last), np.diff(ends))
-
-
 def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
     """Read a sparse array or matrix; the input is never modified."""
     if absent not in ("missing", "zero"):
