@@ -234,7 +234,7 @@ def shorter(entries):
 
 def out_of_range(entries):
     header = json.loads(entries["header.json"])
-    name = "patterns.line_of_row"
+    name = "patterns.pattern_of_row"
     entry = header["arrays"][name]
     array_change(name, np.full(entry["shape"], 200, entry["dtype"]))(entries)
 
@@ -249,7 +249,7 @@ CHANGES = {
     "claimed shape": (claimed_shape, "not one of numbers"),
     "other shape": (array_change("row_factor", np.ones((20, 2))), "refused"),
     "shorter": (shorter, "row_factor is not what a fit has"),
-    "out of range": (out_of_range, "line_of_row of a table of patterns"),
+    "out of range": (out_of_range, "pattern_of_row of a table of patterns"),
     "no header": (lambda entries: entries.pop("header.json"), "no header"),
     "text header": (lambda e: e.update({"header.json": b"[1"}), "refused"),
     "more entries": (lambda e: e.update({"extra.npy": b"x"}), "not those"),

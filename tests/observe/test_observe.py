@@ -30,9 +30,9 @@ def test_the_pattern_table_is_that_of_the_rows(X):
     table = seen = observe(read_input(X))
     assert table.is_table
     expected = by_hand(X)
-    assert table.n_lines == len(expected)
+    assert table.n_patterns == len(expected)
     for observed, count, sums in zip(
-        table.observed_lines(slice(0, table.n_lines)),
+        table.observed_cells(slice(0, table.n_patterns)),
         table.counts,
         table.sums,
         strict=True,
@@ -41,7 +41,7 @@ def test_the_pattern_table_is_that_of_the_rows(X):
         assert count == n
         np.testing.assert_allclose(sums, total, rtol=1e-13)
     np.testing.assert_allclose(seen.sum_of_row, np.nansum(X, axis=1), rtol=1e-13)
-    np.testing.assert_array_equal(table.observed_at(seen.line_of_row), ~np.isnan(X))
+    np.testing.assert_array_equal(table.observed_at(seen.pattern_of_row), ~np.isnan(X))
     assert seen.exponent == 0
     assert seen.n_negative == 0
     assert seen.n_rows == len(X)
@@ -49,7 +49,7 @@ def test_the_pattern_table_is_that_of_the_rows(X):
 
 def test_patterns_are_numbered_in_order_of_appearance():
     X = make_table("at random", 200, 5, seed=1)
-    lines = observe(read_input(X)).line_of_row
+    lines = observe(read_input(X)).pattern_of_row
     _, first = np.unique(lines, return_index=True)
     assert (np.diff(first) > 0).all()
 
@@ -60,8 +60,8 @@ def test_a_wide_table_keeps_margins_and_bits(n_threads):
     seen = observe(read_input(X), n_threads=n_threads)
     wide = seen
     assert wide.is_mask
-    assert seen.line_of_row is None
-    np.testing.assert_array_equal(wide.observed_lines(slice(0, len(X))), ~np.isnan(X))
+    assert seen.pattern_of_row is None
+    np.testing.assert_array_equal(wide.observed_cells(slice(0, len(X))), ~np.isnan(X))
     np.testing.assert_allclose(wide.row_sums, np.nansum(X, axis=1), rtol=1e-12)
     np.testing.assert_allclose(wide.col_sums, np.nansum(X, axis=0), rtol=1e-12)
     assert wide.positive is not None
@@ -78,7 +78,7 @@ def test_few_patterns_stay_a_table_however_large():
     X = make_table("few patterns", 20_000, 100, seed=3)
     table = observe(read_input(X))
     assert table.is_table
-    assert table.n_lines * table.n_cols < TABLE_CELLS
+    assert table.n_patterns * table.n_cols < TABLE_CELLS
     assert table.counts.sum() == 20_000
 
 

@@ -23,7 +23,7 @@ def test_all_forms_agree(X):
     seen, label = ~np.isnan(X), np.arange(max(X.shape)) % 2
     labels = label[: len(X)].astype(np.int32), label[: X.shape[1]].astype(np.int32)
     for found in forms(X):
-        assert (found.n_lines, found.n_cols) == X.shape
+        assert (found.n_patterns, found.n_cols) == X.shape
         np.testing.assert_allclose(found.row_sums, np.nansum(X, axis=1))
         np.testing.assert_allclose(found.col_sums, np.nansum(X, axis=0))
         lines, cols = found.has_observed()
@@ -42,7 +42,7 @@ def test_all_forms_agree(X):
         some = np.array([len(X) - 1, 0, 0])
         np.testing.assert_array_equal(found.observed_at(some), seen[some])
         for part in (slice(0, len(X)), slice(0, 1), slice(len(X) - 1, len(X))):
-            np.testing.assert_array_equal(found.observed_lines(part), seen[part])
+            np.testing.assert_array_equal(found.observed_cells(part), seen[part])
         found.check(signed=False)
 
 
@@ -53,7 +53,7 @@ def test_patterns_come_in_bounded_blocks(cells, monkeypatch):
     for found in (mask_of(X), pairs_of(X)):
         blocks = list(found.stretches())
         assert sum(lines.stop - lines.start for lines in blocks) == 23
-        got = np.vstack([found.observed_lines(lines) for lines in blocks])
+        got = np.vstack([found.observed_cells(lines) for lines in blocks])
         np.testing.assert_array_equal(got, ~np.isnan(X))
 
 

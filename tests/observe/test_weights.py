@@ -103,7 +103,7 @@ def test_proportional_rows_and_columns_are_twins():
     V = rows * rng.uniform(0.1, 9.0, 4)
     X = rng.uniform(0.5, 2.0, V.shape)
     fit = a1gm.fit(X, weights=V)
-    assert fit._solved.statistics.n_lines == 2
+    assert fit._solved.statistics.n_patterns == 2
     assert gap(X, V, fit) <= 1e-10
 
 

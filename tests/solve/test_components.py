@@ -12,13 +12,13 @@ from support.tables import tables
 import a1gm
 from a1gm._observe.observe import observe
 from a1gm._rows import read_input
-from a1gm._solve.components import Components, find_components, separate_zero_lines
+from a1gm._solve.components import Components, find_components, separate_zero_sums
 
 nan = np.nan
 
 
 def labels(found: Components) -> np.ndarray:
-    return np.concatenate([found.line, found.col])
+    return np.concatenate([found.pattern, found.col])
 
 
 @pytest.mark.parametrize("form", [pairs_of, mask_of])
@@ -43,7 +43,7 @@ def test_lines_of_equal_pattern(X):
         return
     rows, cols = oracles.components(X)
     with_data = np.nansum(X, axis=1) > 0.0  # rows of zeros are components of their own
-    mine = np.concatenate([found.line[seen.line_of_row][with_data], found.col])
+    mine = np.concatenate([found.pattern[seen.pattern_of_row][with_data], found.col])
     assert oracles.same_partition(mine, np.concatenate([rows[with_data], cols]))
 
 
@@ -66,7 +66,7 @@ def test_a_long_chain_of_components():
     for form in (pairs_of, mask_of):
         found = find_components(form(X))
         assert found.n == n
-        np.testing.assert_array_equal(found.line, found.col)
+        np.testing.assert_array_equal(found.pattern, found.col)
 
 
 def test_no_zero_means_no_search():
@@ -79,7 +79,7 @@ def test_empty_lines_belong_to_no_component():
     X = np.array([[1.0, nan, 0.0], [nan, nan, nan], [2.0, nan, 1.0]])
     for form in (pairs_of, mask_of):
         found = find_components(form(X))
-        assert found.line[1] == found.col[1] == -1
+        assert found.pattern[1] == found.col[1] == -1
 
 
 def test_blocks_beside_a_zero_line_stay_apart():
@@ -87,9 +87,9 @@ def test_blocks_beside_a_zero_line_stay_apart():
         [[10, 5, 0, nan], [20, -1, 0, nan], [0, nan, nan, nan], [nan, nan, nan, 2]]
     )
     for form in (pairs_of, mask_of):
-        found = separate_zero_lines(form(X))
-        assert found.line[0] == found.line[1] == found.col[0] == found.col[1]
-        assert found.line[3] == found.col[3] != found.line[0]
+        found = separate_zero_sums(form(X))
+        assert found.pattern[0] == found.pattern[1] == found.col[0] == found.col[1]
+        assert found.pattern[3] == found.col[3] != found.pattern[0]
     fit = a1gm.fit(X, negatives="allow", on_undetermined="ignore")
     assert fit.n_blocks == 2
     assert fit.fate(0, 3) == fit.fate(3, 0) == "undetermined"
@@ -98,14 +98,14 @@ def test_blocks_beside_a_zero_line_stay_apart():
 
 def test_zero_lines_are_set_apart_whatever_their_cells():
     X = np.array([[1.0, -1.0, nan], [3.0, 4.0, -4.0], [nan, nan, 4.0], [nan] * 3])
-    found = separate_zero_lines(pairs_of(X))
-    together = {found.line[1], found.col[0], found.col[1]}
+    found = separate_zero_sums(pairs_of(X))
+    together = {found.pattern[1], found.col[0], found.col[1]}
     assert len(together) == 1
-    alone = {found.line[0], found.line[2], found.col[2]} - together
+    alone = {found.pattern[0], found.pattern[2], found.col[2]} - together
     assert len(alone) == 3
-    assert found.line[3] == -1
-    assert separate_zero_lines(pairs_of(X[1:3])) is not None
-    assert separate_zero_lines(pairs_of(np.ones((2, 2)))) is None
+    assert found.pattern[3] == -1
+    assert separate_zero_sums(pairs_of(X[1:3])) is not None
+    assert separate_zero_sums(pairs_of(np.ones((2, 2)))) is None
 
 
 def test_a_signed_column_of_factor_zero_has_the_value_zero():

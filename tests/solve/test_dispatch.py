@@ -29,8 +29,8 @@ def test_zeros_in_one_component_take_the_way_of_positive_cells(X):
     with_data = np.nansum(X, axis=1) > 0.0
     observed = ~np.isnan(X).all(axis=0)
     labels = np.concatenate([rows[with_data], cols[observed]])
-    lines = set(np.asarray(seen.line_of_row).tolist())
-    has_all = lines == set(np.asarray(seen.line_of_row)[with_data].tolist())
+    lines = set(np.asarray(seen.pattern_of_row).tolist())
+    has_all = lines == set(np.asarray(seen.pattern_of_row)[with_data].tolist())
     has_all &= bool(observed.all())
     solved = solve_patterns(seen, tol=1e-10, max_iter=1000)
     if solved.components is None and solved.factors.n_blocks == 1:

@@ -29,10 +29,10 @@ def test_blocks_share_out_the_total(X):
     found = factors_of(X)
     total = np.nansum(X)
     for block in range(found.n_blocks):
-        share = np.nansum(X[found.line_block == block]) / total
+        share = np.nansum(X[found.pattern_block == block]) / total
         got = found.col_factor[found.col_block == block].sum()
         assert got == pytest.approx(share, rel=1e-9)
-    labels = np.concatenate([found.line_block, found.col_block])
+    labels = np.concatenate([found.pattern_block, found.col_block])
     assert oracles.same_partition(labels, np.concatenate(oracles.components(X)))
 
 
@@ -40,14 +40,16 @@ def test_blocks_share_out_the_total(X):
 def test_the_scale_of_a_line_turns_sums_into_factors(X):
     found = factors_of(X)
     sums = np.nansum(X, axis=1)
-    np.testing.assert_allclose(found.line_scale * sums, found.line_factor, rtol=1e-12)
-    assert np.isfinite(found.line_scale).all()
+    np.testing.assert_allclose(
+        found.pattern_scale * sums, found.pattern_factor, rtol=1e-12
+    )
+    assert np.isfinite(found.pattern_scale).all()
 
 
 def test_blocks_are_numbered_by_their_first_line():
     X = np.array([[nan, nan, 1.0], [2.0, nan, nan], [nan, 3.0, nan], [nan, nan, 4.0]])
     found = factors_of(X)
-    assert found.line_block.tolist() == [0, 1, 2, 0]
+    assert found.pattern_block.tolist() == [0, 1, 2, 0]
     assert found.col_block.tolist() == [1, 2, 0]
     assert not found.all_inside
 

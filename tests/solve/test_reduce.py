@@ -20,7 +20,7 @@ from a1gm._solve.scaling import solve_core
 def reduce_statistics(statistics, components, *, force=False):
     """Peel the cells that lie inside a component."""
     if components is not None:
-        statistics = statistics.inside(components.line, components.col)
+        statistics = statistics.inside(components.pattern, components.col)
     return statistics.reduce(force=force)
 
 
@@ -31,9 +31,9 @@ def fitted_margins(X: np.ndarray, statistics, *, force: bool = False):
     if reduced is None:
         return None
     core = solve_core(reduced, tol=1e-12, max_iter=2000)
-    w, h, line_block, col_block, _ = reduced.replay(core.w, core.h)
-    inside = (line_block[:, None] == col_block) & (line_block >= 0)[:, None]
-    observed = statistics.observed_lines(slice(0, statistics.n_lines))
+    w, h, pattern_block, col_block, _ = reduced.replay(core.w, core.h)
+    inside = (pattern_block[:, None] == col_block) & (pattern_block >= 0)[:, None]
+    observed = statistics.observed_cells(slice(0, statistics.n_patterns))
     fitted = np.where(inside & observed, np.outer(w, h), 0.0)
     return fitted.sum(axis=1), fitted.sum(axis=0)
 
@@ -164,9 +164,9 @@ def test_cells_between_components_take_no_part():
 def test_margins_with_lines_left_out(form):
     X = make_table("at random", 6, 5, seed=4)
     statistics = form(X)
-    line = np.zeros(statistics.n_lines, np.int32)
+    line = np.zeros(statistics.n_patterns, np.int32)
     col = np.zeros(5, np.int32)
     line[2] = 1
     reduced = statistics.as_mask().inside(line, col).reduce(force=True)
-    assert reduced.core_shape[0] <= statistics.n_lines - 1
+    assert reduced.core_shape[0] <= statistics.n_patterns - 1
     assert reduced.core_col_sums.sum() == pytest.approx(np.nansum(X))

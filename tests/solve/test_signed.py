@@ -125,7 +125,7 @@ def test_rows_of_sum_0_in_two_blocks_have_factor_0():
     check(fit, X)
 
 
-@pytest.mark.parametrize("side", ["line_scale", "col_factor"])
+@pytest.mark.parametrize("side", ["pattern_scale", "col_factor"])
 def test_the_certificate_sees_negative_margins_that_are_missed(side):
     X = np.array([[4.0, -2.0, 1.0], [2.0, -3.0, nan], [-7.0, 1.0, 1.0]])
     solved = solve_patterns(

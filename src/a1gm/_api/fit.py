@@ -198,10 +198,10 @@ def fit_patterns(
         rows = make_rows(solved)
     elif seen.sum_of_row is None:
         rows = FitRows(seen, is_kept=False)
-    elif in_file and seen.line_of_row is not None:
-        none = ~seen.has_observed_lines()
-        scale = np.where(none, np.nan, solved.factors.line_scale)
-        own = seen.sum_of_row, seen.line_of_row, scale, seen.exponent
+    elif in_file and seen.pattern_of_row is not None:
+        none = ~seen.nonempty_patterns()
+        scale = np.where(none, np.nan, solved.factors.pattern_scale)
+        own = seen.sum_of_row, seen.pattern_of_row, scale, seen.exponent
         rows = FitRows(seen, LazyRows(seen.n_rows, _FactorsInFile(*own)))
     else:
         rows = FitRows(seen, _row_factor(seen, solved, n_threads))
@@ -230,12 +230,12 @@ class _FactorsInFile:
     """Row factors that are computed where they are looked at."""
 
     sums: Floats
-    line_of_row: Ints
+    pattern_of_row: Ints
     scale: Floats  # NaN for a pattern that observes nothing
     exponent: int
 
     def __call__(self, start: int, stop: int) -> Floats:
-        sums, scale = self.sums[start:stop], self.scale[self.line_of_row[start:stop]]
+        sums, scale = self.sums[start:stop], self.scale[self.pattern_of_row[start:stop]]
         found = product(sums, scale, exponent=self.exponent)
         check_rows(found, np.where(scale != 0.0, sums, 0.0), start)
         return found
@@ -244,28 +244,30 @@ class _FactorsInFile:
 def _row_factor(seen: Patterns, solved: Solved, n_threads: int | None) -> Floats:
     """Factor of each row; raise for one that float64 does not have."""
     factors, statistics = solved.factors, solved.statistics
-    line = seen.line_of_row
+    pattern = seen.pattern_of_row
     exponent = seen.exponent - (seen.exposure_exponent or 0)
     is_weighted = seen.weights is not None
     if exponent or is_weighted or seen.n_negative:
-        sums = seen.sum_of_row if line is not None else statistics.row_sums
-        scale = factors.line_scale if line is None else factors.line_scale[line]
+        sums = seen.sum_of_row if pattern is not None else statistics.row_sums
+        scale = (
+            factors.pattern_scale if pattern is None else factors.pattern_scale[pattern]
+        )
         rows = product(sums, scale, exponent=exponent)
         # Without weights scales are 1 or more, and a row of data has a factor.
         check_rows(rows, np.where(scale != 0.0, sums, 0.0))
         if is_weighted and not (kept := keeps_digits(rows)).all():
             raise out_of_range("row", int(kept.argmin()))
-    elif line is None:
-        rows = factors.line_factor.copy()
+    elif pattern is None:
+        rows = factors.pattern_factor.copy()
     else:
         rows = seen.sum_of_row
         threads = threads_for(len(rows), n_threads)
-        kernel.expand_rows(rows, line, factors.line_scale, threads)
+        kernel.expand_rows(rows, pattern, factors.pattern_scale, threads)
     if factors.all_inside:
         return rows
-    empty = ~statistics.has_observed_lines()
+    empty = ~statistics.nonempty_patterns()
     if empty.any():
-        rows[empty if line is None else empty[line]] = np.nan
+        rows[empty if pattern is None else empty[pattern]] = np.nan
     return rows
 
 

@@ -314,9 +314,9 @@ class PatternTable:
                     "The table has no rows yet: call update(piece) before solve()."
                 )
             seen = self._sums.patterns()
-            if seen.sum_of_row is not None and seen.line_of_row is not None:
+            if seen.sum_of_row is not None and seen.pattern_of_row is not None:
                 seen.sum_of_row = seen.sum_of_row.copy()
-                seen.line_of_row = seen.line_of_row.copy()
+                seen.pattern_of_row = seen.pattern_of_row.copy()
         return fit_patterns(
             seen,
             make_rows=None if make_rows is None else partial(make_rows, seen),
@@ -427,7 +427,7 @@ class PatternTable:
         _need(new.is_table and new.n_cols == n_columns, "n_columns")
         _need(new.zero_counts is not None and new.n_rows == n_rows, "n_rows")
         _need(new.weights is None and new.low is not None, "low")
-        has_rows = new.sum_of_row is not None and new.line_of_row is not None
+        has_rows = new.sum_of_row is not None and new.pattern_of_row is not None
         _need(has_rows == keep, "keep_rows")
         table._accumulator(new.n_cols).add(new)
         return table

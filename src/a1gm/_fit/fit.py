@@ -204,7 +204,7 @@ class RankOneFit:
     @cached_property
     def pattern(self) -> MissingPattern:
         """The shape of the holes."""
-        n_rows, _ = self._rows.line_counts(slice(0, self._patterns.n_lines))
+        n_rows, _ = self._rows.pattern_counts(slice(0, self._patterns.n_patterns))
         pattern = MissingPattern.__new__(MissingPattern)
         pattern._set(
             self._patterns, n_rows, lambda: (self.n_blocks, self.n_undetermined)
@@ -445,7 +445,7 @@ class RankOneFit:
     def _has_negative_fit(self) -> bool:
         """Whether a fitted cell, observed or not, is below 0."""
         h, block = self._solved.factors.col_factor, self.col_block
-        w, row_block = self._solved.factors.line_factor, None
+        w, row_block = self._solved.factors.pattern_factor, None
         if self._rows.is_kept:
             w, row_block = np.asarray(self.row_factor), self.row_block
         for k in range(self.n_blocks):

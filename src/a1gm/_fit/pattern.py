@@ -41,22 +41,22 @@ class MissingPattern:
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
         source = read_input(X, absent=absent)
         seen = observe(source, negatives="allow")
-        rows_per_line, _ = FitRows(seen, seen.sum_of_row).line_counts(
-            slice(0, seen.n_lines)
+        rows_per_pattern, _ = FitRows(seen, seen.sum_of_row).pattern_counts(
+            slice(0, seen.n_patterns)
         )
-        self._set(seen, rows_per_line, lambda: _blocks_of(source))
+        self._set(seen, rows_per_pattern, lambda: _blocks_of(source))
 
     def _set(
         self,
         patterns: Patterns,
-        rows_per_line: Ints,
+        rows_per_pattern: Ints,
         find_blocks: Callable[[], tuple[int, int]],
     ) -> None:
         """Describe the holes of a table that was observed.
 
         ``find_blocks`` gives the number of blocks, and of cells not determined.
         """
-        self.n_cols, self._rows_per_line = patterns.n_cols, rows_per_line
+        self.n_cols, self._rows_per_pattern = patterns.n_cols, rows_per_pattern
         # Without the sums, which a pattern does not need.
         self._observed = Patterns(
             patterns.n_cols, patterns.keys, ptr=patterns.ptr, cols=patterns.cols
@@ -83,12 +83,12 @@ class MissingPattern:
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return int(self._rows_per_line.sum())
+        return int(self._rows_per_pattern.sum())
 
     @cached_property
     def missing_per_col(self) -> Ints:
         """Missing cells in each column."""
-        rows = np.repeat(self._rows_per_line, self._degrees)
+        rows = np.repeat(self._rows_per_pattern, self._degrees)
         observed = np.bincount(self._listed[1], rows, minlength=self.n_cols)
         return self.n_rows - observed.astype(np.int64)
 
@@ -100,7 +100,7 @@ class MissingPattern:
     @property
     def n_rows_with_missing(self) -> int:
         """Rows with at least one missing cell."""
-        return int(self._rows_per_line[self._degrees < self.n_cols].sum())
+        return int(self._rows_per_pattern[self._degrees < self.n_cols].sum())
 
     @property
     def n_cols_with_missing(self) -> int:
@@ -117,9 +117,9 @@ class MissingPattern:
         """Distinct patterns of the columns."""
         ptr, cols = self._listed
         order = np.argsort(cols, kind="stable")
-        lines = np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), self._degrees)
+        patterns = np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), self._degrees)
         counts = np.bincount(cols, minlength=self.n_cols)
-        return len(_distinct(np.concatenate(([0], np.cumsum(counts))), lines[order]))
+        return len(_distinct(np.concatenate(([0], np.cumsum(counts))), patterns[order]))
 
     # --------------------------------------------------------------------- shape
     @property

@@ -50,7 +50,7 @@ FATES: tuple[Fate, ...] = (
 )
 CELLS_AT_ONCE = 1 << 20
 MOST_KEPT = 1 << 12  # classes of rows whose fates are remembered
-#: Component of lines that observe nothing, and of lines without a positive cell.
+#: Component of patterns that observe nothing, and of those without a positive cell.
 NOTHING, ZEROS = -1, -2
 LOW = 2.0**-1015  # smaller sums of weighted cells have lost digits
 
@@ -173,8 +173,8 @@ class Placed:
     def _factors_by_pattern(self) -> Floats:
         """Factors of rows that the kernel declines; raises for bad cells."""
         seen = observe(self.rows, negatives=self.columns.negatives)
-        line = slice(None) if seen.line_of_row is None else seen.line_of_row
-        reach = seen.reach(self.columns.factor)[line]
+        pattern = slice(None) if seen.pattern_of_row is None else seen.pattern_of_row
+        reach = seen.reach(self.columns.factor)[pattern]
         sums, has_data = seen.sum_of_row, seen.sum_of_row != 0.0
         with np.errstate(all="ignore"):
             factors = product(sums, over=reach, exponent=seen.exponent)
@@ -320,7 +320,7 @@ class _Groups:
         shares = product(h, over=totals[label])  # of their component
         holes = np.flatnonzero(source.missing & known[source.cols])
         hole_cols = source.cols[holes]
-        hole_key = source.lines[holes] * n + label[hole_cols]
+        hole_key = source.row_of_cell[holes] * n + label[hole_cols]
         key = np.union1d(self.key, hole_key)
         component, at = key % n, np.searchsorted(key, hole_key)
         share = 1.0 - weighted_counts(at, shares[hole_cols], len(key))
@@ -441,7 +441,7 @@ def _observed_cells(
             source = source.with_values(used)
         check_stored_cells(source, columns.negatives)
         seen = ~source.missing
-        rows, cols = source.lines[seen], source.cols[seen].astype(np.int64)
+        rows, cols = source.row_of_cell[seen], source.cols[seen].astype(np.int64)
         yield rows, cols, source.values[seen], None if V is None else V.values[seen]
         return
     for some, cells in source.blocks():
@@ -579,11 +579,11 @@ class Fates:
 
     def __init__(self, solved: Solved, rows: FitRows) -> None:
         self.rows, self.patterns = rows, solved.statistics
-        self.graph, self.component = graph_of(solved), solved.factors.line_block
+        self.graph, self.component = graph_of(solved), solved.factors.pattern_block
         if solved.components is not None:
-            nothing = np.where(self.patterns.has_observed_lines(), ZEROS, NOTHING)
-            found, has_data = solved.components, solved.components.lines_with_data()
-            own = np.where(has_data, found.line, nothing)
+            nothing = np.where(self.patterns.nonempty_patterns(), ZEROS, NOTHING)
+            found, has_data = solved.components, solved.components.patterns_with_data()
+            own = np.where(has_data, found.pattern, nothing)
             self.component = own.astype(np.int32)
         # Only margins count with negative cells, and no observed zero is given up.
         is_signed = self.patterns.n_negative > 0
@@ -591,10 +591,10 @@ class Fates:
         self._known: dict[int, SmallInts] = {}
 
     # ---------------------------------------------------------------------- classes
-    def _classes(self, lines: Ints, is_zero: Bools) -> Ints:
-        component = self.component[lines].astype(np.int64)
+    def _classes(self, patterns: Ints, is_zero: Bools) -> Ints:
+        component = self.component[patterns].astype(np.int64)
         is_zero = (component == ZEROS) | (is_zero & (component >= 0))
-        return np.where(is_zero, self.graph.n + lines, component)
+        return np.where(is_zero, self.graph.n + patterns, component)
 
     def _of_class(self, row_class: int) -> SmallInts:
         """Fate by component of the column; the last place is for empty columns."""
@@ -606,8 +606,8 @@ class Fates:
             elif row_class < n:
                 found = fates_of_row(self.graph, np.array([row_class]), none)
             else:
-                line = row_class - n
-                observed = self.patterns.observed_lines(slice(line, line + 1))[0]
+                pattern = row_class - n
+                observed = self.patterns.observed_cells(slice(pattern, pattern + 1))[0]
                 touched = np.unique(self.graph.label[observed])
                 found = fates_of_row(self.graph, none, touched)
             if len(self._known) >= MOST_KEPT:
@@ -635,16 +635,16 @@ class Fates:
         for k in np.unique(piece):
             chosen = np.flatnonzero(piece == k)
             first, last = int(rows[chosen].min()), int(rows[chosen].max())
-            lines, is_zero = self.rows.read(first, last + 1)
+            patterns, is_zero = self.rows.read(first, last + 1)
             within = rows[chosen] - first
-            table, place = self._table(self._classes(lines[within], is_zero[within]))
+            table, place = self._table(self._classes(patterns[within], is_zero[within]))
             out[chosen] = table[place, self.graph.label[cols[chosen]]]
         return out
 
     def observed(self, start: int, stop: int) -> Bools:
         """Observed cells of some rows."""
-        lines, _ = self.rows.read(start, stop)
-        return self.patterns.observed_at(lines)
+        patterns, _ = self.rows.read(start, stop)
+        return self.patterns.observed_at(patterns)
 
     @property
     def _step(self) -> int:
@@ -667,7 +667,7 @@ class Fates:
         n_empty = n_given_up = 0
         for some in self.patterns.stretches():
             component = self.component[some]
-            n_rows, n_zero = self.rows.line_counts(some)
+            n_rows, n_zero = self.rows.pattern_counts(some)
             n_data = np.where(component >= 0, n_rows - n_zero, 0)
             observed, inside, between = self.patterns.count_cells(
                 some, component, graph.label, self._positive_cols
@@ -748,8 +748,8 @@ class Fates:
         if not self.rows.is_kept:
             return None
         for start, stop in self.pieces():
-            lines, is_zero = self.rows.read(start, stop)
-            component = self.component[lines]
+            patterns, is_zero = self.rows.read(start, stop)
+            component = self.component[patterns]
             apart = self.observed(start, stop) & self._positive_cols
             apart &= component[:, None] != self.graph.label
             apart[is_zero | (component < 0)] = False
@@ -762,7 +762,7 @@ class Fates:
         """The first rows without an observed cell, and how many there are."""
         n_empty, found = self.totals.n_empty_rows, []
         if n_empty and self.rows.is_kept:
-            for start, stop in self.pieces(self.patterns.lines_at_once):
+            for start, stop in self.pieces(self.patterns.patterns_at_once):
                 component = self.component[self.rows.read(start, stop)[0]]
                 found += (start + np.flatnonzero(component == NOTHING)).tolist()
                 if len(found) >= most:
@@ -770,16 +770,16 @@ class Fates:
         return found[:most], n_empty
 
     def col_blocks(self) -> SmallInts:
-        """Component of each column, numbered by lines where the rows are gone."""
+        """Component of each column, numbered by patterns where the rows are gone."""
         component = np.maximum(self.component, -1)
         return number_by_rows(component, self.graph.label, self.graph.n)[1]
 
     def row_blocks(self) -> tuple[SmallInts, SmallInts]:
         """Component of each row and column, rows of zeros each their own; -1 empty."""
         found, n = [], self.graph.n
-        for start, stop in self.pieces(self.patterns.lines_at_once):
-            lines, is_zero = self.rows.read(start, stop)
-            component = self.component[lines]
+        for start, stop in self.pieces(self.patterns.patterns_at_once):
+            patterns, is_zero = self.rows.read(start, stop)
+            component = self.component[patterns]
             component[is_zero & (component >= 0)] = ZEROS
             found.append(component)
         rows = np.concatenate(found)
@@ -793,5 +793,5 @@ def graph_of(solved: Solved) -> ColumnGraph:
     factors, components = solved.factors, solved.components
     if components is None:
         return ColumnGraph.of_blocks(factors.col_block, factors.n_blocks)
-    has_data = components.lines_with_data()
+    has_data = components.patterns_with_data()
     return ColumnGraph.of_components(solved.statistics, components, has_data)

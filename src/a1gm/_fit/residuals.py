@@ -86,7 +86,7 @@ def fitted_cells(columns: Columns, source: AnyRows) -> Iterator[Cells]:
         used = ~source.missing
         if V is not None:
             used &= V.values > 0.0
-        i, j = source.lines[used], source.cols[used].astype(np.int64)
+        i, j = source.row_of_cell[used], source.cols[used].astype(np.int64)
         fitted = columns.place(source).values(i, j)
         v = None if V is None else V.values[used]
         yield _cells(columns, i, j, source.values[used], fitted, v)

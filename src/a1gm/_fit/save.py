@@ -64,7 +64,7 @@ def save_fit(
         arrays["row_factor"] = rows.factor
     parts["patterns"] = solved.statistics
     if not is_held:
-        parts["patterns"] = replace(solved.statistics, line_of_row=None)
+        parts["patterns"] = replace(solved.statistics, pattern_of_row=None)
     if solved.components is not None:
         parts["components"] = solved.components
     for part, value in parts.items():
@@ -121,7 +121,7 @@ def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str,
     patterns = from_arrays("patterns", Patterns, content, arrays)
     n_cols, signed = len(factors.col_factor), patterns.n_negative > 0
     patterns.check(signed=signed)
-    _check_factors(factors, patterns.n_lines, patterns.n_cols, signed=signed)
+    _check_factors(factors, patterns.n_patterns, patterns.n_cols, signed=signed)
     components = _components_of(content, arrays, patterns)
     rows = _rows_of(arrays, patterns, n_rows, signed=signed)
     solved = Solved(factors, patterns, components)
@@ -158,15 +158,15 @@ def _number_of(value: Any, name: str) -> float:
 
 
 def _check_factors(
-    factors: Factors, n_lines: int, n_cols: int, *, signed: bool
+    factors: Factors, n_patterns: int, n_cols: int, *, signed: bool
 ) -> None:
-    for name in ("line_factor", "line_scale", "col_factor"):
-        n = n_cols if name == "col_factor" else n_lines
+    for name in ("pattern_factor", "pattern_scale", "col_factor"):
+        n = n_cols if name == "col_factor" else n_patterns
         _check_numbers(getattr(factors, name), n, name, signed=signed)
     _need(n_cols > 0, "the number of columns")
     n = factors.n_blocks
     _need(is_count(n, 0, n_cols + 1), "n_blocks")
-    _need_labels(factors.line_block, n_lines, n, "line_block")
+    _need_labels(factors.pattern_block, n_patterns, n, "pattern_block")
     _need_labels(factors.col_block, n_cols, n, "col_block")
     _need(factors.solver in ("closed form", "scaling", "newton"), "solver")
     _need(is_count(factors.n_iter), "n_iter")
@@ -178,8 +178,8 @@ def _check_factors(
         is_pair = isinstance(cut, list) and len(cut) == 2
         _need(is_pair and all(is_count(j, 0, n_cols) for j in cut), "cut")
     _need(isinstance(factors.all_inside, bool), "all_inside")
-    if factors.all_inside and n_lines:
-        inside = not (factors.line_block.any() or factors.col_block.any())
+    if factors.all_inside and n_patterns:
+        inside = not (factors.pattern_block.any() or factors.col_block.any())
         _need(inside and n == 1, "all_inside")
 
 
@@ -194,8 +194,8 @@ def _components_of(
     if "components" not in content:
         return None
     found = from_arrays("components", Components, content, arrays)
-    n = statistics.n_lines + statistics.n_cols
-    _need_labels(found.line, statistics.n_lines, n, "components.line")
+    n = statistics.n_patterns + statistics.n_cols
+    _need_labels(found.pattern, statistics.n_patterns, n, "components.pattern")
     _need_labels(found.col, statistics.n_cols, n, "components.col")
     return found
 
@@ -208,9 +208,12 @@ def _rows_of(
         _need(counts is not None and zero_counts is not None, "counts")
         _need(patterns.n_rows == n_rows, "counts")
         return FitRows(patterns, is_kept=False)
-    line = patterns.line_of_row
+    pattern = patterns.pattern_of_row
     _check_numbers(arrays["row_factor"], n_rows, "row_factor", signed=signed)
-    _need(n_rows == (patterns.n_lines if line is None else len(line)), "row_factor")
+    _need(
+        n_rows == (patterns.n_patterns if pattern is None else len(pattern)),
+        "row_factor",
+    )
     return FitRows(patterns, arrays["row_factor"])
 
 

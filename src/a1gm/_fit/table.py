@@ -253,30 +253,30 @@ class FitRows:
         """Pattern of each of some rows, and which of them sum to zero."""
         if not self.is_kept:
             self._refuse()
-        lines, of_row = np.arange(start, stop), self.patterns.line_of_row
+        patterns, of_row = np.arange(start, stop), self.patterns.pattern_of_row
         if of_row is not None:
-            lines = of_row[start:stop].astype(np.int64)
-        return lines, self.found[start:stop] == 0.0
+            patterns = of_row[start:stop].astype(np.int64)
+        return patterns, self.found[start:stop] == 0.0
 
-    def line_counts(self, lines: slice) -> tuple[Ints, Ints]:
+    def pattern_counts(self, some: slice) -> tuple[Ints, Ints]:
         """Rows of some patterns, and how many of them sum to zero."""
-        if self.is_kept and self.patterns.line_of_row is None:
-            zeros = (self.found[lines] == 0.0).astype(np.int64)
+        if self.is_kept and self.patterns.pattern_of_row is None:
+            zeros = (self.found[some] == 0.0).astype(np.int64)
             return np.ones(len(zeros), np.int64), zeros
         every, zeros = self._counts
-        return every[lines], zeros[lines]
+        return every[some], zeros[some]
 
     @cached_property
     def _counts(self) -> tuple[Ints, Ints]:
-        patterns, n = self.patterns, self.patterns.n_lines
+        patterns, n = self.patterns, self.patterns.n_patterns
         if patterns.counts is not None and patterns.zero_counts is not None:
             return patterns.counts, patterns.zero_counts
         every, none = np.zeros(n, np.int64), np.zeros(n, np.int64)
         step = max(ROWS_AT_ONCE, n)
         for start in range(0, self.n_rows, step):
-            line, is_zero = self.read(start, min(start + step, self.n_rows))
-            every += np.bincount(line, minlength=n)
-            none += np.bincount(line[is_zero], minlength=n)
+            pattern, is_zero = self.read(start, min(start + step, self.n_rows))
+            every += np.bincount(pattern, minlength=n)
+            none += np.bincount(pattern[is_zero], minlength=n)
         return every, none
 
     def _refuse(self) -> NoReturn:

@@ -137,10 +137,10 @@ class Accumulator:
         self._counts = np.zeros((2, 0), np.int64)  # rows, and those of sum 0
         self._logs = np.zeros((2, 2))  # hi and lo
         self.sums: RowArray | None = None
-        self.lines: RowArray | None = None
+        self.pattern_of_row: RowArray | None = None
         if rows is not None:
             self.sums = RowArray("f8", in_file=rows == "file", room=room)
-            self.lines = RowArray("i4", in_file=rows == "file", room=room)
+            self.pattern_of_row = RowArray("i4", in_file=rows == "file", room=room)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -171,12 +171,12 @@ class Accumulator:
         self._reserve(len(index))
         own = slice(0, len(index))
         hi, lo, counts = self._hi[own], self._lo[own], self._counts[:, own]
-        lines, row_sums = new.line_of_row, new.sum_of_row
-        if lines is None or row_sums is None:
-            lines, row_sums = np.zeros(0, np.uint8), np.zeros(0)
+        patterns, row_sums = new.pattern_of_row, new.sum_of_row
+        if patterns is None or row_sums is None:
+            patterns, row_sums = np.zeros(0, np.uint8), np.zeros(0)
             counts[1][places] += new.zero_counts
         found: AnyArray = kernel.add_patterns(
-            hi, lo, counts[0], counts[1], places, sums, new.counts, lines, row_sums
+            hi, lo, counts[0], counts[1], places, sums, new.counts, patterns, row_sums
         )
         self._bound += _size(sums)
         if new.low is not None:
@@ -185,14 +185,14 @@ class Accumulator:
         if self.scatter:
             self._add_logs(new)
         self.n_negative += new.n_negative
-        if self.sums is not None and self.lines is not None:
+        if self.sums is not None and self.pattern_of_row is not None:
             self.sums.append(row_sums, new.exponent)
-            self.lines.append(found)
+            self.pattern_of_row.append(found)
         return found
 
     def forget_rows(self) -> None:
         """Keep the rows no longer."""
-        self.sums = self.lines = None
+        self.sums = self.pattern_of_row = None
 
     def patterns(self) -> Patterns:
         """All pieces together, with the rows if they are kept."""
@@ -205,9 +205,9 @@ class Accumulator:
             found.sums = np.ascontiguousarray(both[:, :m])
             found.squares = np.ascontiguousarray(both[:, m:])
             found.logs = self._logs.sum(axis=0)
-        if self.sums is not None and self.lines is not None:
+        if self.sums is not None and self.pattern_of_row is not None:
             found.sum_of_row = self.sums.at_exponent(self.exponent)
-            found.line_of_row = self.lines.array()
+            found.pattern_of_row = self.pattern_of_row.array()
         return found
 
     def in_parts(self) -> Patterns:
@@ -375,10 +375,10 @@ class Gathered:
             return
         so_far = table.patterns()
         self._n_negative = so_far.n_negative
-        rows, lines = so_far.sum_of_row, so_far.line_of_row
+        rows, patterns = so_far.sum_of_row, so_far.pattern_of_row
         for start in range(0, len(rows), ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
-            bits = _bits_of_rows(so_far, rows[some], lines[some])
+            bits = _bits_of_rows(so_far, rows[some], patterns[some])
             self._append(bits, rows[some], so_far.exponent)
         self._add_total(so_far)
 
@@ -386,7 +386,7 @@ class Gathered:
         self._n_negative += new.n_negative
         bits = new.mask_words()
         if not new.is_mask:
-            bits = _bits_of_rows(new, new.sum_of_row, new.line_of_row)
+            bits = _bits_of_rows(new, new.sum_of_row, new.pattern_of_row)
         self._append(bits, new.sum_of_row, new.exponent)
         self._add_total(new)
 
@@ -426,13 +426,13 @@ class Gathered:
 
 
 def _bits_of_rows(
-    table: Patterns, sums: Floats, lines: AnyArray
+    table: Patterns, sums: Floats, patterns: AnyArray
 ) -> tuple[Words, Words | None]:
     """Observed and positive bits of rows known by their pattern.
 
     Twins share a component, so a row of data counts as positive where its pattern is.
     """
-    above = pack_bits(table.sums > 0.0)[lines]
-    bits = table.keys[lines]
+    above = pack_bits(table.sums > 0.0)[patterns]
+    bits = table.keys[patterns]
     positive = np.where((sums == 0.0)[:, None], np.uint64(0), above)
     return bits, None if np.array_equal(positive, bits) else positive

@@ -139,7 +139,7 @@ def _observe(
         seen.positive = positive if has_zero else None
         seen.row_margin = row_sums[0]
     else:
-        seen.line_of_row, seen.keys, seen.counts, seen.sums = found
+        seen.pattern_of_row, seen.keys, seen.counts, seen.sums = found
     return seen
 
 
@@ -170,12 +170,12 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
 
     squares, of_cells = np.zeros(seen.sums.shape), 0.0
     ones, scale = np.ones(seen.n_cols), math.ldexp(1.0, -seen.exponent)
-    lines, sums = seen.line_of_row.astype(np.int32, copy=False), seen.sum_of_row
+    patterns, sums = seen.pattern_of_row.astype(np.int32, copy=False), seen.sum_of_row
     for first, piece in source.pieces():
         rows = slice(first, first + piece.n_rows)
         threads = threads_for(piece.n_rows * piece.n_cols, n_threads)
         squares += kernel.square_sums(
-            piece.parts, sums[rows], lines[rows], seen.n_lines, scale, threads
+            piece.parts, sums[rows], patterns[rows], seen.n_patterns, scale, threads
         )
         # Factors of 1 fit every row by its mean.
         found = kernel.divergence(piece.parts, ones, threads)
@@ -250,10 +250,10 @@ def _observe_weighted(source: Rows, V: Rows, n_threads: int | None) -> Patterns:
                 "reaches (1e-308 to 1e308). Multiply the weights of a row by a power "
                 "of ten."
             )
-        line_of_row, weights, sums = form
+        pattern_of_row, weights, sums = form
         i, j = np.nonzero(weights)
         seen = pairs_of(i, j, sums[i, j], weights[i, j], len(weights), source.n_cols)
-        seen.line_of_row = line_of_row
+        seen.pattern_of_row = pattern_of_row
     seen.sum_of_row, seen.exponent = row_sums, exponent
     seen.exposure_exponent = of_weights if exposed else None
     return seen

@@ -63,7 +63,7 @@ class Patterns:
         Negative cells of the data.
     sum_of_row : ndarray, or None
         Sum of each row of the data, where rows are kept.
-    line_of_row : ndarray of int, or None
+    pattern_of_row : ndarray of int, or None
         Pattern of each row; None where every row is one.
     """
 
@@ -86,11 +86,11 @@ class Patterns:
     exposure_exponent: int | None = None
     n_negative: int = 0
     sum_of_row: Any = None
-    line_of_row: Any = None
+    pattern_of_row: Any = None
 
     # ----------------------------------------------------------------------- sizes
     @property
-    def n_lines(self) -> int:
+    def n_patterns(self) -> int:
         """Patterns; rows where every row is one."""
         if self.keys is not None:
             return len(self.keys)
@@ -101,7 +101,7 @@ class Patterns:
         """Rows of the table."""
         if self.sum_of_row is not None:
             return len(self.sum_of_row)
-        return self.n_lines if self.counts is None else int(self.counts.sum())
+        return self.n_patterns if self.counts is None else int(self.counts.sum())
 
     @property
     def is_table(self) -> bool:
@@ -113,11 +113,11 @@ class Patterns:
         """Whether margins and bits are kept, and no sums of cells."""
         return self.keys is not None and self.sums is None
 
-    def row_of(self, line: int) -> int:
+    def row_of(self, pattern: int) -> int:
         """Return the first row of a pattern."""
-        if self.line_of_row is None:
-            return line
-        return int((self.line_of_row == line).argmax())
+        if self.pattern_of_row is None:
+            return pattern
+        return int((self.pattern_of_row == pattern).argmax())
 
     # ------------------------------------------------------------------------ sums
     @cached_property
@@ -129,7 +129,7 @@ class Patterns:
             if self.keys is not None:
                 total: Floats = self.sums.sum(axis=1)
                 return total
-            total, some = np.zeros(self.n_lines), np.diff(self.ptr) > 0
+            total, some = np.zeros(self.n_patterns), np.diff(self.ptr) > 0
             if some.any():
                 total[some] = np.add.reduceat(self.sums, self.ptr[:-1][some])
         return total
@@ -149,24 +149,20 @@ class Patterns:
             total += weighted_counts(self.cols[some], self.sums[some], self.n_cols)
         return total
 
-    def line_sums(self, lines: slice) -> Floats:
-        """Sums of some patterns."""
-        return self.row_sums[lines]
-
     def cell_sums(self) -> Patterns | None:
         """Sums of every observed cell as listed pairs; None if they are not kept."""
         if self.keys is None:
             return self
         if self.sums is None:
             return None
-        one = np.zeros(max(self.n_lines, self.n_cols), np.int32)
-        return self.inside(one[: self.n_lines], one[: self.n_cols])
+        one = np.zeros(max(self.n_patterns, self.n_cols), np.int32)
+        return self.inside(one[: self.n_patterns], one[: self.n_cols])
 
-    def cancelling_lines(self) -> Bools:
+    def cancelling_patterns(self) -> Bools:
         """Which patterns sum to 0 though a row of theirs does not."""
-        has_data = np.zeros(self.n_lines, bool)
-        if self.line_of_row is not None and self.sum_of_row is not None:
-            has_data[self.line_of_row[self.sum_of_row != 0.0]] = True
+        has_data = np.zeros(self.n_patterns, bool)
+        if self.pattern_of_row is not None and self.sum_of_row is not None:
+            has_data[self.pattern_of_row[self.sum_of_row != 0.0]] = True
         elif self.counts is not None and self.zero_counts is not None:
             has_data = self.counts > self.zero_counts
         found: Bools = has_data & (self.row_sums == 0.0)
@@ -183,80 +179,80 @@ class Patterns:
         n_observed = int(np.bitwise_count(self.keys).sum())
         return int(np.count_nonzero(self.sums > 0.0)) != n_observed
 
-    def observed_lines(self, lines: slice) -> Bools:
+    def observed_cells(self, some: slice) -> Bools:
         """Observed cells of some patterns."""
         if self.keys is not None:
-            return unpack_bits(self.keys[lines], self.n_cols)
-        found: Bools = self._spread(lines, np.ones(1, bool))
+            return unpack_bits(self.keys[some], self.n_cols)
+        found: Bools = self._spread(some, np.ones(1, bool))
         return found
 
-    def observed_at(self, lines: Ints) -> Bools:
+    def observed_at(self, some: Ints) -> Bools:
         """Observed cells of patterns given by their numbers."""
         if self.keys is not None:
-            return unpack_bits(self.keys[lines], self.n_cols)
-        unique, place = np.unique(lines, return_inverse=True)
+            return unpack_bits(self.keys[some], self.n_cols)
+        unique, place = np.unique(some, return_inverse=True)
         cells = np.zeros((len(unique), self.n_cols), bool)
-        for k, line in enumerate(unique.tolist()):
-            cells[k] = self.observed_lines(slice(line, line + 1))[0]
+        for k, pattern in enumerate(unique.tolist()):
+            cells[k] = self.observed_cells(slice(pattern, pattern + 1))[0]
         return cells[place.ravel()]
 
-    def positive_lines(self, lines: slice) -> Bools:
+    def positive_cells(self, some: slice) -> Bools:
         """Positive cells of some patterns."""
         if self.sums is None:
             bits = self.keys if self.positive is None else self.positive
-            return unpack_bits(bits[lines], self.n_cols)
+            return unpack_bits(bits[some], self.n_cols)
         if self.keys is not None:
-            above: Bools = self.sums[lines] > 0.0
+            above: Bools = self.sums[some] > 0.0
             return above
-        found: Bools = self._spread(lines, self.sums[self._pairs(lines)] > 0.0)
+        found: Bools = self._spread(some, self.sums[self._pairs(some)] > 0.0)
         return found
 
-    def weight_lines(self, lines: slice) -> Floats:
+    def weights_of(self, some: slice) -> Floats:
         """Weights of the cells of some patterns; 0 where nothing is observed."""
         if self.keys is None:
             own = np.ones(1)
             if self.weights is not None:
-                own = self.weights[self._pairs(lines)]
-            found: Floats = self._spread(lines, own)
+                own = self.weights[self._pairs(some)]
+            found: Floats = self._spread(some, own)
             return found
-        observed = self.observed_lines(lines)
+        observed = self.observed_cells(some)
         if self.weights is None:
             return observed.astype(np.float64)
-        return np.where(observed, self.weights[lines], 0.0).astype(np.float64)
+        return np.where(observed, self.weights[some], 0.0).astype(np.float64)
 
-    def _pairs(self, lines: slice) -> slice:
-        return slice(int(self.ptr[lines.start]), int(self.ptr[lines.stop]))
+    def _pairs(self, some: slice) -> slice:
+        return slice(int(self.ptr[some.start]), int(self.ptr[some.stop]))
 
-    def _lines_of_pairs(self, lines: slice) -> Ints:
+    def _patterns_of_pairs(self, some: slice) -> Ints:
         """Pattern of each listed pair, counted from the first of some patterns."""
-        lengths = np.diff(self.ptr[lines.start : lines.stop + 1])
+        lengths = np.diff(self.ptr[some.start : some.stop + 1])
         return np.repeat(np.arange(len(lengths)), lengths)
 
-    def _spread(self, lines: slice, values: Any) -> Any:
+    def _spread(self, some: slice, values: Any) -> Any:
         """Numbers of listed pairs as an array of all cells of some patterns."""
-        cells = np.zeros((lines.stop - lines.start, self.n_cols), values.dtype)
-        cells[self._lines_of_pairs(lines), self.cols[self._pairs(lines)]] = values
+        cells = np.zeros((some.stop - some.start, self.n_cols), values.dtype)
+        cells[self._patterns_of_pairs(some), self.cols[self._pairs(some)]] = values
         return cells
 
-    def places(self, lines: slice) -> tuple[Ints, Ints]:
+    def places(self, some: slice) -> tuple[Ints, Ints]:
         """Pattern, counted from the first, and column of the cells of some patterns."""
         if self.keys is not None:
-            i, j = np.nonzero(self.observed_lines(lines))
+            i, j = np.nonzero(self.observed_cells(some))
             return i, j
-        cols = self.cols[self._pairs(lines)]
-        return self._lines_of_pairs(lines), cols.astype(np.int64)
+        cols = self.cols[self._pairs(some)]
+        return self._patterns_of_pairs(some), cols.astype(np.int64)
 
     def cells(self) -> Iterator[tuple[Ints, Ints, Bools]]:
         """Yield pattern, column and sign of the observed cells, some at a time."""
-        for lines in self.stretches():
-            i, j = self.places(lines)
+        for some in self.stretches():
+            i, j = self.places(some)
             if self.keys is None:
-                positive = self.sums[self._pairs(lines)] > 0.0
+                positive = self.sums[self._pairs(some)] > 0.0
             else:
-                positive = self.positive_lines(lines)[i, j]
-            yield i + lines.start, j, positive
+                positive = self.positive_cells(some)[i, j]
+            yield i + some.start, j, positive
 
-    def has_observed_lines(self) -> Bools:
+    def nonempty_patterns(self) -> Bools:
         """Patterns with at least one observed cell."""
         if self.keys is not None:
             return np.asarray(self.keys.any(axis=1))
@@ -270,32 +266,32 @@ class Patterns:
         else:
             columns = np.zeros(self.n_cols, bool)
             columns[self.cols] = True
-        return self.has_observed_lines(), columns
+        return self.nonempty_patterns(), columns
 
     @property
-    def lines_at_once(self) -> int:
+    def patterns_at_once(self) -> int:
         """Patterns whose observed cells are a bounded number, on average."""
         if self.keys is not None:
             return max(1, CELLS_AT_ONCE // self.n_cols)
-        n_pairs = max(len(self.cols), self.n_lines)
-        return max(1, CELLS_AT_ONCE * self.n_lines // n_pairs)
+        n_pairs = max(len(self.cols), self.n_patterns)
+        return max(1, CELLS_AT_ONCE * self.n_patterns // n_pairs)
 
     def stretches(self) -> Iterator[slice]:
         """Yield patterns that are taken together, a bounded number of cells."""
-        step = self.lines_at_once
-        for start in range(0, self.n_lines, step):
-            yield slice(start, min(start + step, self.n_lines))
+        step = self.patterns_at_once
+        for start in range(0, self.n_patterns, step):
+            yield slice(start, min(start + step, self.n_patterns))
 
     def count_cells(
-        self, lines: slice, line_label: SmallInts, col_label: SmallInts, chosen: Bools
+        self, some: slice, pattern_label: SmallInts, col_label: SmallInts, chosen: Bools
     ) -> tuple[Ints, Ints, Ints]:
         """Count, for each pattern, its observed cells and those inside their component.
 
         Third, those between two components in one of the ``chosen`` columns.
         """
-        i, j = self.places(lines)
-        same = line_label[i] == col_label[j]
-        n = lines.stop - lines.start
+        i, j = self.places(some)
+        same = pattern_label[i] == col_label[j]
+        n = some.stop - some.start
         between = i[~same & chosen[j]]
         return (
             np.bincount(i, minlength=n),
@@ -307,10 +303,10 @@ class Patterns:
         """Observed and positive bits of all patterns; None if all are positive."""
         if self.is_mask:
             return self.keys, self.positive
-        every = slice(0, self.n_lines)
-        positive = pack_bits(self.positive_lines(every)) if self.has_zeros else None
+        every = slice(0, self.n_patterns)
+        positive = pack_bits(self.positive_cells(every)) if self.has_zeros else None
         keys = self.keys
-        return pack_bits(self.observed_lines(every)) if keys is None else keys, positive
+        return pack_bits(self.observed_cells(every)) if keys is None else keys, positive
 
     def as_mask(self) -> Patterns:
         """Keep the margins and the bits; drop all other sums."""
@@ -322,34 +318,34 @@ class Patterns:
     # -------------------------------------------------------------------- products
     def matrices(self) -> Iterator[tuple[slice, Any]]:
         """Yield the weights of the cells as matrices, some patterns at a time."""
-        for lines in self.stretches():
+        for some in self.stretches():
             if self.keys is not None:
-                yield lines, self.weight_lines(lines)
+                yield some, self.weights_of(some)
                 continue
             from scipy.sparse import csr_array
 
-            pairs = self._pairs(lines)
+            pairs = self._pairs(some)
             n = pairs.stop - pairs.start
             own = np.ones(n) if self.weights is None else self.weights[pairs]
-            ptr = self.ptr[lines.start : lines.stop + 1] - pairs.start
-            shape = lines.stop - lines.start, self.n_cols
-            yield lines, csr_array((own, self.cols[pairs], ptr), shape=shape)
+            ptr = self.ptr[some.start : some.stop + 1] - pairs.start
+            shape = some.stop - some.start, self.n_cols
+            yield some, csr_array((own, self.cols[pairs], ptr), shape=shape)
 
     def reach(self, h: Floats) -> Floats:
         """Weighted sum of the factors of the columns that each pattern observes."""
         if self.keys is not None and self.weights is None:
             return bits_times(self.keys, h)
-        out = np.zeros(self.n_lines)
-        for lines, P in self.matrices():
-            out[lines] = P @ h
+        out = np.zeros(self.n_patterns)
+        for some, P in self.matrices():
+            out[some] = P @ h
         return out
 
     def margins(self, w: Floats, h: Floats) -> tuple[Floats, Floats]:
         """Sums of the patterns and columns of the fitted cells."""
-        rows, cols = np.zeros(self.n_lines), np.zeros(self.n_cols)
-        for lines, P in self.matrices():
-            rows[lines] = w[lines] * (P @ h)
-            cols += h * (w[lines] @ P)
+        rows, cols = np.zeros(self.n_patterns), np.zeros(self.n_cols)
+        for some, P in self.matrices():
+            rows[some] = w[some] * (P @ h)
+            cols += h * (w[some] @ P)
         return rows, cols
 
     def product(self, d: Floats, x: Floats, n_threads: int) -> Floats:
@@ -364,21 +360,23 @@ class Patterns:
         return [(self.weights, None, None, 0, 0)]
 
     # -------------------------------------------------------------------- solving
-    def inside(self, line_label: SmallInts, col_label: SmallInts) -> Patterns:
+    def inside(self, pattern_label: SmallInts, col_label: SmallInts) -> Patterns:
         """Keep the cells whose pattern and column have the same label."""
         if self.is_mask:
             n = int(col_label.max(initial=-1)) + 1
             chosen = np.zeros((n + 1, self.n_cols), bool)  # the last: nothing
             known = np.flatnonzero(col_label >= 0)
             chosen[col_label[known], known] = True
-            label = np.where((line_label < 0) | (line_label >= n), n, line_label)
+            label = np.where(
+                (pattern_label < 0) | (pattern_label >= n), n, pattern_label
+            )
             return replace(self, keys=self.keys & pack_bits(chosen)[label])
-        every = slice(0, self.n_lines)
+        every = slice(0, self.n_patterns)
         i, j = self.places(every)
-        kept = line_label[i] == col_label[j]
+        kept = pattern_label[i] == col_label[j]
         sums = self.sums[i, j] if self.keys is not None else self.sums
         weights = None if self.weights is None else self.weights[kept]
-        shape = self.n_lines, self.n_cols
+        shape = self.n_patterns, self.n_cols
         return pairs_of(i[kept], j[kept], sums[kept], weights, *shape)
 
     def reduce(self, *, force: bool) -> Any:
@@ -411,7 +409,7 @@ class Patterns:
             _need(self.cols is None, "cols")
         else:
             self._check_pairs()
-            n, shape = self.n_lines, self.cols.shape
+            n, shape = self.n_patterns, self.cols.shape
             _need(self.positive is None, "positive")
         margins = self.row_margin, self.col_margin
         for name, dtype, size in (
@@ -441,13 +439,13 @@ class Patterns:
         if self.weights is not None:
             is_number = self.weights.dtype.kind in "fiub"
             _need(is_number and self.weights.shape == shape, "weights")
-            for lines in self.stretches():
-                own = self.weight_lines(lines)[self.places(lines)]
+            for some in self.stretches():
+                own = self.weights_of(some)[self.places(some)]
                 _need(bool(((own > 0.0) & np.isfinite(own)).all()), "weights")
         if keys is not None and has_sums:
             _need(len(set(names_of_rows(keys))) == n, "a key")
             every = slice(0, n)
-            _need(not self.sums[~self.observed_lines(every)].any(), "a missing cell")
+            _need(not self.sums[~self.observed_cells(every)].any(), "a missing cell")
         if self.positive is not None:
             self._check_array("positive", "u8", keys.shape)
             _need(not (self.positive & ~keys).any(), "positive")
@@ -478,32 +476,35 @@ class Patterns:
             _need(not ((np.diff(cols) <= 0) & ~starts[1:]).any(), "cols")
 
     def _check_rows(self, n: int, *, signed: bool) -> None:
-        sums, lines = self.sum_of_row, self.line_of_row
+        sums, of_row = self.sum_of_row, self.pattern_of_row
         if sums is not None:
             is_right = isinstance(sums, np.ndarray) and sums.dtype == np.float64
             _need(is_right and sums.ndim == 1, "sum_of_row")
             _need(bool(np.isfinite(sums).all()), "sum_of_row")
             _need(signed or not (sums < 0.0).any(), "sum_of_row")
-            _need(lines is not None or len(sums) == n, "sum_of_row")
-        if lines is None:
+            _need(of_row is not None or len(sums) == n, "sum_of_row")
+        if of_row is None:
             return
-        is_right = isinstance(lines, np.ndarray) and lines.dtype.kind in "iu"
-        _need(is_right and lines.ndim == 1 and lines.itemsize <= 8, "line_of_row")
-        _need(not len(lines) or (lines.min() >= 0 and lines.max() < n), "line_of_row")
-        _need(sums is None or len(sums) == len(lines), "line_of_row")
+        is_right = isinstance(of_row, np.ndarray) and of_row.dtype.kind in "iu"
+        _need(is_right and of_row.ndim == 1 and of_row.itemsize <= 8, "pattern_of_row")
+        _need(
+            not len(of_row) or (of_row.min() >= 0 and of_row.max() < n),
+            "pattern_of_row",
+        )
+        _need(sums is None or len(sums) == len(of_row), "pattern_of_row")
         if self.counts is not None:
-            same = np.array_equal(np.bincount(lines, minlength=n), self.counts)
+            same = np.array_equal(np.bincount(of_row, minlength=n), self.counts)
             _need(same, "counts")
         if self.zero_counts is not None and sums is not None:
-            zero = np.bincount(lines[sums == 0.0], minlength=n)
+            zero = np.bincount(of_row[sums == 0.0], minlength=n)
             _need(np.array_equal(zero, self.zero_counts), "zero_counts")
 
 
 def pairs_of(
-    lines: Ints, cols: Ints, sums: Floats, weights: Any, n_lines: int, n_cols: int
+    patterns: Ints, cols: Ints, sums: Floats, weights: Any, n_patterns: int, n_cols: int
 ) -> Patterns:
     """Patterns of listed cells, sorted by pattern and column."""
-    counts = np.bincount(lines, minlength=n_lines)
+    counts = np.bincount(patterns, minlength=n_patterns)
     ptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     found = Patterns(n_cols, ptr=ptr, cols=cols.astype(np.int32))
     found.sums, found.weights = sums, weights

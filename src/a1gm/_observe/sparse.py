@@ -64,27 +64,27 @@ def _observe_missing(source: SparseRows, exponent: int) -> Patterns:
 
 # -------------------------------------------------------- absent cells are zero
 def _observe_zero(source: SparseRows, exponent: int) -> Patterns:
-    """Group rows by their stored NaN: nearly all rows have none and are one line."""
+    """Group rows by their stored NaN: nearly all rows have none and are one pattern."""
     missing = source.missing
-    lines = source.lines
-    line_of_row, holes, hole_line = _group_rows(source, lines[missing], missing)
-    n_lines, m = int(line_of_row.max()) + 1, source.n_cols
+    rows = source.row_of_cell
+    pattern_of_row, holes, hole_pattern = _group_rows(source, rows[missing], missing)
+    n_patterns, m = int(pattern_of_row.max()) + 1, source.n_cols
     values = _scaled(np.where(missing, 0.0, source.values), exponent)
     with np.errstate(over="ignore"):
-        row_sums = np.bincount(lines, values, minlength=source.n_rows).astype(float)
-    cells = line_of_row[lines].astype(np.int64) * m + source.cols
-    is_table = n_lines * m <= max(TABLE_CELLS, 4 * len(values))
+        row_sums = np.bincount(rows, values, minlength=source.n_rows).astype(float)
+    cells = pattern_of_row[rows].astype(np.int64) * m + source.cols
+    is_table = n_patterns * m <= max(TABLE_CELLS, 4 * len(values))
     if not is_table:
-        _check_mask_size(n_lines, m)
-    seen = Patterns(m, _mask_bits(n_lines, m, hole_line, holes))
-    seen.sum_of_row, seen.line_of_row = row_sums, line_of_row
+        _check_mask_size(n_patterns, m)
+    seen = Patterns(m, _mask_bits(n_patterns, m, hole_pattern, holes))
+    seen.sum_of_row, seen.pattern_of_row = row_sums, pattern_of_row
     if is_table:
-        sums = np.bincount(cells, values, minlength=n_lines * m).reshape(n_lines, m)
-        seen.sums = sums.astype(float)
-        seen.counts = np.bincount(line_of_row, minlength=n_lines)
+        sums = np.bincount(cells, values, minlength=n_patterns * m)
+        seen.sums = sums.astype(float).reshape(n_patterns, m)
+        seen.counts = np.bincount(pattern_of_row, minlength=n_patterns)
     else:
-        seen.positive = _positive_bits(n_lines, m, cells[values > 0.0])
-        sums = np.bincount(line_of_row, row_sums, minlength=n_lines)
+        seen.positive = _positive_bits(n_patterns, m, cells[values > 0.0])
+        sums = np.bincount(pattern_of_row, row_sums, minlength=n_patterns)
         seen.row_margin = sums.astype(float)
         seen.col_margin = np.bincount(source.cols, values, minlength=m).astype(float)
     return seen
@@ -93,40 +93,40 @@ def _observe_zero(source: SparseRows, exponent: int) -> Patterns:
 def _group_rows(
     source: SparseRows, hole_rows: Ints, missing: Bools
 ) -> tuple[SmallInts, SmallInts, Ints]:
-    """Line of each row, and the holes of each line: columns, and the line of each."""
+    """Pattern of each row; column and pattern of each hole of the patterns."""
     holes = source.cols[missing]
     rows, first = np.unique(hole_rows, return_index=True)
     ends = np.append(first, len(holes))[1:]
-    line_of_row = np.zeros(source.n_rows, np.int32)
-    fresh = 1 if len(rows) < source.n_rows else 0  # line 0: rows without a hole
+    pattern_of_row = np.zeros(source.n_rows, np.int32)
+    fresh = 1 if len(rows) < source.n_rows else 0  # pattern 0: rows without a hole
     index: dict[bytes, int] = {}
     kept = [np.zeros(0, np.int32)]
     sizes: list[int] = []
     for row, start, end in zip(rows, first, ends, strict=True):
-        pattern = holes[start:end]
-        line = index.setdefault(pattern.tobytes(), fresh + len(index))
-        if line == fresh + len(sizes):
-            kept.append(pattern)
+        columns = holes[start:end]
+        pattern = index.setdefault(columns.tobytes(), fresh + len(index))
+        if pattern == fresh + len(sizes):
+            kept.append(columns)
             sizes.append(end - start)
-        line_of_row[row] = line
-    hole_line = np.repeat(fresh + np.arange(len(sizes)), np.array(sizes, np.int64))
-    return line_of_row, np.concatenate(kept), hole_line
+        pattern_of_row[row] = pattern
+    hole_pattern = np.repeat(fresh + np.arange(len(sizes)), np.array(sizes, np.int64))
+    return pattern_of_row, np.concatenate(kept), hole_pattern
 
 
-def _mask_bits(n_lines: int, m: int, hole_line: Ints, holes: SmallInts) -> Words:
-    bits = np.repeat(pack_bits(np.ones((1, m), bool)), n_lines, axis=0)
+def _mask_bits(n_patterns: int, m: int, hole_pattern: Ints, holes: SmallInts) -> Words:
+    bits = np.repeat(pack_bits(np.ones((1, m), bool)), n_patterns, axis=0)
     one = np.left_shift(np.uint64(1), (holes % 64).astype(np.uint64))
-    np.bitwise_and.at(bits, (hole_line, holes // 64), ~one)
+    np.bitwise_and.at(bits, (hole_pattern, holes // 64), ~one)
     return bits
 
 
-def _positive_bits(n_lines: int, m: int, cells: Ints) -> Words:
-    """Pack the positive cells, a few lines at a time."""
+def _positive_bits(n_patterns: int, m: int, cells: Ints) -> Words:
+    """Pack the positive cells, a few patterns at a time."""
     cells = np.unique(cells)
     step = max(1, CELLS_AT_ONCE // m)
     packed = []
-    for start in range(0, n_lines, step):
-        stop = min(start + step, n_lines)
+    for start in range(0, n_patterns, step):
+        stop = min(start + step, n_patterns)
         first, last = np.searchsorted(cells, (start * m, stop * m))
         block = np.zeros((stop - start) * m, bool)
         block[cells[first:last] - start * m] = True
@@ -134,11 +134,11 @@ def _positive_bits(n_lines: int, m: int, cells: Ints) -> Words:
     return np.concatenate(packed)
 
 
-def _check_mask_size(n_lines: int, m: int) -> None:
-    need = n_lines * m // 4
+def _check_mask_size(n_patterns: int, m: int) -> None:
+    need = n_patterns * m // 4
     if need > MAX_MASK_BYTES:
         raise TableTooLargeError(
-            f"The stored NaN of this sparse table make {n_lines:,} different patterns "
-            f"of rows; their masks over {m:,} columns would need {need:,} bytes. Drop "
-            'the rows or columns with most NaN, or use absent="missing".'
+            f"The stored NaN of this sparse table make {n_patterns:,} different "
+            f"patterns of rows; their masks over {m:,} columns would need {need:,} "
+            'bytes. Drop the rows or columns with most NaN, or use absent="missing".'
         )

@@ -45,7 +45,7 @@ class SparseRows:
     exposed: bool = False
 
     @property
-    def lines(self) -> Ints:
+    def row_of_cell(self) -> Ints:
         """Row of each stored cell."""
         return np.repeat(np.arange(self.n_rows), np.diff(self.ptr))
 
@@ -66,7 +66,7 @@ class SparseRows:
 
     def with_cells(self, chosen: Bools) -> SparseRows:
         """Some of the stored cells."""
-        counts = np.bincount(self.lines[chosen], minlength=self.n_rows)
+        counts = np.bincount(self.row_of_cell[chosen], minlength=self.n_rows)
         ptr = np.concatenate(([0], np.cumsum(counts)))
         return replace(
             self, ptr=ptr, cols=self.cols[chosen], values=self.values[chosen]
@@ -81,7 +81,7 @@ class SparseRows:
         same_rows = np.array_equal(self.ptr, other.ptr)
         if same_rows and np.array_equal(self.cols, other.cols):
             return self.values
-        mine, theirs = (t.lines * t.n_cols + t.cols for t in (self, other))
+        mine, theirs = (t.row_of_cell * t.n_cols + t.cols for t in (self, other))
         place = np.searchsorted(mine, theirs)
         found = np.zeros(len(theirs), bool)
         inside = place < len(mine)

@@ -70,7 +70,7 @@ def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
         dense = _dense_weights(given, rows, name)
         check_weights(dense)
         return rows.with_values(
-            dense.rows(slice(0, rows.n_rows))[rows.lines, rows.cols]
+            dense.rows(slice(0, rows.n_rows))[rows.row_of_cell, rows.cols]
         )
     V: SparseRows = replace(read_input(given, absent="missing", name=name), name=name)
     _check_shape(V, rows, name)
@@ -138,7 +138,7 @@ def bad_weight(V: AnyArray, *, or_nan: bool = False) -> tuple[int, str] | None:
 def cell_weights(V: AnyRows, i: Ints, j: Ints) -> Floats:
     """Weights of some cells, which a sparse table must store."""
     if isinstance(V, SparseRows):
-        place = np.searchsorted(V.lines * V.n_cols + V.cols, i * V.n_cols + j)
+        place = np.searchsorted(V.row_of_cell * V.n_cols + V.cols, i * V.n_cols + j)
         return V.values[place]
     if not len(i):
         return np.zeros(0)

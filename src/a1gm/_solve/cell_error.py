@@ -47,13 +47,13 @@ def way_left(step: float, n: int) -> float:
     return step / (1.0 - loss) if loss <= 0.5 else math.inf
 
 
-def rounding_of(n_lines: int, n_cols: int) -> float:
-    """What expanding a core to so many lines and columns may move a cell by.
+def rounding_of(n_patterns: int, n_cols: int) -> float:
+    """What expanding a core to so many patterns and columns may move a cell by.
 
     Each of them may be a step of the log. It rounds up to eight times, and weights that
     differ by eight roundings are proportional.
     """
-    n = n_lines + n_cols
+    n = n_patterns + n_cols
     return 16.0 * ROUNDING * (n if n <= 2500 else 50.0 * math.sqrt(n))
 
 

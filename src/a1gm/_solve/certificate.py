@@ -16,7 +16,7 @@ def margin_mismatch(factors: Factors, patterns: Patterns) -> float:
     Cells between components count as fitted by 0.
     """
     h = np.nan_to_num(factors.col_factor)
-    w = np.nan_to_num(factors.line_factor)
+    w = np.nan_to_num(factors.pattern_factor)
     inside = _inside(factors, patterns)
     with np.errstate(all="ignore"):  # what leaves the range misses its margin
         rows, cols = inside.margins(w, h)
@@ -35,20 +35,20 @@ def _margins_by_cells(
     """Margins of the fitted cells where factors times weights leave float64."""
     from scipy.sparse import csr_array
 
-    rows, cols = np.zeros(patterns.n_lines), np.zeros(patterns.n_cols)
-    for lines, weights in patterns.matrices():
+    rows, cols = np.zeros(patterns.n_patterns), np.zeros(patterns.n_cols)
+    for some, weights in patterns.matrices():
         P = csr_array(weights)
         i = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
-        cells = product(w[lines][i], P.data, h[P.indices])
+        cells = product(w[some][i], P.data, h[P.indices])
         with np.errstate(over="ignore"):
-            rows[lines] = weighted_counts(i, cells, P.shape[0])
+            rows[some] = weighted_counts(i, cells, P.shape[0])
             cols += weighted_counts(P.indices, cells, len(cols))
     return rows, cols
 
 
 def _inside(factors: Factors, patterns: Patterns) -> Patterns:
     """Cells inside their components."""
-    labels = factors.line_block, factors.col_block
+    labels = factors.pattern_block, factors.col_block
     if labels[0].max(initial=0) == 0 == labels[1].max(initial=0):
         return patterns  # what is in no block has factor 0
     return patterns.inside(*labels)
@@ -59,12 +59,12 @@ def _signed_mismatch(
 ) -> float:
     """Compare margins of either sign: ``cols`` are those of the fitted columns.
 
-    What a row of sum 1 would have shows all rows of its line. Columns are compared in
-    units of their cells where these cancel.
+    A row of sum 1 stands for all rows of its pattern. Columns are compared in units of
+    their cells where these cancel.
     """
     w, h, scale = (
         np.nan_to_num(x)
-        for x in (factors.line_factor, factors.col_factor, factors.line_scale)
+        for x in (factors.pattern_factor, factors.col_factor, factors.pattern_scale)
     )
     with np.errstate(all="ignore"):
         ones = inside.margins(scale, h)[0]

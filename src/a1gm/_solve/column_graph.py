@@ -52,11 +52,11 @@ class ColumnGraph:
     def of_components(
         cls, statistics: Patterns, components: Components, has_data: Bools
     ) -> ColumnGraph:
-        """Gather the edges of the lines that have data."""
+        """Gather the edges of the patterns that have data."""
         n = components.n
         found = [np.zeros(0, np.int64)]
         for i, j, _ in statistics.cells():
-            heads = components.line[i].astype(np.int64)
+            heads = components.pattern[i].astype(np.int64)
             tails = components.col[j].astype(np.int64)
             between = (heads != tails) & has_data[i]
             found.append(np.unique((heads * n + tails)[between]))

@@ -24,7 +24,7 @@ from a1gm._rows.rows import Rows
 from a1gm._rows.sparse import SparseRows
 from a1gm._solve.cell_error import SETTLED, Network, rounding_of
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.components import Components, find_components, separate_zero_lines
+from a1gm._solve.components import Components, find_components, separate_zero_sums
 from a1gm._solve.expand import (
     expand_factors,
     expand_signed,
@@ -57,8 +57,8 @@ class Rereadable(Protocol):
 class Solved:
     """Factors, the statistics they fit, and the components of the table.
 
-    ``components`` is None when no observed cell is zero, or one component has all lines
-    and columns: the blocks of the factors are the components then.
+    ``components`` is None when no observed cell is zero, or one component has all
+    patterns and columns: the blocks of the factors are the components then.
     """
 
     factors: Factors
@@ -78,7 +78,7 @@ def solve_patterns(
     read_cells = None
     if source is not None and not isinstance(source, SparseRows):
         here = source if isinstance(source, Rows) else None
-        if here or (seen.is_mask and seen.n_lines * seen.n_cols <= CELLS_AGAIN):
+        if here or (seen.is_mask and seen.n_patterns * seen.n_cols <= CELLS_AGAIN):
             read_cells = partial(_read_cells, source, seen)
         if here and seen.is_mask and not seen.n_negative and seen.weights is None:
             nested = _solve_nested(seen, here, n_threads)
@@ -104,7 +104,7 @@ def solve(
 
     ``read_cells`` gives the sum of every observed cell, for leaves among as many
     patterns as rows; without it they are left to the iteration. ``row_of`` gives a row
-    of a line, for messages.
+    of a pattern, for messages.
     """
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
@@ -139,7 +139,7 @@ def _reduce(statistics: Patterns, *, force: bool) -> tuple[Components | None, An
     components = find_components(statistics)
     inside = statistics
     if components is not None:
-        inside = statistics.inside(components.line, components.col)
+        inside = statistics.inside(components.pattern, components.col)
     return components, inside.reduce(force=force)
 
 
@@ -166,10 +166,10 @@ def _solve_signed(
     try:
         return Solved(_signed_factors(patterns, **options), patterns)
     except DataError:
-        components = separate_zero_lines(patterns)
+        components = separate_zero_sums(patterns)
         if components is None:
             raise
-        rest = patterns.inside(components.line, components.col)
+        rest = patterns.inside(components.pattern, components.col)
         sums = (rest.row_sums, patterns.row_sums), (rest.col_sums, patterns.col_sums)
         if not all(np.array_equal(*pair) for pair in sums):
             raise
@@ -210,12 +210,12 @@ def _refuse_margin(side: str, at: int, value: float) -> NoReturn:
 
 def _refuse_zero_denominator(patterns: Patterns) -> NoReturn:
     """Name the column whose rows sum to zero in the columns that are known longer."""
-    observed = patterns.observed_lines(slice(0, patterns.n_lines))
+    observed = patterns.observed_cells(slice(0, patterns.n_patterns))
     cells, n_known = patterns.cell_sums(), observed.sum(axis=0)
     column = int(n_known.argmin())
     if cells is not None:
         table = np.zeros(observed.shape)
-        table[cells.places(slice(0, cells.n_lines))] = cells.sums
+        table[cells.places(slice(0, cells.n_patterns))] = cells.sums
         for j in np.argsort(-n_known, kind="stable")[1:]:
             before = table[observed[:, j]][:, n_known > n_known[j]]
             if abs(before.sum()) <= 1e-12 * np.abs(before).sum():
@@ -242,7 +242,7 @@ def _solve_plain(
     Small tables spend more time between the steps than in them. Zeros that leave the
     table in one component may be there, but in a mask without weights.
     """
-    n, m = statistics.n_lines, statistics.n_cols
+    n, m = statistics.n_patterns, statistics.n_cols
     tol, budget, max_steps = plain_options(tol, max_iter, n, m)
     keys, weights = statistics.keys, statistics.weights
     found = components = None
@@ -264,17 +264,17 @@ def _solve_plain(
             found = kernel.solve_bits(keys, None, *margins, *options)
     if found is None:
         return None
-    line_factor, line_scale, col_factor, *_, step = found
+    pattern_factor, pattern_scale, col_factor, *_, step = found
     if step > SETTLED:
-        d = line_factor * line_scale
+        d = pattern_factor * pattern_scale
         step = Network.of_rows(statistics, d, col_factor, threads).bound().step
         if step > SETTLED:
             return None
     factors = plain_factors(found, step)
     if weights is not None:
-        # Lines and columns of zeros are in no block.
-        blocks = factors.line_block, factors.col_block
-        for block, factor in zip(blocks, (line_scale, col_factor), strict=True):
+        # Patterns and columns of zeros are in no block.
+        blocks = factors.pattern_block, factors.col_block
+        for block, factor in zip(blocks, (pattern_scale, col_factor), strict=True):
             block[~(factor > 0.0)] = -1
         factors.all_inside = bool(blocks[0].min() == 0 == blocks[1].min())
         if not factors.all_inside:
@@ -283,21 +283,21 @@ def _solve_plain(
 
 
 def plain_options(
-    tol: float, max_iter: int, n_lines: int, n_cols: int
+    tol: float, max_iter: int, n_patterns: int, n_cols: int
 ) -> tuple[float, int, int]:
     """Certificate, sweeps and steps of Newton for the usual table."""
     budget = min(PLAIN_SWEEPS, max_iter // 2)
-    return min(tol, precision_for(n_lines, n_cols)), budget, max_iter - budget
+    return min(tol, precision_for(n_patterns, n_cols)), budget, max_iter - budget
 
 
 def plain_factors(found: Any, step: float) -> Factors:
     """Factors that the kernel has found for a table of one block."""
-    line_factor, line_scale, col_factor, n_iter, is_newton, gap, _ = found
-    n, m = len(line_scale), len(col_factor)
+    pattern_factor, pattern_scale, col_factor, n_iter, is_newton, gap, _ = found
+    n, m = len(pattern_scale), len(col_factor)
     solver: Solver = "newton" if is_newton else "scaling" if n_iter else "closed form"
     blocks = np.zeros(n, np.int32), np.zeros(m, np.int32)
     step += rounding_of(n, m)
-    given = line_factor, line_scale, col_factor, *blocks, 1, solver, n_iter, gap
+    given = pattern_factor, pattern_scale, col_factor, *blocks, 1, solver, n_iter, gap
     return Factors(*given, True, step)  # by place, which a small fit feels
 
 
@@ -319,24 +319,24 @@ def _solve_nested(
         return None
     h, reach = found
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        line_scale, line_factor = 1.0 / reach, mask.row_sums / reach
+        pattern_scale, pattern_factor = 1.0 / reach, mask.row_sums / reach
     known = reach > 0.0
-    if not in_range(h[~np.isnan(h)], line_scale[known], line_factor[known]):
+    if not in_range(h[~np.isnan(h)], pattern_scale[known], pattern_factor[known]):
         return None
-    line_block = np.where(reach > 0.0, 0, -1).astype(np.int32)
+    pattern_block = np.where(reach > 0.0, 0, -1).astype(np.int32)
     col_block = np.where(np.isnan(h), -1, 0).astype(np.int32)
     return Factors(
-        line_factor=np.where(line_block < 0, 0.0, line_factor),
-        line_scale=line_scale,
+        pattern_factor=np.where(pattern_block < 0, 0.0, pattern_factor),
+        pattern_scale=pattern_scale,
         col_factor=h,
-        line_block=line_block,
+        pattern_block=pattern_block,
         col_block=col_block,
         n_blocks=1,
         solver="closed form",
         n_iter=0,
         gap=0.0,
-        step=rounding_of(len(line_scale), len(h)),
-        all_inside=bool(line_block.min() == 0 == col_block.min()),
+        step=rounding_of(len(pattern_scale), len(h)),
+        all_inside=bool(pattern_block.min() == 0 == col_block.min()),
     )
 
 

@@ -24,9 +24,9 @@ def expand_factors(
 ) -> Factors:
     """Replay the peeling and put each block on its scale.
 
-    ``row_sums`` are those of the lines; ``observed_col`` marks the columns with an
+    ``row_sums`` are those of the patterns; ``observed_col`` marks the columns with an
     observed cell, which have factor 0 when no block holds them. ``row_of`` gives a row
-    of a line, for messages.
+    of a pattern, for messages.
 
     Raises
     ------
@@ -34,31 +34,33 @@ def expand_factors(
         The factor of a row or column leaves the range in which float64 has all digits.
     """
     with np.errstate(all="ignore"):
-        w, h, line_block, col_block, exact = reduced.replay(core.w, core.h)
+        w, h, pattern_block, col_block, exact = reduced.replay(core.w, core.h)
         if not (exact and in_range(core.w, core.h)):
-            _refuse_range(w, h, line_block, col_block, row_of)
+            _refuse_range(w, h, pattern_block, col_block, row_of)
         n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
-        all_inside = n_blocks == 1 and line_block.min() == 0 == col_block.min()
+        all_inside = n_blocks == 1 and pattern_block.min() == 0 == col_block.min()
         if all_inside:
             total = h.sum()
             h /= total
             w *= total
         else:
-            line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
-            _share_out(w, h, line_block, col_block, row_sums, n_blocks)
+            pattern_block, col_block = number_by_rows(
+                pattern_block, col_block, n_blocks
+            )
+            _share_out(w, h, pattern_block, col_block, row_sums, n_blocks)
         scale = w / row_sums
-    lines, cols = line_block >= 0, col_block >= 0
-    if not in_range(w[lines], h[cols], scale[lines]):
-        _refuse_range(w, h, line_block, col_block, row_of)
+    patterns, cols = pattern_block >= 0, col_block >= 0
+    if not in_range(w[patterns], h[cols], scale[patterns]):
+        _refuse_range(w, h, pattern_block, col_block, row_of)
     if not all_inside:
-        _fill_zero_lines(w, h, line_block, col_block, observed_col, n_blocks)
+        _fill_zeros(w, h, pattern_block, col_block, observed_col, n_blocks)
     if not np.isfinite(scale).all():
         scale[row_sums == 0.0] = 0.0
     return Factors(
-        line_factor=w,
-        line_scale=scale,
+        pattern_factor=w,
+        pattern_scale=scale,
         col_factor=h,
-        line_block=line_block,
+        pattern_block=pattern_block,
         col_block=col_block,
         n_blocks=n_blocks,
         all_inside=all_inside,
@@ -74,9 +76,9 @@ def expand_signed(
     None where something is projected from cells that sum to zero.
     """
     with np.errstate(all="ignore"):
-        _, h, line_block, col_block, _ = reduced.replay(core.w, core.h)
+        _, h, pattern_block, col_block, _ = reduced.replay(core.w, core.h)
         n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
-        line_block, col_block = number_by_rows(line_block, col_block, n_blocks)
+        pattern_block, col_block = number_by_rows(pattern_block, col_block, n_blocks)
         on = col_block >= 0
         totals = weighted_counts(col_block[on], patterns.col_sums[on], n_blocks)
         sums = weighted_counts(col_block[on], h[on], n_blocks)
@@ -86,19 +88,19 @@ def expand_signed(
         factor = share / np.where(np.abs(sums) > 1e-9 * size, sums, size)
         h[on] *= factor[col_block[on]]
         h[~on] = np.nan
-        scale = 1.0 / patterns.inside(line_block, col_block).reach(np.nan_to_num(h))
-    if not (np.isfinite(h[on]).all() and np.isfinite(scale[line_block >= 0]).all()):
+        scale = 1.0 / patterns.inside(pattern_block, col_block).reach(np.nan_to_num(h))
+    if not (np.isfinite(h[on]).all() and np.isfinite(scale[pattern_block >= 0]).all()):
         return None
     h[~on & patterns.has_observed()[1]] = 0.0
-    scale[line_block < 0] = 0.0
+    scale[pattern_block < 0] = 0.0
     return Factors(
-        line_factor=patterns.row_sums * scale,
-        line_scale=scale,
+        pattern_factor=patterns.row_sums * scale,
+        pattern_scale=scale,
         col_factor=h,
-        line_block=line_block,
+        pattern_block=pattern_block,
         col_block=col_block,
         n_blocks=n_blocks,
-        all_inside=n_blocks == 1 and bool(line_block.min() == 0 == col_block.min()),
+        all_inside=n_blocks == 1 and bool(pattern_block.min() == 0 == col_block.min()),
         **_how_solved(core, len(scale), len(h)),
     )
 
@@ -112,31 +114,31 @@ def place_cancelling(
     solved without them. False where one observes no block with a factor, or several.
     """
     h = np.nan_to_num(factors.col_factor)
-    for k in np.flatnonzero(patterns.cancelling_lines()):
-        cols = np.flatnonzero(patterns.observed_lines(slice(k, k + 1))[0] & (h != 0))
+    for k in np.flatnonzero(patterns.cancelling_patterns()):
+        cols = np.flatnonzero(patterns.observed_cells(slice(k, k + 1))[0] & (h != 0))
         blocks, reach = np.unique(factors.col_block[cols]), h[cols].sum()
         if len(blocks) != 1 or abs(reach) <= 1e-12 * np.abs(h[cols]).sum():
             return False
-        factors.line_scale[k] = 1.0 / reach
-        factors.line_block[k] = blocks[0]
-        components.line[k] = components.col[cols[0]]
+        factors.pattern_scale[k] = 1.0 / reach
+        factors.pattern_block[k] = blocks[0]
+        components.pattern[k] = components.col[cols[0]]
     return True
 
 
-def _how_solved(core: CoreSolution, n_lines: int, n_cols: int) -> dict[str, Any]:
-    """What factors say of the solution of their core, expanded to so many lines."""
+def _how_solved(core: CoreSolution, n_patterns: int, n_cols: int) -> dict[str, Any]:
+    """What factors say of the solution of their core, expanded to so many patterns."""
     n = min(len(core.w) or len(core.h), len(core.h))
     return {
         "solver": core.solver,
         "n_iter": core.n_iter,
         "gap": core.gap,
-        "step": way_left(core.step, n) + rounding_of(n_lines, n_cols),
+        "step": way_left(core.step, n) + rounding_of(n_patterns, n_cols),
         "cut": core.cut,
     }
 
 
 def in_range(*factors: Floats) -> bool:
-    """Whether no factor of a line with data is 0, infinite or without its digits."""
+    """Whether no factor of a pattern with data is 0, infinite or without its digits."""
     return all(
         np.abs(f).min(initial=1.0) >= LEAST and np.abs(f).max(initial=1.0) < np.inf
         for f in factors
@@ -146,48 +148,50 @@ def in_range(*factors: Floats) -> bool:
 def _refuse_range(
     w: Floats,
     h: Floats,
-    line_block: SmallInts,
+    pattern_block: SmallInts,
     col_block: SmallInts,
     row_of: Callable[[int], int] | None,
 ) -> NoReturn:
     """Name the first column, else row, whose factor is out of range."""
-    for line, factor, block in (("column", h, col_block), ("row", w, line_block)):
+    for side, factor, block in (("column", h, col_block), ("row", w, pattern_block)):
         lost = (block >= 0) & ~((factor >= LEAST) & (factor < np.inf))
         if lost.any():
             number = int(lost.argmax())
-            if line == "row":
-                raise out_of_range(line, None if row_of is None else row_of(number))
-            raise out_of_range(line, number)
+            if side == "row":
+                raise out_of_range(side, None if row_of is None else row_of(number))
+            raise out_of_range(side, number)
     raise out_of_range("row")
 
 
 def _share_out(
     w: Floats,
     h: Floats,
-    line_block: SmallInts,
+    pattern_block: SmallInts,
     col_block: SmallInts,
     row_sums: Floats,
     n_blocks: int,
 ) -> None:
     """Scale the column factors of each block to sum to its share of the total."""
-    lines, cols = line_block >= 0, col_block >= 0
-    totals = np.bincount(line_block[lines], row_sums[lines], minlength=n_blocks)
+    patterns, cols = pattern_block >= 0, col_block >= 0
+    totals = np.bincount(
+        pattern_block[patterns], row_sums[patterns], minlength=n_blocks
+    )
     share = totals / max(totals.sum(), np.finfo(float).tiny)
     factor = share / np.bincount(col_block[cols], h[cols], minlength=n_blocks)
     h[cols] *= factor[col_block[cols]]
-    w[lines] /= factor[line_block[lines]]
+    w[patterns] /= factor[pattern_block[patterns]]
 
 
-def _fill_zero_lines(
+def _fill_zeros(
     w: Floats,
     h: Floats,
-    line_block: SmallInts,
+    pattern_block: SmallInts,
     col_block: SmallInts,
     observed_col: Any,
     n_blocks: int,
 ) -> None:
-    """Set the factors of lines and columns without a positive cell to 0."""
-    w[line_block < 0] = 0.0
+    """Set the factors of patterns and columns without a positive cell to 0."""
+    w[pattern_block < 0] = 0.0
     zero = col_block < 0
     if zero.any():
         zero &= observed_col()

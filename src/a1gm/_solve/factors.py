@@ -29,23 +29,24 @@ NO_CORE = CoreSolution(np.zeros(0), np.zeros(0), "closed form", 0, 0.0, 0.0)
 
 @dataclass
 class Factors:
-    """Factors of the lines (patterns) and columns, and the block of each.
+    """Factors of the patterns and columns, and the block of each.
 
-    ``line_scale`` times a row's sum is that row's factor. Blocks are -1 where a line
-    or column has no positive cell. ``step`` bounds the error of the logarithm of any
-    fitted cell, to first order; ``cut`` names two columns that may be furthest off.
+    ``pattern_scale`` times a row's sum is that row's factor. Blocks are -1 where a
+    pattern or column has no positive cell. ``step`` bounds the error of the logarithm
+    of any fitted cell, to first order; ``cut`` names two columns that may be furthest
+    off.
     """
 
-    line_factor: Floats
-    line_scale: Floats
+    pattern_factor: Floats
+    pattern_scale: Floats
     col_factor: Floats
-    line_block: SmallInts
+    pattern_block: SmallInts
     col_block: SmallInts
     n_blocks: int
     solver: Solver
     n_iter: int
     gap: float
-    all_inside: bool  # one block holds every line and column
+    all_inside: bool  # one block holds every pattern and column
     step: float = math.inf
     cut: tuple[int, int] | None = None
 

@@ -125,8 +125,8 @@ class CoreMask:
 def _dense_mask(reduced: Reduced) -> Floats:
     ptr, index, lists_missing, weights = reduced.core_mask
     P = np.full(reduced.core_shape, 1.0 if lists_missing else 0.0)
-    lines = np.repeat(np.arange(len(P)), np.diff(ptr))
-    P[lines, index] = 0.0 if lists_missing else 1.0 if weights is None else weights
+    rows = np.repeat(np.arange(len(P)), np.diff(ptr))
+    P[rows, index] = 0.0 if lists_missing else 1.0 if weights is None else weights
     return P
 
 

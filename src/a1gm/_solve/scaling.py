@@ -93,9 +93,9 @@ def solve_core(
     return settle(core, near=near)
 
 
-def precision_for(n_lines: int, n_cols: int) -> float:
+def precision_for(n_patterns: int, n_cols: int) -> float:
     """The certificate that cells need, whatever the margins may miss."""
-    return FINE if n_lines * n_cols <= FINE_CELLS else PRECISE
+    return FINE if n_patterns * n_cols <= FINE_CELLS else PRECISE
 
 
 def _newton(

@@ -144,8 +144,8 @@ def _dense_cells(reduced: Reduced, cells: Patterns) -> Floats:
     """Sums of the cells of a core, twins added up."""
     n, m = reduced.core_shape
     row_place, col_place = reduced.core_places
-    lines, cols = cells.places(slice(0, cells.n_lines))
-    i, j = row_place[lines].astype(np.int64), col_place[cols]
+    patterns, cols = cells.places(slice(0, cells.n_patterns))
+    i, j = row_place[patterns].astype(np.int64), col_place[cols]
     kept = (i >= 0) & (j >= 0)
     sums = np.bincount(i[kept] * m + j[kept], cells.sums[kept], minlength=n * m)
     return sums.astype(np.float64).reshape(n, m)

@@ -54,8 +54,8 @@ def fit_collection(
     engine = DaskEngine(given, _names_of(collection))
 
     def rows(seen: Patterns, solved: Solved) -> FitRows:
-        every = slice(0, solved.statistics.n_lines)
-        engine.has_holes = ~solved.statistics.observed_lines(every).all(axis=0)
+        every = slice(0, solved.statistics.n_patterns)
+        engine.has_holes = ~solved.statistics.observed_cells(every).all(axis=0)
         signed = negatives == "allow"
         columns = Columns(solved.factors.col_factor, graph_of(solved), signed)
         return FitRows(seen, engine.factors(collection, columns), is_kept=False)

@@ -178,9 +178,9 @@ class TableUncertainty:
             without = wanted & np.isnan(fitted)
             F = np.where(wanted & ~without, fitted, 0.0)
             at = np.arange(rows.start, rows.stop) + self._rows.start
-            _, r, line = info.rows(at)
-            lines = slice(int(line.min()), int(line.max()) + 1)
-            Q = info.shares(lines)[0][line - lines.start]
+            _, r, pattern = info.rows(at)
+            some = slice(int(pattern.min()), int(pattern.max()) + 1)
+            Q = info.shares(some)[0][pattern - some.start]
             per_row = np.divide(1.0, r, out=np.zeros(len(r)), where=r > 0.0)
             A = F.sum(axis=1)
             if side == "row":

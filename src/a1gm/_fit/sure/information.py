@@ -67,14 +67,14 @@ class Information:
         found: Bools = self.label == component[:, None]
         return found & (component >= 0)[:, None]
 
-    def shares(self, lines: slice) -> tuple[Floats, Floats]:
+    def shares(self, some: slice) -> tuple[Floats, Floats]:
         """Share of each column in the fitted sums of some patterns, and their reach.
 
         The reach is the sum of the observed column factors of the pattern's component,
         times their weights.
         """
-        weights = self.patterns.weight_lines(lines)
-        return self.shares_of(weights, self.component[lines])
+        weights = self.patterns.weights_of(some)
+        return self.shares_of(weights, self.component[some])
 
     def shares_of(self, weights: Floats, component: SmallInts) -> tuple[Floats, Floats]:
         """Shares and reach of any rows, by the weights of their observed cells."""
@@ -85,14 +85,14 @@ class Information:
     @cached_property
     def reach(self) -> Floats:
         """Reach of every pattern."""
-        found = [self.shares(lines)[1] for lines in self.patterns.stretches()]
+        found = [self.shares(some)[1] for some in self.patterns.stretches()]
         return np.concatenate(found)
 
-    def chosen(self, lines: slice, cells: Which) -> Bools:
+    def chosen(self, some: slice, cells: Which) -> Bools:
         """Which of the missing, or of all, cells of some patterns have a value."""
-        inside = self.inside(self.component[lines])
+        inside = self.inside(self.component[some])
         if cells == "missing":
-            inside &= self.patterns.weight_lines(lines) == 0.0
+            inside &= self.patterns.weights_of(some) == 0.0
         return inside
 
     def degrees_of_freedom(self) -> int:
@@ -100,11 +100,11 @@ class Information:
         graph = self.fit._fates.graph
         label, none = graph.label, np.zeros(len(graph.label), bool)
         blocks, n_cells, n_rows = np.zeros(graph.n, bool), 0, 0
-        for lines in self.patterns.stretches():
-            component = self.component[lines]
-            every, zeros = self.fit._rows.line_counts(lines)
+        for some in self.patterns.stretches():
+            component = self.component[some]
+            every, zeros = self.fit._rows.pattern_counts(some)
             n = np.where(component >= 0, every - zeros, 0)
-            _, inside, _ = self.patterns.count_cells(lines, component, label, none)
+            _, inside, _ = self.patterns.count_cells(some, component, label, none)
             n_cells += int(inside @ n)
             n_rows += int(n.sum())
             blocks[component[n > 0]] = True
@@ -122,9 +122,9 @@ class Information:
                 "it has fewer rows than columns, or leave out columns."
             )
         between, sums = np.zeros((m, m)), np.zeros(m)
-        for lines in self.patterns.stretches():
-            R = self.unit * self.patterns.line_sums(lines)
-            Q, _ = self.shares(lines)
+        for some in self.patterns.stretches():
+            R = self.unit * self.patterns.row_sums[some]
+            Q, _ = self.shares(some)
             sums += R @ Q
             between += (Q * R[:, None]).T @ Q
         between = (between + between.T) / 2.0
@@ -147,11 +147,11 @@ class Information:
     def rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:
         """Factor, sum of the weighted cells, and pattern of some rows."""
         first, last = int(rows.min()), int(rows.max()) + 1
-        lines = self.fit._rows.read(first, last)[0][rows - first]
+        patterns = self.fit._rows.read(first, last)[0][rows - first]
         w = np.asarray(self.fit._rows.factor[rows])
         if self.fit.has_weights:
-            return w, self._weighted_sums[rows], lines
-        return w, w * self.reach[lines], lines
+            return w, self._weighted_sums[rows], patterns
+        return w, w * self.reach[patterns], patterns
 
     @property
     def every_row(self) -> tuple[Floats, Floats, Ints]:
@@ -163,15 +163,15 @@ class Information:
         """Sum of weight times cell of each row."""
         if self.fit._table.source is not None:
             return self.cell_sums.rows
-        lines = self.fit._rows.read(0, self.fit.shape[0])[0]
-        if len(np.unique(lines)) < len(lines):
+        patterns = self.fit._rows.read(0, self.fit.shape[0])[0]
+        if len(np.unique(patterns)) < len(patterns):
             raise ParameterError(
                 "This fit was saved without the weights of its cells, which the errors "
                 "of rows with proportional weights need. Fit the table again with "
                 "a1gm.fit."
             )
         unit = math.ldexp(1.0, self.patterns.exposure_exponent or 0)
-        return np.asarray(self.fit._rows.factor) * self.reach[lines] * unit
+        return np.asarray(self.fit._rows.factor) * self.reach[patterns] * unit
 
     @cached_property
     def cell_sums(self) -> CellSums:
@@ -182,8 +182,8 @@ class Information:
         """Block of each row or column; below 0 without a factor, or with one of 0."""
         if side == "column":
             return np.where(self.h == 0.0, np.int32(-1), self.label)
-        w, _, line = self.every_row
-        return np.where(w > 0.0, self.component[line], np.int32(-1))
+        w, _, pattern = self.every_row
+        return np.where(w > 0.0, self.component[pattern], np.int32(-1))
 
     # ------------------------------------------------------------ cells without a value
     @cached_property
@@ -221,15 +221,15 @@ class Information:
         sizes = {"row": self.fit.shape[0], "column": self.fit.shape[1], "all": 1}
         if not len(rows):
             return np.zeros(sizes[by], bool)
-        line = self.fit._rows.read(0, self.fit.shape[0])[0]
-        times = np.bincount(line, minlength=self.patterns.n_lines)
-        of_lines, of_columns = [], np.zeros(self.fit.shape[1], np.int64)
-        for lines in self.patterns.stretches():
-            is_missing = self.patterns.weight_lines(lines) == 0.0
-            of_lines.append(is_missing.sum(axis=1))
-            of_columns += times[lines] @ is_missing
+        pattern = self.fit._rows.read(0, self.fit.shape[0])[0]
+        times = np.bincount(pattern, minlength=self.patterns.n_patterns)
+        of_patterns, of_columns = [], np.zeros(self.fit.shape[1], np.int64)
+        for some in self.patterns.stretches():
+            is_missing = self.patterns.weights_of(some) == 0.0
+            of_patterns.append(is_missing.sum(axis=1))
+            of_columns += times[some] @ is_missing
         pairs: dict[str, tuple[Ints, Ints]] = {
-            "row": (rows, np.concatenate(of_lines)[line]),
+            "row": (rows, np.concatenate(of_patterns)[pattern]),
             "column": (cols, of_columns),
             "all": (np.zeros_like(rows), of_columns.sum(keepdims=True)),
         }

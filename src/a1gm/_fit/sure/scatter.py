@@ -39,17 +39,17 @@ def keeps_sums(fit: RankOneFit) -> bool:
 def _sums(info: Information) -> Iterator[tuple[slice, Floats, Floats]]:
     """Yield some patterns, the shares of their columns, and their sums."""
     table: Any = info.patterns
-    for lines in table.stretches():
-        yield lines, info.shares(lines)[0], table.sums[lines]
+    for some in table.stretches():
+        yield some, info.shares(some)[0], table.sums[some]
 
 
 def _pearson_of_sums(info: Information) -> float:
     total, squares = 0.0, info.patterns.squares
-    for lines, Q, S in _sums(info):
+    for some, Q, S in _sums(info):
         fitted = S.sum(axis=1)[:, None] * Q
         own = fitted > 0.0
         with np.errstate(over="ignore"):
-            found = squares[lines][own] / Q[own]
+            found = squares[some][own] / Q[own]
         total += float((found - (2.0 * S - fitted)[own]).sum())
     return info.unit * total
 
@@ -58,8 +58,8 @@ def _divergence_of_sums(info: Information) -> float:
     from scipy.special import xlogy
 
     total = float(info.patterns.logs[0])
-    for lines, Q, S in _sums(info):
-        n = info.patterns.observed_lines(lines).sum(axis=1)
+    for some, Q, S in _sums(info):
+        n = info.patterns.observed_cells(some).sum(axis=1)
         total -= float(xlogy(S, n[:, None] * Q)[Q > 0.0].sum())
     return info.unit * total
 
@@ -247,16 +247,16 @@ def gain_over_constants(fit: RankOneFit) -> float:
     sums, cells = np.zeros(n), np.zeros(n)
     columns = np.where(info.label >= 0, table.col_sums, 0.0)
     of_factors = _sum_of_row_logs(fit) + info.unit * float(xlogy(columns, info.h).sum())
-    for lines in table.stretches():
-        Q, reach = info.shares(lines)
-        own = info.unit * np.where(reach > 0.0, table.line_sums(lines), 0.0)
+    for some in table.stretches():
+        Q, reach = info.shares(some)
+        own = info.unit * np.where(reach > 0.0, table.row_sums[some], 0.0)
         of_factors -= float(xlogy(own, np.where(reach > 0.0, reach, 1.0)).sum())
-        every, zeros = fit._rows.line_counts(lines)
-        block = np.maximum(info.component[lines], 0)
+        every, zeros = fit._rows.pattern_counts(some)
+        block = np.maximum(info.component[some], 0)
         sums += weighted_counts(block, own, n)
         cells += weighted_counts(block, (Q > 0.0).sum(axis=1) * (every - zeros), n)
-    some = (sums > 0.0) & (cells > 0.0)
-    return 2.0 * (of_factors - float(sums[some] @ np.log(sums[some] / cells[some])))
+    known = (sums > 0.0) & (cells > 0.0)
+    return 2.0 * (of_factors - float(sums[known] @ np.log(sums[known] / cells[known])))
 
 
 def _sum_of_row_logs(fit: RankOneFit) -> float:

@@ -60,21 +60,22 @@ class _Table:
     def __init__(self, info: Information, phi: float, by: By, cells: Which) -> None:
         self.phi, self.by, self.n_redrawn = phi, by, 0
         patterns, is_weighted = info.patterns, info.fit.has_weights
-        lines = slice(0, patterns.n_lines)
-        Q, reach = info.shares(lines)
-        P = patterns.weight_lines(lines)
-        sums = info.unit * patterns.line_sums(lines)
-        self.chosen: Any = info.chosen(lines, cells)
+        some = slice(0, patterns.n_patterns)
+        Q, reach = info.shares(some)
+        P = patterns.weights_of(some)
+        sums = info.unit * patterns.row_sums[some]
+        self.chosen: Any = info.chosen(some, cells)
         self.inside = patterns.inside(info.component, info.label)
-        self.line_of_row: Ints | None = None
+        self.pattern_of_row: Ints | None = None
         if by == "row" or is_weighted:
-            w, self.row_sums, self.line_of_row = info.every_row
+            w, self.row_sums, self.pattern_of_row = info.every_row
         self.scale = np.ones(len(Q))
         if is_weighted:
-            line, self.line_of_row = self.line_of_row, None
-            Q, P, sums, self.chosen = Q[line], P[line], self.row_sums, self.chosen[line]
+            pattern, self.pattern_of_row = self.pattern_of_row, None
+            Q, P, sums = Q[pattern], P[pattern], self.row_sums
+            self.chosen = self.chosen[pattern]
             with np.errstate(divide="ignore", invalid="ignore"):
-                self.scale = np.where(w > 0.0, w * reach[line] / sums, 0.0)
+                self.scale = np.where(w > 0.0, w * reach[pattern] / sums, 0.0)
         if info.exposures is not None:
             E = info.exposures.rows(slice(0, info.fit.shape[0]))
             self.chosen = self.chosen * np.nan_to_num(E)
@@ -82,7 +83,7 @@ class _Table:
             i, j = np.nonzero(Q)
             own = P[i, j]
             self.inside = pairs_of(i, j, own, own, *Q.shape)
-        self.at = self.inside.places(slice(0, self.inside.n_lines))
+        self.at = self.inside.places(slice(0, self.inside.n_patterns))
         self.fitted = sums[:, None] * Q
 
     def draw(self, random: np.random.Generator) -> Floats:
@@ -115,7 +116,7 @@ class _Table:
         if solved.components is None and solved.factors.all_inside:
             everything: Floats = self.chosen
             return everything
-        rows = FitRows(solved.statistics, solved.factors.line_factor)
+        rows = FitRows(solved.statistics, solved.factors.pattern_factor)
         fates = Fates(solved, rows).of_rows(0, len(self.chosen))
         if ((self.chosen != 0.0) & (fates >= UNBOUNDED)).any():
             return None
@@ -127,15 +128,15 @@ class _Table:
     ) -> Floats:
         """Totals of the fitted cells of a draw."""
         h = np.nan_to_num(factors.col_factor)
-        w = self.scale * np.nan_to_num(factors.line_factor)
+        w = self.scale * np.nan_to_num(factors.pattern_factor)
         if self.by == "row":
-            if self.line_of_row is None:
+            if self.pattern_of_row is None:
                 return w * (chosen @ h)
             share = _scattered(self.row_sums, self.phi, random)
-            total = weighted_counts(self.line_of_row, share, len(w))
+            total = weighted_counts(self.pattern_of_row, share, len(w))
             with np.errstate(divide="ignore", invalid="ignore"):
-                own = np.where(share > 0.0, share / total[self.line_of_row], 0.0)
-            means: Floats = own * (w * (chosen @ h))[self.line_of_row]
+                own = np.where(share > 0.0, share / total[self.pattern_of_row], 0.0)
+            means: Floats = own * (w * (chosen @ h))[self.pattern_of_row]
             return means
         means = h * (w @ chosen)
         return means if self.by == "column" else means.sum(keepdims=True)

@@ -312,17 +312,17 @@ class Uncertainty:
         own = np.flatnonzero(fate == FINITE)
         if len(own):
             some, place = np.unique(rows[own], return_inverse=True)
-            w, r, lines = info.rows(some)
-            used, at = np.unique(lines, return_inverse=True)
+            w, r, patterns = info.rows(some)
+            used, at = np.unique(patterns, return_inverse=True)
             f = w[place] * info.h[cols[own]]
             if exposures is not None:
                 f *= cell_weights(exposures, rows[own], cols[own])
             value[own] = f
             G = np.empty(len(own))
-            line_of_cell = at[place]
-            for k, line in enumerate(used.tolist()):
-                chosen = np.flatnonzero(line_of_cell == k)
-                Q, _ = info.shares(slice(line, line + 1))
+            pattern_of_cell = at[place]
+            for k, pattern in enumerate(used.tolist()):
+                chosen = np.flatnonzero(pattern_of_cell == k)
+                Q, _ = info.shares(slice(pattern, pattern + 1))
                 G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = f**2 * (self.dispersion / r[place] + G)
@@ -373,24 +373,24 @@ class Uncertainty:
         """
         info, n_rows = self._info, self._fit.shape[0]
         if not self._fit.has_weights:
-            for lines in info.patterns.stretches():
-                Q, reach = info.shares(lines)
-                R = info.unit * info.patterns.line_sums(lines)
+            for some in info.patterns.stretches():
+                Q, reach = info.shares(some)
+                R = info.unit * info.patterns.row_sums[some]
                 W = np.divide(R, reach, out=np.zeros(len(R)), where=R != 0.0)
                 U = np.divide(W, reach, out=np.zeros(len(R)), where=R != 0.0)
-                yield Q, info.chosen(lines, cells) * info.h, W, U
+                yield Q, info.chosen(some, cells) * info.h, W, U
             return
         for start in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
-            w, r, line = info.rows(np.arange(rows.start, rows.stop))
-            lines = slice(int(line.min()), int(line.max()) + 1)
-            at = line - lines.start
+            w, r, pattern = info.rows(np.arange(rows.start, rows.stop))
+            some = slice(int(pattern.min()), int(pattern.max()) + 1)
+            at = pattern - some.start
             F = w[:, None] * info.h
             if info.exposures is not None:
                 F = F * info.exposures.rows(rows)  # in units of the data
-            F = np.where(info.chosen(lines, cells)[at] & ~np.isnan(F), F, 0.0)
+            F = np.where(info.chosen(some, cells)[at] & ~np.isnan(F), F, 0.0)
             own = 1.0 / np.where(w > 0.0, r, np.inf)
-            yield info.shares(lines)[0][at], F, np.ones(len(w)), own
+            yield info.shares(some)[0][at], F, np.ones(len(w)), own
 
     def _column_totals(self, by: By, cells: Which) -> tuple[Floats, Floats]:
         m = len(self._info.h)
@@ -414,14 +414,14 @@ class Uncertainty:
             k = H.sum(axis=1)
             sums.append(k)
             spreads.append(spread(H - k[:, None] * Q, self.covariance))
-        k, of_line = np.concatenate(sums), np.concatenate(spreads)
-        w, r, line = self._info.every_row
+        k, of_pattern = np.concatenate(sums), np.concatenate(spreads)
+        w, r, pattern = self._info.every_row
         if self._fit.has_weights:
-            w, line = np.ones(len(w)), np.arange(len(w))
-        value = w * k[line]
+            w, pattern = np.ones(len(w)), np.arange(len(w))
+        value = w * k[pattern]
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(value == 0.0, 0.0, value**2 / r)
-        return value, self.dispersion * own + w**2 * of_line[line]
+        return value, self.dispersion * own + w**2 * of_pattern[pattern]
 
     # ----------------------------------------------------------------------- indices
     def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
@@ -465,17 +465,17 @@ class Uncertainty:
 
     def _row_index(self, at: int) -> tuple[Floats, Floats]:
         info = self._info
-        w, r, line = info.every_row
-        base, _ = info.shares(slice(int(line[at]), int(line[at]) + 1))
-        of_line = np.concatenate(
+        w, r, pattern = info.every_row
+        base, _ = info.shares(slice(int(pattern[at]), int(pattern[at]) + 1))
+        of_pattern = np.concatenate(
             [
-                spread(info.shares(lines)[0] - base, self.covariance)
-                for lines in info.patterns.stretches()
+                spread(info.shares(some)[0] - base, self.covariance)
+                for some in info.patterns.stretches()
             ]
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
-            return w / w[at], own + of_line[line]
+            return w / w[at], own + of_pattern[pattern]
 
     def factor_errors(self) -> tuple[LazyRows, Floats]:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
@@ -500,11 +500,11 @@ class Uncertainty:
         of_h = info.h * np.sqrt(spread(np.eye(len(p)) - same * p, self.covariance))
 
         def of_rows(start: int, stop: int) -> Floats:
-            w, r, line = info.rows(np.arange(start, stop))
-            lines = slice(int(line.min()), int(line.max()) + 1)
-            Q, _ = info.shares(lines)
-            own = np.where(info.inside(info.component[lines]), p, 0.0)
-            away = spread(own - Q, self.covariance)[line - lines.start]
+            w, r, pattern = info.rows(np.arange(start, stop))
+            some = slice(int(pattern.min()), int(pattern.max()) + 1)
+            Q, _ = info.shares(some)
+            own = np.where(info.inside(info.component[some]), p, 0.0)
+            away = spread(own - Q, self.covariance)[pattern - some.start]
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = w * np.sqrt(self.dispersion / r + away)
             found: Floats = np.where(w == 0.0, 0.0, errors)

@@ -167,8 +167,8 @@ def add_patterns(
         pattern_id[row_sums == 0.0], minlength=len(places)
     )
     few = np.uint8 if len(hi) <= 256 else np.int32
-    lines: AnyArray = places.astype(few)[pattern_id]
-    return lines
+    patterns: AnyArray = places.astype(few)[pattern_id]
+    return patterns
 
 
 # -------------------------------------------------------------------------- weights
@@ -292,21 +292,21 @@ def divergence(
 def square_sums(
     parts: list[Part],
     row_sums: Floats,
-    lines: SmallInts,
-    n_lines: int,
+    patterns: SmallInts,
+    n_patterns: int,
     scale: float,
     n_threads: int,
 ) -> Floats:
-    """Sums of (x scale)² / r by line and column, r being the sum of the row.
+    """Sums of (x scale)² / r by pattern and column, r being the sum of the row.
 
-    NaN for a line with a row that has cells but no positive sum.
+    NaN for a pattern with a row that has cells but no positive sum.
     """
-    sums = np.zeros((n_lines, sum(part[0].shape[1] for part in parts)))
+    sums = np.zeros((n_patterns, sum(part[0].shape[1] for part in parts)))
     for rows, piece in _pieces(parts, scale):
         x = np.nan_to_num(piece, nan=0.0)
         with np.errstate(all="ignore"):
             squares = x * (x / row_sums[rows, None])
         none = ~(row_sums[rows] > 0.0)
         squares[none] = np.where((x[none] != 0.0).any(axis=1)[:, None], np.nan, 0.0)
-        np.add.at(sums, lines[rows], squares)
+        np.add.at(sums, patterns[rows], squares)
     return sums

@@ -27,12 +27,12 @@ def reduce_mask(
 
 
 def _merge_by_margins(
-    lines: Bools, sums: Floats, step: str, log: list[LogEntry]
+    patterns: Bools, sums: Floats, step: str, log: list[LogEntry]
 ) -> tuple[Ints, Floats]:
     kept: dict[bytes, int] = {}
     merged: dict[int, float] = {}
-    for i in np.flatnonzero(lines.any(axis=1)):
-        to = kept.setdefault(lines[i].tobytes(), int(i))
+    for i in np.flatnonzero(patterns.any(axis=1)):
+        to = kept.setdefault(patterns[i].tobytes(), int(i))
         if to != i:
             log.append(LogEntry(step, int(i), to, sums[i], merged[to], 1.0))
         merged[to] = merged.get(to, 0.0) + sums[i]
@@ -107,19 +107,19 @@ class _Peeling:
         own, other, P, S = self._sides(is_row=is_row)
         first: dict[bytes, int] = {}
         found = False
-        for line in list(own):
-            weights = P[line, other]
-            kept = first.setdefault((weights > 0).tobytes(), line)
-            if kept == line:
+        for pattern in list(own):
+            weights = P[pattern, other]
+            kept = first.setdefault((weights > 0).tobytes(), pattern)
+            if kept == pattern:
                 continue
             positive = weights > 0
             ratios = weights[positive] / P[kept, other][positive]
             if self.weighted and np.ptp(ratios) > 2.0**-50 * ratios[0]:
                 continue
             step = "twin_row" if is_row else "twin_col"
-            sums = S[line, other].sum(), S[kept, other].sum()
-            self.log.append(LogEntry(step, line, kept, *sums, ratios[0]))
-            S[kept, other] += S[line, other]
-            own.remove(line)
+            sums = S[pattern, other].sum(), S[kept, other].sum()
+            self.log.append(LogEntry(step, pattern, kept, *sums, ratios[0]))
+            S[kept, other] += S[pattern, other]
+            own.remove(pattern)
             found = True
         return found
