@@ -81,7 +81,7 @@ def measure(kind: str, n: int, per_row: int) -> dict[str, Any]:
     lost = ""
     if is_slow:  # then an elimination is tried first
         work = WORK_PER_CELL * (cells + sum(core.core_shape))
-        given_up = seconds(lambda: core.settle_sparse(w, h, *pairs, TOL, 1, work), 1)
+        given_up = seconds(lambda: core.settle(w, h, *pairs, TOL, 1, work), 1)
         lost = f"{given_up / newton:.2f}"
     return {
         "table": f"{name.format(per_row)}, {n:,} rows",

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -107,4 +108,5 @@ def test_settling_is_interrupted(stopped_after):
     bits = pack_bits(rng.random((n, n)) < 0.5)
     core = kernel.reduce_mask(bits, np.ones(n), np.ones(n), False, True)
     w, h = np.ones(n), np.ones(n)
-    assert stopped_after(0.1, lambda: core.settle(w, h, None, 100)) < 1.0
+    settle = partial(core.settle, w, h, None, None, None, 1e-10, 100, 0)
+    assert stopped_after(0.1, settle) < 1.0

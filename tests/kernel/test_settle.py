@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.kernels import native, needs_native
 
-WORK, STEPS, TOL = 10**9, 200, 1e-10
+WORK, SMALL, STEPS, TOL = 10**9, 0, 200, 1e-10
 
 
 def band(n, rng, width=3):
@@ -44,15 +44,6 @@ def pairs_of(X):
     return ptr.astype(np.int64), j.astype(np.int32), X[i, j]
 
 
-def cells_of(core, X):
-    """Sums of the cells of the core, twins added up."""
-    rows, cols = core.core_places
-    i, j = np.nonzero(X)
-    cells, inside = np.zeros(core.core_shape), (rows[i] >= 0) & (cols[j] >= 0)
-    np.add.at(cells, (rows[i[inside]], cols[j[inside]]), X[i, j][inside])
-    return cells
-
-
 def logarithms(core, w, h):
     """Of the cells inside the blocks of the core."""
     together = np.equal.outer(core.core_row_block, core.core_col_block)
@@ -68,8 +59,8 @@ def test_sparse_and_dense_elimination_agree(kind, seed):
     if core.core_shape[0] == 0 or core.lists_missing:
         return
     start = core.scale(core.start, TOL, 30, 30)[:2]
-    dense = core.settle(*start, cells_of(core, X), STEPS)
-    sparse = core.settle_sparse(*start, *pairs_of(X), TOL, STEPS, WORK)
+    dense = core.settle(*start, *pairs_of(X), TOL, STEPS, SMALL)
+    sparse = core.settle(*start, *pairs_of(X), TOL, STEPS, WORK)
     assert sparse[3] <= 5e-9
     assert sparse[4] <= TOL
     off = logarithms(core, *dense[:2]) - logarithms(core, *sparse[:2])
@@ -81,8 +72,8 @@ def test_too_much_work_is_not_begun():
     X = band(12, np.random.default_rng(0))
     core = native.reduce_pairs(*pairs_of(X), None, X.shape[1])
     w, h = core.scale(core.start, TOL, 5, 5)[:2]
-    assert core.settle_sparse(w, h, *pairs_of(X), TOL, STEPS, 10) is None
-    found = core.settle_sparse(w, h, *pairs_of(X), TOL, STEPS, WORK)
+    assert core.settle(w, h, *pairs_of(X), TOL, STEPS, 10) is None
+    found = core.settle(w, h, *pairs_of(X), TOL, STEPS, WORK)
     assert found is not None
     assert found[3] <= 5e-9
 

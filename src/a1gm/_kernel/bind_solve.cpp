@@ -101,7 +101,8 @@ std::optional<Reduced> reduce_mask(const Bits& bits, const Doubles& row_sums,
 
 Reduced reduce_table(const Bits& keys, const In<double, 2>& sums) {
   Unlocked unlocked;
-  return peel_table(mask_of(keys, static_cast<int64_t>(sums.shape(1))), sums.data());
+  const BitMask mask = mask_of(keys, static_cast<int64_t>(sums.shape(1)));
+  return peel_pairs(PairTable(mask, sums.data()).view());
 }
 
 Reduced reduce_pairs(const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
@@ -182,32 +183,22 @@ double cheap_step_of(const Reduced& r, const Doubles& w, const Doubles& h, doubl
   return cheap_step(r, w.data(), h.data(), gap, n_threads);
 }
 
-nb::tuple edges_tuple(const Reduced& r, const CoreFactors& found, const Edges& e) {
-  return nb::make_tuple(found.w.second, found.h.second, e.n, e.step, e.gap,
-                        nb::make_tuple(r.core_cols[e.low], r.core_cols[e.high]));
-}
-
-nb::tuple settle(const Reduced& r, const Doubles& w, const Doubles& h,
-                 const std::optional<In<double, 2>>& cells, int64_t max_steps) {
+// `ptr`, `cols` and `sums` are the observed cells of the table; None: not known.
+nb::object settle_core(const Reduced& r, const Doubles& w, const Doubles& h,
+                       const std::optional<In<int64_t, 1>>& ptr,
+                       const std::optional<In<int32_t, 1>>& cols,
+                       const std::optional<Doubles>& sums, double tol, int64_t max_steps,
+                       int64_t most_work) {
   CoreFactors found(r, w, h);
-  const Edges e = unlocked([&] {
-    const auto own = cells ? cells_of_core(r, cells->data()) : std::vector<double>();
-    return settle_small(r, own, found.w.first, found.h.first, max_steps);
-  });
-  return edges_tuple(r, found, e);
-}
-
-nb::object settle_by_pairs(const Reduced& r, const Doubles& w, const Doubles& h,
-                           const In<int64_t, 1>& ptr, const In<int32_t, 1>& cols,
-                           const Doubles& sums, double tol, int64_t max_steps,
-                           int64_t most_work) {
-  CoreFactors found(r, w, h);
-  const PairView pairs = pairs_of(ptr, cols, sums, std::nullopt, r.n_cols);
+  std::optional<PairView> table;
+  if (ptr) table = pairs_of(*ptr, *cols, *sums, std::nullopt, r.n_cols);
   const std::optional<Edges> e = unlocked([&] {
-    return settle_sparse(r, cells_of_core(r, pairs), tol, max_steps, most_work,
-                         found.w.first, found.h.first);
+    return settle(r, table ? &*table : nullptr, {tol, max_steps, most_work}, found.w.first,
+                  found.h.first);
   });
-  return e ? nb::object(edges_tuple(r, found, *e)) : nb::none();
+  if (!e) return nb::none();
+  return nb::make_tuple(found.w.second, found.h.second, e->n, e->step, e->gap,
+                        nb::make_tuple(r.core_cols[e->low], r.core_cols[e->high]));
 }
 
 // A network, which holds the core that it is made of.
@@ -272,8 +263,9 @@ void bind_solve(nb::module_& m) {
       .def("product", &core_product_of)
       .def("cheap_step", &cheap_step_of, nb::arg("core_w"), nb::arg("core_h"),
            nb::arg("gap"), nb::arg("n_threads") = 1)
-      .def("settle", &settle)
-      .def("settle_sparse", &settle_by_pairs)
+      .def("settle", &settle_core, nb::arg("core_w"), nb::arg("core_h"),
+           nb::arg("ptr").none(), nb::arg("cols").none(), nb::arg("sums").none(),
+           nb::arg("tol"), nb::arg("max_steps"), nb::arg("most_work"))
       .def("replay", &replay_log);
   nb::class_<HeldFlow>(m, "Flow")
       .def(nb::init<nb::object, const Doubles&, const Doubles&>())

@@ -74,7 +74,7 @@ def settle_core(
     if step <= SETTLED:
         return replace(core, step=step)
     if reduced.edges_are_cheap:
-        core = _settle_by_edges(reduced, core, max_iter, cells_of(again=False))
+        core = _settle_by_edges(reduced, core, cells_of(again=False), tol, max_iter)
     else:
         core = _settle_by_steps(reduced, core, max_iter, near)
     if core.step <= SETTLED:
@@ -84,7 +84,7 @@ def settle_core(
         return core
     small, large = sorted(reduced.core_shape)
     if (small + large) * small**2 <= MOST_FLOPS:
-        return _settle_by_edges(reduced, core, max_iter, cells)
+        return _settle_by_edges(reduced, core, cells, tol, max_iter)
     return settle_by_sparse_edges(
         reduced, core, cells, tol=tol, max_iter=max_iter, work=MOST_FLOPS
     )
@@ -103,25 +103,26 @@ def settle_by_sparse_edges(
 
     The core stays as it is where the elimination would be too much ``work``.
     """
-    left = max_iter - core.n_iter
-    if cells is None or reduced.lists_missing or left <= 0:
+    if cells is None or core.n_iter >= max_iter:
         return core
     if work is None:
         work = WORK_PER_CELL * (reduced.n_listed + sum(reduced.core_shape))
-    pairs = cells.ptr, cells.cols, cells.sums
-    found = reduced.settle_sparse(core.w, core.h, *pairs, tol, left, int(work))
-    return core if found is None else _better(core, *found)
+    return _settle_by_edges(reduced, core, cells, tol, max_iter, int(work))
 
 
 def _settle_by_edges(
     reduced: Reduced,
     core: CoreSolution,
-    max_iter: int,
     cells: Patterns | None,
+    tol: float,
+    max_iter: int,
+    work: int = 0,
 ) -> CoreSolution:
-    sums = None if cells is None else _dense_cells(reduced, cells)
+    """Settle by an elimination of at most ``work`` visits; 0 for a small core."""
+    pairs = (None,) * 3 if cells is None else (cells.ptr, cells.cols, cells.sums)
     left = max(max_iter - core.n_iter, 0)
-    return _better(core, *reduced.settle(core.w, core.h, sums, left))
+    found = reduced.settle(core.w, core.h, *pairs, tol, left, work)
+    return core if found is None else _better(core, *found)
 
 
 def _better(
@@ -138,17 +139,6 @@ def _better(
         return replace(core, cut=cut)
     solver: Solver = "newton" if steps else core.solver
     return CoreSolution(w, h, solver, core.n_iter + steps, gap, step, cut)
-
-
-def _dense_cells(reduced: Reduced, cells: Patterns) -> Floats:
-    """Sums of the cells of a core, twins added up."""
-    n, m = reduced.core_shape
-    row_place, col_place = reduced.core_places
-    patterns, cols = cells.places(slice(0, cells.n_patterns))
-    i, j = row_place[patterns].astype(np.int64), col_place[cols]
-    kept = (i >= 0) & (j >= 0)
-    sums = np.bincount(i[kept] * m + j[kept], cells.sums[kept], minlength=n * m)
-    return sums.astype(np.float64).reshape(n, m)
 
 
 # ------------------------------------------------------- large cores, by their margins

@@ -41,6 +41,18 @@ struct PairView {
   const double* weight;  // null = all 1
 };
 
+// The pairs of a table of patterns.
+struct PairTable {
+  PairTable(const BitMask& keys, const double* sums);
+  PairView view() const {
+    return {n_rows, n_cols, ptr.data(), col.data(), sum.data(), nullptr};
+  }
+  int64_t n_rows, n_cols;
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> col;
+  std::vector<double> sum;
+};
+
 struct Reduced {
   int64_t n_rows = 0, n_cols = 0;
   std::vector<LogEntry> log;
@@ -61,7 +73,6 @@ bool merge_twins(const BitMask& mask, const double* row_sums, const double* col_
                  bool rows_distinct, bool force, Reduced& out);
 
 Reduced peel_pairs(const PairView& pairs);
-Reduced peel_table(const BitMask& keys, const double* sums);
 
 // Undo the log: w and h hold the core's factors at the core's places on entry and
 // every factor on return; labels likewise, -1 where nothing is observed. False if a

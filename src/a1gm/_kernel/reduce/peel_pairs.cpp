@@ -407,10 +407,8 @@ class Peeler {
 
 Reduced peel_pairs(const PairView& pairs) { return Peeler(pairs).run(); }
 
-Reduced peel_table(const BitMask& keys, const double* sums) {
-  std::vector<int64_t> ptr{0};
-  std::vector<int32_t> col;
-  std::vector<double> sum;
+PairTable::PairTable(const BitMask& keys, const double* sums)
+    : n_rows(keys.n), n_cols(keys.m) {
   for (int64_t i = 0; i < keys.n; ++i) {
     for (int64_t w = 0; w < keys.words; ++w)
       for (uint64_t word = keys.bits[i * keys.words + w]; word; word &= word - 1) {
@@ -419,7 +417,6 @@ Reduced peel_table(const BitMask& keys, const double* sums) {
       }
     ptr.push_back(static_cast<int64_t>(col.size()));
   }
-  return peel_pairs({keys.n, keys.m, ptr.data(), col.data(), sum.data(), nullptr});
 }
 
 bool replay(const Reduced& reduced, double* w, double* h, int32_t* row_label,

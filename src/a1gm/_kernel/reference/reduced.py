@@ -170,14 +170,8 @@ class Reduced:
         reach = Flow(self, core_w, core_h).reach()
         return min(step, 2.0 * reach * (gap + rounding_of_sums(self.longest_sum)))
 
-    def settle(
-        self, core_w: Floats, core_h: Floats, cells: Floats | None, max_steps: int
-    ) -> tuple[Floats, Floats, int, float, float, Any]:
-        """Give the factors back: thin cuts are settled by the compiled kernel only."""
-        return core_w, core_h, 0, math.inf, math.inf, None
-
-    def settle_sparse(self, *args: object) -> Any:
-        """Decline, as ``settle`` does."""
+    def settle(self, *args: object) -> Any:
+        """Decline: thin cuts are settled by the compiled kernel only."""
 
     # -------------------------------------------------------------------- the way back
     def replay(

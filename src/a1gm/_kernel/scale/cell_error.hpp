@@ -71,26 +71,24 @@ struct Edges {
 // Whether the elimination below costs less than a few hundred sweeps of a small table.
 bool edges_are_cheap(const Reduced& core);
 
-// Sums of the observed cells of the core, row by row, twins added up: from all of its cells
-// (core rows x core columns), or from those of the whole table.
-std::vector<double> cells_of_core(const Reduced& core, const double* cells);
-std::vector<double> cells_of_core(const Reduced& core, const PairView& table);
+struct Effort {
+  double tol;
+  int64_t max_steps;
+  int64_t most_work;  // visits of an edge; 0: a small core
+};
 
 // Newton's method by an elimination of rows and columns, the nodes of one graph whose
 // edges are the observed cells. Each has the fitted cell as conductance and the data's
 // cell minus the fitted one as current, so that nothing is a difference of sums, and cuts
 // that carry next to nothing keep their digits; rounding is followed edge by edge. Without
-// `cells` only margins are known: currents then enter at the columns. `w` and `h` hold the
-// start and the result.
+// a `table` of cells only margins are known: currents then enter at the columns. `w` and
+// `h` hold the start and the result.
 //
-// A small core is eliminated from its larger side on, until rounding is reached. Others in
+// A small core is eliminated from its larger side on, until steps are tiny. Others in
 // the order that fills in least, until the cells are settled and the margins within tol;
-// nothing when that would take more than `most_work` visits of an edge, which is known
-// before any number is computed.
-Edges settle_small(const Reduced& core, const std::vector<double>& cells, double* w,
-                   double* h, int64_t max_steps);
-std::optional<Edges> settle_sparse(const Reduced& core, const std::vector<double>& cells,
-                                   double tol, int64_t max_steps, int64_t most_work,
-                                   double* w, double* h);
+// nothing when that would take too much work, which is known before any number is
+// computed.
+std::optional<Edges> settle(const Reduced& core, const PairView* table, const Effort& effort,
+                            double* w, double* h);
 
 }  // namespace a1gm

@@ -147,23 +147,25 @@ class Elimination {
       std::fill(R_.begin(), R_.end(), 0.0);
       std::fill(C_.begin(), C_.end(), 0.0);
     }
-    for (int64_t i = 0; i < rows_.n; ++i)
+    std::vector<int64_t> edge_to(n_nodes);
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      const int32_t a = row_place(i);
+      for (int64_t k = order_.ptr[a]; k < order_.ptr[a + 1]; ++k) edge_to[order_.to[k]] = k;
       for (int64_t k = rows_.ptr[i]; k < rows_.ptr[i + 1]; ++k) {
-        const int32_t a = row_place(i), b = col_place(rows_.index[k]);
-        const auto begin = order_.to.begin() + order_.ptr[std::min(a, b)];
-        const auto end = order_.to.begin() + order_.ptr[std::min(a, b) + 1];
-        slot_.push_back(std::lower_bound(begin, end, std::max(a, b)) - order_.to.begin());
+        const int32_t b = col_place(rows_.index[k]);
+        slot_.push_back(a < b ? edge_to[b] : find_edge(b, a));
         if (X_.empty()) continue;
         R_[i] += X_[k];
         C_[rows_.index[k]] += X_[k];
       }
+    }
   }
 
-  // Until the cells are settled and the margins within tol; until rounding is reached, if
+  // Until the cells are settled and the margins within tol; until steps are tiny, if
   // `polish`.
   Edges run(double tol, int64_t max_steps, bool polish) {
     constexpr double kNear = 0.3;  // above it a step is cut short
-    constexpr double kSettled = 4e-15;  // a step of rounding
+    constexpr double kTiny = 1e-12;
     const int64_t patience = polish ? 6 : 4;
     Edges out;
     double best = kInfinity;
@@ -181,7 +183,7 @@ class Elimination {
       stuck = moved < 0.7 * best || moved > 0.5 ? 0 : stuck + 1;
       best = std::min(best, moved);
       const bool is_settled = polish
-                                  ? moved <= kSettled || (stuck && moved < 1e-10)
+                                  ? moved <= kTiny || (stuck && moved < 1e-10)
                                   : moved <= rounding || out.step == kInfinity ||
                                         (out.gap <= tol && out.step <= kSettledStep);
       if (is_settled || !std::isfinite(moved) || out.n >= max_steps || stuck >= patience) break;
@@ -215,6 +217,11 @@ class Elimination {
 
   int32_t row_place(int64_t i) const { return order_.place[i]; }
   int32_t col_place(int64_t j) const { return order_.place[rows_.n + j]; }
+  int64_t find_edge(int32_t from, int32_t to) const {
+    const auto begin = order_.to.begin();
+    return std::lower_bound(begin + order_.ptr[from], begin + order_.ptr[from + 1], to) -
+           begin;
+  }
   double weight(int64_t k) const { return rows_.weight.empty() ? 1.0 : rows_.weight[k]; }
 
   // Whether factors or, where only margins are known, these have lost digits.
@@ -291,15 +298,29 @@ class Elimination {
 
   // Joins the neighbour at edge b of a node to those at its later edges.
   void join_later(int64_t b, int64_t end, const double* p) {
-    int64_t at = order_.ptr[order_.to[b]];
+    const int32_t* const to = order_.to.data();
+    const int32_t node = to[b];
+    const int64_t first = order_.ptr[node], n_met = order_.ptr[node + 1] - first;
+    const bool has_cells = !X_.empty();
+    double *const a = a_.data(), *const y = y_.data(), *const e = e_.data();
+    const double p_b = p[b], a_b = a[b], y_b = y[b], e_b = e[b];
+    const auto join = [=](int64_t c, int64_t at) {
+      a[at] += a_b * p[c];
+      if (!has_cells) return;
+      const double sent = p_b * y[c], back = y_b * p[c];
+      y[at] += sent - back;
+      e[at] += p_b * e[c] + p[c] * e_b + kRoundings * (std::abs(sent) + std::abs(back)) +
+               kRounding * std::abs(y[at]);
+    };
+    // A node that meets all later ones has their edges in order; another is searched.
+    if (n_met == static_cast<int64_t>(order_.place.size()) - 1 - node) {
+      for (int64_t c = b + 1; c < end; ++c) join(c, first + to[c] - node - 1);
+      return;
+    }
+    int64_t at = first;
     for (int64_t c = b + 1; c < end; ++c) {
-      while (order_.to[at] != order_.to[c]) ++at;
-      const double sent = p[b] * y_[c], back = y_[b] * p[c];
-      a_[at] += a_[b] * p[c];
-      y_[at] += sent - back;
-      e_[at] += p[b] * e_[c] + p[c] * e_[b] +
-                kRoundings * (std::abs(sent) + std::abs(back)) +
-                kRounding * std::abs(y_[at]);
+      while (to[at] != to[c]) ++at;
+      join(c, at);
     }
   }
 
@@ -331,55 +352,49 @@ class Elimination {
   }
 };
 
-}  // namespace
-
-std::vector<double> cells_of_core(const Reduced& core, const double* cells) {
-  std::vector<double> found;
-  for (int64_t i = 0; i < core.rows.n; ++i)
-    core.rows.each_observed(
-        i, [&](int32_t j) { found.push_back(cells[i * core.rows.n_other + j]); });
-  return found;
-}
-
-std::vector<double> cells_of_core(const Reduced& core, const PairView& table) {
+// Sums of the observed cells of the core, row by row, twins added up.
+std::vector<double> cells_of_core(const Reduced& core, const Lines& rows,
+                                  const PairView& table) {
   std::vector<int32_t> row(static_cast<size_t>(core.n_rows));
   std::vector<int32_t> col(static_cast<size_t>(core.n_cols));
   core_places(core, row.data(), col.data());
-  const Lines& rows = core.rows;
   std::vector<double> found(rows.index.size());
   const int32_t* const index = rows.index.data();
-  for (int64_t i = 0; i < table.n_rows; ++i)
-    for (int64_t k = table.ptr[i]; row[i] >= 0 && k < table.ptr[i + 1]; ++k) {
+  for (int64_t i = 0; i < table.n_rows; ++i) {
+    if (row[i] < 0) continue;
+    const int32_t *const begin = index + rows.ptr[row[i]], *at = begin;
+    const int32_t* const end = index + rows.ptr[row[i] + 1];
+    for (int64_t k = table.ptr[i]; k < table.ptr[i + 1]; ++k) {
       const int32_t j = col[table.col[k]];
       if (j < 0) continue;
-      const int32_t* const end = index + rows.ptr[row[i] + 1];
-      const int32_t* const at = std::lower_bound(index + rows.ptr[row[i]], end, j);
-      if (at != end && *at == j) found[at - index] += table.sum[k];  // else in no block
+      if (at == end || *at != j) at = std::lower_bound(begin, end, j);
+      if (at != end && *at == j) found[at++ - index] += table.sum[k];  // else in no block
     }
+  }
   return found;
 }
 
-Edges settle_small(const Reduced& core, const std::vector<double>& cells, double* w,
-                   double* h, int64_t max_steps) {
+}  // namespace
+
+std::optional<Edges> settle(const Reduced& core, const PairView* table, const Effort& effort,
+                            double* w, double* h) {
+  const bool is_small = effort.most_work == 0;
   Lines other;
   if (core.rows.lists_missing) {
+    if (!is_small) return std::nullopt;
     other = core.rows;
     list_other_kind(other);
   }
   const Lines& rows = core.rows.lists_missing ? other : core.rows;
-  return Elimination(core, rows, cells, order_of_sides(core, rows), w, h)
-      .run(0.0, max_steps, true);
-}
-
-std::optional<Edges> settle_sparse(const Reduced& core, const std::vector<double>& cells,
-                                   double tol, int64_t max_steps, int64_t most_work,
-                                   double* w, double* h) {
   Order order;
-  if (core.rows.lists_missing || has_lost_digits(core) ||
-      !Ordering(core.rows).run(most_work, order))
+  if (is_small)
+    order = order_of_sides(core, rows);
+  else if (has_lost_digits(core) || !Ordering(rows).run(effort.most_work, order))
     return std::nullopt;
-  return Elimination(core, core.rows, cells, std::move(order), w, h)
-      .run(tol, max_steps, false);
+  std::vector<double> cells;
+  if (table != nullptr) cells = cells_of_core(core, rows, *table);
+  return Elimination(core, rows, cells, std::move(order), w, h)
+      .run(effort.tol, effort.max_steps, is_small);
 }
 
 }  // namespace a1gm

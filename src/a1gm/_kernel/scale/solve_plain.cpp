@@ -93,26 +93,13 @@ void solve_nesting(const Nesting& nesting, const double* sums, int64_t n, int64_
   }
 }
 
-// Sums of the cells of the core, twins added up.
-std::vector<double> core_cells(const Reduced& core, const BitMask& keys,
-                               const double* sums) {
-  std::vector<int32_t> rows(static_cast<size_t>(keys.n)), cols(static_cast<size_t>(keys.m));
-  core_places(core, rows.data(), cols.data());
-  const size_t m = core.C.size();
-  std::vector<double> cells(core.R.size() * m, 0.0);
-  for (size_t i = 0; i < rows.size(); ++i)
-    for (size_t j = 0; rows[i] >= 0 && j < cols.size(); ++j)
-      if (cols[j] >= 0) cells[rows[i] * m + cols[j]] += sums[i * cols.size() + j];
-  return cells;
-}
-
 // Newton's method on a small core that sweeps have not settled.
 bool settle_cells(const Reduced& core, const BitMask& keys, const double* sums,
                   double tol, int64_t max_steps, double* w, double* h, Plain& out) {
   if (!edges_are_cheap(core)) return false;
-  const std::vector<double> cells = core_cells(core, keys, sums);
-  const Edges edges =
-      settle_small(core, cells_of_core(core, cells.data()), w, h, max_steps);
+  const PairTable pairs(keys, sums);
+  const PairView view = pairs.view();
+  const Edges edges = *settle(core, &view, {tol, max_steps, 0}, w, h);
   out.n_iter += edges.n;
   out.newton = edges.n > 0;
   out.gap = edges.gap;
@@ -160,7 +147,7 @@ bool solve_plain(const BitMask& keys, const double* sums, double tol,
   }
   Reduced reduced;
   if (!merge_twins(keys, R.data(), C.data(), true, false, reduced))
-    reduced = peel_table(keys, sums);
+    reduced = peel_pairs(PairTable(keys, sums).view());
   if (reduced.n_core_blocks + n_roots(reduced) != 1) return false;
 
   out.line_factor.resize(static_cast<size_t>(n));
