@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._api.pattern_table import DEFAULT_MAX_BYTES
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
@@ -76,17 +76,10 @@ def fit(
            [2., 4.],
            [3., 6.]])
     """
-    options = check_options(
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=None,
-        negatives=negatives,
-        on_undetermined=on_undetermined,
-    )
     return fit_collection(
         collection,
+        FitOptions(negatives, on_undetermined, tol, max_iter),
         max_bytes=max_bytes,
         worker_timeout=worker_timeout,
         uncertainty=uncertainty,
-        **options,
     )

@@ -88,7 +88,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(model, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"{type(model).__module__}.fit_patterns", interrupt)
+    monkeypatch.setattr("a1gm._api.fit.solve_patterns", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :2])
     np.testing.assert_array_equal(model.transform(X), before)

@@ -35,6 +35,58 @@ ON_UNDETERMINED = ("warn", "raise", "ignore")
 WARNINGS = WarningPolicy()
 
 
+@dataclass  # not frozen: a small fit feels it
+class FitOptions:
+    """How a table is fitted; values that are not allowed are refused.
+
+    Parameters
+    ----------
+    negatives : {"raise", "allow"}, default="raise"
+        What to do with cells below zero: refuse them, or fit the margins only.
+    tol, max_iter, n_threads
+        As in ``a1gm.fit``.
+    progress : callable, optional
+        Called with the rows done so far and the fraction of the files read.
+    """
+
+    negatives: Negatives = "raise"
+    on_undetermined: OnUndetermined = "warn"
+    tol: float = DEFAULT_TOL
+    max_iter: int = DEFAULT_MAX_ITER
+    n_threads: int | None = None
+    progress: Callable[[int, float], None] | None = None
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.tol, REAL) and 0.0 < self.tol < math.inf):
+            raise ParameterError(f"tol must be a positive number, got {self.tol!r}.")
+        if not _is_count(self.max_iter):
+            raise ParameterError(
+                f"max_iter must be an integer of at least 1, got {self.max_iter!r}."
+            )
+        if not (self.n_threads is None or _is_count(self.n_threads)):
+            raise ParameterError(
+                "n_threads must be None or an integer of at least 1, got "
+                f"{self.n_threads!r}."
+            )
+        if self.negatives not in NEGATIVES:
+            raise ParameterError(
+                f"negatives must be one of {NEGATIVES}, got {self.negatives!r}."
+            )
+        if self.on_undetermined not in ON_UNDETERMINED:
+            raise ParameterError(
+                f"on_undetermined must be one of {ON_UNDETERMINED}, "
+                f"got {self.on_undetermined!r}."
+            )
+
+
+def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value, INTEGRAL) and value >= 1
+
+
 def fit(
     X: Any,
     *,
@@ -134,15 +186,9 @@ def fit(
     """
     if tol is None:
         tol = DEFAULT_TOL
-    check_options(
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-        negatives=negatives,
-        on_undetermined=on_undetermined,
-    )
+    options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     if rank:
-        check_rank(rank)
+        _check_rank(rank)
     wanted = BY_RULE
     if not (id is None is columns is exclude):
         wanted = ColumnOptions(id, columns, exclude)
@@ -151,169 +197,12 @@ def fit(
         name, given = weights_or_exposure(weights, exposure)
         check_signs(negatives, name)
         source = with_weights(source, name, given, is_observed=True)
-    return fit_patterns(
-        observe(source, n_threads=n_threads, negatives=negatives),
-        source,
-        takes_negatives=negatives == "allow",
-        on_undetermined=on_undetermined,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
+    return fit_rows(source, options)
 
 
-def check_signs(negatives: Negatives, name: str) -> None:
-    """Raise for negative cells among weighted ones."""
-    if negatives == "allow":
-        msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
-        raise ParameterError(msg)
-
-
-def fit_patterns(
-    seen: Patterns,
-    source: Any = None,
-    *,
-    make_rows: Callable[[Solved], FitRows] | None = None,
-    in_file: bool = False,
-    col_labels: Any = None,
-    takes_negatives: bool = False,
-    on_undetermined: OnUndetermined = "warn",
-    tol: float = DEFAULT_TOL,
-    max_iter: int = DEFAULT_MAX_ITER,
-    n_threads: int | None = None,
-    policy: WarningPolicy | None = WARNINGS,
-    **more: Any,
-) -> RankOneFit:
-    """Solve what a pass has found; the sums of its rows are overwritten.
-
-    ``source`` reads the table again. ``make_rows`` gives the rows of a table that is
-    elsewhere; with ``in_file`` row factors are computed where they are looked at.
-    ``policy`` is what to warn about; None for nothing. ``more`` are further fields of
-    the fit's table.
-    """
-    solved = solve_patterns(
-        seen, source, tol=tol, max_iter=max_iter, n_threads=n_threads
-    )
-    if make_rows is not None:
-        rows = make_rows(solved)
-    elif seen.sum_of_row is None:
-        rows = FitRows(seen, is_kept=False)
-    elif in_file and seen.pattern_of_row is not None:
-        none = ~seen.nonempty_patterns()
-        scale = np.where(none, np.nan, solved.factors.pattern_scale)
-        own = seen.sum_of_row, seen.pattern_of_row, scale, seen.exponent
-        rows = FitRows(seen, LazyRows(seen.n_rows, _FactorsInFile(*own)))
-    else:
-        rows = FitRows(seen, _row_factor(seen, solved, n_threads))
-    seen.sum_of_row = None  # overwritten
-    here = None if in_file else source
-    table = Table(
-        source=source,
-        row_labels=getattr(here, "row_labels", None),
-        col_labels=getattr(here, "col_labels", col_labels),
-        absent=getattr(here, "absent", None),
-        backend=getattr(here, "backend", None),
-        takes_negatives=takes_negatives,
-        is_weighted=getattr(here, "weights", None) is not None,
-        is_exposed=seen.exposure_exponent is not None,
-        choice=getattr(here, "choice", None),
-        **more,
-    )
-    fit = RankOneFit(solved, rows, table, tol=tol, on_undetermined=on_undetermined)
-    if policy is not None and not fit._is_sure:
-        warn_about(fit, policy)
-    return fit
-
-
-@dataclass(frozen=True)  # not a function inside another: fits are pickled
-class _FactorsInFile:
-    """Row factors that are computed where they are looked at."""
-
-    sums: Floats
-    pattern_of_row: Ints
-    scale: Floats  # NaN for a pattern that observes nothing
-    exponent: int
-
-    def __call__(self, start: int, stop: int) -> Floats:
-        sums, scale = self.sums[start:stop], self.scale[self.pattern_of_row[start:stop]]
-        found = product(sums, scale, exponent=self.exponent)
-        check_rows(found, np.where(scale != 0.0, sums, 0.0), start)
-        return found
-
-
-def _row_factor(seen: Patterns, solved: Solved, n_threads: int | None) -> Floats:
-    """Factor of each row; raise for one that float64 does not have."""
-    factors, statistics = solved.factors, solved.statistics
-    pattern = seen.pattern_of_row
-    exponent = seen.exponent - (seen.exposure_exponent or 0)
-    is_weighted = seen.weights is not None
-    if exponent or is_weighted or seen.n_negative:
-        sums = seen.sum_of_row if pattern is not None else statistics.row_sums
-        scale = (
-            factors.pattern_scale if pattern is None else factors.pattern_scale[pattern]
-        )
-        rows = product(sums, scale, exponent=exponent)
-        # Without weights scales are 1 or more, and a row of data has a factor.
-        check_rows(rows, np.where(scale != 0.0, sums, 0.0))
-        if is_weighted and not (kept := keeps_digits(rows)).all():
-            raise out_of_range("row", int(kept.argmin()))
-    elif pattern is None:
-        rows = factors.pattern_factor.copy()
-    else:
-        rows = seen.sum_of_row
-        threads = threads_for(len(rows), n_threads)
-        kernel.expand_rows(rows, pattern, factors.pattern_scale, threads)
-    if factors.all_inside:
-        return rows
-    empty = ~statistics.nonempty_patterns()
-    if empty.any():
-        rows[empty if pattern is None else empty[pattern]] = np.nan
-    return rows
-
-
-# --------------------------------------------------------------------------- options
-def check_options(
-    *,
-    tol: float,
-    max_iter: int,
-    n_threads: int | None,
-    negatives: str,
-    on_undetermined: str = "warn",
-) -> dict[str, Any]:
-    """Raise for options outside their allowed values; return all of them."""
-    if not (_is_number(tol, REAL) and 0.0 < tol < math.inf):
-        raise ParameterError(f"tol must be a positive number, got {tol!r}.")
-    if not (_is_number(max_iter, INTEGRAL) and max_iter >= 1):
-        raise ParameterError(
-            f"max_iter must be an integer of at least 1, got {max_iter!r}."
-        )
-    if n_threads is not None and not (
-        _is_number(n_threads, INTEGRAL) and n_threads >= 1
-    ):
-        raise ParameterError(
-            f"n_threads must be None or an integer of at least 1, got {n_threads!r}."
-        )
-    if negatives not in NEGATIVES:
-        raise ParameterError(
-            f"negatives must be one of {NEGATIVES}, got {negatives!r}."
-        )
-    if on_undetermined not in ON_UNDETERMINED:
-        raise ParameterError(
-            f"on_undetermined must be one of {ON_UNDETERMINED}, "
-            f"got {on_undetermined!r}."
-        )
-    return {
-        "tol": tol,
-        "max_iter": max_iter,
-        "n_threads": n_threads,
-        "negatives": negatives,
-        "on_undetermined": on_undetermined,
-    }
-
-
-def check_rank(options: dict[str, Any]) -> None:
+def _check_rank(given: dict[str, Any]) -> None:
     """Accept ``rank=1`` and ``n_components=1``; any other rank raises and explains."""
-    for name, value in options.items():
+    for name, value in given.items():
         if name not in ("rank", "n_components"):
             raise TypeError(f"fit() got an unexpected keyword argument {name!r}")
         if not (_is_number(value, INTEGRAL) and value == 1):
@@ -326,5 +215,124 @@ def check_rank(options: dict[str, Any]) -> None:
             )
 
 
-def _is_number(value: Any, kinds: tuple[type, ...]) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool)
+def check_signs(negatives: Negatives, name: str) -> None:
+    """Raise for negative cells among weighted ones."""
+    if negatives == "allow":
+        msg = f'negatives="allow" and {name} cannot be combined; leave one out.'
+        raise ParameterError(msg)
+
+
+# --------------------------------------------------------------------------- fitting
+def fit_rows(source: AnyRows, options: FitOptions, **more: Any) -> RankOneFit:
+    """Observe and solve a table that was read; ``more`` is for `fit_patterns`."""
+    seen = observe(source, n_threads=options.n_threads, negatives=options.negatives)
+    return fit_patterns(seen, options, source, **more)
+
+
+def fit_patterns(
+    seen: Patterns,
+    options: FitOptions,
+    source: Any = None,
+    *,
+    make_rows: Callable[[Solved], FitRows] | None = None,
+    in_file: bool = False,
+    col_labels: Any = None,
+    policy: WarningPolicy | None = WARNINGS,
+    **more: Any,
+) -> RankOneFit:
+    """Solve the patterns of a table; the sums of its rows are overwritten.
+
+    ``source`` reads the table again. ``make_rows`` gives the rows of a table that is
+    elsewhere; with ``in_file`` row factors are computed when they are read. ``policy``
+    is what to warn about; None for nothing. ``more`` are further fields of `Table`.
+    """
+    solved = solve_patterns(
+        seen,
+        source,
+        tol=options.tol,
+        max_iter=options.max_iter,
+        n_threads=options.n_threads,
+    )
+    if make_rows is not None:
+        rows = make_rows(solved)
+    elif seen.sum_of_row is None:
+        rows = FitRows(seen, is_kept=False)
+    elif in_file and seen.pattern_of_row is not None:
+        rows = FitRows(seen, LazyRows(seen.n_rows, _RowFactors.of(seen, solved)))
+    else:
+        rows = FitRows(seen, _row_factor(seen, solved, options.n_threads))
+    seen.sum_of_row = None  # overwritten
+    here = None if in_file else source
+    table = Table(
+        source=source,
+        row_labels=getattr(here, "row_labels", None),
+        col_labels=getattr(here, "col_labels", col_labels),
+        absent=getattr(here, "absent", None),
+        backend=getattr(here, "backend", None),
+        takes_negatives=options.negatives == "allow",
+        is_weighted=getattr(here, "weights", None) is not None,
+        is_exposed=seen.exposure_exponent is not None,
+        choice=getattr(here, "choice", None),
+        **more,
+    )
+    fit = RankOneFit(
+        solved,
+        rows,
+        table,
+        tol=options.tol,
+        on_undetermined=options.on_undetermined,
+    )
+    if policy is not None and not fit._is_sure:
+        warn_about(fit, policy)
+    return fit
+
+
+@dataclass(frozen=True)  # not a function inside another: fits are pickled
+class _RowFactors:
+    """Factors of the rows from ``start`` to ``stop``; raise for one outside float64."""
+
+    sums: Floats
+    pattern: Ints | None  # of each row; None where every row is one
+    scale: Floats  # NaN for a pattern that observes nothing
+    exponent: int
+
+    @classmethod
+    def of(cls, seen: Patterns, solved: Solved) -> _RowFactors:
+        statistics, pattern = solved.statistics, seen.pattern_of_row
+        sums = seen.sum_of_row if pattern is not None else statistics.row_sums
+        empty = ~statistics.nonempty_patterns()
+        scale = np.where(empty, np.nan, solved.factors.pattern_scale)
+        exponent = seen.exponent - (seen.exposure_exponent or 0)
+        return cls(sums, pattern, scale, exponent)
+
+    def __call__(self, start: int, stop: int) -> Floats:
+        sums = self.sums[start:stop]
+        if self.pattern is None:
+            scale = self.scale[start:stop]
+        else:
+            scale = self.scale[self.pattern[start:stop]]
+        factors = product(sums, scale, exponent=self.exponent)
+        # Without weights scales are 1 or more, and a row of data has a factor.
+        check_rows(factors, np.where(scale != 0.0, sums, 0.0), start)
+        return factors
+
+
+def _row_factor(seen: Patterns, solved: Solved, n_threads: int | None) -> Floats:
+    """Factor of each row; raise for one that float64 does not have."""
+    factors, pattern = solved.factors, seen.pattern_of_row
+    is_weighted = seen.weights is not None
+    if seen.exponent or is_weighted or seen.n_negative:
+        rows = _RowFactors.of(seen, solved)(0, seen.n_rows)
+        if is_weighted and not (kept := keeps_digits(rows)).all():
+            raise out_of_range("row", int(kept.argmin()))
+        return rows
+    if pattern is None:
+        rows = factors.pattern_factor.copy()
+    else:
+        rows = seen.sum_of_row
+        threads = threads_for(len(rows), n_threads)
+        kernel.expand_rows(rows, pattern, factors.pattern_scale, threads)
+    if not factors.all_inside:
+        empty = ~solved.statistics.nonempty_patterns()
+        rows[empty if pattern is None else empty[pattern]] = np.nan
+    return rows

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, fit_patterns
+from a1gm._api.fit import FitOptions, fit_patterns
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._base.words import MOST_NAMED, listed, named
 from a1gm._fit.fit import RankOneFit
@@ -46,50 +46,15 @@ class FileOptions(TypedDict, total=False):
     progress: Progress | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class FitOptions:
-    """How a table is fitted.
-
-    Parameters
-    ----------
-    negatives : {"raise", "allow"}, default="raise"
-        What to do with cells below zero: refuse them, or fit the margins only.
-    tol, max_iter, n_threads
-        As in ``a1gm.fit``.
-    progress : callable, optional
-        Called with the rows done so far and the fraction of the files read.
-    """
-
-    negatives: Negatives = "raise"
-    tol: float = DEFAULT_TOL
-    max_iter: int = DEFAULT_MAX_ITER
-    n_threads: int | None = None
-    progress: Progress | None = None
-
-    def check(self, on_undetermined: OnUndetermined = "warn") -> None:
-        """Raise for options outside their allowed values."""
-        check_options(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_threads=self.n_threads,
-            negatives=self.negatives,
-            on_undetermined=on_undetermined,
-        )
-
-
-def split_options(
-    options: FileOptions, on_undetermined: OnUndetermined
-) -> tuple[TableOptions, FitOptions]:
+def split_options(options: Mapping[str, Any]) -> tuple[TableOptions, FitOptions]:
     """Validate the options; split them into reading and fitting options."""
-    for name in options:
-        if name not in FileOptions.__annotations__:
+    given = dict(options)
+    for name in given:
+        if name not in (*FileOptions.__annotations__, "on_undetermined"):
             known = listed(list(FileOptions.__annotations__), most=99)
             raise TypeError(f"There is no option {name!r}. There are: {known}.")
-    given: dict[str, Any] = dict(options)
     fitting = {f.name: given.pop(f.name) for f in fields(FitOptions) if f.name in given}
-    fit = FitOptions(**fitting)
-    fit.check(on_undetermined)
-    return TableOptions(**given), fit
+    return TableOptions(**given), FitOptions(**fitting)
 
 
 def takes_file_options(function: _Function) -> _Function:
@@ -105,6 +70,7 @@ def takes_file_options(function: _Function) -> _Function:
         )
         for kind in (TableOptions, FitOptions)
         for field in fields(kind)
+        if field.name in FileOptions.__annotations__
     ]
     parameters = [*own, *shared]
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -181,19 +147,14 @@ def fit_file(
     >>> fit.row_factor[:]
     array([ 6., 12.])
     """
-    reading, fitting = split_options(options, on_undetermined)
+    given = {**options, "on_undetermined": on_undetermined}
+    reading, fitting = split_options(given)
     files = TableFiles(find_files(path_or_paths), reading)
-    return fit_files(
-        files, fitting, on_undetermined=on_undetermined, uncertainty=uncertainty
-    )
+    return fit_files(files, fitting, uncertainty=uncertainty)
 
 
 def fit_files(
-    files: TableFiles,
-    options: FitOptions,
-    *,
-    on_undetermined: OnUndetermined,
-    uncertainty: bool = False,
+    files: TableFiles, options: FitOptions, *, uncertainty: bool = False
 ) -> RankOneFit:
     """Fit a table that was found in files, in one pass over them."""
     with closing(files.pieces(progress=options.progress)) as pieces:
@@ -233,14 +194,10 @@ def fit_files(
     try:
         return fit_patterns(
             gathered.patterns(),
+            options,
             files,
             in_file=True,
             col_labels=files.col_labels,
-            takes_negatives=options.negatives == "allow",
-            tol=options.tol,
-            max_iter=options.max_iter,
-            n_threads=options.n_threads,
-            on_undetermined=on_undetermined,
             policy=WarningPolicy(FileNames(files=files, col_labels=files.names)),
         )
     except DataError as error:

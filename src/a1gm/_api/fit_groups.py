@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._api.fit_long import check_duplicates
 from a1gm._api.fit_many import fit_tables
 from a1gm._base.types import Negatives, OnUndetermined
@@ -79,14 +79,8 @@ def fit_groups(
       protein peptide  sample  value
     0      P1       b       2   15.0
     """
-    options = check_options(
-        negatives=negatives,
-        on_undetermined=on_undetermined,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
-    check_duplicates(duplicates, None)
+    options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
+    check_duplicates(duplicates)
     groups = read_groups(frame, by, keys, value, duplicates)
     row, column, value = groups.names
     return fit_tables(

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, fit_patterns
+from a1gm._api.fit import (
+    DEFAULT_MAX_ITER,
+    DEFAULT_TOL,
+    FitOptions,
+    check_signs,
+    fit_rows,
+)
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
-from a1gm._observe.observe import observe
-from a1gm._rows.long import Duplicates, LongTable, read_long
+from a1gm._rows.long import Duplicates, read_long
 from a1gm.exceptions import ParameterError
 
 
@@ -83,24 +88,19 @@ def fit_long(
        shop month  sales
     0  east   feb   10.0
     """
-    options: dict[str, Any] = {
-        "tol": tol,
-        "max_iter": max_iter,
-        "n_threads": n_threads,
-        "on_undetermined": on_undetermined,
-    }
-    check_options(negatives=negatives, **options)
+    options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     check_duplicates(duplicates, weight)
-    return fit_cells(
-        read_long(frame, keys, value, weight, negatives),
-        duplicates,
-        negatives,
-        **options,
-    )
+    cells = read_long(frame, keys, value, weight, negatives)
+    source = cells.rows(duplicates)
+    names, values = cells.names, (cells.row.values, cells.column.values)
+    del cells  # its codes are not needed any more
+    if source.weights is not None:
+        check_signs(negatives, "weight=")
+    return fit_rows(source, options, long=names, key_values=values)
 
 
-def check_duplicates(duplicates: str, weight: Any) -> None:
-    """Raise for a way to treat pairs that are there twice that does not exist."""
+def check_duplicates(duplicates: str, weight: Any = None) -> None:
+    """Raise for a value of ``duplicates`` that is not allowed."""
     if duplicates not in ("raise", "sum"):
         raise ParameterError(
             f"duplicates must be one of ('raise', 'sum'), got {duplicates!r}."
@@ -110,24 +110,3 @@ def check_duplicates(duplicates: str, weight: Any) -> None:
             'duplicates="sum" and weight= cannot be combined: a sum of cells has no '
             "one weight. Add the values and their weights up before."
         )
-
-
-def fit_cells(
-    cells: LongTable, duplicates: Duplicates, negatives: Negatives, **options: Any
-) -> RankOneFit:
-    """Fit the rows of a long frame that were read and checked."""
-    source, n_threads = cells.rows(duplicates), options["n_threads"]
-    remembered: dict[str, Any] = {
-        "long": cells.names,
-        "key_values": (cells.row.values, cells.column.values),
-    }
-    del cells  # its codes are not needed any more
-    takes_negatives = negatives == "allow"
-    if source.weights is not None and takes_negatives:
-        raise ParameterError(
-            'negatives="allow" and weight= cannot be combined; leave one out.'
-        )
-    seen = observe(source, n_threads=n_threads, negatives=negatives)
-    return fit_patterns(
-        seen, source, takes_negatives=takes_negatives, **options, **remembered
-    )

@@ -11,8 +11,8 @@ from a1gm._api.fit import (
     DEFAULT_MAX_ITER,
     DEFAULT_TOL,
     WARNINGS,
-    check_options,
-    fit_patterns,
+    FitOptions,
+    fit_rows,
 )
 from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
@@ -20,10 +20,8 @@ from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits, Side
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
-from a1gm._observe.observe import observe
 from a1gm._rows.labels import Names, text_of_label
 from a1gm._rows.read import AnyRows, read_input
-from a1gm._rows.rows import Rows, as_kernel_array
 from a1gm._rows.triangles import is_triangle, read_triangles
 from a1gm.exceptions import (
     A1gmError,
@@ -88,15 +86,8 @@ def fit_many(
     array([[3., 3.],
            [5., 5.]])
     """
-    options = check_options(
-        negatives=negatives,
-        on_undetermined=on_undetermined,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-    )
+    options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     keys: Sequence[Any]
-    sources: list[Any]
     parts, sides, value = [], ("row", "column"), None
     if is_triangle(tables):
         keys, names, sources = read_triangles(tables)
@@ -106,13 +97,9 @@ def fit_many(
             for name, values in zip(names, columns, strict=True)
         ]
         sides, value = ("origin", "development"), "increment"
-    elif isinstance(tables, np.ndarray):
-        sources = _stacked(tables)
-        keys = range(len(sources))
     else:
         keys, sources = _read_each(tables, absent)
-    known = [source for source in sources if not isinstance(source, A1gmError)]
-    backends = {source.backend for source in known}
+    backends = {source.backend for source in sources if not _is_error(source)}
     return fit_tables(
         keys,
         sources,
@@ -124,48 +111,33 @@ def fit_many(
     )
 
 
-def _stacked(stack: Any) -> list[Rows]:
-    """The tables of a 3-D array, where they lie."""
-    if stack.ndim != 3 or 0 in stack.shape[1:]:
-        raise DataError(
-            "A stack of tables has three dimensions, none of them empty: tables, rows, "
-            f"columns. This array has shape {stack.shape}; a1gm.fit takes a single "
-            "table."
-        )
-    n_rows, n_cols = stack.shape[1:]
-    mask = np.ma.getmask(stack) if isinstance(stack, np.ma.MaskedArray) else None
-    if mask is np.ma.nomask:
-        mask = None
-    data = np.asarray(np.ma.getdata(stack))
-    values = as_kernel_array(data.reshape(-1, n_cols), "tables").reshape(data.shape)
-    masks: Any = [None] * len(values) if mask is None else np.asarray(mask)
-    return [
-        Rows([(table, own, None, 0, 0)], n_rows, n_cols)
-        for table, own in zip(values, masks, strict=True)
-    ]
-
-
 def _read_each(tables: Any, absent: Absent | None) -> tuple[Sequence[Any], list[Any]]:
     """Keys and tables; the error in place of one that cannot be read."""
-    if isinstance(tables, Mapping):
-        keys: Any = list(tables)
-        tables = tables.values()
-    else:
-        if not isinstance(tables, Iterable) or hasattr(tables, "columns"):
-            raise DataError(
-                "fit_many takes many tables: a 3-D array, a dict or a list of tables. "
-                f"This is a single {type(tables).__name__}; a1gm.fit takes a single "
-                "table, a1gm.fit_groups a long frame with groups."
-            )
-        tables = list(tables)
-        keys = range(len(tables))
+    if isinstance(tables, np.ndarray) and (tables.ndim != 3 or 0 in tables.shape[1:]):
+        raise DataError(
+            "A stack of tables has three dimensions, none of them empty: tables, rows, "
+            f"columns. This array has shape {tables.shape}; a1gm.fit takes a single "
+            "table."
+        )
+    if not isinstance(tables, Iterable) or hasattr(tables, "columns"):
+        raise DataError(
+            "fit_many takes many tables: a 3-D array, a dict or a list of tables. "
+            f"This is a single {type(tables).__name__}; a1gm.fit takes a single "
+            "table, a1gm.fit_groups a long frame with groups."
+        )
+    by_key = tables if isinstance(tables, Mapping) else None
+    found = list(tables if by_key is None else by_key.values())
     sources: list[Any] = []
-    for table in tables:
+    for table in found:
         try:
             sources.append(read_input(table, absent=absent))
         except A1gmError as error:
             sources.append(error)
-    return keys, sources
+    return range(len(found)) if by_key is None else list(by_key), sources
+
+
+def _is_error(source: Any) -> bool:
+    return isinstance(source, A1gmError)
 
 
 def _side(name: str, sources: Sequence[Any], side: str) -> Side:
@@ -179,7 +151,7 @@ def fit_tables(
     keys: Sequence[Any],
     tables: Sequence[Any],
     sides: tuple[Side, Side],
-    options: dict[str, Any],
+    options: FitOptions,
     *,
     named: Callable[[int], AnyRows] | None = None,
     **more: Any,
@@ -191,81 +163,54 @@ def fit_tables(
     """
     fits: dict[int, RankOneFit] = {}
     failed: dict[int, A1gmError] = {}
+    policy = WARNINGS if options.on_undetermined == "raise" else None
     for k, table in enumerate(tables):
-        if isinstance(table, A1gmError):
+        if _is_error(table):
             failed[k] = table
             continue
         try:
-            fits[k] = _fit_one(table, **options)
+            fits[k] = fit_rows(table, options, policy=policy)
         except A1gmError as error:
             failed[k] = error
             if named is not None:
                 try:
-                    _fit_one(named(k), **options)
+                    fit_rows(named(k), options, policy=policy)
                 except A1gmError as same:
                     failed[k] = same
-    _warn_of_many(keys, fits, failed, options["on_undetermined"])
-    return ManyFits(keys, fits, failed, *sides, **more)
-
-
-def _fit_one(
-    table: AnyRows,
-    *,
-    negatives: Negatives,
-    n_threads: int | None,
-    on_undetermined: OnUndetermined,
-    **options: Any,
-) -> RankOneFit:
-    return fit_patterns(
-        observe(table, n_threads=n_threads, negatives=negatives),
-        table,
-        takes_negatives=negatives == "allow",
-        on_undetermined=on_undetermined,
-        n_threads=n_threads,
-        policy=WARNINGS if on_undetermined == "raise" else None,
-        **options,
-    )
-
-
-def _warn_of_many(
-    keys: Sequence[Any],
-    fits: dict[int, RankOneFit],
-    failed: dict[int, A1gmError],
-    on_undetermined: OnUndetermined,
-) -> None:
-    """Warn once of each kind, with the number of tables and the first key."""
-    doubts: dict[str, list[Any]] = {"convergence": [], "empty": [], "unknown": []}
-    for k, fit in fits.items():
-        if text_of_convergence(fit):
-            doubts["convergence"].append(keys[k])
-        if text_of_empty(fit, Names()):
-            doubts["empty"].append(keys[k])
-        if text_of_unknown(fit, Names()):
-            doubts["unknown"].append(keys[k])
-    of_all = f"of {counted(len(fits) + len(failed), 'table')}"
+    of_all = f"of {counted(len(tables), 'table')}"
     if failed:
-        k, error = next(iter(failed.items()))
+        k = next(iter(failed))
         warn_user(
             SkippedWarning(
                 f"{len(failed):,} {of_all} could not be fitted",
                 See("many.failed"),
                 f". The first is {text_of_label(keys[k])}: ",
-                error.all_parts,
+                failed[k].all_parts,
                 count=len(failed),
             )
         )
-    for name, (text, category) in _DOUBTS.items():
-        if doubts[name] and (name != "unknown" or on_undetermined == "warn"):
-            n, first = len(doubts[name]), text_of_label(doubts[name][0])
-            first_one = f"In {n:,} {of_all} {text}. The first is {first}"
-            warn_user(category(first_one, See("many[key]"), ".", count=n))
+    unsure = [k for k, fit in fits.items() if not fit._is_sure]
+    for category, text_of, text in DOUBTS:
+        doubtful = [keys[k] for k in unsure if text_of(fits[k])]
+        ignored = category is UndeterminedWarning and options.on_undetermined != "warn"
+        if doubtful and not ignored:
+            first = text_of_label(doubtful[0])
+            what = f"In {len(doubtful):,} {of_all} {text}. The first is {first}"
+            warn_user(category(what, See("many[key]"), ".", count=len(doubtful)))
+    return ManyFits(keys, fits, failed, *sides, **more)
 
 
-_DOUBTS: dict[str, tuple[str, type[A1gmWarning]]] = {
-    "empty": ("some rows or columns have no observed cell", EmptyLineWarning),
-    "unknown": (
-        "the data do not determine some missing cells, or zeros are only approached",
-        UndeterminedWarning,
+#: The warnings about a fit, each given once for all tables.
+DOUBTS: tuple[tuple[type[A1gmWarning], Callable[[RankOneFit], Any], str], ...] = (
+    (
+        EmptyLineWarning,
+        lambda fit: text_of_empty(fit, Names()),
+        "some rows or columns have no observed cell",
     ),
-    "convergence": ("the certificate was not reached", ConvergenceWarning),
-}
+    (
+        UndeterminedWarning,
+        lambda fit: text_of_unknown(fit, Names()),
+        "the data do not determine some missing cells, or zeros are only approached",
+    ),
+    (ConvergenceWarning, text_of_convergence, "the certificate was not reached"),
+)

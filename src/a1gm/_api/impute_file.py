@@ -126,7 +126,8 @@ def fill_file(
 
     ``how`` are the other options of ``impute_file``.
     """
-    reading, fitting = split_options(options, on_undetermined or "warn")
+    given = {**options, "on_undetermined": on_undetermined or "warn"}
+    reading, fitting = split_options(given)
     if how["interval"] is not None:
         check_level(how["interval"], "interval")
     check_rounding(how["round"])
@@ -134,9 +135,8 @@ def fill_file(
     check_place(found, dst, overwrite=how["overwrite"])
     if fit is None:
         files = TableFiles(found, reading, are_read_twice=True)
-        warned = on_undetermined or "warn"
-        fit = fit_files(files, fitting, on_undetermined=warned)
-        left: OnUndetermined = "raise" if warned == "raise" else "ignore"
+        fit = fit_files(files, fitting)  # warns of the cells that stay missing
+        left: OnUndetermined = "raise" if on_undetermined == "raise" else "ignore"
     else:
         files = _open_for(fit, found, reading)
         left = on_undetermined or fit._on_undetermined

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options, fit_patterns
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions, fit_patterns
 from a1gm._base.bits import names_of_rows
 from a1gm._base.types import AnyArray, Negatives, OnUndetermined
 from a1gm._base.version import __version__
@@ -95,8 +95,7 @@ class PatternTable:
         n_threads: int | None = None,
         uncertainty: bool = False,
     ) -> None:
-        how: dict[str, Any] = {"n_threads": n_threads, "negatives": negatives}
-        check_options(tol=DEFAULT_TOL, max_iter=DEFAULT_MAX_ITER, **how)
+        FitOptions(negatives=negatives, n_threads=n_threads)  # refuses wrong values
         self.keep_rows = keep_rows
         self.negatives = negatives
         self.max_bytes = max_bytes
@@ -141,9 +140,7 @@ class PatternTable:
         """Estimated memory of the table, with the rows it keeps."""
         with self._lock:
             width = self._n_columns or 0
-            kept = 12 * self.n_rows if self.keep_rows else 0
-            scatter = self.uncertainty
-            return bytes_needed(self.n_patterns, width, scatter=scatter) + kept
+            return self._bytes_needed(self.n_patterns, width, self.n_rows)
 
     def __repr__(self) -> str:
         n = self.n_columns
@@ -175,7 +172,7 @@ class PatternTable:
     def _add_rows(
         self, source: Any, key: Hashable = None, row_offset: int | None = None
     ) -> PatternTable:
-        """Add rows that were read; ``row_offset`` is where messages count from."""
+        """Add rows that were read; messages count rows from ``row_offset``."""
         with self._lock:
             if key is not None and key in self._pieces:
                 return self
@@ -191,21 +188,60 @@ class PatternTable:
             scatter=self.uncertainty,
         )
         with self._lock:
-            self._add(seen, source.col_labels, key)
+            if key is None or key not in self._pieces:  # nor has another thread
+                # A piece without a key gets one that no other piece anywhere has.
+                key = os.urandom(16).hex() if key is None else key
+                self._add(seen, source.col_labels, {key})
         return self
 
-    def _add(self, seen: Patterns, col_labels: Any, key: Hashable) -> None:
-        """Count a piece that was read, unless another thread has counted it."""
-        if key is not None and key in self._pieces:
-            return
-        self._check_columns(seen.n_cols, col_labels)
-        names = names_of_rows(seen.keys)
-        self._grown_for(names, seen.n_cols, seen.n_rows).add(seen, names)
+    def _add(
+        self,
+        new: Patterns,
+        col_labels: Any,
+        pieces: set[Hashable],
+        *,
+        anew: bool = False,
+    ) -> None:
+        """Add the patterns of some pieces if they have room; ``anew`` drops others."""
+        self._check_columns(new.n_cols, col_labels)
+        names = names_of_rows(new.keys)
+        sums, before = self._sums, self.n_rows
+        if sums is None or anew:
+            sums, before = self._without_rows(new.n_cols), 0
+        n_patterns, n_rows = len(sums) + sums.count_new(names), before + new.n_rows
+        need = self._bytes_needed(n_patterns, new.n_cols, n_rows)
+        if need > self.max_bytes:
+            drop = ", or pass keep_rows=False" if self.keep_rows else ""
+            raise TableTooLargeError(
+                f"The pattern table would need {need:,} bytes for "
+                f"{counted(n_patterns, 'pattern')} of {counted(new.n_cols, 'column')} "
+                f"in {counted(n_rows, 'row')}, more than max_bytes={self.max_bytes:,}. "
+                f"Raise max_bytes, leave out columns{drop}; or use a1gm.fit (in "
+                "memory) or a1gm.fit_file (from files), which need no sum per pattern."
+            )
+        sums.add(new, names)
         if self._col_labels is None:
             self._col_labels = col_labels
-        self.n_rows += seen.n_rows
-        # A piece without a name gets one that no other piece of any machine has.
-        self._pieces.add(os.urandom(16).hex() if key is None else key)
+        self._sums, self._n_columns, self.n_rows = sums, new.n_cols, n_rows
+        self._pieces |= pieces
+
+    def _without_rows(self, n_cols: int) -> Accumulator:
+        rows = "memory" if self.keep_rows else None
+        return Accumulator(n_cols, scatter=self.uncertainty, rows=rows)
+
+    def _bytes_needed(self, n_patterns: int, n_cols: int, n_rows: int) -> int:
+        kept = 12 * n_rows if self.keep_rows else 0
+        return bytes_needed(n_patterns, n_cols, scatter=self.uncertainty) + kept
+
+    def _check_columns(self, n_cols: int, labels: Any) -> None:
+        if self._n_columns is None:
+            return
+        if n_cols != self._n_columns:
+            raise DataError(
+                f"This piece has {counted(n_cols, 'column')}, the table has "
+                f"{self._n_columns}. Every piece must have the same columns."
+            )
+        check_same_labels("column", labels, self._col_labels, "this piece", "the table")
 
     def merge(self, other: PatternTable) -> PatternTable:
         """Take the union with another table, in place.
@@ -235,11 +271,12 @@ class PatternTable:
         if other._sums is None:  # pieces without rows
             self._pieces |= other._pieces
             return
-        if other._sums.n_negative and self.negatives == "raise":
+        new = other._sums.in_parts()
+        if new.n_negative and self.negatives == "raise":
             raise DataError(
                 'The other table has negative cells; this one needs negatives="allow".'
             )
-        self._check_columns(other._sums.n_cols, other._col_labels)
+        self._check_columns(new.n_cols, other._col_labels)
         is_new = self._sums is None and not self.uncertainty
         if self.uncertainty != other.uncertainty and not is_new:
             raise ParameterError(
@@ -247,32 +284,19 @@ class PatternTable:
                 "errors of both together cannot be known. Make both with it, or both "
                 "without it."
             )
-        if self._pieces <= other._pieces:
-            self._become(other)
-            return
-        if self._pieces & other._pieces:
+        is_inside = self._pieces <= other._pieces
+        if self._pieces & other._pieces and not is_inside:
             raise DataError(
                 "The two tables share some of their pieces but neither holds all of "
                 "the other's, so the shared ones cannot be counted once. Merge tables "
                 "of separate pieces, or whole unions of them."
             )
+        self.uncertainty = other.uncertainty
         if not other.keep_rows:
             self.keep_rows = False
             if self._sums is not None:
                 self._sums.forget_rows()
-        new = other._sums.in_parts()
-        names = names_of_rows(new.keys)
-        self._grown_for(names, new.n_cols, new.n_rows).add(new, names)
-        self.n_rows += other.n_rows
-        self._pieces |= other._pieces
-        if self._col_labels is None:
-            self._col_labels = other._col_labels
-
-    def _skip(self, key: Hashable) -> PatternTable:
-        """Count a piece that has no rows."""
-        with self._lock:
-            self._pieces.add(key)
-        return self
+        self._add(new, other._col_labels, other._pieces, anew=is_inside)
 
     def solve(
         self,
@@ -293,21 +317,17 @@ class PatternTable:
         RankOneFit
             The same factors as ``a1gm.fit`` of all rows in one piece.
         """
-        check_options(
-            tol=tol,
-            max_iter=max_iter,
-            n_threads=self.n_threads,
-            negatives=self.negatives,
-            on_undetermined=on_undetermined,
+        return self._solve(
+            FitOptions(self.negatives, on_undetermined, tol, max_iter, self.n_threads)
         )
-        return self._solve(tol=tol, max_iter=max_iter, on_undetermined=on_undetermined)
 
     def _solve(
         self,
+        options: FitOptions,
         make_rows: Callable[[Patterns, Solved], FitRows] | None = None,
-        **options: Any,
+        **more: Any,
     ) -> RankOneFit:
-        """Fit the rows; ``make_rows`` says where they are if they were not kept."""
+        """Fit the rows; ``make_rows`` makes those of the fit if they were not kept."""
         with self._lock:  # what is read is copied: other threads may go on meanwhile
             if self._sums is None:
                 raise ParameterError(
@@ -319,10 +339,10 @@ class PatternTable:
                 seen.pattern_of_row = seen.pattern_of_row.copy()
         return fit_patterns(
             seen,
+            options,
             make_rows=None if make_rows is None else partial(make_rows, seen),
             col_labels=self._col_labels,
-            takes_negatives=self.negatives == "allow",
-            **{"n_threads": self.n_threads, **options},
+            **more,
         )
 
     # ------------------------------------------------------------------------ bytes
@@ -398,88 +418,33 @@ class PatternTable:
     def _from_parts(
         cls, content: dict[str, Any], arrays: dict[str, AnyArray]
     ) -> PatternTable:
-        n_columns, n_rows, keep = (
-            content[name] for name in ("n_columns", "n_rows", "keep_rows")
-        )
+        n_columns, n_rows = content["n_columns"], content["n_rows"]
+        names = "keep_rows", "uncertainty", "negatives"
+        how = {name: content[name] for name in names}
         _need(n_columns is None or is_count(n_columns, 1, 2**31), "n_columns")
-        _need(is_count(n_rows), "n_rows")
-        _need(isinstance(keep, bool), "keep_rows")
-        _need(isinstance(content["uncertainty"], bool), "uncertainty")
-        _need(content["negatives"] in ("raise", "allow"), "negatives")
+        for name in names[:2]:
+            _need(isinstance(how[name], bool), name)
         _need(isinstance(content["pieces"], list), "pieces")
         _need(n_columns is not None or content["labels"] is None, "labels")
-        table = cls(
-            n_columns,
-            keep_rows=keep,
-            negatives=content["negatives"],
-            uncertainty=content["uncertainty"],
-        )
+        table = cls(n_columns, **how)  # refuses other values of negatives
         table._pieces = {_key_from_json(key) for key in content["pieces"]}
-        labels = labels_from_json(content["labels"], n_columns or 0, unique=True)
-        table._col_labels, table.n_rows = labels, n_rows
+        labels = content["labels"]
+        table._col_labels = labels_from_json(labels, n_columns or 0, unique=True)
         if not arrays:
             _need(n_rows == 0, "n_rows")
             return table
         new = from_arrays("patterns", Patterns, content, arrays)
         signed = type(new.n_negative) is int and new.n_negative > 0
-        _need(content["negatives"] == "allow" or not signed, "n_negative")
+        _need(how["negatives"] == "allow" or not signed, "n_negative")
         new.check(signed=signed)
         _need(new.is_table and new.n_cols == n_columns, "n_columns")
         _need(new.zero_counts is not None and new.n_rows == n_rows, "n_rows")
         _need(new.weights is None and new.low is not None, "low")
         has_rows = new.sum_of_row is not None and new.pattern_of_row is not None
-        _need(has_rows == keep, "keep_rows")
-        table._accumulator(new.n_cols).add(new)
+        _need(has_rows == how["keep_rows"], "keep_rows")
+        table._sums, table.n_rows = table._without_rows(new.n_cols), new.n_rows
+        table._sums.add(new)
         return table
-
-    # ---------------------------------------------------------------------- checks
-    def _check_columns(self, n_cols: int, labels: Any) -> None:
-        if self._n_columns is not None and n_cols != self._n_columns:
-            raise DataError(
-                f"This piece has {counted(n_cols, 'column')}, the table has "
-                f"{self._n_columns}. Every piece must have the same columns."
-            )
-        if self._n_columns is not None:
-            of = "the table"
-            check_same_labels("column", labels, self._col_labels, "this piece", of)
-
-    def _grown_for(self, keys: list[bytes], n_cols: int, n_rows: int) -> Accumulator:
-        """Return the sums, once it is certain that more patterns have room."""
-        fresh = len(keys) if self._sums is None else self._sums.count_new(keys)
-        n_patterns = self.n_patterns + fresh
-        need = bytes_needed(n_patterns, n_cols, scatter=self.uncertainty)
-        if self.keep_rows:
-            need += 12 * (self.n_rows + n_rows)
-        if need > self.max_bytes:
-            drop = ", or pass keep_rows=False" if self.keep_rows else ""
-            raise TableTooLargeError(
-                f"The pattern table would need {need:,} bytes for "
-                f"{counted(n_patterns, 'pattern')} of {counted(n_cols, 'column')} in "
-                f"{counted(self.n_rows + n_rows, 'row')}, more than "
-                f"max_bytes={self.max_bytes:,}. Raise max_bytes, leave out columns"
-                f"{drop}; or use a1gm.fit (in memory) or a1gm.fit_file (from files), "
-                "which need no sum per pattern."
-            )
-        return self._accumulator(n_cols)
-
-    def _accumulator(self, n_cols: int) -> Accumulator:
-        if self._sums is None:
-            rows = "memory" if self.keep_rows else None
-            self._sums = Accumulator(n_cols, scatter=self.uncertainty, rows=rows)
-            self._n_columns = n_cols
-        return self._sums
-
-    def _become(self, other: PatternTable) -> None:
-        """Take all that another table holds; other options of this one stay."""
-        self._sums = copy.deepcopy(other._sums)
-        self._n_columns = other._n_columns
-        self._pieces = set(other._pieces)
-        self.n_rows, self.uncertainty = other.n_rows, other.uncertainty
-        self.keep_rows &= other.keep_rows
-        if self._sums is not None and not self.keep_rows:
-            self._sums.forget_rows()
-        if self._col_labels is None:
-            self._col_labels = other._col_labels
 
 
 def _key_to_json(key: Hashable) -> Any:

@@ -48,13 +48,13 @@ def fit_files_of(
     files: TableFiles, options: Options, *, uncertainty: bool = False
 ) -> RankOneFit:
     """Fit a wide table under a progress bar, and describe it."""
-    from a1gm._api.fit_file import FitOptions, fit_files
+    from a1gm._api.fit import FitOptions
+    from a1gm._api.fit_file import fit_files
 
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        fitting = FitOptions(progress=progress, **options.fitting)
-        fitting.check()
         how = options.on_undetermined
-        fit = fit_files(files, fitting, on_undetermined=how, uncertainty=uncertainty)
+        fitting = FitOptions(progress=progress, on_undetermined=how, **options.fitting)
+        fit = fit_files(files, fitting, uncertainty=uncertainty)
     describe(files, options)
     return fit
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from a1gm._api.fit import FitOptions
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
@@ -33,16 +34,15 @@ MERGED_AT_ONCE = 8
 
 def fit_collection(
     collection: Any,
+    options: FitOptions,
     *,
-    negatives: Negatives,
     max_bytes: int,
     worker_timeout: float,
-    uncertainty: bool = False,
-    **options: Any,
+    uncertainty: bool,
 ) -> RankOneFit:
     """Count the partitions, merge their tables and solve the one that is left."""
     given, collection = collection, table_of(collection)
-    counted = _counted(collection, negatives, max_bytes, uncertainty)
+    counted = _counted(collection, options.negatives, max_bytes, uncertainty)
     root = _merged(counted, max_bytes)
     table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
     if table.n_rows == 0:
@@ -56,11 +56,11 @@ def fit_collection(
     def rows(seen: Patterns, solved: Solved) -> FitRows:
         every = slice(0, solved.statistics.n_patterns)
         engine.has_holes = ~solved.statistics.observed_cells(every).all(axis=0)
-        signed = negatives == "allow"
+        signed = options.negatives == "allow"
         columns = Columns(solved.factors.col_factor, graph_of(solved), signed)
         return FitRows(seen, engine.factors(collection, columns), is_kept=False)
 
-    return table._solve(rows, engine=engine, **options)
+    return table._solve(options, rows, engine=engine)
 
 
 @dataclass

@@ -45,12 +45,13 @@ def count_partition(
         uncertainty=uncertainty,
     )
     if len(piece) == 0:
-        return table._skip(number).to_bytes()
+        table._pieces.add(number)
+        return table.to_bytes()
     try:
-        table._add_rows(read_input(piece, columns=EVERY_COLUMN), number, first_row or 0)
+        rows = read_input(piece, columns=EVERY_COLUMN)
+        return table._add_rows(rows, number, first_row or 0).to_bytes()
     except (DataError, TableTooLargeError) as error:
         raise error.within(f"Partition {number}") from None
-    return table.to_bytes()
 
 
 def merge_tables(pieces: list[bytes], max_bytes: int) -> bytes:

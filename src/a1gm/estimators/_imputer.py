@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from a1gm._api.assess import Assessment, assess_cells
-from a1gm._api.fit import fit_patterns
+from a1gm._api.fit import FitOptions, fit_patterns
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
 from a1gm._fit.fill import fill_table
@@ -188,10 +188,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # transform warns of rows without any cell, and of blocks.
         fit = fit_patterns(
             seen,
+            FitOptions("raise", "ignore", self.tol, self.max_iter),
             rows,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            on_undetermined="ignore",
             policy=replace(WARNINGS, cells=False),
         )
         fallback = np.full(rows.n_cols, math.nan)

@@ -13,11 +13,10 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from a1gm._api.fit import fit_patterns
+from a1gm._api.fit import FitOptions, fit_rows
 from a1gm._api.pattern_table import PatternTable
 from a1gm._base.types import Absent, AnyArray, Floats, Negatives
 from a1gm._fit.fit import RankOneFit
-from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Part, Rows, check_piece
 from a1gm._rows.sparse import SparseRows, check_stored_cells
@@ -146,15 +145,7 @@ class RankOneNMF(RowFactors):
             rows = rows.scaled_rows(s)
         elif s is not None:
             rows = _weighted(rows, s, self.negatives)
-        seen = observe(rows, n_threads=self.n_threads, negatives=self.negatives)
-        fit = fit_patterns(
-            seen,
-            rows,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_threads=self.n_threads,
-            policy=WARNINGS,
-        )
+        fit = fit_rows(rows, self._options, policy=WARNINGS)
         set_fitted(self, _fit=fit, _table=None, **features)
         return self
 
@@ -242,14 +233,17 @@ class RankOneNMF(RowFactors):
         table: AnyArray = X * self.components_.astype(X.dtype)
         return table
 
+    @property
+    def _options(self) -> FitOptions:
+        how = self.tol, self.max_iter, self.n_threads
+        return FitOptions(self.negatives, "warn", *how)
+
     # -------------------------------------------------------------- fitted attributes
     def _solution(self) -> RankOneFit:
         check_is_fitted(self)
         if self._fit is None:
             table: Any = self._table  # one of the two is always there
-            self._fit = table._solve(
-                tol=self.tol, max_iter=self.max_iter, policy=WARNINGS
-            )
+            self._fit = table._solve(self._options, policy=WARNINGS)
         return self._fit
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
-from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, check_options
+from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._base.types import OnUndetermined
 from a1gm._rows.frames import BY_RULE, ColumnOptions
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
@@ -245,16 +245,8 @@ def fit_layout(
     convergence: type[Warning] = ConvergenceWarning,
 ) -> Result:
     """Fit a layout; ``convergence`` is the class of the warning of a poor fit."""
-    check_options(
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-        negatives="raise",
-        on_undetermined=on_undetermined,
-    )
-    joint, rows, cols = fit_joint(
-        layout, tol=tol, max_iter=max_iter, n_threads=n_threads
-    )
+    options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
+    joint, rows, cols = fit_joint(layout, options)
     fit = kind(layout, joint, rows, cols, on_undetermined=on_undetermined)
     fit._warn(convergence)
     return fit

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from a1gm._api.fit import fit_patterns
+from a1gm._api.fit import FitOptions, fit_patterns
 from a1gm._base.float_range import LEAST
 from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._fit.fit import RankOneFit
@@ -73,7 +73,7 @@ class Entities:
 
 # ------------------------------------------------------------------------- the fit
 def fit_joint(
-    layout: Layout, *, tol: float, max_iter: int, n_threads: int | None
+    layout: Layout, options: FitOptions
 ) -> tuple[RankOneFit, list[Entities], list[Entities]]:
     """Fit the joint table without warnings; the row sets and the column sets."""
     rows = _joint_rows(layout)
@@ -86,10 +86,8 @@ def fit_joint(
                     f"{table.shape_text} cells are missing. {give} it at least one "
                     "number."
                 )
-        seen = observe(rows, n_threads=n_threads, negatives=None)
-        fit = fit_patterns(
-            seen, rows, tol=tol, max_iter=max_iter, n_threads=n_threads, policy=None
-        )
+        seen = observe(rows, n_threads=options.n_threads, negatives=None)
+        fit = fit_patterns(seen, options, rows, policy=None)
         return fit, *share_factors(layout, fit)
     except (NegativeValuesError, InfiniteValuesError):
         for table in layout.tables:  # in the words of the owner of the table
