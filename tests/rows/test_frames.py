@@ -23,7 +23,7 @@ from a1gm import RankOneNMF
 from a1gm._kernel import is_compiled
 from a1gm._observe.observe import observe
 from a1gm._rows import frames, read_input
-from a1gm._rows.frames import EVERY_COLUMN
+from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.rows import kind_of_cells
 from a1gm.exceptions import (
     DataError,

@@ -15,7 +15,7 @@ from a1gm._base.words import counted
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
-from a1gm._rows.frames import ColumnOptions
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.read import is_sparse, read_input
 from a1gm._rows.rows import Rows, check_piece
 from a1gm._rows.weights import weights_or_exposure, with_weights

@@ -19,7 +19,7 @@ from a1gm._fit.table import FitRows, Table
 from a1gm._kernel import kernel, threads_for
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.frames import BY_RULE, ColumnOptions
+from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm._solve.dispatch import Solved, solve_patterns

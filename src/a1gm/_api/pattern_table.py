@@ -30,7 +30,7 @@ from a1gm._observe.codec import (
 )
 from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.frames import ColumnOptions
+from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import read_input
 from a1gm._solve.dispatch import Solved

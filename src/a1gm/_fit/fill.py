@@ -144,7 +144,7 @@ def _fill_frame(X: Any, rows: Rows, write: Write) -> tuple[Any, Left]:
         return frame[0], left
     places = np.arange(rows.n_cols)
     if rows.choice is not None:
-        place = {name: j for j, name in enumerate(names_of(X) or ())}
+        place = {name: j for j, name in enumerate(names_of(X))}
         places = np.array([place[name] for name in rows.choice.table])
     columns = dict(zip(places[has_holes].tolist(), cells.T, strict=True))
     if type(X).__name__ == "RecordBatch":

@@ -9,7 +9,7 @@ import numpy as np
 
 from a1gm._base.optional import how_to_install
 from a1gm._base.types import AnyArray, Floats
-from a1gm._rows.labels import NamedLabels, plain_text
+from a1gm._rows.labels import plain_text
 from a1gm.exceptions import MissingExtraError, ParameterError
 
 BACKENDS = ("pandas", "polars", "pyarrow")
@@ -107,7 +107,8 @@ def _index(labels: Any) -> Any:
     if isinstance(labels, pd.Index):
         return labels
     index = pd.Index(list(labels))
-    return index.set_names(labels.names) if isinstance(labels, NamedLabels) else index
+    levels = getattr(labels, "levels", None)
+    return index.set_names(levels) if levels else index
 
 
 def _texts(labels: Any) -> list[Any]:

@@ -12,8 +12,7 @@ import numpy as np
 from a1gm._base.types import Absent, Bools, Floats, Ints
 from a1gm._base.words import counted, named
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import Choice
-from a1gm._rows.frames import columns_like
+from a1gm._rows.columns import Choice, columns_like
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
 from a1gm._rows.rows import Rows

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
-from a1gm._rows.labels import check_there
+from a1gm._rows.labels import check_there, names_in, plain_text
 from a1gm.exceptions import DataHintWarning, LabelError, NotNumericError, Option
 
 Kind: TypeAlias = Literal["number", "bool", "text", "date", "other"]
@@ -87,10 +88,11 @@ class Choice:
 
 def choose(
     schema: Mapping[Any, Kind],
-    id: Iterable[Any] | None = None,
-    columns: Iterable[Any] | None = None,
-    exclude: Iterable[Any] = (),
+    id: Any = None,
+    columns: Any = None,
+    exclude: Any = None,
     *,
+    fitted: Iterable[Any] | None = None,
     has_index: bool = False,
     name: str = "X",
 ) -> Choice:
@@ -100,8 +102,11 @@ def choose(
     ----------
     schema : mapping
         Kind of each column by its name, in the order of the table.
-    id, columns, exclude : iterable of names, optional
+    id, columns, exclude : name or iterable of names, optional
         Columns that the caller asks for: row labels, data, neither.
+    fitted : iterable of names, optional
+        Columns of a fit, which are data here as well; no others become row labels, and
+        ``id`` and ``exclude`` need not be there.
     has_index : bool, default=False
         Whether the container's own index labels the rows.
     name : str, default="X"
@@ -126,30 +131,105 @@ def choose(
     >>> choice.table, choice.ids, choice.kept
     (['jan'], ['shop', 'year'], ['note'])
     """
-    asked = None if columns is None else dict.fromkeys(columns)
-    left_out, ids = dict.fromkeys(exclude), dict.fromkeys(id or ())
-    check_there(name, (*ids, *(asked or ()), *left_out), list(schema), LabelError)
-    choice = Choice(ids=list(ids), kinds=schema)
-    for place, (column, kind) in enumerate(schema.items()):
+    ids, asked, left_out = (
+        dict.fromkeys(names_in(names)) for names in (id, columns, exclude)
+    )
+    known = {plain_text(label) for label in fitted or ()}
+    if fitted is None:
+        check_there(name, (*ids, *asked, *left_out), list(schema), LabelError)
+    infers_ids = fitted is None and not ids and not has_index
+    choice = Choice(ids=[c for c in ids if c in schema], kinds=schema)
+    for position, (column, kind) in enumerate(schema.items()):
         if column in ids:
             continue
-        if asked is not None:
+        leads = not choice.table
+        if columns is not None:
             is_data = column in asked and column not in left_out
             (choice.table if is_data else choice.kept).append(column)
         elif column in left_out:
             choice.kept.append(column)
-        elif kind == "number" and not is_label(
-            column, leads=not choice.table, is_first=place == 0
+        elif (known and plain_text(column) in known) or (
+            kind == "number"
+            and not is_label(column, leads=leads, is_first=position == 0)
         ):
             choice.table.append(column)
         else:
-            leads = not choice.table and kind != "bool"
-            labels_rows = leads and id is None and not has_index
+            labels_rows = leads and infers_ids and kind != "bool"
             (choice.ids if labels_rows else choice.kept).append(column)
             choice.inferred.append(column)
     if not choice.table:
         raise _nothing_left(name, choice)
     return choice
+
+
+@dataclass(slots=True)
+class ColumnOptions:
+    """Which columns of a frame the caller asks for, as in ``choose``.
+
+    ``every``: every column is a feature.
+    """
+
+    id: Any = None
+    columns: Any = None
+    exclude: Any = None
+    fitted: Any = None
+    every: bool = False
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the caller names columns."""
+        is_asked = not (self.id is None is self.columns is self.exclude)
+        return is_asked and self.fitted is None
+
+    def unused(self, names: Iterable[Any]) -> set[Any]:
+        """Columns whose kind does not matter."""
+        if self.columns is not None:
+            return {*names}.difference(names_in(self.columns))
+        return {*names_in(self.id), *names_in(self.exclude)}
+
+    def choose(
+        self, kinds: Mapping[Any, Kind], name: str, *, has_index: bool
+    ) -> Choice | None:
+        """Choose among columns of these kinds, and warn of what was inferred.
+
+        None where every column is the table.
+        """
+        if self.every:
+            choice = Choice(table=list(kinds))
+        else:
+            choice = choose(
+                kinds,
+                self.id,
+                self.columns,
+                self.exclude,
+                fitted=self.fitted,
+                has_index=has_index,
+                name=name,
+            )
+            if self.fitted is None and (warning := choice.warning(name)):
+                warn_user(warning)
+        bad = [c for c in choice.table if kinds[c] not in ("number", "bool")]
+        if bad:
+            words = [f"{column!r} ({kinds[column]})" for column in bad]
+            raise NotNumericError(
+                f"{name} has columns that do not hold numbers: {listed(words)}. "
+                "Convert or drop them.",
+                columns=tuple(bad),
+            )
+        return choice if len(choice.table) < len(kinds) else None
+
+
+BY_RULE = ColumnOptions()
+EVERY_COLUMN = ColumnOptions(every=True)
+
+
+def columns_like(choice: Choice | None, labels: Any) -> ColumnOptions:
+    """Options that take the columns of another table, by its labels."""
+    if labels is None:
+        return BY_RULE
+    if choice is None:
+        return ColumnOptions(fitted=labels)
+    return ColumnOptions(choice.ids, exclude=choice.kept, fitted=labels)
 
 
 def is_label(name: Any, *, leads: bool, is_first: bool) -> bool:

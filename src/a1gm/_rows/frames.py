@@ -1,6 +1,6 @@
 """Frames of any library as `Rows`.
 
-Columns are read in place: NumPy-backed ones as views, others through their Arrow
+Columns are read in place: blocks of pandas as views, others through their Arrow
 buffers. Columns in several chunks are read in pieces of rows, so that no dense copy of
 the table is made. The rule in `columns` decides which columns are the table.
 """
@@ -8,23 +8,20 @@ the table is made. The rule in `columns` decides which columns are the table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import groupby
-from math import isnan
+from itertools import pairwise
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from a1gm._base.types import AnyArray
-from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
 from a1gm._kernel import SMALL, is_compiled, kernel
-from a1gm._rows.columns import Choice, Kind, choose, is_label
-from a1gm._rows.hints import MOST_COLUMNS, hints, is_total
-from a1gm._rows.labels import NamedLabels, names_in, plain_text
+from a1gm._rows.columns import BY_RULE, Choice, ColumnOptions, Kind, choose
+from a1gm._rows.hints import is_total, may_hint, warn_hints
 from a1gm._rows.rows import (
     KERNEL_DTYPES,
     Part,
@@ -35,140 +32,15 @@ from a1gm._rows.rows import (
     objects_to_floats,
     read_array,
 )
-from a1gm.exceptions import (
-    A1gmError,
-    Call,
-    DataError,
-    LabelError,
-    NotNumericError,
-)
+from a1gm.exceptions import A1gmError, Call, DataError, LabelError, NotNumericError
 
 IN_MEMORY = ("pandas", "polars", "pyarrow", "narwhals", "modin", "cudf")
 FRAME_MODULES = frozenset((*IN_MEMORY, "duckdb", "ibis", "pyspark", "sqlframe"))
-NUMPY_KINDS: dict[str, Kind] = {
-    **dict.fromkeys("fiu", "number"),
-    "b": "bool",
-    **dict.fromkeys("Mm", "date"),
-    **dict.fromkeys("SUT", "text"),
-    **dict.fromkeys("cV", "other"),
-}
+NUMBERS = KERNEL_DTYPES - {np.dtype(bool)}
+FLOAT64 = {np.dtype(np.float64)}
 PIECE_ROWS = 1 << 17
-HINT_CELLS = 1 << 16
-FEW_CELLS = 1 << 15  # of a pandas frame that is cheap to convert
 
 
-# ------------------------------------------------------------------------ which columns
-@dataclass(slots=True)
-class ColumnOptions:
-    """Which columns of a frame the caller asks for.
-
-    ``id``, ``columns`` and ``exclude`` are as in ``a1gm.fit``. ``fitted`` are the
-    labels of a fit's columns: these are the table, and other columns of a new frame are
-    kept where the rule keeps them. ``every``: every column is a feature.
-    """
-
-    id: Any = None
-    columns: Any = None
-    exclude: Any = None
-    fitted: Any = None
-    every: bool = False
-
-    @property
-    def has_names(self) -> bool:
-        """Whether the caller names columns."""
-        asked = self.id, self.columns, self.exclude
-        return self.fitted is None and any(names is not None for names in asked)
-
-    def may_take_all(self, names: tuple[Any, ...]) -> bool:
-        """Whether all columns with these names are the table if they hold numbers."""
-        if self.every:
-            _check_types(names, "X")
-            return True
-        if self.fitted is not None:
-            return names == tuple(self.fitted)
-        return not self.has_names and _are_data(names)
-
-    def choose(
-        self, kinds: Mapping[Any, Kind], name: str, *, has_index: bool
-    ) -> Choice | None:
-        """Choose among columns of these kinds, and warn of what was inferred.
-
-        None where every column is the table.
-        """
-        if self.every:
-            choice = Choice(table=list(kinds))
-        elif self.fitted is not None:
-            choice = self._choose_fitted(kinds)
-        else:
-            asked = None if self.columns is None else names_in(self.columns)
-            choice = choose(
-                kinds,
-                names_in(self.id) or None,
-                asked,
-                names_in(self.exclude),
-                has_index=has_index,
-                name=name,
-            )
-            if warning := choice.warning(name):
-                warn_user(warning)
-        bad = [c for c in choice.table if kinds[c] not in ("number", "bool")]
-        if bad:
-            words = [f"{column!r} ({kinds[column]})" for column in bad]
-            raise NotNumericError(
-                f"{name} has columns that do not hold numbers: {listed(words)}. "
-                "Convert or drop them.",
-                columns=tuple(bad),
-            )
-        return choice if len(choice.table) < len(kinds) else None
-
-    def _choose_fitted(self, kinds: Mapping[Any, Kind]) -> Choice:
-        known = set(map(plain_text, self.fitted))
-        choice = Choice(ids=[c for c in names_in(self.id) if c in kinds], kinds=kinds)
-        others = {*choice.ids, *names_in(self.exclude)}
-        for at, (column, kind) in enumerate(kinds.items()):
-            is_data = plain_text(column) in known
-            if not is_data and column not in others and kind == "number":
-                leads = not choice.table
-                is_data = not is_label(column, leads=leads, is_first=at == 0)
-            if is_data:
-                choice.table.append(column)
-            elif column not in choice.ids:
-                choice.kept.append(column)
-        return choice
-
-    def may_be_used(self, column: Any) -> bool:
-        """Whether the kind of a column can matter."""
-        if self.columns is not None:
-            return column in names_in(self.columns)
-        return column not in (*names_in(self.id), *names_in(self.exclude))
-
-
-BY_RULE = ColumnOptions()
-EVERY_COLUMN = ColumnOptions(every=True)
-
-
-def columns_like(choice: Choice | None, labels: Any) -> ColumnOptions:
-    """Options that take the columns of another table, by its labels."""
-    if labels is None:
-        return BY_RULE
-    if choice is None:
-        return ColumnOptions(fitted=labels)
-    return ColumnOptions(choice.ids, exclude=choice.kept, fitted=labels)
-
-
-@lru_cache(maxsize=64)
-def _are_data(names: tuple[Any, ...]) -> bool:
-    """Whether the rule takes all number columns with these names for data."""
-    try:
-        is_all = len(choose(dict.fromkeys(names, "number")).table) == len(names)
-    except A1gmError:
-        return False
-    if is_all:
-        _check_types(names, "X")
-    return is_all
-
-
-# ------------------------------------------------------------------------------ reading
 def library_of(X: Any) -> str:
     """Name of the library of frames that made the class of X, or a base class of it.
 
@@ -191,35 +63,36 @@ def library_of(X: Any) -> str:
 def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
     """Read a frame; a column of a frame library is read as an array."""
     names = None if type(X).__name__ == "LazyFrame" else _checked_names(X, name)
-    if names is not None and options.may_take_all(names):
-        whole = _read_whole(X, names, takes_bools=options.fitted is not None)
+    if names is not None and _are_table(names, options):
+        whole = _read_whole(X, names, takes_bools=options is not BY_RULE)
         if whole is not None:
-            if options is BY_RULE and _may_hint(X, whole):
-                _warn_hints(whole, Choice(table=list(names)), {}, options)
+            if options is BY_RULE and (names.have_total or may_hint(whole)):
+                warn_hints(whole, Choice(table=list(names)))
             return whole
     frame = open_frame(X, name)
     if frame is None:
         _check_no_long_series(X, name)
         return read_array(X, name)
     check_shape(np.broadcast_to(0, frame.shape), name)
-    names = names or tuple(frame.columns)
-    index = getattr(frame.to_native(), "index", None)
+    names = names or ColumnNames(frame.columns)
+    native, backend = frame.to_native(), str(frame.implementation.value)
+    index = getattr(native, "index", None)
     kinds = _kinds_of(frame, name, options)
     choice = options.choose(kinds, name, has_index=_labels_rows(index))
     if choice is not None:
-        names = _like(names, choice.table)
+        names = names.like(choice.table)
         if choice.ids:
             index = _row_labels(frame, choice.ids)
-    _check_types(names, name)
-    backend = str(frame.implementation.value)
+    names.check_types(name)
     rows = Rows([], len(frame), len(names), index, names, backend, choice=choice)
     if backend == "pandas":
-        rows.parts = _parts_of_pandas(frame.to_native(), names, name)
+        rows.parts = _parts_of_pandas(native, names, name)
     else:
         _read_numbers(_with_numbers(frame, names, name), rows)
     if options.fitted is None and not options.every:
-        kept = {} if choice is None else {c: frame.get_column(c) for c in kinds}
-        _warn_hints(rows, choice or Choice(table=list(names)), kept, options)
+        others = {} if choice is None else {c: frame.get_column(c) for c in kinds}
+        choice = choice or Choice(table=list(names))
+        warn_hints(rows, choice, others, is_asked=options.has_names)
     return rows
 
 
@@ -232,7 +105,7 @@ def open_frame(X: Any, name: str) -> Any:
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
-        _check_repeated(names_of(X) or [], name)
+        _check_repeated(names_of(X), name)
         raise
     if isinstance(frame, nw.LazyFrame):
         raise NotNumericError(
@@ -242,8 +115,21 @@ def open_frame(X: Any, name: str) -> Any:
         )
     if not isinstance(frame, nw.DataFrame):
         return None
-    _check_repeated(names_of(X) or [], name)
+    _check_repeated(names_of(X), name)
     return frame
+
+
+def chosen_columns(
+    X: Any, name: str, options: ColumnOptions = BY_RULE
+) -> tuple[Any, ...]:
+    """Names of the columns of a frame that are the table; no row is needed."""
+    names = _checked_names(X, name) or ColumnNames()
+    kinds = _kinds_of(open_frame(X, name), name, options)
+    has_index = _labels_rows(getattr(X, "index", None))
+    choice = options.choose(kinds, name, has_index=has_index)
+    names = names if choice is None else names.like(choice.table)
+    names.check_types(name)
+    return names
 
 
 def select(X: Any, columns: list[Any]) -> Any:
@@ -267,133 +153,6 @@ def _labels_rows(index: Any) -> bool:
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
 
-# -------------------------------------------------------------------------------- hints
-def _may_hint(X: Any, rows: Rows) -> bool:
-    """Whether hints may find something, by a look at a few cells: small fits are hot.
-
-    A column of whole numbers that rises, or a triangle: the last two cells are missing.
-    """
-    if rows.n_rows < 3 or rows.n_cols < 2:
-        return False
-    if rows.backend == "polars":
-        first, second, last = X.row(0), X.row(1), X.row(-1)[-2:]
-    elif rows.backend == "pandas":
-        cells = rows.parts[0][0]
-        first, second = cells[0].tolist(), cells[1].tolist()
-        last = cells.item(-2), cells.item(-1)
-    else:
-        first, second = rows.rows(slice(0, 2)).tolist()
-        last = rows.rows(slice(rows.n_rows - 1, rows.n_rows))[0, -2:].tolist()
-    if _is_missing(last[1]) and _is_missing(last[0]):
-        return True
-    may_rise = False
-    for a, b in zip(first[:MOST_COLUMNS], second, strict=False):
-        if not (a is None or b is None) and a < b and a % 1 == 0 == b % 1:
-            may_rise = True
-            break
-    if may_rise:
-        values = rows.rows(slice(0, min(rows.n_rows, 6)))
-        may_rise = bool((values[1:] > values[:-1]).all(axis=0).any())
-    may_be_long = len(first) <= 5 and None not in first[:2] and first[0] % 1 == 0
-    return may_rise or may_be_long or _have_totals(rows.col_labels)
-
-
-def _is_missing(x: float | None) -> bool:
-    return x is None or isnan(x)
-
-
-@lru_cache(maxsize=64)
-def _have_totals(names: tuple[Any, ...]) -> bool:
-    return any(map(is_total, names))
-
-
-def _warn_hints(
-    rows: Rows, choice: Choice, others: dict[Any, Any], options: ColumnOptions
-) -> None:
-    """Warn of what a frame may not be meant to be, by its first rows."""
-    n = min(rows.n_rows, max(64, HINT_CELLS // rows.n_cols))
-    values = dict(zip(choice.table, rows.rows(slice(0, n)).T, strict=True))
-    names = list(others or values)
-    first = {c: values[c] if c in values else others[c][:n].to_list() for c in names}
-    found = hints(
-        first, choice, name=rows.name, n_rows=rows.n_rows, is_asked=options.has_names
-    )
-    for warning in found:
-        warn_user(warning)
-
-
-# -------------------------------------------------------------------------------- names
-class _LastIndex:
-    """The names in the pandas Index that was read last: an Index is immutable.
-
-    A frame is read by its fit and again to be filled, and listing 4,000 names takes as
-    long as half of the fit.
-    """
-
-    def __init__(self) -> None:
-        self._found: tuple[Any, tuple[Any, ...]] = (lambda: None, ())
-
-    def names(self, index: Any) -> tuple[Any, ...] | None:
-        known, names = self._found
-        return names if index is not None and known() is index else None
-
-    def remember(self, index: Any, names: tuple[Any, ...]) -> None:
-        self._found = (ref(index), names)
-
-
-_last_index = _LastIndex()
-
-
-def _checked_names(X: Any, name: str) -> tuple[Any, ...] | None:
-    """Column names of a frame, none of them twice; None if it has none."""
-    columns = getattr(X, "columns", None)
-    columns = columns if hasattr(columns, "get_indexer") else None  # pandas
-    labels = _last_index.names(columns)
-    if labels is not None:
-        return labels
-    names = names_of(X)
-    if names is None:
-        return None
-    _check_repeated(names, name)
-    labels = tuple(names)
-    if columns is not None:
-        if any(part is not None for part in columns.names):
-            labels = NamedLabels(names)
-            labels.names = tuple(columns.names)
-        _last_index.remember(columns, labels)
-    return labels
-
-
-def _like(names: tuple[Any, ...], chosen: Iterable[Any]) -> tuple[Any, ...]:
-    """Some of the names, with the names of their levels."""
-    if not isinstance(names, NamedLabels):
-        return tuple(chosen)
-    labels = NamedLabels(chosen)
-    labels.names = names.names
-    return labels
-
-
-def names_of(X: Any) -> list[Any] | None:
-    """Column names of a frame; None if it has none."""
-    columns = getattr(X, "column_names", None)  # pyarrow
-    if columns is None:
-        columns = getattr(X, "columns", None)
-    if columns is None or callable(columns):
-        return None
-    return columns.tolist() if hasattr(columns, "tolist") else list(columns)
-
-
-def _check_repeated(names: list[Any], name: str) -> None:
-    if len(set(names)) == len(names):
-        return
-    seen: set[Any] = set()
-    repeated = [n for n in names if n in seen or seen.add(n)]  # type: ignore[func-returns-value]
-    shown = listed(list(dict.fromkeys(map(repr, repeated))))
-    raise LabelError(
-        f"{name} has repeated column names: {shown}. Give every column its own."
-    )
-
-
 def _check_no_long_series(X: Any, name: str) -> None:
     if getattr(getattr(X, "index", None), "nlevels", 1) == 2:
         raise DataError(
@@ -404,55 +163,123 @@ def _check_no_long_series(X: Any, name: str) -> None:
         )
 
 
-def _check_types(names: tuple[Any, ...], name: str) -> None:
-    """Raise where the names of the table's columns mix text with other types."""
-    kinds = sorted({kind.__qualname__ for kind in set(map(type, names))})
-    if len(kinds) > 1 and "str" in kinds:
-        odd = [n for n in names if not isinstance(n, str)]
+# -------------------------------------------------------------------------------- names
+class ColumnNames(tuple[Any, ...]):
+    """Names of the columns of a frame; a pandas Index names its ``levels``, too.
+
+    ``are_data``: by the rule all columns are the table, if they hold numbers.
+    ``have_total``: a column is called a total.
+    """
+
+    levels: tuple[Any, ...] = ()
+    are_data = have_total = False
+
+    def like(self, chosen: Iterable[Any]) -> ColumnNames:
+        """Other names with the same levels."""
+        names = ColumnNames(chosen)
+        names.levels = self.levels
+        return names
+
+    def check_types(self, name: str) -> None:
+        """Raise where names mix text with other types."""
+        kinds = sorted({kind.__qualname__ for kind in set(map(type, self))})
+        if len(kinds) > 1 and "str" in kinds:
+            odd = [n for n in self if not isinstance(n, str)]
+            raise LabelError(
+                f"{name} has column names of mixed types {kinds}; not text: {odd[:10]}."
+                " Feature names are only supported if all input features have string "
+                "names: convert them all, for example with X.columns = "
+                "X.columns.astype(str)."
+            )
+
+
+@lru_cache(maxsize=64)  # looking at every name takes longer than a small fit
+def _properties(names: tuple[Any, ...]) -> tuple[bool, bool]:
+    """Whether columns of numbers with these names are data; whether one is a total."""
+    try:
+        are_data = len(choose(dict.fromkeys(names, "number")).table) == len(names)
+    except A1gmError:
+        are_data = False
+    is_mixed = len(set(map(type, names))) > 1
+    return are_data and not is_mixed, any(map(is_total, names))
+
+
+class _LastIndex:
+    """Names in the pandas Index that was read last: an Index is immutable.
+
+    A frame is read by its fit and again to be filled, and listing 4,000 names takes as
+    long as half of the fit.
+    """
+
+    reference: Any = staticmethod(lambda: None)
+    names = ColumnNames()
+
+
+def _checked_names(X: Any, name: str) -> ColumnNames | None:
+    """Column names of a frame, all of them different; None if it has none."""
+    columns = _columns_of(X)
+    if columns is None:
+        return None
+    is_pandas = hasattr(columns, "get_indexer")
+    if is_pandas and _LastIndex.reference() is columns:
+        return _LastIndex.names
+    names = ColumnNames(columns.tolist() if is_pandas else columns)
+    _check_repeated(names, name)
+    names.are_data, names.have_total = _properties(names)
+    if is_pandas:
+        names.levels = tuple(columns.names)
+        _LastIndex.reference, _LastIndex.names = ref(columns), names
+    return names
+
+
+def _columns_of(X: Any) -> Any:
+    """Column names of a frame in the type of its library; None if it has none."""
+    attribute = "column_names" if hasattr(type(X), "column_names") else "columns"
+    columns = getattr(X, attribute, None)  # the first of pyarrow
+    return None if callable(columns) else columns
+
+
+def names_of(X: Any) -> list[Any]:
+    """Column names of a frame."""
+    columns = _columns_of(X)
+    return columns.tolist() if hasattr(columns, "tolist") else list(columns or ())
+
+
+def _check_repeated(names: Sequence[Any], name: str) -> None:
+    if len(set(names)) < len(names):
+        repeated = [repr(column) for column, n in Counter(names).items() if n > 1]
         raise LabelError(
-            f"{name} has column names of mixed types {kinds}; not text: {odd[:10]}. "
-            "Feature names are only supported if all input features have string names: "
-            "convert them all, for example with X.columns = X.columns.astype(str)."
+            f"{name} has repeated column names: {listed(repeated)}. Give every column "
+            "its own."
         )
+
+
+def _are_table(names: ColumnNames, options: ColumnOptions) -> bool:
+    """Whether all columns with these names are the table, if they hold numbers."""
+    if options.every:
+        names.check_types("X")
+        return True
+    if options.fitted is not None:
+        return names == tuple(options.fitted)
+    return not options.has_names and names.are_data
 
 
 # -------------------------------------------------------------------------------- kinds
 def _kinds_of(frame: Any, name: str, options: ColumnOptions) -> dict[Any, Kind]:
     """Kind of each column of a frame that narwhals has opened."""
-    native = frame.to_native()
-    is_pandas = frame.implementation.is_pandas()
-    dtypes = native.dtypes.tolist() if is_pandas else [None] * frame.shape[1]
-    kinds: dict[Any, Kind] = {}
-    for j, (column, dtype) in enumerate(zip(frame.columns, dtypes, strict=True)):
-        if not options.may_be_used(column):
-            kinds[column] = "other"
-        elif isinstance(dtype, np.dtype) and dtype.kind != "O":
-            kinds[column] = NUMPY_KINDS[dtype.kind]
-        else:
-            kinds[column] = _kind_of(frame[:, j], column, name)
-    return kinds
-
-
-def chosen_columns(
-    X: Any, name: str, options: ColumnOptions = BY_RULE
-) -> tuple[Any, ...]:
-    """Names of the columns of a frame that are the table; no row is needed."""
-    names = _checked_names(X, name) or ()
-    frame = open_frame(X, name)
-    kinds = _kinds_of(frame, name, options)
-    has_index = _labels_rows(getattr(X, "index", None))
-    choice = options.choose(kinds, name, has_index=has_index)
-    names = names if choice is None else _like(names, choice.table)
-    _check_types(names, name)
-    return names
+    unused = options.unused(frame.columns)
+    return {
+        column: "other" if column in unused else _kind_of(frame[:, j], column, name)
+        for j, column in enumerate(frame.columns)
+    }
 
 
 def _kind_of(series: Any, column: Any, name: str) -> Kind:
     import narwhals as nw
 
-    native = _type_of(series)
-    text = str(native).lower()
-    if text == "object":  # narwhals guesses
+    native = series.to_native()
+    own = getattr(native, "dtype", getattr(native, "type", None))
+    if str(own).lower() == "object":  # narwhals guesses
         return kind_of_cells(series.to_list(), column, name)
     dtype = series.dtype
     if dtype.is_numeric():
@@ -463,39 +290,23 @@ def _kind_of(series: Any, column: Any, name: str) -> Kind:
         return "date"
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary):
         return "text"
-    if text.startswith("null") and series.null_count() == len(series):
+    if getattr(own, "kind", "O") in "fiub":  # of NumPy or sparse
         return "number"
-    return "number" if _is_plain(native) or text.startswith("decimal") else "other"
-
-
-def _type_of(series: Any) -> Any:
-    """Type of a column in its own library."""
-    native = series.to_native()
-    kind = getattr(native, "dtype", None) or getattr(native, "type", None)
-    return series.dtype if kind is None else kind
-
-
-def _is_plain(dtype: Any) -> bool:
-    """Whether a column of this type is an array of numbers, sparse or not."""
-    if type(dtype).__name__ == "SparseDtype":
-        dtype = dtype.subtype
-    return isinstance(dtype, np.dtype) and dtype.kind in "fiub"
+    is_empty = str(own).lower() == "null" and series.null_count() == len(series)
+    return "number" if is_empty or str(own).startswith("decimal") else "other"
 
 
 # ------------------------------------------------------------------ all columns at once
-def _read_whole(
-    X: Any, names: tuple[Any, ...], *, takes_bools: bool = False
-) -> Rows | None:
+def _read_whole(X: Any, names: ColumnNames, *, takes_bools: bool) -> Rows | None:
     """Read a frame whose columns are all numbers at once; None where that fails."""
     backend = library_of(X)
     if backend == "pandas":
-        cells, is_one = _cells_of_pandas(X)
-        if cells is None or (cells.dtype.kind == "b" and not takes_bools):
+        shape, dtypes = X.shape, {block.values.dtype for block in X._mgr.blocks}
+        if 0 in shape or not dtypes <= (KERNEL_DTYPES if takes_bools else NUMBERS):
             return None
-        n_rows, n_cols = cells.shape
-        parts: Any = [(cells, None, None, 0, 0)]
-        rows = Rows(parts, n_rows, n_cols, X.index, names, backend)
-        rows.is_float64 = is_one and cells.dtype == np.float64
+        parts: Any = _parts_of_pandas(X, names, "X")
+        rows = Rows(parts, shape[0], shape[1], X.index, names, backend)
+        rows.is_float64 = dtypes == FLOAT64
         return rows
     if not (hasattr(X, "__arrow_c_stream__") and _is_in_one_piece(X, backend)):
         return None
@@ -509,27 +320,6 @@ def _read_whole(
     return rows
 
 
-def _cells_of_pandas(X: Any) -> tuple[AnyArray | None, bool]:
-    """Cells of a frame of numbers, and whether they lie in it as this one array.
-
-    A second call gives the same memory then. The first row of a large frame is tried
-    before all cells are converted.
-    """
-    n_rows, n_cols = X.shape
-    if n_rows * n_cols == 0:
-        return None, False
-    is_small = n_rows * n_cols < FEW_CELLS
-    some = X if is_small else X.iloc[:1]
-    cells = some.to_numpy()
-    if cells.dtype not in KERNEL_DTYPES:
-        return None, False
-    if n_cols > 1 and np.may_share_memory(cells, some.to_numpy()):
-        return cells if is_small else X.to_numpy(), True
-    # Categories of numbers are numbers as an array, but not by the rule.
-    is_plain = is_small and all(_is_plain(dtype) for dtype in set(X.dtypes))
-    return cells if is_plain else None, False
-
-
 def _is_in_one_piece(frame: Any, backend: str) -> bool:
     """Whether Arrow's stream of a frame copies nothing; one of pyarrow never does."""
     if backend != "polars" or type(frame).__name__ != "DataFrame":
@@ -539,34 +329,41 @@ def _is_in_one_piece(frame: Any, backend: str) -> bool:
     return frame.n_chunks() == 1 and (is_small or set(frame.n_chunks("all")) == {1})
 
 
-# -------------------------------------------------------------------- column by column
-def _parts_of_pandas(X: Any, names: tuple[Any, ...], name: str) -> list[Part]:
-    """Columns of a pandas frame, those of one type side by side together.
+def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
+    """Some columns of a pandas frame, those side by side in a block together.
 
-    Columns in one block of pandas are read in place.
+    Blocks are not public, but columns one by one take 20 times as long, and a frame of
+    several blocks as one array is a copy.
     """
-    place = {column: j for j, column in enumerate(X.columns)}
-    dtypes = X.dtypes.tolist()
-
-    def run(at: tuple[int, int]) -> Any:
-        k, j = at
-        return j - k, dtypes[j]
-
+    manager = X._mgr
+    arrays = [block.values for block in manager.blocks]
+    if len(arrays) == 1 and len(names) == X.shape[1] and arrays[0].ndim == 2:
+        return [(_kernel_values(arrays[0], name, names), None, None, 0, 0)]
+    is_all = len(names) == X.shape[1]
+    columns = slice(None) if is_all else X.columns.get_indexer(list(names))
+    block, place = manager.blknos[columns], manager.blklocs[columns]
+    is_next = (np.diff(block) == 0) & (np.diff(place) == 1)
+    ends = [0, *(np.flatnonzero(~is_next) + 1).tolist(), len(names)]
+    block, place = block.tolist(), place.tolist()
     parts: list[Part] = []
-    for _, some in groupby(enumerate(place[column] for column in names), run):
-        js = [j for _, j in some]
-        cells = X.iloc[:, js[0] : js[-1] + 1]
-        dtype = dtypes[js[0]]
-        if isinstance(dtype, np.dtype) and dtype.kind == "O":
-            values = objects_to_floats(cells.to_numpy(), name, cells.columns)
-        elif _is_plain(dtype):
-            values = as_kernel_array(cells.to_numpy(), name)
-        else:  # nullable, or of Arrow
-            values = cells.to_numpy(np.float64, na_value=np.nan)
-        parts.append((values, None, None, 0, 0))
+    for a, b in pairwise(ends):
+        cells = arrays[block[a]]
+        if cells.ndim == 2:
+            cells = cells[place[a] : place[a] + b - a]
+        parts.append((_kernel_values(cells, name, names[a:b]), None, None, 0, 0))
     return parts
 
 
+def _kernel_values(cells: Any, name: str, names: Any) -> AnyArray:
+    """Columns of a block of pandas, which lie in its rows, as the kernel reads them."""
+    if not isinstance(cells, np.ndarray):  # nullable, sparse, or of Arrow
+        return np.atleast_2d(cells.to_numpy(np.float64, na_value=np.nan)).T
+    if cells.dtype.kind == "O":
+        return objects_to_floats(cells.T, name, names)
+    return as_kernel_array(cells.T, name)
+
+
+# -------------------------------------------------------------------- column by column
 def _with_numbers(frame: Any, names: tuple[Any, ...], name: str) -> Any:
     """The table's columns of a frame; those of types without buffers as float64."""
     import narwhals as nw

@@ -10,13 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import isnan
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats
+from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
 from a1gm._rows.columns import Choice, is_label, words_of
+from a1gm._rows.rows import Rows, read_parts
 from a1gm.exceptions import Call, DataHintWarning, Option, Text
 
 MOST_ROWS = 1 << 14  # rows that are looked at
@@ -24,6 +28,7 @@ MOST_COLUMNS = 200  # columns whose numbers are looked at one by one
 MOST_KEYS = 6  # columns that are tried as keys
 MOST_VALUES = 3  # number columns of a long table
 FEWEST_RISING = 6  # rows in which a column rises not by chance
+HINT_CELLS = 1 << 16  # of a frame that are looked at
 NEAR = 0.25  # totals may be rounded, or count cells that are missing here
 
 _TOTALS = set("total totals totale totaal subtotal sum sums summe gesamt".split())  # noqa: SIM905
@@ -89,6 +94,42 @@ def hints(
             _about_header(choice.table) if in_file else None,
         ]
     return [DataHintWarning(text, where=name) for text in found if text is not None]
+
+
+def may_hint(rows: Rows) -> bool:
+    """Whether hints may apply to columns of numbers, by a look at four cells.
+
+    A first column of whole numbers that rises or repeats, or a triangle: the last two
+    cells are missing. Small fits are hot.
+    """
+    n, parts = rows.n_rows, rows.parts
+    if n < 3 or rows.n_cols < 2:
+        return False
+    a, b = parts[0][0][:2, 0].tolist()
+    if a % 1 == 0 and ((a < b and b % 1 == 0) or rows.n_cols <= MOST_VALUES + 2):
+        return True
+    last = parts[-1]
+    tail = [last] if last[0].shape[1] > 1 else [parts[-2], last]
+    x, y = read_parts(tail, n - 1, n)[0, -2:].tolist()
+    return isnan(x) and isnan(y)
+
+
+def warn_hints(
+    rows: Rows,
+    choice: Choice,
+    others: Mapping[Any, Any] = MappingProxyType({}),
+    *,
+    is_asked: bool = False,
+) -> None:
+    """Warn about a frame by its first rows; ``others`` are all columns of narwhals."""
+    n = min(rows.n_rows, max(64, HINT_CELLS // rows.n_cols))
+    values = dict(zip(choice.table, rows.rows(slice(0, n)).T, strict=True))
+    names = list(others or values)
+    first = {c: values[c] if c in values else others[c][:n].to_list() for c in names}
+    for warning in hints(
+        first, choice, name=rows.name, n_rows=rows.n_rows, is_asked=is_asked
+    ):
+        warn_user(warning)
 
 
 def is_total(name: Any) -> bool:
@@ -168,15 +209,15 @@ def _are_different(
 
 # ------------------------------------------------------------------------ what counts
 def _about_rising(names: Sequence[Any], values: Floats) -> Text | None:
+    """Hint at a first column that may label the rows."""
     whole = (np.floor(values) == values).all(axis=0)  # NaN is not
     rising = whole & (np.diff(values, axis=0) > 0.0).all(axis=0)
-    if rising.sum() != 1 or len(names) < 2:  # several: sorted or cumulative data
+    if len(names) < 2 or not rising[0] or rising[1:].any():  # cumulative data
         return None
-    column = names[int(rising.argmax())]
     return (
-        f"column {column!r} holds whole numbers that only rise, and is fitted as data. "
-        "If it labels the rows, pass ",
-        Option("id", [column]),
+        f"column {names[0]!r} holds whole numbers that only rise, and is fitted as "
+        "data. If it labels the rows, pass ",
+        Option("id", [names[0]]),
         ".",
     )
 

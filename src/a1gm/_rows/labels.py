@@ -39,12 +39,6 @@ class Names:
         return f"({_name(self.row_labels, row)}, {_name(self.col_labels, col)})"
 
 
-class NamedLabels(tuple[Any, ...]):
-    """Names of the columns of a pandas frame that have a name themselves."""
-
-    names: tuple[Any, ...] = ()  # one per level
-
-
 def _name(labels: Any, place: int) -> str:
     return str(place) if labels is None else text_of_label(labels[place])
 
@@ -107,7 +101,7 @@ def first_difference(labels: Any, others: Any) -> int | None:
     """First place where two lists of names differ; None when they cannot or do not."""
     if labels is None or others is None or labels is others:
         return None
-    if type(labels) is type(others) is tuple and labels == others:
+    if isinstance(labels, tuple) and isinstance(others, tuple) and labels == others:
         return None
     equals = getattr(labels, "equals", None)
     if equals is not None and type(labels) is type(others) and equals(others):

@@ -10,7 +10,8 @@ import numpy as np
 
 from a1gm._base.types import Floats, Ints, Negatives
 from a1gm._base.words import counted, listed
-from a1gm._rows.frames import EVERY_COLUMN, open_frame, read_frame
+from a1gm._rows.columns import EVERY_COLUMN
+from a1gm._rows.frames import open_frame, read_frame
 from a1gm._rows.keys import Key, code_key, labels_of, row_number, taken
 from a1gm._rows.labels import check_there, names_in, text_of_label
 from a1gm._rows.read import AnyRows

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from a1gm._base.types import Absent
-from a1gm._rows.frames import BY_RULE, ColumnOptions, library_of, read_frame
+from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.frames import library_of, read_frame
 from a1gm._rows.rows import Rows, read_array
 from a1gm._rows.sparse import SparseRows, read_sparse
 from a1gm.exceptions import NotNumericError, ParameterError

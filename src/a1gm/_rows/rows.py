@@ -321,9 +321,9 @@ def check_shape(X: AnyArray, name: str) -> None:
 def as_kernel_array(X: AnyArray, name: str) -> AnyArray:
     """Return X itself when the kernel can read it, else a float64 copy."""
     if X.dtype in KERNEL_DTYPES:
-        gaps = X.strides[0] % X.itemsize or X.strides[-1] % X.itemsize
-        whole = X.flags.aligned and not gaps
-        return X if whole and X.dtype.isnative else np.ascontiguousarray(X, X.dtype)
+        (down, right), size = X.strides, X.itemsize
+        has_gaps = down % size or right % size or not X.flags.aligned
+        return np.ascontiguousarray(X) if has_gaps else X
     if X.dtype.kind in "fiu":  # float16, longdouble, big-endian
         with np.errstate(over="ignore"):
             return X.astype(np.float64)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from a1gm._base.types import AnyArray, Floats, Ints
-from a1gm._rows.frames import columns_like
+from a1gm._rows.columns import columns_like
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.rows import Rows

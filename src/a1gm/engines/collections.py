@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from a1gm._base.optional import require
-from a1gm._rows.frames import BY_RULE, ColumnOptions, chosen_columns
+from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.frames import chosen_columns
 from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 

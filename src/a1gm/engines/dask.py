@@ -14,7 +14,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns, graph_of
 from a1gm._fit.table import FitRows
 from a1gm._observe.patterns import Patterns
-from a1gm._rows.frames import ColumnOptions
+from a1gm._rows.columns import ColumnOptions
 from a1gm._solve.dispatch import Solved
 from a1gm.engines.cluster import compute_safely
 from a1gm.engines.collections import is_array, table_of

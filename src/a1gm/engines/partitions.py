@@ -15,7 +15,7 @@ from a1gm._fit.fill import fill_table, filled_dtype
 from a1gm._fit.messages import text_of_left_cells, text_of_unplaced_rows
 from a1gm._fit.place import Columns
 from a1gm._fit.residuals import divergence_of_rows
-from a1gm._rows.frames import BY_RULE, EVERY_COLUMN, ColumnOptions
+from a1gm._rows.columns import BY_RULE, EVERY_COLUMN, ColumnOptions
 from a1gm._rows.read import read_input
 from a1gm.exceptions import (
     DataError,

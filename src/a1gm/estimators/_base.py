@@ -21,7 +21,7 @@ from a1gm._base.types import Absent, AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
 from a1gm._fit.messages import WarningPolicy, text_of_unplaced_rows
 from a1gm._fit.place import Placed
-from a1gm._rows.frames import EVERY_COLUMN
+from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.read import AnyRows, is_sparse, read_input
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
-from a1gm._rows.frames import EVERY_COLUMN
+from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._base import (
     EstimatorConvergenceWarning,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._base.types import OnUndetermined
-from a1gm._rows.frames import BY_RULE, ColumnOptions
+from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.joint import fit_joint
 from a1gm.nmmf.layout import Declared, Layout, lay_out, read_side, read_table

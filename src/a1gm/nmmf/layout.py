@@ -15,7 +15,7 @@ from typing import Any
 
 from a1gm._base.words import counted
 from a1gm._rows import Rows, read_input
-from a1gm._rows.frames import BY_RULE, ColumnOptions
+from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.labels import first_difference, text_of_label
 from a1gm._rows.read import is_sparse
 from a1gm._rows.rows import Part
