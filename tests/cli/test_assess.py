@@ -27,4 +27,4 @@ def test_the_verdict_comes_first(tmp_path):
 def test_other_shares_are_refused(tmp_path, hide):
     (tmp_path / "a.csv").write_text(SALES)
     words = run("assess", tmp_path / "a.csv", "--hide", hide, code=2).stderr
-    assert "--hide must be between 0 and 1, or last" in words
+    assert "hide must be a share between 0 and 1, or" in words

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from support.commands import CSV, run, run_executable
@@ -103,6 +104,37 @@ def test_impossible_outputs(tmp_path):
         assert word in done.stderr
         assert "Traceback" not in done.stderr
     assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ("nmmf x.csv --z b.csv -o .", "b.csv"),
+        ("nmmf x.csv --y sub -o sub", "sub/h.csv"),
+        ("fit row_factor.csv -o .", "row_factor.csv"),
+        ("fit . -o .", "row_factor.csv"),
+        ("fit row_factor.csv -o . --long name,x,y", "row_factor.csv"),
+        ("fit row_factor.csv -o . --long name,x,y --by z", "row_factor.csv"),
+        ("impute x.csv sub/x.csv -o sub", "sub/x.csv"),
+        ("impute b.csv --model x.csv -o x.csv", "x.csv"),
+        ("report page.html -o page.html", "page.html"),
+        ("report page.html -o link.html", "page.html"),
+        ("demo -o .", "sales.csv"),
+    ],
+)
+def test_an_input_is_never_replaced(arguments, kept, tmp_path, monkeypatch):
+    """Seen: nmmf and fit wrote factors over a table that they had read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    for name in ("x", "b", "row_factor", "sales", "sub/x", "sub/h"):
+        shutil.copy(CSV / "plain.csv", f"{name}.csv")
+    shutil.copy(CSV / "plain.csv", "page.html")
+    Path("link.html").symlink_to("page.html")
+    before = Path(kept).read_bytes()
+    is_demo = arguments.startswith("demo")
+    done = run(*arguments.split(), *["--overwrite"] * (not is_demo), code=2)
+    assert ("sales.csv exists" if is_demo else "is the input itself") in done.stderr
+    assert Path(kept).read_bytes() == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -3,7 +3,7 @@
 import pytest
 from support.commands import run
 
-from a1gm.cli.style import command_style
+from a1gm.cli.console import command_style
 from a1gm.exceptions import Call, Option, See
 
 
@@ -12,10 +12,10 @@ from a1gm.exceptions import Call, Option, See
     [
         (Option("missing", ["NULL"]), "--missing NULL"),
         (Option("missing", ["-"]), "--missing '-'"),
-        (Option("missing", ["it's"]), r"--missing 'it'\''s'"),
+        (Option("missing", ["it's"]), """--missing 'it'"'"'s'"""),
         (Option("columns"), "--columns"),
         (Option("columns", ["a,b", "c"]), "--columns a,b --columns c"),
-        (Option("delimiter", "\t"), r"--delimiter '\t'"),
+        (Option("delimiter", "\t"), "--delimiter '\t'"),  # escaped when printed
         (Option("decimal", ","), "--decimal ','"),
         (Option("overwrite", True), "--overwrite"),
         (Option("n_threads", 2), "--threads 2"),

@@ -159,19 +159,20 @@ def check_place(
     *,
     overwrite: bool,
     to_one: bool = False,
+    model: str | None = None,
 ) -> None:
     """Raise for a target that cannot be written, before reading anything.
 
-    With ``to_one`` all files go to one.
+    With ``to_one`` all files go to one. No input is replaced, nor is a ``model``.
     """
     paths = found.paths
+    sources = paths if model is None else [*paths, model]
     # Of several files some may be left out.
     if not (found.are_several or paths[0] == "-" or Path(paths[0]).exists()):
         raise missing_file(paths[0])
     if to_one or not found.go_to_folder(dst):
         if os.fspath(dst) != "-":
-            for path in paths:
-                check_target(dst, overwrite=overwrite, source=path)
+            check_target(dst, overwrite=overwrite, sources=sources)
             if not is_stream(dst):
                 format_of(dst)
         return
@@ -191,9 +192,9 @@ def check_place(
             "Two of the files have the same name, so they cannot go to one folder. "
             "Fill them one by one."
         )
-    for path, name in found.names.items():
+    for name in found.names.values():
         if (Path(dst) / name).parent.is_dir():
-            check_target(Path(dst) / name, overwrite=overwrite, source=path)
+            check_target(Path(dst) / name, overwrite=overwrite, sources=sources)
 
 
 def _open_for(fit: RankOneFit, found: FoundFiles, options: TableOptions) -> TableFiles:

@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -27,11 +27,11 @@ def check_target(
     path: str | os.PathLike[str],
     *,
     overwrite: bool = False,
-    source: str | os.PathLike[str] | None = None,
+    sources: Iterable[str | os.PathLike[str]] = (),
 ) -> None:
-    """Raise OutputError for a place that cannot be written to, before any work.
+    """Raise OutputError for a path that cannot be written to, before any work.
 
-    ``source`` is the file the data come from, which is never overwritten.
+    ``sources`` are the files that the data come from; they are never replaced.
     """
     target = Path(path)
     name = shown(target)
@@ -39,16 +39,12 @@ def check_target(
         raise OutputError(f"{name} has a NUL character in it. Choose another name.")
     if target.is_dir():
         raise OutputError(f"{name} is a folder; name a file in it.")
-    is_input = False
-    with contextlib.suppress(OSError):  # one of them does not exist
-        is_input = source is not None and target.samefile(source)
-    if is_input:
-        raise OutputError(
-            f"{name} is the input itself, which is never overwritten: filled cells "
-            "could not be told from observed ones any more. Choose another name."
-        )
     if is_special(target):
         return
+    if any(_is_same(target, source) for source in sources):
+        raise OutputError(
+            f"{name} is the input itself, which is never replaced. Choose another name."
+        )
     # A link that leads nowhere is there, too.
     if os.path.lexists(target) and not overwrite:
         raise OutputError(
@@ -61,6 +57,13 @@ def check_target(
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{name}: its folder {shown(folder)} is not writable.")
+
+
+def _is_same(target: Path, source: str | os.PathLike[str]) -> bool:
+    try:
+        return target.samefile("/dev/stdin" if source == "-" else source)
+    except OSError:  # one of them does not exist
+        return False
 
 
 @contextlib.contextmanager

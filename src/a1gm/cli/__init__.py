@@ -1,6 +1,6 @@
 """The command line: parse, call the library, print, exit code.
 
-Data go to standard output, words to standard error. Exit codes: 0 done, 1 bad data,
+Data go to standard output, messages to standard error. Exit codes: 0 done, 1 bad data,
 2 bad usage, 130 interrupted. Each command is one module; all of them import the
 library when they run, so that ``a1gm --help`` answers at once.
 """
@@ -19,39 +19,39 @@ def main() -> None:
     # End like an error does, so that no half file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        try:
-            import rich  # noqa: F401 - typer needs it for its help, and says so badly
-
-            from a1gm.cli.app import app
-            from a1gm.cli.console import speak_plainly
-        except ImportError as error:
-            if (error.name or "").partition(".")[0] not in ("typer", "rich"):
-                raise
-            from a1gm._base.optional import how_to_install
-
-            sys.stderr.write(
-                f"a1gm: the command line needs {error.name}, which is not installed.\n"
-                f"{how_to_install('cli')}\n"
-            )
-            raise SystemExit(1) from None
-        speak_plainly()
-        app()
+        _run_app()
     except KeyboardInterrupt:
-        # Before a command began; the commands say more.
-        _leave(130)
+        _leave(130)  # before a command began, which prints a message
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
-            _leave(0)  # the reader has seen enough; rich and typer call that a fault
+            _leave(0)  # the reader has seen enough: not a fault, as rich and typer say
         if ended.code not in (None, 0):
-            _leave(ended.code if isinstance(ended.code, int) else 1)
+            _leave(int(ended.code))
         raise
 
 
-def _leave(code: int) -> NoReturn:
-    """End at once: everything is cleaned up, and reading threads may still run.
+def _run_app() -> None:
+    try:
+        import rich  # noqa: F401 - typer's own message about its absence is unclear
 
-    They would otherwise meet an interpreter that is being taken down.
-    """
+        from a1gm.cli.app import app
+        from a1gm.cli.console import replace_unprintable
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        from a1gm._base.optional import how_to_install
+
+        sys.stderr.write(
+            f"a1gm: the command line needs {error.name}, which is not installed.\n"
+            f"{how_to_install('cli')}\n"
+        )
+        raise SystemExit(1) from None
+    replace_unprintable()
+    app()
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: reading threads may still run when the interpreter shuts down."""
     paths = sys.modules.get("a1gm._rows.files.paths")
     if paths is not None:
         paths.remove_spools()
@@ -67,6 +67,6 @@ class _WithoutPandas:
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Say that pandas is not installed; leave other names to the other finders."""
+        """Raise for pandas; leave other names to the other finders."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)

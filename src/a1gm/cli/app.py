@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from a1gm.cli.assess import assess_command
-from a1gm.cli.demo import demo_command
-from a1gm.cli.fit import fit_command
-from a1gm.cli.impute import impute_command
-from a1gm.cli.inspect import inspect_command
-from a1gm.cli.nmmf import nmmf_command
-from a1gm.cli.options import unwrapped
-from a1gm.cli.report import report_command
+from a1gm._base.version import __version__
+from a1gm.cli.assess import assess
+from a1gm.cli.demo import demo
+from a1gm.cli.fit import fit
+from a1gm.cli.impute import impute
+from a1gm.cli.inspect import inspect
+from a1gm.cli.nmmf import nmmf
+from a1gm.cli.options import help_of
+from a1gm.cli.report import report
 
 app = typer.Typer(
     name="a1gm",
@@ -28,9 +29,7 @@ app = typer.Typer(
 
 def _print_version(is_given: bool) -> None:
     if is_given:
-        from importlib.metadata import version
-
-        typer.echo(f"a1gm {version('a1gm')}")
+        typer.echo(f"a1gm {__version__}")
         raise typer.Exit
 
 
@@ -45,14 +44,13 @@ def a1gm(
         ),
     ] = False,
 ) -> None:
-    r"""Explain a table with missing cells by one factor per row and one per column.
+    """Explain a table with missing cells by one factor per row and one per column.
 
     The best rank-1 table under the Kullback-Leibler divergence on the observed cells,
     exact for every pattern of missing cells. A table is a file, several files or a
     folder: CSV, TSV, gzipped text, spreadsheets, Parquet, Feather, or - for standard
     input. It has one row of cells per line, or with --long one cell per line.
 
-    \b
     Example:
       a1gm inspect sales.csv
       a1gm impute sales.csv -o filled.csv
@@ -61,14 +59,6 @@ def a1gm(
     """
 
 
-app.callback(help=unwrapped(a1gm.__doc__ or ""))(a1gm)
-for name, command in (
-    ("inspect", inspect_command),
-    ("fit", fit_command),
-    ("impute", impute_command),
-    ("assess", assess_command),
-    ("report", report_command),
-    ("nmmf", nmmf_command),
-    ("demo", demo_command),
-):
-    app.command(name, help=unwrapped(command.__doc__ or ""))(command)
+app.callback(help=help_of(a1gm))(a1gm)
+for body in (inspect, fit, impute, assess, report, nmmf, demo):
+    app.command(body.__name__, help=help_of(body))(body)

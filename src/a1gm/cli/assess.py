@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from a1gm.cli.options import Options, TableArgument, UsageError, command
-from a1gm.cli.results import finish
-
-if TYPE_CHECKING:
-    from a1gm._api.assess import Hide
+from a1gm.cli.options import Options, TableArgument, command
 
 
 @partial(command, without=("by", "overwrite"))
-def assess_command(
+def assess(
     file: TableArgument,
     hide: Annotated[
         str, typer.Option(metavar="SHARE", help="The share of cells to hide, or last.")
@@ -30,39 +27,28 @@ def assess_command(
     *,
     options: Options,
 ) -> None:
-    r"""Test on hidden cells whether rank 1 suits a table.
+    """Test on hidden cells whether rank 1 suits a table.
 
     Fills are compared with simpler methods. The first sentence of the answer is
     whether rank 1 is better than the column means. With --hide last the last observed
     cells of rows are hidden, as in forecasting.
 
-    \b
     Example:
       a1gm assess sales.csv --id shop
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
-    from a1gm import assess
+    import a1gm
     from a1gm.cli.tables import cells_of, fit_table
 
-    share = _share(hide)
+    share: Any = hide
+    with suppress(ValueError):
+        share = float(hide)
     fit, _ = fit_table(file, options)
     negatives: Any = options.negatives
-    found = assess(cells_of(fit), share, repeats, seed, negatives=negatives)
+    result = a1gm.assess(cells_of(fit), share, repeats, seed, negatives=negatives)
     keys = "skill", "coverage", "level", "n_hidden", "verdict"
-    scores = {name: score._asdict() for name, score in found.scores.items()}
-    about = {key: getattr(found, key) for key in keys}
-    finish({**about, "scores": scores}, options)
+    scores = {name: score._asdict() for name, score in result.scores.items()}
+    summary = {key: getattr(result, key) for key in keys}
+    options.finish({**summary, "scores": scores})
     if not options.json:
-        sys.stdout.write(f"{found!r}\n")
-
-
-def _share(text: str) -> Hide:
-    if text == "last":
-        return "last"
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0.0 < share < 1.0:
-        raise UsageError(f"--hide must be between 0 and 1, or last, got {text!r}.")
-    return share
+        sys.stdout.write(f"{result!r}\n")

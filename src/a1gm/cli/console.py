@@ -1,109 +1,56 @@
-"""Words for people, on any terminal."""
+"""Output of the commands: text that any terminal can print, JSON, progress, advice."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import csv
+import io
 import json
-import math
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from typing import Any
 
-from a1gm._base.words import shown
+from a1gm.exceptions import Call, Option, Part, See
 
 _SHOW_AFTER_SECONDS = 1.0
-#: What stands for characters that a stream cannot print.
+#: Replacements for characters that a stream cannot encode.
 _PLAIN = {
-    "×": "x",
+    **dict(zip("×≈–·│░▒▓█", "x~--|.+%#", strict=True)),
     "⊗": "(x)",
-    "≈": "~",
     "≤": "<=",
     "≥": ">=",
-    "–": "-",
     "…": "...",
-    "·": "-",
-    "│": "|",
-    "░": ".",
-    "▒": "+",
-    "▓": "%",
-    "━": "-",
-    "╸": "-",
-    "╺": "-",
-    **dict.fromkeys("█▏▎▍▌▋▊▉", "#"),
 }
 
 
-def _by_plain_ones(error: UnicodeError) -> tuple[str, int]:
+def _replace_by_plain(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
-    found = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(c, ascii(c)[1:-1]) for c in found), error.end
+    text = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(c, ascii(c)[1:-1]) for c in text), error.end
 
 
-codecs.register_error("a1gm.plain", _by_plain_ones)
+codecs.register_error("a1gm.plain", _replace_by_plain)
 
 
-def speak_plainly() -> None:
-    """Print characters that a terminal does not have by ones that every one has."""
+def replace_unprintable() -> None:
+    """Make standard output and error replace characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="a1gm.plain")
+        with contextlib.suppress(AttributeError):  # not a text stream, or closed
+            stream.reconfigure(errors="a1gm.plain")  # type: ignore[union-attr]
 
 
-def printable(words: str) -> str:
-    """Write words as standard output can print them."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return words.encode(encoding, "a1gm.plain").decode(encoding)
-
-
-_AS_JSON: ContextVar[bool] = ContextVar("_AS_JSON", default=False)
-_BEFORE = {"error": "a1gm: ", "warning": "warning: ", "note": "note: ", "info": ""}
+def to_json(summary: dict[str, Any]) -> str:
+    """Write a summary as JSON; a number that is not finite becomes null."""
+    text = json.dumps(summary, default=lambda array: array.tolist())
+    plain = json.loads(text, parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2, allow_nan=False) + "\n"
 
 
 @contextlib.contextmanager
-def speaking(*, json: bool) -> Iterator[None]:
-    """Say everything for programs meanwhile, one JSON object a line, if so asked."""
-    before = _AS_JSON.set(json)
-    try:
-        yield
-    finally:
-        _AS_JSON.reset(before)
-
-
-def say(words: str, level: str = "info", **about: Any) -> None:
-    """Print a line; characters that a terminal would obey are escaped.
-
-    ``level`` is error, warning, note (what was decided for the user) or info; for
-    programs it stands in the object, and so does what is said ``about`` the words.
-    """
-    if _AS_JSON.get():
-        line = json.dumps({"level": level, "message": words.strip(), **about})
-    else:
-        line = shown(_BEFORE[level] + words, keep="\n")
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
-
-
-def text_of_json(summary: dict[str, Any]) -> str:
-    """Write a summary for programs; a number that is not finite becomes null."""
-    return json.dumps(_plain(summary), indent=2, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    """Turn numbers and arrays into what JSON can hold."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):  # numbers and arrays of NumPy
-        return _plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextlib.contextmanager
-def progress_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
+def progress_bar(text: str, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
     """Show a bar with rows per second and time left, once a second has passed.
 
     Yields
@@ -116,24 +63,18 @@ def progress_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, float], 
         return
     started = time.monotonic()
     bar: Any = None
-    task: Any = None
 
     def show(rows: int, fraction: float) -> None:
-        nonlocal bar, task
+        nonlocal bar
         elapsed = time.monotonic() - started
+        if bar is None and elapsed < _SHOW_AFTER_SECONDS:
+            return
         if bar is None:
-            if elapsed < _SHOW_AFTER_SECONDS:
-                return
             bar = _make_bar()
+            bar.add_task(text, total=1.0, speed="")
             bar.start()
-            task = bar.add_task(words, total=1.0, speed="", left="")
-        left = elapsed * (1 - fraction) / fraction if fraction > 0 else 0.0
-        bar.update(
-            task,
-            completed=fraction,
-            speed=f"{rows / elapsed:,.0f} rows/s",
-            left=f"{_duration(left)} left",
-        )
+        speed = f"{rows / elapsed:,.0f} rows/s"
+        bar.update(bar.task_ids[0], completed=fraction, speed=speed)
 
     try:
         yield show
@@ -142,24 +83,70 @@ def progress_bar(words: str, *, quiet: bool) -> Iterator[Callable[[int, float], 
             bar.stop()
 
 
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
 def _make_bar() -> Any:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),  # it has the name of a file
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TextColumn("{task.fields[left]}"),
+    return progress.Progress(
+        # Not markup: the text has the name of a file.
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TextColumn("{task.fields[speed]}"),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
+
+
+# ------------------------------------------------------------------------- advice
+def command_style(part: Part) -> str:
+    """Write a part of a message as options of the command line.
+
+    Examples
+    --------
+    >>> command_style(Option("missing", ["-"])), command_style(Option("max_iter"))
+    ("--missing '-'", '--max-iter')
+    >>> keys = Option("keys", ["a", "b"]), Option("value", "c d")
+    >>> command_style(Call("fit_groups", "X", (Option("by", "g"), *keys)))
+    "--long 'a,b,c d' --by g (fit and impute)"
+    """
+    styles: dict[type, Callable[[Any], str]] = {Option: _option, Call: _call, See: _see}
+    return styles[type(part)](part)
+
+
+def _option(option: Option) -> str:
+    name, value = "--" + option.name.replace("_", "-"), option.value
+    if name == "--n-threads":
+        name = "--threads"
+    if value is None or value is True:
+        return name
+    values = value if isinstance(value, list) else [str(value)]
+    if not any("," in text for text in values):
+        values = [",".join(values)]
+    return " ".join(f"{name} {_quoted(text)}" for text in values)
+
+
+def _call(call: Call) -> str:
+    if call.function not in ("fit_long", "fit_groups"):
+        return str(call)
+    options = {option.name: option.value for option in call.options}
+    line = io.StringIO()
+    names = [*options["keys"], options["value"]]
+    csv.writer(line, lineterminator="").writerow(names)
+    long = f"--long {_quoted(line.getvalue())}"
+    if "by" not in options:
+        return long
+    # The commands that take one table have no --by.
+    return f"{long} --by {_quoted(str(options['by']))} (fit and impute)"
+
+
+def _see(see: See) -> str:
+    return "; a1gm report lists them" if see.attribute == "fit.undetermined" else ""
+
+
+def _quoted(value: str) -> str:
+    """Quote for a shell, punctuation always: a comma alone is easily overlooked."""
+    quoted = shlex.quote(value)
+    is_word = any(map(str.isalnum, value)) or quoted != value
+    return quoted if is_word else f"'{value}'"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from a1gm._base.words import counted, shown
+from a1gm._base.words import shown
 from a1gm.cli.options import (
     FolderOption,
     Options,
@@ -16,17 +15,18 @@ from a1gm.cli.options import (
     one_of,
     split_names,
 )
-from a1gm.cli.results import check_folder, finish, quality_of, write_summary
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.sure.uncertainty import Uncertainty
-    from a1gm.cli.tables import LongTable
+    from a1gm._rows.files.table import TableFiles
+
+_TESTS = "dispersion", "dof", "pearson_chi2", "pearson_p", "deviance", "deviance_p"
 
 
 @command
-def fit_command(
+def fit(
     file: TableArgument,
     out: FolderOption,
     format: Annotated[
@@ -36,7 +36,7 @@ def fit_command(
     *,
     options: Options,
 ) -> None:
-    r"""Fit a table and write its factors.
+    """Fit a table and write its factors.
 
     The folder gets row_factor and col_factor with the labels of the rows and columns
     and their standard errors, fit.json (divergence, certificate, cell_error, blocks;
@@ -45,42 +45,29 @@ def fit_command(
     its row; if the table has several blocks, factors can be compared within a block
     only.
 
-    \b
     Example:
       a1gm fit sales.csv --id shop -o results
       a1gm fit sales.parquet -o results --format parquet
       a1gm fit sales.csv --long shop,month,sales -o results
     """
-    from a1gm._api.fit_file import files_of
-    from a1gm._write.writers import names_of_rows, one_batch
-    from a1gm.cli.tables import LongTable, fit_table
+    from a1gm.cli.tables import check_outputs, fit_table
 
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
-    check_folder(out, names, options)
-    if options.long is not None and options.by:
-        _write_groups(LongTable.read(file, options), out, names[:3])
-        return
-    fit, _ = fit_table(file, options, uncertainty=True)
-    (n, m), files = fit.shape, files_of(fit)
-    about: dict[str, Any] = {"n_rows": n, "n_cols": m}
-    if files is not None:
-        about |= {"columns": files.col_labels, "col_block": fit.col_block}
-        labels: Any = names_of_rows(files), [one_batch("column", files.names)]
+    check_outputs(out, names, [file], options)
+    result, files = fit_table(file, options, uncertainty=True)
+    if options.by:
+        _write_groups(result, out, names[:3], options)
     else:
-        keys = split_names([options.long or ""])[:2]
-        sides = zip(keys, (fit.row_labels, fit.col_labels), strict=True)
-        labels = tuple([one_batch(key, list(side))] for key, side in sides)
-    about |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
-    _write_fit(out, names, fit, labels, about, options)
+        _write_fit(result, files, out, names, options)
 
 
-def _write_groups(long: LongTable, out: str, names: list[str]) -> None:
+def _write_groups(many: Any, out: str, names: list[str], options: Options) -> None:
     """Write the factors of every group, and a summary."""
     from a1gm._base.atomic import output_folder
     from a1gm._write.writers import open_writer
-    from a1gm.cli.style import command_style
+    from a1gm.cli.console import command_style
+    from a1gm.cli.tables import write_summary
 
-    many, options = long.fit_groups(), long.options
     failed = {str(key): e.render(command_style) for key, e in many.failed.items()}
     summary = {"n_tables": len(many), "n_failed": len(failed), "failed": failed}
     replaces: Any = {"overwrite": options.overwrite}
@@ -90,61 +77,56 @@ def _write_groups(long: LongTable, out: str, names: list[str]) -> None:
                 for batch in frame.to_batches():
                     writer.write(batch)
         write_summary(place, summary, options)
-    finish(summary, options, f"Wrote {', '.join(names)} to {shown(out)}.")
+    options.finish(summary, f"Wrote {', '.join(names)} to {shown(out)}.")
 
 
 def _write_fit(
-    out: str,
-    names: Sequence[str],
-    fit: RankOneFit,
-    labels: tuple[Iterable[Any], Iterable[Any]],
-    about: dict[str, Any],
-    options: Options,
+    fit: RankOneFit, files: TableFiles, out: str, names: list[str], options: Options
 ) -> None:
-    """Write both factors beside their ``labels``, the summary and the model."""
+    """Write both factors beside their labels, the summary and the model."""
     from a1gm._base.atomic import output_folder
-    from a1gm._write.writers import write_factor
+    from a1gm._fit.show import solver_in_words
+    from a1gm._write.writers import names_of_rows, one_batch, write_factor
+    from a1gm.cli.tables import quality_of, write_summary
 
-    sure: Uncertainty | None = None
+    (n, m), row_names, column = fit.shape, names_of_rows(files), "column"
+    summary: dict[str, Any] = {"n_rows": n, "n_cols": m}
+    if options.long is None:
+        summary |= {"columns": files.col_labels, "col_block": fit.col_block}
+    else:
+        row, column, _ = split_names([options.long])
+        row_names = iter([one_batch(row, list(fit.row_labels))])
+    summary |= {"n_missing": fit.pattern.n_missing, **quality_of(fit)}
+    by_row: dict[str, Any] = {"row_factor": fit.row_factor, "se": None}
+    by_column: dict[str, Any] = {"col_factor": fit.col_factor, "se": None}
+    by_column |= {"index": None, "index_se": None}
     try:
         sure = fit.uncertainty()
-        errors = _errors_of(sure)
+        summary["uncertainty"] = _tests_and_totals(sure)
+        by_row["se"], by_column["se"] = sure.factor_errors()
+        index = sure.index(base=None)
+        by_column |= {"index": index.value, "index_se": index.se}
     except (DataError, ParameterError, TableTooLargeError) as error:
-        errors = {"why_not": error.render(with_advice=False)}
-    summary = about | {"uncertainty": errors}
+        summary["uncertainty"] = {"why_not": error.render(with_advice=False)}
+    col_names = [one_batch(column, list(fit.col_labels))]
     replaces = {"overwrite": options.overwrite}
-    of_rows, of_columns = (None, None) if sure is None else sure.factor_errors()
-    index = None if sure is None else sure.index(base=None)
-    by_row = {"row_factor": fit.row_factor, "se": of_rows}
-    by_column = {
-        "col_factor": fit.col_factor,
-        "se": of_columns,
-        "index": None if index is None else index.value,
-        "index_se": None if index is None else index.se,
-    }
     with output_folder(out, **replaces) as place:
-        write_factor(place(names[0]), labels[0], by_row, fit.row_block, **replaces)
-        write_factor(place(names[1]), labels[1], by_column, fit.col_block, **replaces)
+        write_factor(place(names[0]), row_names, by_row, fit.row_block, **replaces)
+        write_factor(place(names[1]), col_names, by_column, fit.col_block, **replaces)
         write_summary(place, summary, options)
         fit.save(place(names[3]), **replaces)
-    wrote = f"Wrote {', '.join(names)} to {shown(out)}."
-    finish(summary, options, _certificate_of(fit), wrote)
-
-
-def _certificate_of(fit: RankOneFit) -> str:
-    how = "in closed form"
-    if fit.solver != "closed form":
-        how = f"by {fit.solver} in {counted(int(fit.n_iter), 'step')}"
-    return (
-        f"Solved {how}. Certificate {fit.certificate:.1e}: the largest relative error "
-        f"of the fitted row and column sums. Cell error {fit.cell_error:.1e}: a bound "
-        "on the relative error of any finite fitted cell."
+    options.finish(
+        summary,
+        f"Solved by {solver_in_words(fit.solver, int(fit.n_iter))}. Certificate "
+        f"{fit.certificate:.1e}: the largest relative error of the fitted row and "
+        f"column sums. Cell error {fit.cell_error:.1e}: a bound on the relative error "
+        "of any finite fitted cell.",
+        f"Wrote {', '.join(names)} to {shown(out)}.",
     )
 
 
-def _errors_of(sure: Uncertainty) -> dict[str, Any]:
+def _tests_and_totals(sure: Uncertainty) -> dict[str, Any]:
     """Dispersion, tests of the fit and totals, for the summary."""
-    tests = ("dispersion", "dof", "pearson_chi2", "pearson_p", "deviance", "deviance_p")
     totals = {
         name: {
             key: values[0] for key, values in sure.totals("all", name).columns().items()
@@ -153,6 +135,6 @@ def _errors_of(sure: Uncertainty) -> dict[str, Any]:
     }
     by_column = sure.totals("column", "missing").columns()
     return {
-        **{name: getattr(sure, name) for name in tests},
+        **{name: getattr(sure, name) for name in _TESTS},
         "totals": {**totals, "missing_by_column": by_column},
     }

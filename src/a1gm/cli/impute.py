@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
 from a1gm._base.words import counted, shown
 from a1gm.cli.console import progress_bar
-from a1gm.cli.options import (
-    Options,
-    TableArgument,
-    UsageError,
-    command,
-    one_of,
-    usage_errors,
-)
-from a1gm.cli.results import finish
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from a1gm._fit.fit import RankOneFit
-    from a1gm.cli.tables import LongTable
+from a1gm.cli.options import Options, TableArgument, UsageError, command, one_of
 
 
 @command
-def impute_command(
+def impute(
     file: TableArgument,
     out: Annotated[
         str,
@@ -45,7 +31,7 @@ def impute_command(
         ),
     ] = False,
     interval: Annotated[
-        Optional[float],  # noqa: UP045 - typer reads it
+        float | None,
         typer.Option(
             metavar="LEVEL",
             help="Add NAME_low and NAME_high per column with missing cells: prediction "
@@ -53,7 +39,7 @@ def impute_command(
         ),
     ] = None,
     digits: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads it
+        int | None,
         typer.Option(metavar="N", help="Digits after the point of filled cells."),
     ] = None,
     round: Annotated[
@@ -64,7 +50,7 @@ def impute_command(
         ),
     ] = "none",
     model: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
+        str | None,
         typer.Option(metavar="FILE", help="Use a saved model instead of a new fit."),
     ] = None,
     only_filled: Annotated[
@@ -74,14 +60,13 @@ def impute_command(
     *,
     options: Options,
 ) -> None:
-    r"""Fill the missing cells of a table.
+    """Fill the missing cells of a table.
 
     Everything else is kept: column order, text, labels, dates, the digits of observed
     cells, and integer columns where nothing was filled. Cells that the data do not
     determine stay missing, with a warning. The file is read twice and never held in
     memory; the result appears whole or not at all.
 
-    \b
     Example:
       a1gm impute sales.csv -o filled.csv
       a1gm impute sales.csv -o filled.parquet --mark --interval 0.95
@@ -90,12 +75,14 @@ def impute_command(
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import check_place
+    from a1gm._fit.rounding import check_rounding
+    from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.paths import find_files
-    from a1gm.cli.tables import LongTable
+    from a1gm.cli.tables import usage_errors
 
     is_long = options.long is not None
-    if interval is not None and not 0.0 < interval < 1.0:
-        raise UsageError(f"--interval must be between 0 and 1, got {interval:g}.")
+    if interval is not None:
+        check_level(interval, "interval")
     if round == "auto" and digits is not None:
         raise UsageError("--round auto and --digits contradict each other; drop one.")
     if out == "-" and options.json:
@@ -105,97 +92,93 @@ def impute_command(
             "--long and --model cannot be combined. In Python, "
             "a1gm.load(model).predict(frame) gives the values of pairs."
         )
-    if only_filled and not is_long:
-        raise UsageError("--only-filled needs --long.")
+    if (only_filled or options.by) and not is_long:
+        raise UsageError(f"--{'by' if options.by else 'only-filled'} needs --long.")
     if options.by and interval is not None:
         raise UsageError("--interval and --by cannot be combined; drop one.")
+    rounding: Any = "auto" if round == "auto" else digits
+    check_rounding(rounding)
     with usage_errors():
-        check_place(find_files(file), out, overwrite=options.overwrite, to_one=is_long)
-    how: Any = {"mark": mark, "round": "auto" if round == "auto" else digits}
+        place = {"overwrite": options.overwrite, "to_one": is_long, "model": model}
+        check_place(find_files(file), out, **place)  # type: ignore[arg-type]
+    how = {"mark": mark, "interval": interval, "round": rounding}
     if is_long:
-        long = LongTable.read(file, options)
-        _impute_long(long, out, interval, only_filled=only_filled, **how)
+        _impute_pairs(file, out, options, only_filled=only_filled, **how)
     else:
-        _impute_wide(file, out, model, options, interval=interval, **how)
+        _impute_cells(file, out, model, options, **how)
 
 
-def _impute_wide(
+def _impute_cells(
     file: list[str], out: str, model: str | None, options: Options, **how: Any
 ) -> None:
     from a1gm import load
     from a1gm._api.impute_file import fill_file
     from a1gm.cli.tables import describe
 
-    if options.by:
-        raise UsageError("--by needs --long ROW,COLUMN,VALUE.")
     name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
-        shared: Any = {**options.reading, **options.fitting, "progress": progress}
+        given: Any = {**options.reading, **options.fitting, "progress": progress}
         fit = None if model is None else load(model)
         on_left, how["overwrite"] = options.on_undetermined, options.overwrite
-        done = fill_file(file, out, fit, on_left, shared, **how)
-    names = [done.files.names[j] for j in done.is_filled.nonzero()[0]]
+        done = fill_file(file, out, fit, on_left, given, **how)
     describe(done.files, options)
+    names = [done.files.names[j] for j in done.is_filled.nonzero()[0]]
     summary = {
-        "out": out,
         "n_rows": done.files.n_rows,
-        "n_filled": done.n_filled,
-        "n_left": done.n_left,
         "columns_filled": names,
         "passed_through": list(done.files.passed_through),
     }
-    where = "" if out == "-" else f"; wrote {shown(out)}"
+    cells = f"{counted(done.n_filled, 'cell')} in {counted(len(names), 'column')}"
+    target = shown(out)
     if done.files.found.go_to_folder(out):
-        where = f"; wrote {counted(len(done.files.paths), 'file')} to {shown(out)}"
-    columns = counted(len(names), "column")
-    filled = f"Filled {counted(done.n_filled, 'cell')} in {columns}{where}."
-    finish(summary, options, filled, *_left(done.n_left, "cell"))
+        target = f"{counted(len(done.files.paths), 'file')} to {target}"
+    _finish(done, out, summary, f"Filled {cells}", target, options)
 
 
-def _impute_long(
-    long: LongTable,
+def _impute_pairs(
+    file: list[str],
     out: str,
-    interval: float | None,
+    options: Options,
     *,
     only_filled: bool,
+    interval: float | None,
     mark: bool,
     round: Any,
 ) -> None:
     """Write every pair of a long table, the missing ones filled."""
-    from a1gm._fit.rounding import check_rounding
-    from a1gm._write.long import FillLong
-
-    check_rounding(round)
-    options = long.options
-    found: Any = long.fit_groups() if long.by else long.fit()
-    pairs = found.fill_long()
-    if interval is not None:
-        pairs = _with_bounds(pairs, long, found, interval)
-    done = FillLong(long.cells, pairs, only_filled, mark, round)
-    done.write(out, overwrite=options.overwrite)
-    summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left}
-    where = "" if out == "-" else f"; wrote {shown(out)}"
-    filled = f"Filled {counted(done.n_filled, 'pair')}{where}."
-    finish(summary, options, filled, *_left(done.n_left, "pair"))
-
-
-def _left(n: int, noun: str) -> list[str]:
-    cells = counted(n, f"{noun} stays", f"{noun}s stay")
-    return [f"{cells} missing: the data do not determine a value."] if n else []
-
-
-def _with_bounds(
-    filled: pa.Table, long: LongTable, fit: RankOneFit, level: float
-) -> pa.Table:
-    """Add the bounds of filled pairs, which come row by row."""
     import numpy as np
     import pyarrow as pa
 
     from a1gm._write.fill import BOUNDS, bounds_of
-    from a1gm.cli.tables import cells_of
+    from a1gm._write.long import FillLong
+    from a1gm.cli.tables import cells_of, fit_pairs, read_long
 
-    X = cells_of(fit)
-    for suffix, bound in zip(BOUNDS, bounds_of(fit, level)(X), strict=True):
-        column = pa.array(bound[np.isnan(X)], from_pandas=True)
-        filled = filled.append_column(long.value + suffix, column)
-    return filled
+    long = read_long(file, options)
+    fit = fit_pairs(long, options)
+    pairs = fit.fill_long()
+    if interval is not None:
+        X = cells_of(fit)
+        for suffix, bound in zip(BOUNDS, bounds_of(fit, interval)(X), strict=True):
+            column = pa.array(bound[np.isnan(X)], from_pandas=True)
+            pairs = pairs.append_column(long.value + suffix, column)
+    done = FillLong(long, pairs, only_filled, mark, round)
+    done.write(out, overwrite=options.overwrite)
+    filled = f"Filled {counted(done.n_filled, 'pair')}"
+    _finish(done, out, {}, filled, shown(out), options, "pair")
+
+
+def _finish(
+    done: Any,
+    out: str,
+    summary: dict[str, Any],
+    filled: str,
+    target: str,
+    options: Options,
+    noun: str = "cell",
+) -> None:
+    summary = {"out": out, "n_filled": done.n_filled, "n_left": done.n_left, **summary}
+    lines = [f"{filled}." if out == "-" else f"{filled}; wrote {target}."]
+    if done.n_left:
+        left = counted(done.n_left, f"{noun} stays", f"{noun}s stay")
+        lines.append(f"{left} missing: the data do not determine a value.")
+    options.finish(summary, *lines)

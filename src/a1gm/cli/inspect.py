@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import counted, listed, shown
 from a1gm.cli.options import Options, TableArgument, command
-from a1gm.cli.results import finish
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from a1gm._base.types import Floats
     from a1gm._fit.pattern import MissingPattern
     from a1gm._rows.files.table import TableFiles
 
@@ -33,38 +29,42 @@ JSON_KEYS = (
     "n_blocks",
     "n_undetermined",
 )
-#: What is printed of ``MissingPattern.shape_name``.
+#: Explains ``MissingPattern.shape_name``.
 _SHAPES = {
     "complete": "complete: nothing is missing, solved in closed form",
     "grid": "grid (some rows × some columns): solved in closed form",
     "staircase": "staircase: solved in closed form",
     "closed form": "neither grid nor staircase, but solved in closed form",
 }
+#: Explains the number of blocks, if it is 0 or 1.
+_BLOCKS = (
+    "0: no cell is above 0",
+    "1: all rows and columns with a cell above 0 can be compared",
+)
 _SHADES = " ░▒▓█"
 
 
 @partial(command, without=("by", "overwrite"))
-def inspect_command(file: TableArgument, options: Options) -> None:
-    r"""Show the columns and the missing cells of a table.
+def inspect(file: TableArgument, options: Options) -> None:
+    """Show the columns and the missing cells of a table.
 
-    The missing cells form a grid (some rows × some columns), a staircase (each row's
+    The missing cells form a grid (some rows by some columns), a staircase (each row's
     missing cells contain the next one's), another pattern with a closed form, or a
     core that is solved iteratively. Cells that the data do not determine are counted.
     A table that cannot be fitted is shown, too, and then the reason.
 
-    \b
     Example:
       a1gm inspect sales.csv --id shop
       a1gm inspect sales.csv --json | jq .n_missing
     """
-    from a1gm.cli.tables import fit_files_of, fit_table, open_table
+    from a1gm.cli.tables import fit_open, fit_table, open_table
 
     if options.long is not None:
         _print(fit_table(file, options)[0].pattern, None, options)
         return
     files = open_table(file, options)
     try:
-        pattern = fit_files_of(files, options).pattern
+        pattern = fit_open(files, options).pattern
     except A1gmError:
         if files.counts is not None or files.n_rows is not None:
             _print(None, files, options)
@@ -75,17 +75,18 @@ def inspect_command(file: TableArgument, options: Options) -> None:
 def _print(
     pattern: MissingPattern | None, files: TableFiles | None, options: Options
 ) -> None:
-    from a1gm.cli.tables import uses_of
-
-    uses = {} if files is None else uses_of(files)
-    if options.json:
-        about = {key: getattr(pattern, key) for key in JSON_KEYS} if pattern else {}
-        finish({**about, "columns": uses} if uses else about, options)
-        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from a1gm._rows.files.whole import hole_shares
+    from a1gm.cli.tables import uses_of
+
+    uses = {} if files is None else uses_of(files)
+    if options.json:
+        summary = {key: getattr(pattern, key) for key in JSON_KEYS} if pattern else {}
+        options.finish({**summary, "columns": uses} if uses else summary)
+        return
     console = Console(highlight=False)
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
@@ -93,23 +94,27 @@ def _print(
     for use, names in uses.items():
         if names:
             table.add_row(use, Text(shown(listed(names, 20))))
-    for name, words in _facts_of(pattern) if pattern else ():
-        table.add_row(name, words)
+    for name, text in _facts_of(pattern) if pattern else ():
+        table.add_row(name, text)
     console.print(table)
     if pattern is not None and pattern.n_missing and files is not None:
-        from a1gm._rows.files.whole import hole_shares
-
-        _print_columns(console, files)
-        console.print()
-        title = "missing cells (dark), rows downwards, columns across"
+        _print_columns(console, pattern, files)
+        title = "\nmissing cells (dark), rows downwards, columns across"
         console.print(Text(title, style="dim"))
-        console.print(Text("\n".join(picture(hole_shares(files, 16, 64)))))
+        shares = hole_shares(files, 16, 64)
+        # Letters are twice as high as wide: two of them make a square.
+        wide = 2 if shares.shape[1] <= 32 else 1
+        for line in shares:
+            cells = "".join(_SHADES[round(share * 4)] * wide for share in line)
+            console.print(Text(f"│{cells}│"))
 
 
 def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
-    n_cells = pattern.n_rows * pattern.n_cols
+    n_cells, n_blocks = pattern.n_rows * pattern.n_cols, pattern.n_blocks
     share = pattern.n_missing / n_cells
     rows, columns = counted(pattern.n_rows, "row"), counted(pattern.n_cols, "column")
+    core = "core of {:,} × {:,}: solved iteratively, to a certificate"
+    apart = f"{n_blocks:,}: their scales cannot be compared"
     facts = [
         ("table", f"{rows} × {columns}"),
         ("missing", f"{pattern.n_missing:,} of {n_cells:,} cells ({share:.1%})"),
@@ -118,13 +123,16 @@ def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
             f"{pattern.n_row_patterns:,} among the rows, "
             f"{pattern.n_col_patterns:,} among the columns",
         ),
-        ("shape", _SHAPES.get(pattern.shape_name) or _core_of(pattern)),
+        (
+            "shape",
+            _SHAPES.get(pattern.shape_name) or core.format(*pattern.core_shape),
+        ),
         (
             "increase rate",
             f"{pattern.increase_rate:.4g} (of the paper: above 1 its method drops "
             "cells)",
         ),
-        ("blocks", _blocks_of(pattern)),
+        ("blocks", _BLOCKS[n_blocks] if n_blocks < 2 else apart),
     ]
     if pattern.n_undetermined:
         cells = counted(pattern.n_undetermined, "missing cell")
@@ -132,41 +140,19 @@ def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
     return facts
 
 
-def _core_of(pattern: MissingPattern) -> str:
-    rows, columns = pattern.core_shape
-    return f"core of {rows:,} × {columns:,}: solved iteratively, to a certificate"
-
-
-def _blocks_of(pattern: MissingPattern) -> str:
-    if pattern.n_blocks == 0:
-        return "0: no cell is above 0"
-    if pattern.n_blocks == 1:
-        return "1: all rows and columns with a cell above 0 can be compared"
-    return f"{pattern.n_blocks:,}: their scales cannot be compared"
-
-
-def _print_columns(console: Any, files: TableFiles) -> None:
+def _print_columns(console: Any, pattern: MissingPattern, files: TableFiles) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    assert files.counts is not None
-    missing = files.counts.missing
+    missing = pattern.missing_per_col
     table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left")
     table.add_column("columns with most missing cells")
     table.add_column("missing", justify="right")
     table.add_column("")
     for j in missing.argsort()[::-1][:8]:
         if missing[j]:
-            share = missing[j] / (files.n_rows or 1)
+            share = missing[j] / pattern.n_rows
             bar = f"{share:6.1%} {'█' * round(24 * share)}"
             table.add_row(Text(shown(files.names[j])), f"{missing[j]:,}", bar)
     console.print(table)
-
-
-def picture(shares: Floats) -> Iterator[str]:
-    """Draw shares of missing cells, one line per row of ``shares``; dark is missing."""
-    # Letters are twice as high as wide: two of them make a square.
-    wide = 2 if shares.shape[1] <= 32 else 1
-    for line in shares:
-        yield "│" + "".join(_SHADES[round(share * 4)] * wide for share in line) + "│"

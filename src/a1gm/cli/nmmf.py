@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,14 +19,13 @@ from a1gm.cli.options import (
     command,
     split_names,
 )
-from a1gm.cli.results import check_folder, finish, quality_of, write_summary
 
 if TYPE_CHECKING:
     from a1gm._rows.files.whole import WholeTable
 
 
 @partial(command, without=(*LONG_OPTIONS, "skip_bad", "negatives"))
-def nmmf_command(
+def nmmf(
     file: Annotated[
         str,
         typer.Argument(
@@ -37,11 +36,11 @@ def nmmf_command(
     ],
     out: FolderOption,
     y: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads it
+        str | None,
         typer.Option(metavar="FILE", help="A table with the columns of X."),
     ] = None,
     z: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(metavar="FILE", help="A table with the rows of X."),
     ] = None,
     alpha: Annotated[
@@ -53,14 +52,14 @@ def nmmf_command(
     *,
     options: Options,
 ) -> None:
-    r"""Fit up to three tables that share rows or columns.
+    """Fit up to three tables that share rows or columns.
 
-    X ≈ w⊗h, Y ≈ a⊗h and Z ≈ w⊗b have factors in common. Columns of Y are matched with
-    those of X by name, rows of Z by the column that --id names or that both tables
-    begin with, or else by their order. The folder gets w, h, a and b as CSV with the
-    labels of rows and columns, and fit.json. All tables may have missing cells.
+    The models X = w h', Y = a h' and Z = w b' share factors. Columns of Y are matched
+    with those of X by name, rows of Z by the column that --id names or that both
+    tables begin with, or else by their order. The folder gets w, h, a and b as CSV
+    with the labels of rows and columns, and fit.json. All tables may have missing
+    cells.
 
-    \b
     Example:
       a1gm nmmf ratings.csv --z users.csv --id user -o results
       a1gm nmmf X.csv --y Y.csv --z Z.csv --alpha 0.5 --beta 2 -o results
@@ -68,12 +67,14 @@ def nmmf_command(
     from a1gm import fit_nmmf
     from a1gm._base.atomic import output_folder
     from a1gm._write.writers import one_batch, write_factor
+    from a1gm.cli.tables import check_outputs, quality_of, write_summary
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
     if [file, y, z].count("-") > 1:
         raise UsageError("Only one table can come from standard input.")
-    check_folder(out, ["w.csv", "h.csv", "a.csv", "b.csv", "fit.json"], options)
+    outputs = ["w.csv", "h.csv", "a.csv", "b.csv", "fit.json"]
+    check_outputs(out, outputs, [file, y, z], options)
     x_table = _read(file, options, columns=split_names(options.columns))
     y_table = None if y is None else _read(y, options, x_table.columns, of=x_table)
     z_table = None if z is None else _rows_as(_read(z, options), x_table)
@@ -102,7 +103,7 @@ def nmmf_command(
             )
         write_summary(place, summary, options)
     wrote = f"Certificate {fit.certificate:.1e}; wrote the factors to {shown(out)}."
-    finish(summary, options, wrote)
+    options.finish(summary, wrote)
 
 
 def _row_names(table: WholeTable) -> list[str]:

@@ -1,36 +1,30 @@
-"""The options of the commands, and what happens when a command fails."""
+"""The options that commands share, and how a command runs and fails."""
 
 from __future__ import annotations
 
 import csv
 import functools
 import inspect
+import json
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection
-from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from a1gm.cli.console import printable, say, speaking
-from a1gm.cli.style import command_style
+from a1gm._base.words import shown
+from a1gm.cli.console import command_style, to_json
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
-    DataHintWarning,
     LabelError,
     MissingFileError,
-    OutputError,
     ParameterError,
-    SkippedWarning,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TableArgument: TypeAlias = Annotated[
     list[str],
@@ -44,14 +38,16 @@ FolderOption: TypeAlias = Annotated[
     str,
     typer.Option("--out", "-o", metavar="PATH", help="The folder for the results."),
 ]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_PREFIXES = {"error": "a1gm: ", "warning": "warning: ", "note": "note: ", "info": ""}
 
 
 class UsageError(A1gmError):
-    """A command line that cannot work, found before any data are read."""
+    """A command line that cannot work, refused before any data are read."""
 
 
 def one_of(*allowed: str) -> dict[str, Any]:
-    """Describe an option that allows only some words."""
+    """Describe an option that takes one of some words."""
 
     def check(value: str) -> str:
         if value not in allowed:
@@ -61,8 +57,8 @@ def one_of(*allowed: str) -> dict[str, Any]:
     return {"metavar": "|".join(allowed), "callback": check}
 
 
-def _option(text: str, default: Any = None, *, short: str = "", **more: Any) -> Any:
-    return field(default=default, metadata={"help": text, "short": short, **more})
+def _option(text: str, default: Any = None, **more: Any) -> Any:
+    return field(default=default, metadata={"help": text, **more})
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ class Options:
     json: bool = _option(
         "Print a summary as JSON; errors and warnings, too, one object per line.", False
     )
-    quiet: bool = _option("Print errors only.", False, short="-q")
+    quiet: bool = _option("Print errors only.", False)
     overwrite: bool = _option("Replace existing files.", False)
     debug: bool = _option("Show the traceback of an error.", False)
 
@@ -150,9 +146,9 @@ class Options:
             "exclude": split_names(self.exclude),
             "id": split_names(self.id) or None,
             "missing": self.missing or (),
-            "delimiter": _mark(self.delimiter),
+            "delimiter": _unescaped(self.delimiter),
             "decimal": self.decimal,
-            "thousands": _mark(self.thousands),
+            "thousands": _unescaped(self.thousands),
             "encoding": self.encoding,
             "sheet": self.sheet,
             "skip_bad": self.skip_bad,
@@ -172,9 +168,31 @@ class Options:
         """What to do about cells that the data do not determine."""
         return "raise" if self.strict else "warn"
 
+    def say(self, text: str, level: str = "info", **fields: Any) -> None:
+        """Print a message on standard error, unless ``--quiet`` or an error.
+
+        ``level`` is error, warning, note (a decision made for the user) or info. With
+        ``--json`` it is one of the fields of an object.
+        """
+        if self.quiet and level != "error":
+            return
+        if self.json:
+            line = json.dumps({"level": level, "message": text.strip(), **fields})
+        else:  # a terminal would obey escape sequences in names
+            line = shown(_PREFIXES[level] + text, keep="\n")
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def finish(self, summary: dict[str, Any], *lines: str) -> None:
+        """Print the summary of a command with ``--json``, and lines for people."""
+        if self.json:
+            sys.stdout.write(to_json(summary))
+        for line in lines:
+            self.say(line)
+
 
 LONG_OPTIONS = "long", "by", "duplicates"
-#: Options about a table, which a command without one does not take.
+#: Options about a table, for commands that read none.
 TABLE_OPTIONS = {f.name for f in fields(Options)} - {"quiet", "overwrite", "debug"}
 
 
@@ -184,70 +202,79 @@ def split_names(values: Collection[str] | None) -> list[str]:
     return [name for line in lines for name in line]
 
 
-def _mark(text: str | None) -> str | None:
-    """Return a character, also if it is written as messages show invisible ones."""
-    shown = {repr(mark)[1:-1]: mark for mark in "\t\xa0\u202f"}
-    return None if text is None else shown.get(text, text)
+def _unescaped(text: str | None) -> str | None:
+    r"""Return the character that messages write as an escape, such as ``\t``."""
+    escapes = {repr(mark)[1:-1]: mark for mark in "\t\xa0\u202f"}
+    return None if text is None else escapes.get(text, text)
 
 
 # ----------------------------------------------------------------------- commands
 def command(
     body: Callable[..., None], without: Collection[str] = ()
 ) -> Callable[..., None]:
-    """Make a typer command of a function whose last parameter is an `Options`.
+    """Make a typer command of a function with a parameter ``options``.
 
     The shared options become parameters of the command, except those in ``without``.
     Errors of the library become one line on standard error and an exit code.
     """
     hints = get_type_hints(body, include_extras=True)
     own = [
-        parameter.replace(
-            annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY
-        )
+        parameter.replace(kind=_KEYWORD, annotation=hints[parameter.name])
         for parameter in inspect.signature(body).parameters.values()
         if parameter.name != "options"
     ]
-    kinds = get_type_hints(Options)
-    shared = [option for option in fields(Options) if option.name not in without]
-    parameters = own + [_parameter(option, kinds[option.name]) for option in shared]
+    shared = [_parameter(f) for f in fields(Options) if f.name not in without]
+    parameters = own + shared
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
-        options = Options(
-            **{o.name: arguments.pop(o.name) for o in shared if o.name in arguments}
-        )
-        with speaking(json=options.json):
-            _run_guarded(lambda: body(**arguments, options=options), options)
+        names = [option.name for option in shared if option.name in arguments]
+        options = Options(**{name: arguments.pop(name) for name in names})
+        _run(functools.partial(body, **arguments, options=options), options)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
-def _parameter(option: Field[Any], kind: Any) -> inspect.Parameter:
+def help_of(body: Callable[..., None]) -> str:
+    """The help of a command; a mark keeps click from joining the lines of examples."""
+    text = inspect.cleandoc(body.__doc__ or "")
+    return text.replace("Example:\n", "\b\nExample:\n")
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
     """Describe a shared option to typer."""
-    how = dict(option.metadata)
-    names = [f"--{option.name.replace('_', '-')}", how.pop("short")]
+    names = [f"--{option.name.replace('_', '-')}", *["-q"] * (option.name == "quiet")]
+    kind = get_type_hints(Options)[option.name]
+    how: Any = typer.Option(*names, **option.metadata)
     return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=option.default,
-        annotation=Annotated[kind, typer.Option(*filter(None, names), **how)],
+        option.name, _KEYWORD, default=option.default, annotation=Annotated[kind, how]
     )
 
 
-def _run_guarded(body: Callable[[], None], options: Options) -> None:
-    broken: list[str] = []
+def _run(body: Callable[[], None], options: Options) -> None:
+    """Run a command; end the process with a message and an exit code if it fails."""
+    unreadable: list[str] = []
+
+    def show(warning: A1gmWarning, *_: Any, **__: Any) -> None:
+        text, kind = warning.render(command_style), type(warning).__name__
+        if getattr(warning, "is_broken", False):
+            unreadable.append(text)  # shown at the end, as an error
+            return
+        is_note = kind == "SkippedWarning" or getattr(warning, "is_inferred", False)
+        options.say(text, "note" if is_note else "warning", kind=kind)
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", A1gmWarning)
-            warnings.showwarning = _shown_by(options, broken)
+            warnings.showwarning = show  # type: ignore[assignment]
             _set_up_pyarrow(options)
             body()
             sys.stdout.flush()
-        if broken:
-            _stop(1, broken[0], options, kind="SkippedWarning")
+        if unreadable:
+            _stop(1, unreadable[0], options, kind="SkippedWarning")
     except KeyboardInterrupt as stopped:
         notes = getattr(stopped, "__notes__", ["nothing was written."])
         _stop(130, f"interrupted; {' '.join(notes)}", options)
@@ -256,20 +283,18 @@ def _run_guarded(body: Callable[[], None], options: Options) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except A1gmError as error:
-        is_usage = isinstance(
-            error, ParameterError | LabelError | MissingFileError | UsageError
-        )
+        usage = ParameterError, LabelError, MissingFileError, UsageError
         notes = getattr(error, "__notes__", [])  # files that are new all the same
-        words = " ".join([error.render(command_style), *notes])
-        kind = type(error).__name__
-        _stop(2 if is_usage else 1, words, options, kind=kind)
+        text = " ".join([error.render(command_style), *notes])
+        code = 2 if isinstance(error, usage) else 1
+        _stop(code, text, options, kind=type(error).__name__)
     except MemoryError:
         _stop(1, "not enough memory for this table.", options)
     except typer.Exit:
         raise
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback
-        what = f"internal error: {type(error).__name__}: {error}."
-        _stop(1, f"{what} Run with --debug to see where.", options)
+    except Exception as error:  # noqa: BLE001 - a fault of ours: no traceback
+        text = f"internal error: {type(error).__name__}: {error}."
+        _stop(1, f"{text} Run with --debug to see where.", options)
 
 
 def _set_up_pyarrow(options: Options) -> None:
@@ -286,48 +311,8 @@ def _set_up_pyarrow(options: Options) -> None:
         pyarrow.set_cpu_count(threads_for(0, options.threads))
 
 
-def _shown_by(options: Options, broken: list[str]) -> Callable[..., None]:
-    """Return what shows a warning; one about unreadable files is kept for the end."""
-
-    def show(warning: A1gmWarning, *_: Any, **__: Any) -> None:
-        words, kind = warning.render(command_style), type(warning).__name__
-        if isinstance(warning, SkippedWarning) and warning.is_broken:
-            broken.append(words)
-        elif not options.quiet:
-            is_note = isinstance(warning, SkippedWarning) or (
-                isinstance(warning, DataHintWarning) and warning.is_inferred
-            )
-            say(words, "note" if is_note else "warning", kind=kind)
-
-    return show
-
-
-def _stop(code: int, words: str, options: Options, **about: Any) -> None:
+def _stop(code: int, text: str, options: Options, **fields: Any) -> None:
     if options.debug:
         traceback.print_exc()
-    say(words, "error", **about, exit_code=code)
+    options.say(text, "error", **fields, exit_code=code)
     raise typer.Exit(code) from None
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn an OutputError into a UsageError: no data were read yet."""
-    try:
-        yield
-    except OutputError as error:
-        raise UsageError(error.all_parts) from error
-
-
-def unwrapped(text: str) -> str:
-    r"""Join the lines of each paragraph, except after the mark \b for fixed lines.
-
-    Help is printed by click, which fails on a terminal without UTF-8.
-    """
-    # Docstrings are raw, so the mark arrives as two letters.
-    paragraphs = inspect.cleandoc(text).replace("\\b\n", "\b\n").split("\n\n")
-    return printable(
-        "\n\n".join(
-            part if part.startswith("\b") else part.replace("\n", " ")
-            for part in paragraphs
-        )
-    )

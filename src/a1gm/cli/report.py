@@ -9,12 +9,11 @@ from typing import Annotated
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.options import Options, TableArgument, UsageError, command, usage_errors
-from a1gm.cli.results import finish
+from a1gm.cli.options import Options, TableArgument, UsageError, command
 
 
 @partial(command, without=("by",))
-def report_command(
+def report(
     file: TableArgument,
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="PATH", help="The page, a .html file.")
@@ -25,30 +24,26 @@ def report_command(
     *,
     options: Options,
 ) -> None:
-    r"""Write a page about a table: the fills, and how sure they are.
+    """Write a page about a table: the fills, and how sure they are.
 
     One self-contained HTML file of less than 2 MB that needs no network, readable on a
     phone, in dark mode and on paper. Of a large table it shows a part, and which one:
     the first rows as a heat map, the largest totals, factors and misfits.
 
-    \b
     Example:
       a1gm report sales.csv --id shop -o report.html
     """
-    from a1gm._base.atomic import check_target
     from a1gm._base.optional import require
     from a1gm._rows.labels import plain_text
-    from a1gm.cli.style import command_style
-    from a1gm.cli.tables import cells_of, fit_table
+    from a1gm.cli.console import command_style
+    from a1gm.cli.tables import cells_of, check_outputs, fit_table
     from a1gm.report import write_report
     from a1gm.report.findings import notes_of
 
     require("matplotlib", "plot", "A report")
     if out == "-" or not out.lower().endswith((".html", ".htm")):
         raise UsageError(f"-o must name a .html file, got {shown(out)}.")
-    with usage_errors():
-        for path in file:
-            check_target(out, overwrite=options.overwrite, source=path)
+    check_outputs(out, (), [file], options)
     fit, files = fit_table(file, options)
     rows = fit.row_labels
     if rows is None:
@@ -66,4 +61,4 @@ def report_command(
         overwrite=options.overwrite,
     )
     summary = {"out": out, "n_rows": fit.shape[0], "n_cols": fit.shape[1]}
-    finish(summary, options, f"Wrote {shown(out)}.")
+    options.finish(summary, f"Wrote {shown(out)}.")

@@ -1,27 +1,29 @@
-"""Tables of the command line: wide or long, opened, fitted, described."""
+"""Tables and results of the commands: opened, fitted, described; checked, written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from a1gm._base.words import counted, listed
-from a1gm.cli.console import progress_bar, say
+from a1gm._base.words import counted, listed, shown
+from a1gm.cli.console import progress_bar, to_json
 from a1gm.cli.options import Options, UsageError, split_names
-from a1gm.exceptions import UndeterminedError
+from a1gm.exceptions import OutputError, UndeterminedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from a1gm._base.types import Floats
     from a1gm._fit.fit import RankOneFit
-    from a1gm._fit.many import ManyFits
     from a1gm._rows.files.table import TableFiles
     from a1gm._rows.files.whole import LongFile
+    from a1gm.nmmf import NMMFFit
 
-MOST_CELLS = 50_000_000  # of a long table that is made dense for a page or a test
+MOST_CELLS = 50_000_000  # of a table that a page or a test holds in memory
 
 
+# -------------------------------------------------------------------------- tables
 def open_table(file: str | Sequence[str], options: Options) -> TableFiles:
     """Open a table with the options of the command line."""
     from a1gm._rows.files.options import TableOptions
@@ -36,15 +38,15 @@ def fit_table(
 ) -> tuple[RankOneFit, TableFiles]:
     """Fit a table and describe it; ``uncertainty`` keeps what a saved model needs."""
     if options.long is not None:
-        long = LongTable.read(file, options)
-        return long.fit(), long.cells.files
+        long = read_long(file, options)
+        return fit_pairs(long, options), long.files
     if options.by:
         raise UsageError("--by needs --long ROW,COLUMN,VALUE.")
     files = open_table(file, options)
-    return fit_files_of(files, options, uncertainty=uncertainty), files
+    return fit_open(files, options, uncertainty=uncertainty), files
 
 
-def fit_files_of(
+def fit_open(
     files: TableFiles, options: Options, *, uncertainty: bool = False
 ) -> RankOneFit:
     """Fit a wide table under a progress bar, and describe it."""
@@ -61,16 +63,14 @@ def fit_files_of(
 
 def describe(files: TableFiles, options: Options) -> None:
     """Print which columns form the table and which do not."""
-    if options.quiet:
-        return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
-    say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
+    options.say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
     if hidden := files.hidden:
-        say(f"Hidden files left out: {listed(hidden, 5)}.")
+        options.say(f"Hidden files left out: {listed(hidden, 5)}.")
     for use, names in uses_of(files).items():
         if names and use != "fitted":
-            say(f"{use[0].upper()}{use[1:]}: {listed(names)}.")
+            options.say(f"{use[0].upper()}{use[1:]}: {listed(names)}.")
 
 
 def uses_of(files: TableFiles) -> dict[str, list[str]]:
@@ -97,82 +97,107 @@ def cells_of(fit: RankOneFit) -> Floats:
     return np.concatenate([cells for _, cells in fit._table.source.blocks()])
 
 
-# ----------------------------------------------------------------------------- long
-@dataclass
-class LongTable:
-    """Files with one row per cell, read by the options of a command."""
+# --------------------------------------------------------------- one row per cell
+def read_long(file: Sequence[str], options: Options) -> LongFile:
+    """Read the files that ``--long`` and ``--by`` describe."""
+    from a1gm._rows.files.whole import read_long_file
 
-    options: Options
-    cells: LongFile
-    by: list[str]
-    keys: list[str]
-    value: str
+    for name in ("columns", "exclude", "id"):
+        if getattr(options, name):
+            raise UsageError(f"--long names the columns that are used; drop --{name}.")
+    files = open_table(file, options)
+    names, by = split_names([options.long or ""]), split_names(options.by)
+    if len(names) != 3 or len({*names, *by}) < 3 + len(by):
+        raise UsageError(
+            "--long takes three different columns, row key, column key and value, "
+            f"such as --long shop,month,sales; got {options.long!r}. The columns "
+            f"are: {listed(files.first.names)}."
+        )
+    files.check_has([*names, *by])
+    # Each of several tables is checked by itself.
+    negatives: Any = None if by else options.negatives
+    needed = "--long names as the value"
+    with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
+        return read_long_file(
+            files, by + names[:2], names[2], negatives, progress, needed
+        )
 
-    @classmethod
-    def read(cls, file: Sequence[str], options: Options) -> LongTable:
-        """Read the files that ``--long`` describes."""
-        from a1gm._rows.files.whole import read_long_file
 
-        for name in ("columns", "exclude", "id"):
-            if getattr(options, name):
-                raise UsageError(
-                    f"--long names the columns that are used; drop --{name}."
-                )
-        files = open_table(file, options)
-        names, by = split_names([options.long or ""]), split_names(options.by)
-        if len(names) != 3 or len({*names, *by}) < 3 + len(by):
-            raise UsageError(
-                "--long takes three different columns, row key, column key and value, "
-                f"such as --long shop,month,sales; got {options.long!r}. The columns "
-                f"are: {listed(files.first.names)}."
-            )
-        files.check_has([*names, *by])
-        with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-            # Each group is checked by itself.
-            negatives: Any = None if by else options.negatives
-            needed = "--long names as the value"
-            cells = read_long_file(
-                files, by + names[:2], names[2], negatives, progress, needed
-            )
-        return cls(options, cells, by, names[:2], names[2])
+def fit_pairs(long: LongFile, options: Options) -> Any:
+    """Fit the one table of a long file, or its tables with ``--by``; describe it."""
+    from a1gm import fit_groups, fit_long
+    from a1gm._rows.long import PlacedFrame
 
-    def fit(self) -> RankOneFit:
-        """Fit the one table, and describe it."""
-        from a1gm._api.fit_long import fit_long
-
-        fit = fit_long(**self._given)
-        n, m = fit.shape
-        row, column = self.keys
-        self._describe(f"{n:,} different {row} by {m:,} different {column}")
-        return fit
-
-    def fit_groups(self) -> ManyFits:
-        """Fit every group, and print how many there are."""
-        from a1gm._api.fit_groups import fit_groups
-
-        by = self.by[0] if len(self.by) == 1 else self.by
-        many = fit_groups(by=by, **self._given)
-        for error in many.failed.values():
+    *by, row, column = long.keys
+    fits: Any
+    given: dict[str, Any] = {
+        "frame": PlacedFrame(long.frame, long.files.place_of),
+        "keys": [row, column],
+        "value": long.value,
+        "duplicates": options.duplicates,
+        "on_undetermined": options.on_undetermined,
+        **options.fitting,
+    }
+    if by:
+        fits = fit_groups(by=by[0] if len(by) == 1 else by, **given)
+        for error in fits.failed.values():
             if isinstance(error, UndeterminedError):
                 raise error
-        n = counted(len(many) + len(many.failed), "table")
-        self._describe(f"{n} by {listed(self.by)}")
-        return many
+        n = counted(len(fits) + len(fits.failed), "table")
+        size = f"{n} by {listed(by)}"
+    else:
+        fits = fit_long(**given)
+        size = "{:,} different {} by {:,} different {}"
+        size = size.format(fits.shape[0], row, fits.shape[1], column)
+    rows = counted(len(long.numbers), "row")
+    options.say(f"{long.files.name}: {rows}, {size}.")
+    return fits
 
-    @property
-    def _given(self) -> dict[str, Any]:
-        from a1gm._rows.long import PlacedFrame
 
-        return {
-            "frame": PlacedFrame(self.cells.frame, self.cells.files.place_of),
-            "keys": self.keys,
-            "value": self.value,
-            "duplicates": self.options.duplicates,
-            "on_undetermined": self.options.on_undetermined,
-            **self.options.fitting,
-        }
+# ------------------------------------------------------------------------- results
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn an OutputError into a UsageError: no data were read yet."""
+    try:
+        yield
+    except OutputError as error:
+        raise UsageError(error.all_parts) from error
 
-    def _describe(self, what: str) -> None:
-        if not self.options.quiet:
-            rows = counted(len(self.cells.numbers), "row")
-            say(f"{self.cells.files.name}: {rows}, {what}.")
+
+def check_outputs(
+    out: str,
+    names: Sequence[str],
+    inputs: Iterable[str | Sequence[str] | None],
+    options: Options,
+) -> None:
+    """Raise if a file, or the named files in a folder, cannot be written.
+
+    No command replaces a file that it reads.
+    """
+    from a1gm._base.atomic import check_target
+    from a1gm._rows.files.paths import find_files
+
+    place = Path(out)
+    if names and place.exists() and not place.is_dir():
+        raise UsageError(f"{shown(out)} is a file; name a folder for the results.")
+    targets = [place / name for name in names if place.is_dir()] if names else [place]
+    sources = [path for some in inputs if some for path in find_files(some).paths]
+    with usage_errors():
+        for target in targets:
+            check_target(target, overwrite=options.overwrite, sources=sources)
+
+
+def write_summary(
+    place: Callable[[str], Any], summary: dict[str, Any], options: Options
+) -> None:
+    """Write the summary to the folder of the results."""
+    from a1gm._base.atomic import atomic_write
+
+    with atomic_write(place("fit.json"), overwrite=options.overwrite) as file:
+        file.write(to_json(summary).encode())
+
+
+def quality_of(fit: RankOneFit | NMMFFit) -> dict[str, Any]:
+    """How good a fit is, for the summary of any command."""
+    keys = ("divergence", "certificate", "cell_error", "converged", "solver", "n_iter")
+    return {key: getattr(fit, key) for key in (*keys, "n_blocks")}
