@@ -14,7 +14,7 @@ def test_demo_walks_through(tmp_path):
     said = [line for line in lines if line.strip()]
     assert len(said) == len(set(said))
     page = (tmp_path / "demo" / "report.html").read_text()
-    assert "<th scope=\"row\">S08</th><td>2024-05</td>" in page  # the planted outlier
+    assert '<th scope="row">S08</th><td>2024-05</td>' in page  # the planted outlier
     filled = (tmp_path / "demo" / "filled.csv").read_text().splitlines()
     assert all(",," not in line for line in filled[:-1])
     assert filled[-1].endswith("," * 24)
