@@ -60,7 +60,7 @@ def test_bad_parameters_are_refused_at_fit(options):
 
 
 def test_markers():
-    with pytest.raises(ParameterError, match="not a number"):
+    with pytest.raises(ValueError, match="'missing_values' parameter"):
         RankOneImputer(missing_values="?").fit(X)
     with pytest.raises(ValueError, match="contains NaN"):
         RankOneImputer(missing_values=-1).fit(X)

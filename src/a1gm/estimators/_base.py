@@ -5,6 +5,7 @@ They follow scikit-learn: every column of a table is a feature.
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,14 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    clone,
 )
 from sklearn.exceptions import ConvergenceWarning as SklearnConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import (
+    _get_feature_names,
+    _num_features,
+    check_is_fitted,
+)
 
 from a1gm._base.types import Absent, AnyArray, Floats, Solver
 from a1gm._base.warn import warn_user
@@ -23,7 +28,6 @@ from a1gm._fit.messages import WarningPolicy, text_of_unplaced_rows
 from a1gm._fit.place import Placed
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.read import AnyRows, is_sparse, read_input
-from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ConvergenceWarning, EmptyLineWarning
 
 
@@ -35,6 +39,11 @@ class EstimatorConvergenceWarning(
 
 
 WARNINGS = WarningPolicy(convergence=EstimatorConvergenceWarning)
+BUDGET = {
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+}
+THREADS = {"n_threads": [Interval(Integral, 1, None, closed="left"), None]}
 
 
 def read_table(X: Any, absent: Absent | None) -> AnyRows:
@@ -44,37 +53,37 @@ def read_table(X: Any, absent: Absent | None) -> AnyRows:
     return rows
 
 
-def features_of(estimator: BaseEstimator, X: Any) -> dict[str, Any]:
+def features_of(X: Any) -> dict[str, Any]:
     """Number of columns, and names that are text, as fitted attributes."""
-    # On a clone: a fit that fails later must leave the estimator as it was.
-    probe = clone(estimator)
-    validate_data(probe, X, reset=True, skip_check_array=True)
-    names = "n_features_in_", "feature_names_in_"
-    return {name: getattr(probe, name) for name in names if hasattr(probe, name)}
+    features: dict[str, Any] = {"n_features_in_": _num_features(X)}
+    names = _get_feature_names(X)
+    return features if names is None else {**features, "feature_names_in_": names}
 
 
-def set_fitted(estimator: BaseEstimator, **attributes: Any) -> None:
-    """Replace the state of a fit, all at once: a fit that failed changes nothing."""
-    if "n_features_in_" in attributes:
-        vars(estimator).pop("feature_names_in_", None)
-    vars(estimator).update(attributes)
-
-
-def check_same_features(estimator: BaseEstimator, X: Any) -> None:
-    """Raise for other columns than those of ``fit``, in scikit-learn's words."""
-    validate_data(estimator, X, reset=False, skip_check_array=True)
-
-
-def output_dtype(X: Any, rows: AnyRows) -> Any:
+def output_dtype(X: Any, rows: Any) -> Any:
     """Single precision for a table that is all single precision, else double."""
-    if isinstance(rows, SparseRows):
-        dtypes = {X.dtype}
-    else:
-        dtypes = {part[0].dtype for part in rows.parts}
+    dtypes = {X.dtype} if is_sparse(X) else {part[0].dtype for part in rows.parts}
     return np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
 
 
-class RowFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Estimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators."""
+
+    def _set_fitted(self, **attributes: Any) -> None:
+        """Replace the state of a fit at once: a fit that failed changes nothing."""
+        if "n_features_in_" in attributes:
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(attributes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = True  # margins must be, whatever the cells
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class RowFactors(ClassNamePrefixFeaturesOutMixin, Estimator):  # type: ignore[misc]
     """Base of estimators that give row factors; ``_solution`` gives the fit."""
 
     def _solution(self) -> Any:
@@ -125,10 +134,3 @@ class RowFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = True  # margins must be, whatever the cells
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import MissingIndicator
-from sklearn.utils._param_validation import Interval, MissingValues
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
+from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from a1gm._api.assess import Assessment, assess_cells
 from a1gm._api.fit import FitOptions, fit_patterns
@@ -24,15 +24,13 @@ from a1gm._fit.place import Columns
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._observe.observe import observe
 from a1gm._rows.read import AnyRows, is_sparse
-from a1gm._rows.rows import Part
-from a1gm._rows.sparse import SparseRows
 from a1gm.estimators._base import (
+    BUDGET,
     WARNINGS,
-    check_same_features,
+    Estimator,
     features_of,
     output_dtype,
     read_table,
-    set_fitted,
 )
 from a1gm.exceptions import (
     DataError,
@@ -45,7 +43,7 @@ from a1gm.exceptions import (
 ADVICE = " Use sklearn.impute.SimpleImputer for this table, or other columns."
 
 
-class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RankOneImputer(Estimator):
     """Fill missing cells with the best rank-1 explanation of the table.
 
     A drop-in for ``sklearn.impute.SimpleImputer`` on non-negative tables: a missing
@@ -132,13 +130,16 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _columns: Columns
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "missing_values": [MissingValues()],
+        **BUDGET,
+        "missing_values": [MissingValues(numeric_only=True), None],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
-        "fallback": "no_validation",  # checked by _check_fallback
+        "fallback": [
+            StrOptions({"column"}),
+            Interval(Real, 0, None, closed="left"),
+            None,
+        ],
         "copy": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "check": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -182,8 +183,8 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             This estimator.
         """
         self._validate_params()
-        _check_fallback(self.fallback)
-        rows, features = self._read(X, is_fitted=False), features_of(self, X)
+        given = X
+        X, rows = self._read(X, is_fitted=False)
         seen = observe(rows, negatives=None)  # there is no such option
         # transform warns of rows without any cell, and of blocks.
         fit = fit_patterns(
@@ -192,25 +193,34 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rows,
             policy=replace(WARNINGS, cells=False),
         )
-        fallback = np.full(rows.n_cols, math.nan)
+        number = math.nan if self.fallback in (None, "column") else self.fallback
+        fallback = np.full(rows.n_cols, number)
         if self.fallback == "column":  # means of the observed cells
             n_observed = rows.n_rows - fit.pattern.missing_per_col
             with np.errstate(invalid="ignore"):
                 means = seen.col_sums / n_observed
             fallback = np.ldexp(means, seen.exponent)
-        elif self.fallback is not None:
-            fallback[:] = self.fallback
-        found = {} if not self.check else {"assessment_": self._assessment_of(rows)}
-        set_fitted(
-            self,
+        found: dict[str, Any] = {"indicator_": None}
+        if self.add_indicator:
+            indicator = MissingIndicator(missing_values=np.nan, error_on_new=False)
+            found["indicator_"] = indicator.fit(_cells_of(rows, X))
+        if self.check:
+            if is_sparse(X):
+                raise ParameterError(
+                    "check=True is not for sparse tables. Leave it out, or try a share "
+                    "of the rows as an array."
+                )
+            seed = check_random_state(self.random_state).randint(2**31)
+            cells = rows.rows(slice(0, rows.n_rows))
+            found["assessment_"] = assess_cells(cells, random_state=seed)
+        self._set_fitted(
             col_factor_=fit.col_factor,
             fallback_=fallback,
             n_iter_=max(1, fit.n_iter),
-            indicator_=_indicator(rows) if self.add_indicator else None,
             _columns=fit._columns,
             _fit=fit if self.copy else None,
             **found,
-            **features,
+            **features_of(given),
         )
         if not self._kept.all():
             names = getattr(self, "feature_names_in_", np.arange(rows.n_cols))
@@ -224,22 +234,27 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warn_user(self.assessment_.verdict + ADVICE, DataHintWarning)
         return self
 
-    def _read(self, X: Any, *, is_fitted: bool) -> AnyRows:
-        """Read a table; the cells equal to ``missing_values`` are missing."""
-        _check_marker(self.missing_values, X)
+    def _read(self, X: Any, *, is_fitted: bool) -> tuple[Any, AnyRows]:
+        """Read a table; cells equal to ``missing_values`` are NaN, in a copy of X."""
         rows = read_table(X, "zero")
         if is_fitted:
-            check_same_features(self, X)
-        return _mark_missing(rows, self.missing_values)
-
-    def _assessment_of(self, rows: AnyRows) -> Assessment:
-        if isinstance(rows, SparseRows):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        if _is_nan_like(self.missing_values):
+            return X, rows
+        if self.missing_values == 0 and is_sparse(X):
             raise ParameterError(
-                "check=True is not for sparse tables. Leave it out, or try a share of "
-                "the rows as an array."
+                "Imputation not possible when missing_values == 0 and input is sparse. "
+                "Provide a dense array instead."
             )
-        seed = check_random_state(self.random_state).randint(2**31)
-        return assess_cells(rows.rows(slice(0, rows.n_rows)), random_state=seed)
+        cells = _cells_of(rows, X)
+        values = cells.data if is_sparse(X) else cells
+        if np.isnan(values).any():
+            raise DataError(
+                f"Input X contains NaN, but missing_values={self.missing_values!r}. "
+                f"Use NaN as the marker, after replacing {self.missing_values!r} by it."
+            )
+        values[values == self.missing_values] = np.nan
+        return cells, read_table(cells, "zero")
 
     @property
     def uncertainty_(self) -> Uncertainty:
@@ -281,33 +296,31 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray or sparse table of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        rows = self._read(X, is_fitted=True)
-        fallback = self.fallback_
-        if self.keep_empty_features:
-            without_any = np.isnan(self.col_factor_) & np.isnan(fallback)
-            fallback = np.where(without_any, 0.0, fallback)
+        X, rows = self._read(X, is_fitted=True)
+        dtype, kept = output_dtype(X, rows), self._kept
+        holes: Any = None
+        if self.add_indicator:  # before the holes are filled in place
+            cells = _cells_of(rows, X)
+            is_nan = cells != cells  # noqa: PLR0124  # also of sparse arrays
+            holes = is_nan[:, self.indicator_.features_].astype(dtype)
+        without_any = np.isnan(self.col_factor_) & np.isnan(self.fallback_)
+        fallback = np.where(without_any, 0.0, self.fallback_)
         placed = self._columns.place(rows, otherwise=fallback)
-        dtype = output_dtype(X, rows)
-        result = fill_table(X, rows, placed, in_place=not self.copy, as_array=True)
-        if isinstance(rows, SparseRows):
-            table = result.table.tocsc()
-        else:
-            table = result.table.astype(dtype, copy=False)
-        kept, n_left = self._kept, result.left.n
+        filled = fill_table(X, rows, placed, in_place=not self.copy, as_array=True)
+        table = filled.table
+        table = table.tocsc() if is_sparse(X) else table.astype(dtype, copy=False)
         if not kept.all():
-            n_left -= int(_holes(rows)[:, np.flatnonzero(~kept)].sum())
             table = table[:, np.flatnonzero(kept)]
-        if n_left > 0:
+        if filled.left.n:
             warn_user(
-                text_of_left_cells(n_left) + " A row must observe something that was "
-                'fitted together with the column of the hole; fallback="column" fills '
-                "such cells with the mean of their column.",
+                text_of_left_cells(filled.left.n) + " A row must observe something "
+                "that was fitted together with the column of the hole; "
+                'fallback="column" fills such cells with the mean of their column.',
                 UndeterminedWarning,
             )
-        if not self.add_indicator:
+        if holes is None:
             return table
-        holes = _holes(rows)[:, self.indicator_.features_].astype(table.dtype)
-        if isinstance(table, np.ndarray):
+        if not is_sparse(X):
             return np.hstack([table, holes])
         from scipy.sparse import hstack
 
@@ -368,92 +381,21 @@ class RankOneImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = _is_nan_like(self.missing_values)
-        tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-# ------------------------------------------------------------------------ the options
-def _check_fallback(fallback: Any) -> None:
-    """Raise for all but None, "column" and numbers that a table may hold."""
-    if fallback is None or (isinstance(fallback, str) and fallback == "column"):
-        return
-    is_number = isinstance(fallback, Real) and not isinstance(fallback, bool | np.bool)
-    if not is_number or not 0.0 <= float(fallback) < math.inf:
-        raise ParameterError(
-            'fallback must be None, "column" or a finite number >= 0, got '
-            f"{fallback!r}."
-        )
 
 
 def _is_nan_like(marker: Any) -> bool:
     """Whether cells marked so are read as NaN anyway: NaN, None and pd.NA."""
-    if marker is None or type(marker).__name__ == "NAType":
-        return True
-    return isinstance(marker, float | np.floating) and bool(np.isnan(marker))
+    return marker is None or is_pandas_na(marker) or bool(is_scalar_nan(marker))
 
 
-def _check_marker(marker: Any, X: Any) -> None:
-    """Raise for markers that are not numbers, and 0 where zeros are not stored."""
-    if _is_nan_like(marker):
-        return
-    if isinstance(marker, str | bytes) or not np.isscalar(marker):
-        raise ParameterError(
-            f"missing_values={marker!r} is not a number, and the table holds numbers "
-            "only. Use NaN, None, pd.NA or a number."
-        )
-    if is_sparse(X) and marker == 0:
-        raise ParameterError(
-            "Imputation not possible when missing_values == 0 and input is sparse. "
-            "Provide a dense array instead."
-        )
+def _cells_of(rows: Any, X: Any) -> Any:
+    """Cells as an array or a sparse array of floats, with NaN for missing ones."""
+    dtype = output_dtype(X, rows)
+    if not is_sparse(X):
+        return rows.rows(slice(0, rows.n_rows)).astype(dtype, copy=False)
+    from scipy.sparse import csr_array
 
-
-def _mark_missing(rows: AnyRows, marker: Any) -> AnyRows:
-    """The same table with the cells equal to the marker missing."""
-    if _is_nan_like(marker):
-        return rows
-    value = float(marker)
-    if _holes(rows).sum():
-        raise DataError(
-            f"Input X contains NaN, but missing_values={marker!r}. Use NaN as the "
-            f"marker, after replacing {marker!r} by it."
-        )
-    if isinstance(rows, SparseRows):
-        values = np.where(rows.values == value, np.nan, rows.values)
-        return replace(rows, values=values)
-
-    def marked(parts: list[Part]) -> list[Part]:
-        # There is no NaN, so no mask either.
-        return [(v, v == value, None, at, group) for v, _, _, at, group in parts]
-
-    if rows.cut is None:
-        return replace(rows, parts=marked(rows.parts))
-    cut = rows.cut
-    return replace(rows, cut=lambda start, stop: marked(cut(start, stop)))
-
-
-# ------------------------------------------------------------------------- the holes
-def _indicator(rows: AnyRows) -> Any:
-    """scikit-learn's indicator of the missing cells, fitted."""
-    holes = _holes(rows).astype(np.float64)
-    values = holes.data if isinstance(rows, SparseRows) else holes
-    values[values == 1.0] = np.nan
-    return MissingIndicator(missing_values=np.nan, error_on_new=False).fit(holes)
-
-
-def _holes(source: AnyRows) -> Any:
-    """Which cells are missing: an array, or a sparse table of those stored."""
-    shape = (source.n_rows, source.n_cols)
-    if isinstance(source, SparseRows):
-        from scipy.sparse import coo_array
-
-        at = np.flatnonzero(source.missing)
-        line = np.searchsorted(source.ptr, at, side="right") - 1
-        cells = (np.ones(len(at), bool), (line, source.cols[at]))
-        return coo_array(cells, shape=shape).tocsc()
-    holes = np.zeros(shape, bool)
-    for rows, piece in source.blocks():
-        holes[rows] = np.isnan(piece)
-    return holes
+    cells = rows.values.astype(dtype), rows.cols, rows.ptr
+    return csr_array(cells, shape=(rows.n_rows, rows.n_cols))

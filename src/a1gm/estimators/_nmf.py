@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
     check_is_fitted,
+    validate_data,
 )
 
 from a1gm._api.fit import FitOptions, fit_rows
@@ -21,12 +21,12 @@ from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Part, Rows, check_piece
 from a1gm._rows.sparse import SparseRows, check_stored_cells
 from a1gm.estimators._base import (
+    BUDGET,
+    THREADS,
     WARNINGS,
     RowFactors,
-    check_same_features,
     features_of,
     read_table,
-    set_fitted,
 )
 from a1gm.exceptions import DataError, WeightsError
 
@@ -94,10 +94,9 @@ class RankOneNMF(RowFactors):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BUDGET,
+        **THREADS,
         "negatives": [StrOptions({"raise", "allow"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
         "absent": [StrOptions({"missing", "zero"}), None],
     }
 
@@ -138,7 +137,7 @@ class RankOneNMF(RowFactors):
             This estimator.
         """
         self._validate_params()
-        rows, features = read_table(X, self.absent), features_of(self, X)
+        rows = read_table(X, self.absent)
         s = _sample_weights(sample_weight, rows.n_rows)
         if s is not None and isinstance(rows, SparseRows):
             check_stored_cells(rows, self.negatives)  # it names the cells as they are
@@ -146,7 +145,7 @@ class RankOneNMF(RowFactors):
         elif s is not None:
             rows = _weighted(rows, s, self.negatives)
         fit = fit_rows(rows, self._options, policy=WARNINGS)
-        set_fitted(self, _fit=fit, _table=None, **features)
+        self._set_fitted(_fit=fit, _table=None, **features_of(X))
         return self
 
     def partial_fit(
@@ -172,9 +171,9 @@ class RankOneNMF(RowFactors):
         """
         self._validate_params()
         table: PatternTable | None = getattr(self, "_table", None)
-        rows, features = read_table(X, self.absent), dict[str, Any]()
+        is_known = table is not None
+        rows = read_table(X, self.absent)
         if table is None:
-            features = features_of(self, X)
             table = PatternTable(
                 rows.n_cols,
                 keep_rows=False,
@@ -182,13 +181,14 @@ class RankOneNMF(RowFactors):
                 n_threads=self.n_threads,
             )
         else:
-            check_same_features(self, X)
+            validate_data(self, X, reset=False, skip_check_array=True)
         s = _sample_weights(sample_weight, rows.n_rows)
         if s is not None or isinstance(rows, SparseRows):
             s = np.ones(rows.n_rows) if s is None else s
             rows = _weighted(rows, s, self.negatives, table.n_rows)
         table._add_rows(rows)
-        set_fitted(self, _fit=None, _table=table, **features)
+        features = {} if is_known else features_of(X)
+        self._set_fitted(_fit=None, _table=table, **features)
         return self
 
     # ------------------------------------------------------------------ using the fit
@@ -207,7 +207,7 @@ class RankOneNMF(RowFactors):
         """
         check_is_fitted(self)
         rows = read_table(X, self.absent)
-        check_same_features(self, X)
+        validate_data(self, X, reset=False, skip_check_array=True)
         return self._factors_of(self._solution()._columns.place(rows), X, rows)
 
     def inverse_transform(self, X: Any) -> AnyArray:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.labels import check_same_labels
 from a1gm.estimators._base import (
+    BUDGET,
+    THREADS,
     EstimatorConvergenceWarning,
     RowFactors,
-    check_same_features,
     features_of,
-    set_fitted,
 )
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
@@ -95,14 +95,16 @@ class RankOneNMMF(RowFactors):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BUDGET,
+        **THREADS,
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
     }
     # scikit-learn takes "Y" for another name of the target and would not route it.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"Y": None}
+    row_factor_: Floats
+    a_: Floats
+    b_: Floats
     _fit: NMMFFit
 
     def __init__(
@@ -154,7 +156,8 @@ class RankOneNMMF(RowFactors):
             on_undetermined="warn",
             convergence=EstimatorConvergenceWarning,
         )
-        set_fitted(self, _fit=fit, **features_of(self, X))
+        factors = {"row_factor_": fit.w, "a_": fit.a, "b_": fit.b}
+        self._set_fitted(_fit=fit, **factors, **features_of(X))
         return self
 
     def fit_transform(
@@ -197,7 +200,7 @@ class RankOneNMMF(RowFactors):
         """
         check_is_fitted(self)
         source = read_table(X, "X", EVERY_COLUMN)
-        check_same_features(self, X)
+        validate_data(self, X, reset=False, skip_check_array=True)
         placed = self._fit._place(source, self._read_z(Z, source))
         return self._factors_of(placed, X, source)
 
@@ -230,24 +233,9 @@ class RankOneNMMF(RowFactors):
         return self._fit
 
     @property
-    def row_factor_(self) -> Floats:
-        """Factors of the rows of X and Z."""
-        return self._solution().w
-
-    @property
     def col_factor_(self) -> Floats:
         """Factors of the columns of X and Y."""
         return self._solution().h
-
-    @property
-    def a_(self) -> Floats:
-        """Factors of the rows of Y."""
-        return self._solution().a
-
-    @property
-    def b_(self) -> Floats:
-        """Factors of the columns of Z."""
-        return self._solution().b
 
     @property
     def divergence_(self) -> float:
@@ -260,14 +248,10 @@ def _refuse_table_as_target(y: Any, X: Any) -> None:
 
     A pipeline may hand over targets of several columns: these have the rows of X.
     """
-    shapes: list[tuple[int, ...]] = []
-    for table in (y, X):
-        try:
-            is_list = isinstance(table, list | tuple)
-            shapes.append(np.shape(table) if is_list else table.shape)
-        except (AttributeError, ValueError):  # not a table, or rows of unequal lengths
-            return
-    shape, of_x = shapes
+    try:
+        shape, of_x = np.shape(y), np.shape(X)
+    except ValueError:  # rows of unequal lengths
+        return
     if len(shape) != 2 or len(of_x) != 2:
         return
     if shape[0] != of_x[0] or shape[1] == of_x[1] > 1:
