@@ -73,7 +73,7 @@ def test_faults():
     model = RankOneNMMF()
     with pytest.raises(NotFittedError):
         model.transform(X)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(AttributeError):
         _ = model.a_
     model.fit(X, Y=Y)
     with pytest.raises(ParameterError, match="Z was not given to fit"):

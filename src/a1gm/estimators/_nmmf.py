@@ -250,7 +250,7 @@ def _refuse_table_as_target(y: Any, X: Any) -> None:
     """
     try:
         shape, of_x = np.shape(y), np.shape(X)
-    except ValueError:  # rows of unequal lengths
+    except (TypeError, ValueError):  # not a table, or rows of unequal lengths
         return
     if len(shape) != 2 or len(of_x) != 2:
         return
