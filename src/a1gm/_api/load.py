@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Any
 
@@ -50,13 +49,11 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
 def _fit_of_state(state: dict[str, Any]) -> RankOneFit:
     """Make the fit again whose state was written to a file."""
     labels = {name: state[name] for name in ("row_labels", "col_labels")}
-    fit = RankOneFit(
+    statistics = state["scatter"] | {"divergence": state["divergence"]}
+    return RankOneFit(
         state["solved"],
         state["rows"],
-        Table(**state["table"], **labels, **state["scatter"]),
+        Table(**state["table"], **labels, **statistics),
         tol=state["tol"],
         on_undetermined=state["on_undetermined"],
     )
-    if not math.isnan(state["divergence"]):  # else the sums may have it
-        fit.__dict__["divergence"] = state["divergence"]
-    return fit

@@ -40,11 +40,11 @@ from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
 from a1gm._fit.rounding import Rounding, check_rounding, values_rounded
 from a1gm._fit.save import save_fit
 from a1gm._fit.show import html_table, one_line, solver_in_words
-from a1gm._fit.sure import scatter
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._fit.sure.information import Information
+from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
-from a1gm._fit.table import FitRows, Table
+from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
 from a1gm._rows.frames import select
 from a1gm._rows.lookup import Lookup, paired
 from a1gm._rows.read import AnyRows
@@ -87,10 +87,7 @@ class RankOneFit:
     @property
     def row_labels(self) -> Any:
         """The table's own row names, or None; those of files are read when asked."""
-        own = self._table.row_labels
-        if own is None:
-            own = getattr(self._table.source, "row_labels", None)
-        return own
+        return self._table.names_of_rows
 
     # ------------------------------------------------------------- the factors
     @property
@@ -186,7 +183,7 @@ class RankOneFit:
     @property
     def _is_plain(self) -> bool:
         """Whether one block holds every row and column: the usual case."""
-        return self._solved.components is None and self._solved.factors.all_inside
+        return self._solved.is_plain
 
     @cached_property
     def _fates(self) -> Fates:
@@ -360,7 +357,8 @@ class RankOneFit:
         table.row_labels = table.row_labels if rows is None else rows
         table.col_labels = table.col_labels if columns is None else columns
         self._table, self.col_labels = table, table.col_labels
-        self.__dict__.pop("_finders", None)
+        for cached in ("_finders", "_scatter"):
+            self.__dict__.pop(cached, None)
 
     def _filled_cells(self) -> tuple[Floats, Bools]:
         """The fitted table with its holes filled, and which cells they were."""
@@ -370,7 +368,7 @@ class RankOneFit:
         return cells, missing
 
     # ------------------------------------------------------------------- divergence
-    @cached_property
+    @property
     def divergence(self) -> float:
         """Kullback-Leibler divergence on the observed cells, computed when asked for.
 
@@ -380,15 +378,7 @@ class RankOneFit:
         of files is saved with it if it was asked for before. NotRepresentableError
         where it is above the largest float64.
         """
-        return scatter.divergence(self)
-
-    @property
-    def _known_divergence(self) -> float:
-        """The divergence; NaN where it cannot be computed."""
-        try:
-            return self.divergence
-        except (NotRepresentableError, ParameterError):
-            return math.nan
+        return self._scatter.divergence
 
     def divergence_of(
         self, X: Any, *, weights: Any = None, exposure: Any = None
@@ -433,30 +423,16 @@ class RankOneFit:
 
         NaN where the divergence is, and for a table that is constant.
         """
-        gained = scatter.gain_over_constants(self)
+        gained = self._scatter.gain
         total = self.deviance + gained
         return gained / total if total > 0.0 else math.nan
 
     @cached_property
-    def _information(self) -> Information:
+    def _scatter(self) -> Scatter:
         """What the errors of the fit are computed from."""
-        return Information(self)
-
-    def _has_negative_fit(self) -> bool:
-        """Whether a fitted cell, observed or not, is below 0."""
-        h, block = self._solved.factors.col_factor, self.col_block
-        w, row_block = self._solved.factors.pattern_factor, None
-        if self._rows.is_kept:
-            w, row_block = np.asarray(self.row_factor), self.row_block
-        for k in range(self.n_blocks):
-            rows, columns = w if row_block is None else w[row_block == k], h[block == k]
-            ends = np.outer(
-                [rows.min(initial=0.0), rows.max(initial=0.0)],
-                [columns.min(initial=0.0), columns.max(initial=0.0)],
-            )
-            if ends.min() < 0.0:
-                return True
-        return False
+        fates, columns, certificate = self._fates, self._columns, self.certificate
+        info = Information(self._solved, self._table, fates, columns, certificate)
+        return Scatter(info)
 
     def _own_cells(self, X: Any) -> Floats:
         """The cells of the table that was fitted; any other is refused.
@@ -467,10 +443,12 @@ class RankOneFit:
         source, is_same = self._table.read_fitted(X, self.shape)
         if type(source) is not type(self._table.source) and not self._is_signed:
             sums = self._patterns.col_sums, self._patterns.exponent
-            is_same &= self._is_close(_column_sums(source), np.ldexp(*sums))
+            seen = _column_sums(source)
+            is_same &= are_close(seen, np.ldexp(*sums), self.certificate)
             if self._rows.is_kept and is_same:
                 w = self._columns.place(source).factors
-                is_same &= self._is_close(w, np.asarray(self.row_factor))
+                fitted = np.asarray(self.row_factor)
+                is_same &= are_close(w, fitted, self.certificate)
         if not is_same:
             raise ParameterError(
                 "This is not the table that was fitted: cells differ, or rows are "
@@ -478,13 +456,6 @@ class RankOneFit:
                 "fitted."
             )
         return source.rows(slice(0, self.shape[0]))
-
-    def _is_close(self, seen: Floats, fitted: Floats) -> bool:
-        """Whether margins of a table that is read again are those of the fit."""
-        known = np.isfinite(seen) & np.isfinite(fitted)
-        rtol = min(max(1e-9, 10.0 * self.certificate), 1.0)
-        atol = rtol * float(np.abs(fitted).max(initial=0.0, where=known))
-        return bool(np.allclose(seen[known], fitted[known], rtol=rtol, atol=atol))
 
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
@@ -523,7 +494,7 @@ class RankOneFit:
         >>> round(u.standard_error(2, 2), 1)
         4.3
         """
-        return Uncertainty(self, dispersion, robust=robust)
+        return Uncertainty(self._scatter, dispersion, robust=robust)
 
     def residuals(
         self,
@@ -775,22 +746,22 @@ class RankOneFit:
             "on_undetermined": self._on_undetermined,
             "certificate": self.certificate,
             **self._kept_scatter(),
-            "divergence": self._known_divergence
-            if self._rows.is_held
-            else self.__dict__.get("divergence", math.nan),
             "row_labels": self._table.row_labels,
             "col_labels": self.col_labels,
         }
 
     def _kept_scatter(self) -> dict[str, Any]:
-        """Pearson's statistic and the gain over constants of a table left behind."""
+        """Statistics of a table that is left behind."""
         table = self._table
-        kept: dict[str, Any] = {"pearson_chi2": table.pearson_chi2, "gain": table.gain}
-        if self._rows.is_held and table.source is not None:
-            with suppress(NotRepresentableError, ParameterError):
-                kept["pearson_chi2"] = scatter.pearson_chi2(self)
-                if table.is_weighted:  # else it follows from the margins
-                    kept["gain"] = scatter.gain_over_constants(self)
+        kept = {name: getattr(table, name) for name in STATISTICS}
+        if table.source is None:
+            return kept
+        known = vars(self._scatter) if "_scatter" in vars(self) else {}
+        for name in STATISTICS:
+            follows = name == "gain" and not table.is_weighted  # from the margins
+            if name in known or (self._rows.is_held and not follows):
+                with suppress(NotRepresentableError, ParameterError):
+                    kept[name] = getattr(self._scatter, name)
         return kept
 
     def _has_warned(self, n_left: int, source: AnyRows) -> bool:
@@ -823,12 +794,9 @@ class RankOneFit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the data, but with their divergence."""
-        kept = self._kept_scatter()
         state = self.__dict__.copy()
-        if self._rows.is_held and self._table.source is not None:
-            state["divergence"] = self._known_divergence
-        state["_table"] = replace(self._table, source=None, **kept)
-        for cached in ("_information", "_fates", "_columns", "_finders", "pattern"):
+        state["_table"] = replace(self._table, source=None, **self._kept_scatter())
+        for cached in ("_scatter", "_fates", "_columns", "_finders", "pattern"):
             state.pop(cached, None)
         return state
 

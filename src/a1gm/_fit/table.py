@@ -20,6 +20,15 @@ from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
 ROWS_AT_ONCE = 1 << 14
+STATISTICS = "pearson_chi2", "divergence", "gain"
+
+
+def are_close(seen: Floats, fitted: Floats, certificate: float) -> bool:
+    """Whether margins of a table that is read again are those of the fit."""
+    known = np.isfinite(seen) & np.isfinite(fitted)
+    rtol = min(max(1e-9, 10.0 * certificate), 1.0)
+    atol = rtol * float(np.abs(fitted).max(initial=0.0, where=known))
+    return bool(np.allclose(seen[known], fitted[known], rtol=rtol, atol=atol))
 
 
 @dataclass
@@ -28,11 +37,11 @@ class Table:
 
     ``source`` reads the table again where that is possible; its weights are its own.
     ``engine`` fills and places rows that lie elsewhere, such as those of Dask.
-    ``pearson_chi2`` and ``gain`` (of the factors over constants, in deviance) are those
-    of a table that was left behind; NaN where they are not known. The table of a long
-    frame has ``long``, the names of its keys and of its value, and ``key_values``, the
-    distinct keys in the types of the frame. ``choice`` has the columns that were
-    fitted, where the frame had others.
+    ``pearson_chi2``, ``divergence`` and ``gain`` (of the factors over constants, in
+    deviance) are those of a table that was left behind; NaN where they are not known.
+    The table of a long frame has ``long``, the names of its keys and of its value, and
+    ``key_values``, the distinct keys in the types of the frame. ``choice`` has the
+    columns that were fitted, where the frame had others.
     """
 
     source: Any = None
@@ -45,6 +54,7 @@ class Table:
     is_exposed: bool = False
     engine: Any = None
     pearson_chi2: float = math.nan
+    divergence: float = math.nan
     gain: float = math.nan
     long: tuple[Any, Any, Any] | None = None
     key_values: tuple[Any, Any] | None = None
@@ -54,6 +64,13 @@ class Table:
     def weights(self) -> Any:
         """Weights or exposures of the cells; None where there are none, or gone."""
         return getattr(self.source, "weights", None)
+
+    @property
+    def names_of_rows(self) -> Any:
+        """Labels of the rows, or None; those of files are read when asked for."""
+        if self.row_labels is None:
+            return getattr(self.source, "row_labels", None)
+        return self.row_labels
 
     # ------------------------------------------------------------------------ reading
     def source_of(self, X: Any) -> Any:

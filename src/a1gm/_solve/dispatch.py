@@ -65,6 +65,11 @@ class Solved:
     statistics: Patterns
     components: Components | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether one block holds every row and column: the usual case."""
+        return self.components is None and self.factors.all_inside
+
 
 def solve_patterns(
     seen: Patterns,

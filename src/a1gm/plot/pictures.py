@@ -278,8 +278,7 @@ def interval(
             "The bounds of cells are those of an Uncertainty, and this is a "
             f"{type(errors).__name__}. Pass fit.uncertainty()."
         )
-    errors._holes(X)  # raises for other columns
-    source = errors._fit._table.source_of(X)
+    source = errors._holes(X).source
     found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
     if found.ndim:
         raise ParameterError(

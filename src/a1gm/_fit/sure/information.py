@@ -10,23 +10,45 @@ between its row and its column.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, Ints, SmallInts
+from a1gm._fit.place import Columns, Fates
+from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells
 from a1gm._fit.sure.arguments import By, Which
-from a1gm._fit.sure.scatter import CellSums, cell_sums
+from a1gm._fit.table import Table, are_close
+from a1gm._observe.patterns import weighted_counts
+from a1gm._solve.dispatch import Solved
 from a1gm._solve.laplacian import free_columns
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
-
-if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit
 
 MOST_COLUMNS = 6000  # the inverse of so many columns has 288 MB
 SMALLEST, LARGEST = 1e-140, 1e140
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
+
+
+@dataclass(frozen=True)
+class CellSums:
+    """Sums over the observed cells of the fitted table.
+
+    Attributes
+    ----------
+    chi2 : float
+        Of v (x - f)² / f.
+    gain : float
+        Deviance of one constant per block less that of the factors.
+    rows : ndarray
+        Sum of weight times cell of each row.
+    """
+
+    chi2: float
+    gain: float
+    rows: Floats
 
 
 class Information:
@@ -34,7 +56,9 @@ class Information:
 
     Attributes
     ----------
-    patterns
+    solved, table, fates, columns, certificate
+        Those of the fit.
+    patterns : Patterns
         Which cells each pattern observes, with which weights, and its sums.
     component, label : ndarray of int32
         Component of each pattern and of each column; below 0 for none.
@@ -44,11 +68,26 @@ class Information:
         Sums of the patterns times this are sums of the data.
     """
 
-    def __init__(self, fit: RankOneFit) -> None:
-        self.fit, self.patterns = fit, fit._patterns
-        self.label, self.component = fit._fates.graph.label, fit._fates.component
-        self.h = np.nan_to_num(fit._solved.factors.col_factor)
-        self.unit = math.ldexp(1.0, fit._patterns.exponent)
+    def __init__(
+        self,
+        solved: Solved,
+        table: Table,
+        fates: Fates,
+        columns: Columns,
+        certificate: float,
+    ) -> None:
+        self.solved, self.table, self.fates = solved, table, fates
+        self.columns, self.certificate = columns, certificate
+        self.patterns = solved.statistics
+        self.shape = fates.rows.n_rows, len(columns.factor)
+        self.label, self.component = fates.graph.label, fates.component
+        self.h = np.nan_to_num(columns.factor)
+        self.unit = math.ldexp(1.0, self.patterns.exponent)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the table has negative cells."""
+        return self.patterns.n_negative > 0
 
     def check_size(self) -> None:
         """Raise for data whose squares leave float64."""
@@ -97,12 +136,11 @@ class Information:
 
     def degrees_of_freedom(self) -> int:
         """Observed cells inside blocks less rows, columns, and scales of blocks."""
-        graph = self.fit._fates.graph
-        label, none = graph.label, np.zeros(len(graph.label), bool)
-        blocks, n_cells, n_rows = np.zeros(graph.n, bool), 0, 0
+        label, none = self.label, np.zeros(len(self.label), bool)
+        blocks, n_cells, n_rows = np.zeros(self.fates.graph.n, bool), 0, 0
         for some in self.patterns.stretches():
             component = self.component[some]
-            every, zeros = self.fit._rows.pattern_counts(some)
+            every, zeros = self.fates.rows.pattern_counts(some)
             n = np.where(component >= 0, every - zeros, 0)
             _, inside, _ = self.patterns.count_cells(some, component, label, none)
             n_cells += int(inside @ n)
@@ -147,23 +185,33 @@ class Information:
     def rows(self, rows: Ints) -> tuple[Floats, Floats, Ints]:
         """Factor, sum of the weighted cells, and pattern of some rows."""
         first, last = int(rows.min()), int(rows.max()) + 1
-        patterns = self.fit._rows.read(first, last)[0][rows - first]
-        w = np.asarray(self.fit._rows.factor[rows])
-        if self.fit.has_weights:
+        patterns = self.fates.rows.read(first, last)[0][rows - first]
+        w = np.asarray(self.fates.rows.factor[rows])
+        if self.table.is_weighted:
             return w, self._weighted_sums[rows], patterns
         return w, w * self.reach[patterns], patterns
 
     @property
     def every_row(self) -> tuple[Floats, Floats, Ints]:
         """Factor, sum of the weighted cells, and pattern of all rows."""
-        return self.rows(np.arange(self.fit.shape[0]))
+        return self.rows(np.arange(self.shape[0]))
+
+    def shares_of_rows(self, patterns: Ints) -> Floats:
+        """Share of each column in the fitted sums of rows with these patterns."""
+        some = slice(int(patterns.min()), int(patterns.max()) + 1)
+        return self.shares(some)[0][patterns - some.start]
+
+    def chosen_of_rows(self, patterns: Ints, cells: Which) -> Bools:
+        """Which of the missing, or of all, cells of such rows have a value."""
+        some = slice(int(patterns.min()), int(patterns.max()) + 1)
+        return self.chosen(some, cells)[patterns - some.start]
 
     @cached_property
     def _weighted_sums(self) -> Floats:
         """Sum of weight times cell of each row."""
-        if self.fit._table.source is not None:
+        if self.table.source is not None:
             return self.cell_sums.rows
-        patterns = self.fit._rows.read(0, self.fit.shape[0])[0]
+        patterns = self.fates.rows.read(0, self.shape[0])[0]
         if len(np.unique(patterns)) < len(patterns):
             raise ParameterError(
                 "This fit was saved without the weights of its cells, which the errors "
@@ -171,12 +219,7 @@ class Information:
                 "a1gm.fit."
             )
         unit = math.ldexp(1.0, self.patterns.exposure_exponent or 0)
-        return np.asarray(self.fit._rows.factor) * self.reach[patterns] * unit
-
-    @cached_property
-    def cell_sums(self) -> CellSums:
-        """Sums over the observed cells, from one pass over the fitted table."""
-        return cell_sums(self.fit)
+        return np.asarray(self.fates.rows.factor) * self.reach[patterns] * unit
 
     def blocks(self, side: str) -> SmallInts:
         """Block of each row or column; below 0 without a factor, or with one of 0."""
@@ -185,45 +228,113 @@ class Information:
         w, _, pattern = self.every_row
         return np.where(w > 0.0, self.component[pattern], np.int32(-1))
 
+    def has_negative_fit(self) -> bool:
+        """Whether a fitted cell, observed or not, is below 0."""
+        w, component = self.solved.factors.pattern_factor, self.component
+        if self.fates.rows.is_kept:
+            w, _, pattern = self.every_row
+            component = component[pattern]
+        ends = []
+        for factor, label in ((w, component), (self.h, self.label)):
+            inside, n = label >= 0, self.fates.graph.n
+            low, high = np.zeros(n), np.zeros(n)
+            np.minimum.at(low, label[inside], factor[inside])
+            np.maximum.at(high, label[inside], factor[inside])
+            ends.append((low, high))
+        (low, high), (low_column, high_column) = ends
+        return bool(((low * high_column < 0.0) | (high * low_column < 0.0)).any())
+
+    # ---------------------------------------------------------- the fitted table again
+    def check_same(self, seen: Floats, fitted: Floats) -> None:
+        """Raise unless sums of the table, read again, are those of the fit."""
+        if not are_close(seen, fitted, self.certificate):
+            raise ParameterError(
+                "The table, or its weights or exposure, was changed after it was "
+                "fitted, and the fit reads it again here. Fit it again, or fit a copy."
+            )
+
+    def cells(self) -> Iterator[Cells]:
+        """Yield the observed cells of the fitted table, some rows at a time.
+
+        Raises at the end if their sums are not those of the fit.
+        """
+        patterns = self.patterns
+        seen = np.zeros(patterns.n_cols)
+        for cells in fitted_cells(self.columns, self.table.source):
+            with np.errstate(over="ignore"):  # sums beyond float64 are not compared
+                seen += weighted_counts(cells.j, cells.weight * cells.x, len(seen))
+            yield cells
+        with np.errstate(over="ignore"):
+            self.check_same(seen, np.ldexp(patterns.col_sums, patterns.exponent))
+
+    @cached_property
+    def cell_sums(self) -> CellSums:
+        """Sums over the observed cells, from one pass over the fitted table."""
+        n, label, source = self.fates.graph.n, self.label, self.table.source
+        chi2 = of_factors = 0.0
+        sums, sizes, rows = np.zeros(n), np.zeros(n), np.zeros(self.shape[0])
+        for cells in self.cells():
+            first, last = int(cells.i.min(initial=0)), int(cells.i.max(initial=-1)) + 1
+            if last > first:
+                some = cells.i - first, cells.weight * cells.x
+                rows[first:last] += weighted_counts(*some, last - first)
+            own = cells.fitted > 0.0
+            residual = cells.residuals("pearson")[own]
+            x, f, v = cells.x[own], cells.fitted[own], cells.weight[own]
+            exposure, block = cells.exposure[own], label[cells.j[own]]
+            with np.errstate(over="ignore"):
+                chi2 += float(residual @ residual)
+            chi2 += absent_zeros(source, cells)
+            sums += weighted_counts(block, v * x, n)
+            sizes += weighted_counts(block, v * exposure, n)
+            of_factors += float((v * x) @ np.log(f / exposure))
+        has_data = sums > 0.0
+        means = sums[has_data] / sizes[has_data]
+        gain = 2.0 * (of_factors - float(sums[has_data] @ np.log(means)))
+        return CellSums(chi2, gain, rows)
+
     # ------------------------------------------------------------ cells without a value
     @cached_property
     def exposures(self) -> Any:
         """Exposures of all cells; None where the fit had none."""
-        return self.fit._table.exposures(self.fit.shape)
+        return self.table.exposures(self.shape)
 
     @cached_property
     def without_value(self) -> tuple[Ints, Ints]:
         """Rows and columns of the missing cells without a value."""
-        unknown = self.fit.undetermined
+        none = np.zeros(0, np.int64)
+        rows, columns = none, none
+        if not self.solved.is_plain:
+            rows, columns = self.fates.undetermined.row, self.fates.undetermined.column
         if self.exposures is None:
-            return unknown.row, unknown.column
-        E = self.exposures.rows(slice(0, self.fit.shape[0]))
+            return rows, columns
+        E = self.exposures.rows(slice(0, self.shape[0]))
         is_none = np.isnan(E)
-        is_none[unknown.row, unknown.column] = True
-        rows, cols = np.nonzero(is_none & (E != 0.0))
-        return rows, cols
+        is_none[rows, columns] = True
+        rows, columns = np.nonzero(is_none & (E != 0.0))
+        return rows, columns
 
     def n_without_value(self) -> int:
         """Number of missing cells that are in no total."""
-        if self.exposures is None:  # their rows may be gone
-            return self.fit.n_undetermined
-        return len(self.without_value[0])
+        if self.exposures is not None:
+            return len(self.without_value[0])
+        return 0 if self.solved.is_plain else self.fates.totals.n_undetermined
 
     def has_no_total(self, by: By, cells: Which) -> Bools:
         """Which totals have no cell with a value."""
         if cells == "fitted":
             if by == "all":
                 return np.zeros(1, bool)
-            of = self.fit.col_factor if by == "column" else self.fit.row_factor
-            is_empty: Bools = np.isnan(np.asarray(of))
+            rows = self.fates.rows.factor if by == "row" else self.columns.factor
+            is_empty: Bools = np.isnan(np.asarray(rows))
             return is_empty
         rows, cols = self.without_value
-        sizes = {"row": self.fit.shape[0], "column": self.fit.shape[1], "all": 1}
+        sizes = {"row": self.shape[0], "column": self.shape[1], "all": 1}
         if not len(rows):
             return np.zeros(sizes[by], bool)
-        pattern = self.fit._rows.read(0, self.fit.shape[0])[0]
+        pattern = self.fates.rows.read(0, self.shape[0])[0]
         times = np.bincount(pattern, minlength=self.patterns.n_patterns)
-        of_patterns, of_columns = [], np.zeros(self.fit.shape[1], np.int64)
+        of_patterns, of_columns = [], np.zeros(self.shape[1], np.int64)
         for some in self.patterns.stretches():
             is_missing = self.patterns.weights_of(some) == 0.0
             of_patterns.append(is_missing.sum(axis=1))

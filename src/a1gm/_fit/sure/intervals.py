@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.place import Placed
-from a1gm._fit.sure.information import resistance
+from a1gm._fit.sure.information import Information, resistance
 from a1gm._rows.read import AnyRows
 
-if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit
-
-CELLS_AT_ONCE = 1 << 20  # of the rows whose cells get quantiles
+CELLS_AT_ONCE = 1 << 20  # of the rows whose missing cells get quantiles
 
 
 @dataclass(frozen=True)
 class Holes:
-    """The holes of rows that a fit can place.
+    """The missing cells of rows that a fit can place.
 
     Attributes
     ----------
-    fit : RankOneFit
-        The fit.
+    info : Information
+        About the fit.
     covariance : ndarray
         Of the logarithms of its column factors.
     dispersion : float
@@ -34,10 +30,10 @@ class Holes:
     source : Rows or SparseRows
         The rows.
     order : ndarray of int or None
-        Place of each of their columns in the fit, if they are in another order.
+        Position of each of their columns in the fit, if they are in another order.
     """
 
-    fit: RankOneFit
+    info: Information
     covariance: Floats
     dispersion: float
     source: AnyRows
@@ -46,42 +42,37 @@ class Holes:
     @cached_property
     def placed(self) -> Placed:
         """The rows, placed."""
-        return self.fit._columns.in_order(self.order).place(self.source)
+        return self.info.columns.in_order(self.order).place(self.source)
 
     def quantiles(self, tail: float, i: Ints, j: Ints) -> Floats:
         """Quantiles of the values of cells; NaN for those without a value."""
-        f = self.placed.values(i, j)
-        with np.errstate(all="ignore"):
-            return _quantiles(f, self._log_variance(i, j), self.dispersion, tail)
-
-    def quantiles_by_rows(self, tail: float, i: Ints, j: Ints) -> Floats:
-        """Quantiles of cells whose rows ascend, some rows at a time."""
-        step = max(1, CELLS_AT_ONCE // self.source.n_cols)
-        cuts = np.searchsorted(i, np.arange(step, self.source.n_rows, step))
-        parts = zip(np.split(i, cuts), np.split(j, cuts), strict=True)
-        found = [self.quantiles(tail, *part) for part in parts if len(part[0])]
-        return np.concatenate([np.empty(0), *found])
+        found = self.placed.values(i, j)
+        piece = i // max(1, CELLS_AT_ONCE // self.source.n_cols)
+        for k in np.unique(piece):
+            some = np.flatnonzero(piece == k)
+            with np.errstate(all="ignore"):
+                of_log = self._log_variance(i[some], j[some])
+                found[some] = _quantiles(found[some], of_log, self.dispersion, tail)
+        return found
 
     def _log_variance(self, i: Ints, j: Ints) -> Floats:
         """Variance of the logarithm of the fitted value of cells."""
-        info, first = self.fit._information, int(i.min())
+        info, first = self.info, int(i.min())
         rows = slice(first, int(i.max()) + 1)
         x = self.source.rows(rows)
         weights = np.where(np.isnan(x), 0.0, 1.0)
         if self.source.weights is not None:
-            given = np.nan_to_num(self.source.weights.rows(rows))
-            weights = np.where(np.isnan(x), 0.0, given)
+            weights *= np.nan_to_num(self.source.weights.rows(rows))
         if self.order is not None:
             back = np.argsort(self.order)
             x, weights, j = x[:, back], weights[:, back], self.order[j]
-        is_exposed = self.fit.has_exposure
         component = info.label[j]
         out = np.full(len(i), np.nan)
         for c in np.unique(component[component >= 0]):
             own = np.flatnonzero(component == c)
             some, place = np.unique(i[own] - first, return_inverse=True)
             inside = np.where(info.label == c, weights[some], 0.0)
-            times = inside > 0.0 if is_exposed else inside
+            times = inside > 0.0 if info.table.is_exposed else inside
             r = np.nansum(times * np.nan_to_num(x[some]), axis=1)
             kinds, kind = np.unique(inside, axis=0, return_inverse=True)
             Q, _ = info.shares_of(kinds, np.full(len(kinds), c))

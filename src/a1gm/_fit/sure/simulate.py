@@ -38,7 +38,7 @@ def simulate(
     """Draw n sets of totals of the missing, or of all, cells."""
     table = _Table(info, phi, by, cells)
     if not table.fitted.any():  # zeros are drawn as zeros, whatever the dispersion
-        n_rows, n_cols = info.fit.shape
+        n_rows, n_cols = info.shape
         return np.zeros((n, {"row": n_rows, "column": n_cols, "all": 1}[by]))
     draws = [table.draw(random) for _ in range(n)]
     if table.n_redrawn:
@@ -59,7 +59,7 @@ class _Table:
 
     def __init__(self, info: Information, phi: float, by: By, cells: Which) -> None:
         self.phi, self.by, self.n_redrawn = phi, by, 0
-        patterns, is_weighted = info.patterns, info.fit.has_weights
+        patterns, is_weighted = info.patterns, info.table.is_weighted
         some = slice(0, patterns.n_patterns)
         Q, reach = info.shares(some)
         P = patterns.weights_of(some)
@@ -77,7 +77,7 @@ class _Table:
             with np.errstate(divide="ignore", invalid="ignore"):
                 self.scale = np.where(w > 0.0, w * reach[pattern] / sums, 0.0)
         if info.exposures is not None:
-            E = info.exposures.rows(slice(0, info.fit.shape[0]))
+            E = info.exposures.rows(slice(0, info.shape[0]))
             self.chosen = self.chosen * np.nan_to_num(E)
         if is_weighted or self.inside.is_mask:
             i, j = np.nonzero(Q)
@@ -113,7 +113,7 @@ class _Table:
 
         Small means may be drawn as 0, and zeros part the table.
         """
-        if solved.components is None and solved.factors.all_inside:
+        if solved.is_plain:
             everything: Floats = self.chosen
             return everything
         rows = FitRows(solved.statistics, solved.factors.pattern_factor)

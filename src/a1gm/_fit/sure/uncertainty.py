@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.lazy_rows import LazyRows
 from a1gm._fit.place import FINITE, ZERO
-from a1gm._fit.show import html_table, one_line
-from a1gm._fit.sure import scatter
+from a1gm._fit.show import html_grid, html_table, one_line, text_grid
 from a1gm._fit.sure.arguments import (
     By,
     Dispersion,
@@ -27,16 +26,14 @@ from a1gm._fit.sure.arguments import (
     check_totals,
     generator_of,
 )
-from a1gm._fit.sure.information import Information, resistance, spread
+from a1gm._fit.sure.information import resistance, spread
 from a1gm._fit.sure.intervals import Holes
+from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._observe.patterns import weighted_counts
-from a1gm._rows.lookup import Lookup
+from a1gm._rows.lookup import Lookup, paired
 from a1gm._rows.weights import cell_weights
 from a1gm.exceptions import DataError, ParameterError
-
-if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit
 
 ROWS_AT_ONCE = 1 << 12  # with weights
 TOO_FEW = (
@@ -57,19 +54,17 @@ BELOW_ZERO = (
     "variance, so this fit has no standard errors. For a claims triangle use Mack's "
     "method, which estimates them from the development factors."
 )
-
-
 MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class _Labelled:
-    """Columns of numbers, one line per label.
+    """Columns of numbers, one row per label.
 
     Attributes
     ----------
     labels : sequence
-        Names of the lines, or their places from 0.
+        Names of the rows, or their positions from 0.
     value, se : ndarray
         The numbers and their standard errors; NaN where the data determine none.
     """
@@ -105,45 +100,29 @@ class _Labelled:
             self._of, self.labels, self.columns(), backend or self._backend
         )
 
-    def _lines(self) -> list[list[str]]:
+    def _grid(self) -> list[list[str]]:
         columns = self.columns()
-        lines = [[self._of, *columns]]
-        for k in range(min(len(self), MOST_SHOWN)):
-            numbers = [f"{float(values[k]):.6g}" for values in columns.values()]
-            lines.append([str(self.labels[k]), *numbers])
-        return lines
+        shown = range(min(len(self), MOST_SHOWN))
+        return [[self._of, *columns]] + [
+            [str(self.labels[k]), *(f"{float(x[k]):.6g}" for x in columns.values())]
+            for k in shown
+        ]
+
+    def _notes(self) -> list[str]:
+        notes, n = [], self._n_left_out
+        if len(self) > MOST_SHOWN:
+            notes.append(f"... {len(self) - MOST_SHOWN:,} more")
+        if n:
+            cells = counted(n, "cell without a value is", "cells without a value are")
+            notes.append(f"{cells} in no total")
+        return notes
 
     def __repr__(self) -> str:
-        lines = self._lines()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [
-            "  ".join(
-                f"{word:>{width}}" for word, width in zip(line, widths, strict=True)
-            )
-            for line in lines
-        ]
-        if len(self) > MOST_SHOWN:
-            text.append(f"... {counted(len(self) - MOST_SHOWN, 'line')} more")
-        return "\n".join([*text, *self._left_out()])
-
-    def _left_out(self) -> list[str]:
-        n = self._n_left_out
-        cells = counted(n, "cell without a value is", "cells without a value are")
-        return [f"{cells} in no total"] * bool(n)
+        return "\n".join([text_grid(self._grid()), *self._notes()])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head, *rest = self._lines()
-        cells = "".join(f"<th>{escape(word)}</th>" for word in head)
-        body = "".join(
-            f"<tr><th>{escape(line[0])}</th>"
-            + "".join(f"<td>{word}</td>" for word in line[1:])
-            + "</tr>"
-            for line in rest
-        )
-        below = "".join(f"<p>{words}</p>" for words in self._left_out())
-        return f"<table><tr>{cells}</tr>{body}</table>{below}"
+        notes = "".join(f"<p>{note}</p>" for note in self._notes())
+        return html_grid(self._grid()) + notes
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -217,12 +196,12 @@ class Uncertainty:
     """
 
     def __init__(
-        self, fit: RankOneFit, dispersion: Dispersion, *, robust: bool = False
+        self, scatter: Scatter, dispersion: Dispersion, *, robust: bool = False
     ) -> None:
         is_number = check_dispersion(dispersion)
-        if fit._is_signed and fit._has_negative_fit():
+        self._scatter, self._info = scatter, scatter.info
+        if self._info.is_signed and self._info.has_negative_fit():
             raise DataError(BELOW_ZERO)
-        self._fit = fit
         self.dof = self._info.degrees_of_freedom()
         self.dispersion = float(dispersion) if is_number else 1.0
         # Of the Poisson's variance in the tests of fit.
@@ -236,25 +215,22 @@ class Uncertainty:
             chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
             self.dispersion = chi2 / self.dof
             if math.isnan(chi2):
-                is_signed = fit._is_signed and dispersion == "deviance"
+                is_signed = self._info.is_signed and dispersion == "deviance"
                 raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
-        M = self._info.inverse
-        self.covariance = scatter.sandwich(fit, M) if robust else self.dispersion * M
-
-    @property
-    def _info(self) -> Information:
-        return self._fit._information
+        self.covariance = (
+            scatter.sandwich() if robust else self.dispersion * self._info.inverse
+        )
 
     # ---------------------------------------------------------------- tests of the fit
-    @cached_property
+    @property
     def pearson_chi2(self) -> float:
         """Pearson's statistic of the observed cells; NaN where they are not kept."""
-        return scatter.pearson_chi2(self._fit)
+        return self._scatter.pearson_chi2
 
-    @cached_property
+    @property
     def deviance(self) -> float:
         """Twice the divergence; NaN for negative cells, and where none are kept."""
-        return scatter.deviance(self._fit)
+        return self._scatter.deviance
 
     @property
     def pearson_p(self) -> float:
@@ -294,7 +270,7 @@ class Uncertainty:
             0 for cells that are 0, NaN for those without a value.
         """
         self._info.check_size()
-        rows, cols = self._fit._places(i, j)
+        rows, cols = paired(self._finder("row").find(i), self._finder("column").find(j))
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
         if prediction:
@@ -303,10 +279,17 @@ class Uncertainty:
             found = np.sqrt(variance).reshape(shape)
         return found if shape else float(found)
 
+    def _finder(self, axis: Literal["column", "row"]) -> Lookup:
+        """What finds the rows or columns that a user names."""
+        table, (n, m) = self._info.table, self._info.shape
+        if axis == "row":
+            return Lookup(axis, table.names_of_rows, n)
+        return Lookup(axis, table.col_labels, m)
+
     def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
         """Fitted values of cells of the table, and their variances."""
         info, exposures = self._info, self._info.exposures
-        fate = self._fit._fates.of_cells(rows, cols)
+        fate = info.fates.of_cells(rows, cols)
         value = np.where(fate == ZERO, 0.0, np.nan)
         variance = value.copy()
         own = np.flatnonzero(fate == FINITE)
@@ -353,17 +336,23 @@ class Uncertainty:
             it says how many they are; NaN where there are no others.
         """
         check_totals(by, cells)
-        self._info.check_size()
+        info, pieces = self._info, self._chosen_cells(cells)
+        info.check_size()
         if by == "row":
-            value, variance = self._row_totals(cells)
-            labels = self._fit.row_labels
+            k, away = self._row_sums(pieces)
+            w, r, pattern = info.every_row
+            if info.table.is_weighted:
+                w, pattern = np.ones(len(w)), np.arange(len(w))
+            value = w * k[pattern]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = np.where(value == 0.0, 0.0, value**2 / r)
+            variance = self.dispersion * own + w**2 * away[pattern]
         else:
-            value, variance = self._column_totals(by, cells)
-            labels = self._fit.col_labels
-        value[self._info.has_no_total(by, cells)] = np.nan
-        about = self.dispersion, self._info.n_without_value()
-        backend = self._fit._table.backend
-        return totals_with_errors(by, labels, value, variance, *about, backend)
+            value, variance = self._column_totals(by, pieces)
+        value[info.has_no_total(by, cells)] = np.nan
+        labels = None if by == "all" else self._finder(by).labels
+        about = self.dispersion, info.n_without_value(), info.table.backend
+        return totals_with_errors(by, labels, value, variance, *about)
 
     def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
         """Yield shares, factors of the chosen cells, sums of w and of w²/r, by pattern.
@@ -371,8 +360,8 @@ class Uncertainty:
         Rows of one pattern may have weights of any scale, and other exposures of their
         missing cells: with weights by row, fitted values with w as 1.
         """
-        info, n_rows = self._info, self._fit.shape[0]
-        if not self._fit.has_weights:
+        info, n_rows = self._info, self._info.shape[0]
+        if not info.table.is_weighted:
             for some in info.patterns.stretches():
                 Q, reach = info.shares(some)
                 R = info.unit * info.patterns.row_sums[some]
@@ -383,20 +372,22 @@ class Uncertainty:
         for start in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
             w, r, pattern = info.rows(np.arange(rows.start, rows.stop))
-            some = slice(int(pattern.min()), int(pattern.max()) + 1)
-            at = pattern - some.start
             F = w[:, None] * info.h
             if info.exposures is not None:
                 F = F * info.exposures.rows(rows)  # in units of the data
-            F = np.where(info.chosen(some, cells)[at] & ~np.isnan(F), F, 0.0)
+            chosen = info.chosen_of_rows(pattern, cells) & ~np.isnan(F)
+            F = np.where(chosen, F, 0.0)
             own = 1.0 / np.where(w > 0.0, r, np.inf)
-            yield info.shares(some)[0][at], F, np.ones(len(w)), own
+            yield info.shares_of_rows(pattern), F, np.ones(len(w)), own
 
-    def _column_totals(self, by: By, cells: Which) -> tuple[Floats, Floats]:
+    def _column_totals(
+        self, by: By, pieces: Iterator[tuple[Floats, ...]]
+    ) -> tuple[Floats, Floats]:
+        """Totals of chosen cells by column, or of all, and their variances."""
         m = len(self._info.h)
         value, own, total_own = np.zeros(m), np.zeros(m), 0.0
         away = np.zeros((m, m))
-        for Q, H, W, U in self._chosen_cells(cells):
+        for Q, H, W, U in pieces:
             value += W @ H
             own += U @ H**2
             total_own += float(U @ H.sum(axis=1) ** 2)
@@ -408,20 +399,17 @@ class Uncertainty:
         away = spread(directions.sum(axis=0)[None], self.covariance)
         return np.array([value.sum()]), self.dispersion * total_own + away
 
-    def _row_totals(self, cells: Which) -> tuple[Floats, Floats]:
+    def _row_sums(self, pieces: Iterator[tuple[Floats, ...]]) -> tuple[Floats, Floats]:
+        """Sums of chosen cells by row, and the part of the columns in their variance.
+
+        Both with a row factor of 1.
+        """
         sums, spreads = [], []
-        for Q, H, _, _ in self._chosen_cells(cells):
+        for Q, H, _, _ in pieces:
             k = H.sum(axis=1)
             sums.append(k)
             spreads.append(spread(H - k[:, None] * Q, self.covariance))
-        k, of_pattern = np.concatenate(sums), np.concatenate(spreads)
-        w, r, pattern = self._info.every_row
-        if self._fit.has_weights:
-            w, pattern = np.ones(len(w)), np.arange(len(w))
-        value = w * k[pattern]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(value == 0.0, 0.0, value**2 / r)
-        return value, self.dispersion * own + w**2 * of_pattern[pattern]
+        return np.concatenate(sums), np.concatenate(spreads)
 
     # ----------------------------------------------------------------------- indices
     def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
@@ -440,27 +428,26 @@ class Uncertainty:
         Index
             ``labels``, ``value`` and ``se``; NaN where the two share no block.
         """
-        fit, info = self._fit, self._info
+        info = self._info
         if axis not in ("column", "row"):
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        block, is_row = info.blocks(axis), axis == "row"
-        labels, n = fit.row_labels if is_row else fit.col_labels, len(block)
-        at = Lookup(axis, labels, n).base(base, block >= 0)
-        if is_row:
+        block, finder = info.blocks(axis), self._finder(axis)
+        at = finder.base(base, block >= 0)
+        if axis == "row":
             value, variance = self._row_index(at)
         else:
             C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
             value = info.h / info.h[at]
         value = np.where(block == block[at], value, np.nan)
-        variance = np.where(np.arange(n) == at, 0.0, np.maximum(variance, 0.0))
-        names = np.arange(n) if labels is None else labels
+        places = np.arange(len(block))
+        variance = np.where(places == at, 0.0, np.maximum(variance, 0.0))
         return Index(
-            labels=names,
+            labels=places if finder.labels is None else finder.labels,
             value=value,
             se=value * np.sqrt(variance),
             _of=axis,
-            _backend=fit._table.backend,
+            _backend=info.table.backend,
         )
 
     def _row_index(self, at: int) -> tuple[Floats, Floats]:
@@ -501,18 +488,16 @@ class Uncertainty:
 
         def of_rows(start: int, stop: int) -> Floats:
             w, r, pattern = info.rows(np.arange(start, stop))
-            some = slice(int(pattern.min()), int(pattern.max()) + 1)
-            Q, _ = info.shares(some)
-            own = np.where(info.inside(info.component[some]), p, 0.0)
-            away = spread(own - Q, self.covariance)[pattern - some.start]
+            own = np.where(info.inside(info.component[pattern]), p, 0.0)
+            away = spread(own - info.shares_of_rows(pattern), self.covariance)
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = w * np.sqrt(self.dispersion / r + away)
             found: Floats = np.where(w == 0.0, 0.0, errors)
             return found
 
-        is_zero = self._fit.col_factor == 0.0  # that of an empty column is NaN
+        is_zero = info.columns.factor == 0.0  # that of an empty column is NaN
         columns = np.where(inside, of_h, np.where(is_zero, 0.0, np.nan))
-        return LazyRows(self._fit.shape[0], of_rows), columns
+        return LazyRows(info.shape[0], of_rows), columns
 
     # --------------------------------------------------------------------- intervals
     def interval(
@@ -551,14 +536,15 @@ class Uncertainty:
 
     def _holes(self, X: Any, weights: Any = None, exposure: Any = None) -> Holes:
         """The missing cells of any rows."""
-        self._info.check_size()
-        rows = self._fit._table.read(X, self._fit.shape[1], weights, exposure)
-        return Holes(self._fit, self.covariance, self.dispersion, *rows)
+        info = self._info
+        info.check_size()
+        rows = info.table.read(X, info.shape[1], weights, exposure)
+        return Holes(info, self.covariance, self.dispersion, *rows)
 
     def _bounds(self, X: Any, i: Ints, j: Ints, level: float) -> tuple[Floats, Floats]:
-        """The bounds that ``interval`` gives some missing cells, whose rows ascend."""
+        """The bounds that ``interval`` gives some missing cells."""
         holes = self._holes(X)
-        lower, upper = (holes.quantiles_by_rows(tail, i, j) for tail in _tails(level))
+        lower, upper = (holes.quantiles(tail, i, j) for tail in _tails(level))
         return lower, upper
 
     # ------------------------------------------------------------------------- draws
