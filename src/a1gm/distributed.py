@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
-from a1gm._api.pattern_table import DEFAULT_MAX_BYTES
+from a1gm._api.pattern_table import DEFAULT_MAX_BYTES, PatternTable
 from a1gm._base.types import Negatives, OnUndetermined
 from a1gm._fit.fit import RankOneFit
-from a1gm.engines.dask import fit_collection
+from a1gm.engines.cluster import compute_safely
+from a1gm.engines.dask import DaskEngine, merged_table, names_of, table_of
+from a1gm.exceptions import DataError
 
 __all__ = ["fit"]
 
@@ -76,10 +78,17 @@ def fit(
            [2., 4.],
            [3., 6.]])
     """
-    return fit_collection(
-        collection,
-        FitOptions(negatives, on_undetermined, tol, max_iter),
-        max_bytes=max_bytes,
-        worker_timeout=worker_timeout,
-        uncertainty=uncertainty,
-    )
+    options = FitOptions(negatives, on_undetermined, tol, max_iter)
+    table = table_of(collection)
+    root = merged_table(table, negatives, max_bytes, uncertainty)
+    merged = PatternTable.from_bytes(compute_safely(root, worker_timeout))
+    if merged.n_rows == 0:
+        raise DataError(
+            "Found a collection with 0 rows while a minimum of 1 is required: every "
+            "partition is empty."
+        )
+    engine = DaskEngine(collection, names_of(table))
+    fit = merged._solve(options, engine=engine)
+    engine.has_holes = fit.pattern.missing_per_col > 0
+    fit._rows.found = engine.factors(table, fit._columns)
+    return fit

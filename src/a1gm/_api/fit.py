@@ -234,7 +234,6 @@ def fit_patterns(
     options: FitOptions,
     source: Any = None,
     *,
-    make_rows: Callable[[Solved], FitRows] | None = None,
     in_file: bool = False,
     col_labels: Any = None,
     policy: WarningPolicy | None = WARNINGS,
@@ -242,9 +241,9 @@ def fit_patterns(
 ) -> RankOneFit:
     """Solve the patterns of a table; the sums of its rows are overwritten.
 
-    ``source`` reads the table again. ``make_rows`` gives the rows of a table that is
-    elsewhere; with ``in_file`` row factors are computed when they are read. ``policy``
-    is what to warn about; None for nothing. ``more`` are further fields of `Table`.
+    ``source`` reads the table again; with ``in_file`` row factors are computed when
+    they are read. ``policy`` is what to warn about; None for nothing. ``more`` are
+    further fields of `Table`.
     """
     solved = solve_patterns(
         seen,
@@ -253,9 +252,7 @@ def fit_patterns(
         max_iter=options.max_iter,
         n_threads=options.n_threads,
     )
-    if make_rows is not None:
-        rows = make_rows(solved)
-    elif seen.sum_of_row is None:
+    if seen.sum_of_row is None:
         rows = FitRows(seen, is_kept=False)
     elif in_file and seen.pattern_of_row is not None:
         rows = FitRows(seen, LazyRows(seen.n_rows, _RowFactors.of(seen, solved)))

@@ -6,7 +6,7 @@ import copy
 import io
 import os
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ from a1gm._base.types import AnyArray, Negatives, OnUndetermined
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.table import FitRows
 from a1gm._observe.accumulate import Accumulator, bytes_needed
 from a1gm._observe.codec import (
     from_arrays,
@@ -33,7 +32,6 @@ from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import read_input
-from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import (
     DataError,
     FileFormatError,
@@ -324,10 +322,9 @@ class PatternTable:
     def _solve(
         self,
         options: FitOptions,
-        make_rows: Callable[[Patterns, Solved], FitRows] | None = None,
         **more: Any,
     ) -> RankOneFit:
-        """Fit the rows; ``make_rows`` makes those of the fit if they were not kept."""
+        """Fit the rows; ``more`` is for `fit_patterns`."""
         with self._lock:  # what is read is copied: other threads may go on meanwhile
             if self._sums is None:
                 raise ParameterError(
@@ -337,13 +334,7 @@ class PatternTable:
             if seen.sum_of_row is not None and seen.pattern_of_row is not None:
                 seen.sum_of_row = seen.sum_of_row.copy()
                 seen.pattern_of_row = seen.pattern_of_row.copy()
-        return fit_patterns(
-            seen,
-            options,
-            make_rows=None if make_rows is None else partial(make_rows, seen),
-            col_labels=self._col_labels,
-            **more,
-        )
+        return fit_patterns(seen, options, col_labels=self._col_labels, **more)
 
     # ------------------------------------------------------------------------ bytes
     def to_bytes(self) -> bytes:
@@ -407,7 +398,8 @@ class PatternTable:
                 f"{type(data).__name__}."
             )
         try:
-            return read_archive(io.BytesIO(data), len(data), KIND, cls._from_parts)
+            with read_archive(io.BytesIO(data), len(data), KIND) as (content, arrays):
+                return cls._from_parts(content, arrays)
         except FileFormatError as error:
             raise FileFormatError(
                 "These bytes are refused: they are not those of a pattern table, or "

@@ -92,7 +92,8 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
     if is_special(place):
         raise _refusal(place, "it is a pipe or a device", "Name a file.")
     try:
-        return read_archive(place, place.stat().st_size, KIND, _state_of)
+        with read_archive(place, place.stat().st_size, KIND) as (content, arrays):
+            return _state_of(content, arrays)
     except FileNotFoundError:
         raise MissingFileError(
             f"{shown(place)} does not exist. Check the path; save() of a fit writes "

@@ -11,7 +11,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import IO, Any, TypeVar
 
@@ -79,15 +80,13 @@ def write_archive(
                 )
 
 
+@contextmanager
 def read_archive(
-    file: Any,
-    size: int,
-    kind: str,
-    decode: Callable[[dict[str, Any], dict[str, AnyArray]], Made],
-) -> Made:
-    """Read an archive of so many bytes, and make of its parts what they stand for.
+    file: Any, size: int, kind: str
+) -> Iterator[tuple[dict[str, Any], dict[str, AnyArray]]]:
+    """Read content and arrays of an archive of so many bytes.
 
-    ``decode`` gets content and arrays, and raises whatever it meets if they are wrong.
+    Whatever the body raises on decoding them is an error of the archive.
 
     Raises
     ------
@@ -102,7 +101,7 @@ def read_archive(
                 str(name): _read_array(archive, str(name), entry, size)
                 for name, entry in header["arrays"].items()
             }
-        return decode(header["content"], arrays)
+        yield header["content"], arrays
     except (FileFormatError, OSError):
         raise
     except (zipfile.BadZipFile, EOFError) as error:

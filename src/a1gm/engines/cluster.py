@@ -10,7 +10,7 @@ from a1gm.exceptions import ClusterError
 POLL_SECONDS = 0.5
 
 
-def compute_safely(task: Any, *, worker_timeout: float) -> Any:
+def compute_safely(task: Any, worker_timeout: float) -> Any:
     """Compute a delayed object with the scheduler that Dask would choose.
 
     Parameters

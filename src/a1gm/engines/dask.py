@@ -1,4 +1,4 @@
-"""The pass over a Dask collection, and its rows filled where they are."""
+"""Dask collections: which are tables, the pass over them, and their rows filled."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._api.fit import FitOptions
-from a1gm._api.pattern_table import PatternTable
+from a1gm._base.optional import require
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._fit.fit import RankOneFit
-from a1gm._fit.place import Columns, graph_of
-from a1gm._fit.table import FitRows
-from a1gm._observe.patterns import Patterns
-from a1gm._rows.columns import ColumnOptions
-from a1gm._solve.dispatch import Solved
-from a1gm.engines.cluster import compute_safely
-from a1gm.engines.collections import is_array, table_of
+from a1gm._fit.place import Columns
+from a1gm._rows.columns import BY_RULE, ColumnOptions
+from a1gm._rows.frames import chosen_columns
 from a1gm.engines.partitions import (
     common_dtypes,
     count_partition,
@@ -27,40 +21,9 @@ from a1gm.engines.partitions import (
     partition_factors,
     series_of_factors,
 )
-from a1gm.exceptions import DataError, ParameterError
+from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 MERGED_AT_ONCE = 8
-
-
-def fit_collection(
-    collection: Any,
-    options: FitOptions,
-    *,
-    max_bytes: int,
-    worker_timeout: float,
-    uncertainty: bool,
-) -> RankOneFit:
-    """Count the partitions, merge their tables and solve the one that is left."""
-    given, collection = collection, table_of(collection)
-    counted = _counted(collection, options.negatives, max_bytes, uncertainty)
-    root = _merged(counted, max_bytes)
-    table = PatternTable.from_bytes(compute_safely(root, worker_timeout=worker_timeout))
-    if table.n_rows == 0:
-        raise DataError(
-            "Found a collection with 0 rows while a minimum of 1 is required: every "
-            "partition is empty."
-        )
-
-    engine = DaskEngine(given, _names_of(collection))
-
-    def rows(seen: Patterns, solved: Solved) -> FitRows:
-        every = slice(0, solved.statistics.n_patterns)
-        engine.has_holes = ~solved.statistics.observed_cells(every).all(axis=0)
-        signed = options.negatives == "allow"
-        columns = Columns(solved.factors.col_factor, graph_of(solved), signed)
-        return FitRows(seen, engine.factors(collection, columns), is_kept=False)
-
-    return table._solve(options, rows, engine=engine)
 
 
 @dataclass
@@ -84,7 +47,7 @@ class DaskEngine:
     def columns(self, collection: Any) -> tuple[int, Any]:
         """How many columns of a collection are the table, and their names."""
         table = self._table_of(collection)
-        return int(table.shape[1]), _names_of(table)
+        return int(table.shape[1]), names_of(table)
 
     def _table_of(self, collection: Any) -> Any:
         return table_of(collection, ColumnOptions(fitted=self.names))
@@ -132,7 +95,7 @@ class DaskEngine:
                 fill_partition, rule, {}, None, tells, dtype=dtype, meta=meta
             )
         table = self._table_of(collection)
-        names = _names_of(table) or []
+        names = names_of(table) or []
         has_holes = [_may_have_holes(dtype) for dtype in table.dtypes]
         if collection is self.fitted:
             has_holes &= self.has_holes
@@ -152,7 +115,8 @@ class DaskEngine:
         return float(sum(dask.compute(*(part(piece, rule) for piece in pieces))))
 
 
-def _names_of(collection: Any) -> list[Any] | None:
+def names_of(collection: Any) -> list[Any] | None:
+    """Names of the columns of a frame; None for an array."""
     return None if is_array(collection) else list(collection.columns)
 
 
@@ -161,21 +125,81 @@ def _may_have_holes(dtype: Any) -> bool:
     return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
 
 
+# --------------------------------------------------------------- collections
+def is_array(collection: Any) -> bool:
+    """Whether a collection is an array, not a frame."""
+    # Asked of the class: a Delayed object has every attribute.
+    return hasattr(type(collection), "chunks")
+
+
+def table_of(collection: Any, options: ColumnOptions = BY_RULE) -> Any:
+    """Return the columns of a collection that are the table, as a collection.
+
+    Raises unless it is a table; the message has the remedy.
+    """
+    dask = require("dask", "dask", "a1gm.distributed")
+    if not dask.is_dask_collection(collection):
+        raise ParameterError(
+            f"a1gm.distributed.fit takes Dask arrays and frames, got "
+            f"{type(collection).__name__}. Use a1gm.fit for a table in memory."
+        )
+    if is_array(collection):
+        _check_array(collection)
+        return collection
+    if not (hasattr(type(collection), "columns") and collection.ndim == 2):
+        raise DataError(
+            f"A Dask {type(collection).__name__} is not a table; pass an array of two "
+            "dimensions or a frame (bag.to_dataframe())."
+        )
+    if not len(collection.columns):
+        raise DataError("The frame has no columns.")
+    names = list(chosen_columns(collection._meta, "The frame", options))
+    return collection if names == list(collection.columns) else collection[names]
+
+
+def _check_array(x: Any) -> None:
+    if x.ndim != 2:
+        raise DataError(
+            f"Expected 2D array, got {x.ndim}D array instead: shape {x.shape}."
+        )
+    if x.dtype.kind not in "fiubO":
+        raise NotNumericError(
+            f"The array holds {x.dtype}, not numbers. Convert it with x.astype(float)."
+        )
+    if x.numblocks[1] > 1:
+        raise DataError(
+            f"The array is cut into {x.numblocks[1]} pieces along its columns; a row "
+            "must lie in one piece. Call x = x.rechunk({1: -1}) first."
+        )
+    if np.isnan(x.shape[1]) or x.shape[1] == 0:
+        raise DataError(
+            "The number of columns of the array is unknown or zero. Call "
+            "x.compute_chunk_sizes() first."
+        )
+
+
 # --------------------------------------------------------------------- the graph
-def _counted(
+def merged_table(
     collection: Any, negatives: Negatives, max_bytes: int, uncertainty: bool
-) -> list[Any]:
-    """One delayed table per partition, keyed by its number."""
+) -> Any:
+    """Count every partition and merge their tables; the bytes of one, delayed."""
     import dask
 
     parts = collection.to_delayed()
     pieces = list(np.ravel(parts)) if is_array(collection) else list(parts)
     starts = _first_rows(collection, len(pieces))
     count = dask.delayed(count_partition, pure=True)
-    return [
+    tables = [
         count(piece, number, first, negatives, max_bytes, uncertainty)
         for number, (piece, first) in enumerate(zip(pieces, starts, strict=True))
     ]
+    merge = dask.delayed(merge_tables, pure=True)
+    while len(tables) > 1:  # neighbours: a fixed tree gives identical bits
+        tables = [
+            merge(tables[k : k + MERGED_AT_ONCE], max_bytes)
+            for k in range(0, len(tables), MERGED_AT_ONCE)
+        ]
+    return tables[0]
 
 
 def _first_rows(collection: Any, n_pieces: int) -> list[int | None]:
@@ -183,16 +207,3 @@ def _first_rows(collection: Any, n_pieces: int) -> list[int | None]:
         return [None] * n_pieces
     ends = np.cumsum(collection.chunks[0])
     return [0, *(int(end) for end in ends[:-1])]
-
-
-def _merged(tables: list[Any], max_bytes: int) -> Any:
-    """Merge neighbours until one is left: a fixed tree gives identical bits."""
-    import dask
-
-    merge = dask.delayed(merge_tables, pure=True)
-    while len(tables) > 1:
-        tables = [
-            merge(tables[k : k + MERGED_AT_ONCE], max_bytes)
-            for k in range(0, len(tables), MERGED_AT_ONCE)
-        ]
-    return tables[0]
