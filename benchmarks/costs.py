@@ -8,8 +8,8 @@ elimination that is given up, where sweeps are slow; and where they are not, the
 of a solution that is only good enough for the margins. The last lines compare with the
 constants of the solver:
 
-FACTORS, PRECEDED   _solve/laplacian.py, in products
-LISTED_PATIENCE     _solve/scaling.py, in sweeps: what Newton's method takes
+FACTORS, PRECEDED   _solve/newton.py, in products
+PATIENCE            _solve/scaling.py, in sweeps: what Newton's method takes
 WORK_PER_CELL       _solve/settle.py: as little as lets bands of 10 be eliminated;
                     what it takes to give up is lost
 kFewSweeps          scale/sweeps.cpp: below the sweeps that the proof takes
@@ -34,8 +34,8 @@ import a1gm
 from a1gm._kernel import kernel
 from a1gm._solve.cell_error import SETTLED
 from a1gm._solve.factors import CoreSolution
-from a1gm._solve.laplacian import FACTORS, PRECEDED
-from a1gm._solve.scaling import LISTED_PATIENCE, _newton
+from a1gm._solve.newton import FACTORS, PRECEDED, Hessian
+from a1gm._solve.scaling import PATIENCE, _newton
 from a1gm._solve.settle import WORK_PER_CELL, _settle_by_steps
 
 TABLES = [
@@ -76,7 +76,9 @@ def measure(kind: str, n: int, per_row: int) -> dict[str, Any]:
     preceded = (products(0, 21) - products(0, 1)) / 20
     factors = products(0, 1) - preceded
     start = CoreSolution(w, h, "scaling", 8, np.inf)
-    newton = seconds(lambda: _newton(core, start, tol=TOL, max_iter=500), 1)
+    newton = seconds(
+        lambda: _newton(core, Hessian(core), start, tol=TOL, max_iter=500), 1
+    )
     proof, share, is_slow = proofs(core, sweep)
     lost = ""
     if is_slow:  # then an elimination is tried first
@@ -102,7 +104,7 @@ def proofs(core: Any, sweep: float) -> tuple[str, str, bool]:
     Second the mismatch that products prove to be right, in units of ``provable_gap``
     without its share. Nothing of both where sweeps are slow, which is said last.
     """
-    w, h, n, gap, done = core.scale(core.start, TOL, 500, LISTED_PATIENCE)
+    w, h, n, gap, done = core.scale(core.start, TOL, 500, PATIENCE)
     if not done:
         return "", "", True
     # One that is good enough for the margins alone.
@@ -140,7 +142,7 @@ def main() -> int:
         f"factors and 15 of their products: {factors + 15 * preceded:.0f} ({FACTORS=})"
     )
     print(f"a product that they precede: {preceded:.1f} ({PRECEDED=})")
-    print(f"Newton's method: {newton:.0f} sweeps ({LISTED_PATIENCE=})")
+    print(f"Newton's method: {newton:.0f} sweeps ({PATIENCE=})")
     lost = numbers(rows, "elimination given up, of Newton")
     print(
         f"an elimination that is given up: {min(lost)} to {max(lost)} of it "

@@ -11,17 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import Bools, Floats, SmallInts
-from a1gm._kernel.network import ROUNDING, rounding_of_sums, shortened
+from a1gm._kernel.network import ROUNDING, rounding_of_sums
 from a1gm._observe.patterns import Patterns
-from a1gm._solve.laplacian import Enough, Solve, conjugate_gradients, free_columns
-from a1gm._solve.mask import CoreMask, Sweep
+from a1gm._solve.newton import Enough
 
-if TYPE_CHECKING:  # the compiled kernel's class answers the same
+if TYPE_CHECKING:  # the compiled kernel has the same class
     from a1gm._kernel.reference.reduced import Reduced
 
 CELLS_RIGHT = 1e-8  # what a converged fit may be off by
@@ -29,6 +28,9 @@ SURELY_RIGHT = 0.99 * CELLS_RIGHT  # a step of which nothing need be computed
 SETTLED = 5e-9  # half of it: nothing is mended below
 SUPERSOLUTION, CLOSE = 0.3, 0.95  # enough of it proves a bound, or a close one
 PRODUCTS = 60  # a table that needs more is worth a factorisation
+
+#: Gives the potentials of currents; those of the ground are 0.
+Solve: TypeAlias = Callable[[Floats, Enough], Floats]
 
 
 def cell_error(step: float) -> float:
@@ -57,26 +59,11 @@ def rounding_of(n_patterns: int, n_cols: int) -> float:
     return 16.0 * ROUNDING * (n if n <= 2500 else 50.0 * math.sqrt(n))
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """Bound of the step that is left; the step itself where it had to be computed."""
 
     step: float
     direction: Floats | None = None
-
-    @property
-    def moves(self) -> Floats:
-        """What the step multiplies the factors by, cut short where it is long."""
-        assert self.direction is not None
-        factors: Floats = np.exp(shortened(self.direction))
-        return factors
-
-    @property
-    def cut(self) -> tuple[int, int] | None:
-        """Two columns whose potentials differ most, if the step is known."""
-        if self.direction is None:
-            return None
-        return int(self.direction.argmin()), int(self.direction.argmax())
 
 
 @dataclass(frozen=True)
@@ -127,17 +114,6 @@ class Network:
         block = np.where(mask.col_sums > 0.0, 0, -1).astype(np.int32)
         fitted = product(np.ones_like(h))
         return cls(mask.col_sums, fitted, block, product, max(len(d), len(h)))
-
-    @classmethod
-    def of_mask(cls, mask: CoreMask, state: Sweep) -> Network:
-        """Return the columns of any mask at the factors of a sweep."""
-        return cls(
-            mask.col_sums,
-            state.fitted,
-            mask.block,
-            lambda x: -mask.laplacian_times(state.h, x),
-            mask.longest,
-        )
 
     def times(self, x: Floats) -> Floats:
         """Multiply by the Laplacian."""
@@ -222,6 +198,39 @@ class Network:
         if solve is not None:
             x = solve(rhs, enough)
             return x, np.where(free, rhs - self.times(x), 0.0)
-        return conjugate_gradients(
-            self.times, rhs, self.fitted, free, self.sums, enough, PRODUCTS
-        )
+        return self._conjugate_gradients(rhs, free, enough)
+
+    def _conjugate_gradients(
+        self, rhs: Floats, free: Bools, enough: Enough
+    ) -> tuple[Floats, Floats]:
+        """Return potentials and what is left of the currents."""
+        x, residual = np.zeros_like(rhs), np.where(free, rhs, 0.0)
+        scale = np.where(free, 1.0 / np.where(free, self.fitted, 1.0), 0.0)
+        direction, before = np.zeros_like(rhs), 1.0
+        for _ in range(PRODUCTS):
+            scaled = scale * residual
+            now = float(residual @ scaled)
+            if not now > 0.0:
+                break
+            direction = scaled + now / before * direction
+            before = now
+            product = np.where(free, self.times(direction), 0.0)
+            curvature = float(direction @ product)
+            if not (curvature > 0.0 and math.isfinite(length := now / curvature)):
+                break
+            x = x + length * direction
+            residual = residual - length * product
+            missed = float(np.abs(residual[free] / self.sums[free]).max())
+            if missed <= max(enough.least, enough.share * float(np.ptp(x))):
+                break
+        return x, residual
+
+
+def free_columns(block: SmallInts, sums: Floats) -> Bools:
+    """All columns with data but the heaviest of each component."""
+    free: Bools = block >= 0
+    order = np.lexsort((-sums, block))
+    order = order[free[order]]
+    _, first = np.unique(block[order], return_index=True)
+    free[order[first]] = False
+    return free

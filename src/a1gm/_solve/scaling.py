@@ -8,18 +8,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from a1gm._base.types import Floats
 from a1gm._kernel import threads_for
 from a1gm._solve.factors import NO_CORE, CoreSolution
-from a1gm._solve.mask import CoreMask, ListedMask, is_listed
-from a1gm._solve.newton import newton
+from a1gm._solve.newton import Hessian, newton
 from a1gm._solve.settle import (
     LISTED_CELL,
     PROVEN,
     CellsOf,
-    Near,
     no_cells,
     settle_by_sparse_edges,
     settle_core,
@@ -28,12 +24,8 @@ from a1gm._solve.settle import (
 if TYPE_CHECKING:  # the compiled kernel's class answers the same
     from a1gm._kernel.reference.reduced import Reduced
 
-# Seconds, roughly: only their ratio matters, to choose between the two methods.
-SECONDS_PER_LISTED_CELL = 2e-9
-SECONDS_PER_FLOP = 1e-10
-SECONDS_PER_NEWTON_STEP = 2e-4
-NEWTON_STEPS = 6
-LISTED_PATIENCE = 120  # sweeps of a large sparse core; benchmarks/costs.py
+# Sweeps that cost as much as Newton would; benchmarks/costs.py. Small cores are quick.
+PATIENCE, SMALL_PATIENCE = 120, 400
 PRECISE = 1e-10
 FINE, FINE_CELLS = 1e-12, 10**5  # a sweep more: beyond, it costs up to 40 %
 
@@ -58,9 +50,11 @@ def solve_core(
         start = reduced.start
     # At most half of the budget: the rest is for Newton.
     budget = max(1, max_iter // 2)
-    patience = min(budget, _patience(reduced))
+    patience = SMALL_PATIENCE if reduced.edges_are_cheap else PATIENCE
     threads = threads_for(LISTED_CELL * reduced.n_listed, n_threads)
-    w, h, sweeps, gap, _ = reduced.scale(start, tol, budget, patience, threads)
+    w, h, sweeps, gap, _ = reduced.scale(
+        start, tol, budget, min(budget, patience), threads
+    )
     core = CoreSolution(w, h, "scaling", sweeps, gap)
     settle = partial(
         settle_core,
@@ -81,16 +75,16 @@ def solve_core(
         )
         if core.gap <= tol and core.step <= PROVEN:
             return core
-    near = None
+    hessian = Hessian(reduced)
     if core.gap > tol and core.n_iter < max_iter:
-        core, near = _newton(reduced, core, tol=tol, max_iter=max_iter)
+        core = _newton(reduced, hessian, core, tol=tol, max_iter=max_iter)
     left = max_iter - core.n_iter
     if core.gap > tol and left > 0:
         # Rounding has stopped Newton: sweeps correct each row with its own margin.
         w, h, sweeps, gap, _ = reduced.scale(core.h, tol, left, left)
         if gap < core.gap:
             core = CoreSolution(w, h, "newton", core.n_iter + sweeps, gap)
-    return settle(core, near=near)
+    return settle(core, hessian=hessian)
 
 
 def precision_for(n_patterns: int, n_cols: int) -> float:
@@ -99,28 +93,14 @@ def precision_for(n_patterns: int, n_cols: int) -> float:
 
 
 def _newton(
-    reduced: Reduced, core: CoreSolution, *, tol: float, max_iter: int
-) -> tuple[CoreSolution, Near | None]:
-    mask = ListedMask(reduced) if is_listed(reduced) else CoreMask(reduced)
-    start = core.w if mask.swapped else core.h
-    small, steps, gap, solve = newton(
-        mask, start, tol=tol, max_steps=max_iter - core.n_iter
-    )
-    w, h = core.w, core.h
-    if gap < core.gap:
-        large = mask.rows(small)
-        w, h = (small, large) if mask.swapped else (large, small)
-    gap = min(gap, core.gap)
-    near = None if solve is None else Near(mask, solve)
-    return CoreSolution(w, h, "newton", core.n_iter + steps, gap), near
-
-
-def _patience(reduced: Reduced) -> int:
-    """How many sweeps cost as much as Newton would."""
-    if is_listed(reduced):
-        return LISTED_PATIENCE
-    small, large = sorted(reduced.core_shape)
-    sweep = SECONDS_PER_LISTED_CELL * (2 * reduced.n_listed + 4 * (small + large))
-    flops = large * small**2
-    newton_cost = NEWTON_STEPS * (SECONDS_PER_NEWTON_STEP + SECONDS_PER_FLOP * flops)
-    return int(np.clip(newton_cost / sweep, 30, 400))
+    reduced: Reduced,
+    hessian: Hessian,
+    core: CoreSolution,
+    *,
+    tol: float,
+    max_iter: int,
+) -> CoreSolution:
+    left = max_iter - core.n_iter
+    best, steps, gap = newton(reduced, hessian, core.h, tol=tol, max_steps=left)
+    w, h = (best.w, best.h) if gap < core.gap else (core.w, core.h)
+    return CoreSolution(w, h, "newton", core.n_iter + steps, min(gap, core.gap))

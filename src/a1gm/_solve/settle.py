@@ -7,21 +7,20 @@ settles is announced by the bound of the step that is left.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from a1gm._base.types import Floats, Solver
 from a1gm._kernel import threads_for
+from a1gm._kernel.network import shortened
 from a1gm._observe.patterns import Patterns
-from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Bound, Network
+from a1gm._solve.cell_error import CELLS_RIGHT, SETTLED, Network
 from a1gm._solve.factors import CoreSolution
-from a1gm._solve.laplacian import Solve, hessian_at
-from a1gm._solve.mask import CoreMask, ListedMask, Sweep, is_listed
+from a1gm._solve.newton import Hessian
 
-if TYPE_CHECKING:  # the compiled kernel's class answers the same
+if TYPE_CHECKING:  # the compiled kernel has the same class
     from a1gm._kernel.reference.reduced import Reduced
 
 MOST_FLOPS = 2e9  # of an elimination where cells are wrong
@@ -32,14 +31,6 @@ WORK_PER_CELL = 40
 PROVEN = 0.8 * CELLS_RIGHT
 ROUNDS = 12
 LISTED_CELL = 8  # what a cell costs that is listed, in cells of a pass
-
-
-@dataclass(frozen=True)
-class Near:
-    """A mask, and what solves with its Hessian near the solution."""
-
-    mask: CoreMask | ListedMask
-    solve: Solve | None = None
 
 
 class CellsOf(Protocol):
@@ -61,11 +52,11 @@ def settle_core(
     tol: float,
     max_iter: int,
     n_threads: int | None = None,
-    near: Near | None = None,
+    hessian: Hessian | None = None,
 ) -> CoreSolution:
     """Bound the error of the cells of a solved core, and mend what is above the bound.
 
-    ``near`` is what Newton's method has left.
+    ``hessian`` is the one that Newton's method has used.
     """
     if not reduced.core_shape[0]:
         return replace(core, step=0.0)
@@ -76,7 +67,7 @@ def settle_core(
     if reduced.edges_are_cheap:
         core = _settle_by_edges(reduced, core, cells_of(again=False), tol, max_iter)
     else:
-        core = _settle_by_steps(reduced, core, max_iter, near)
+        core = _settle_by_steps(reduced, core, max_iter, hessian)
     if core.step <= SETTLED:
         return core
     cells = cells_of(again=True)
@@ -143,62 +134,29 @@ def _better(
 
 # ------------------------------------------------------- large cores, by their margins
 def _settle_by_steps(
-    reduced: Reduced, core: CoreSolution, max_iter: int, near: Near | None
+    reduced: Reduced, core: CoreSolution, max_iter: int, hessian: Hessian | None
 ) -> CoreSolution:
     """Take Newton steps until the bound no longer falls."""
-    if near is None and is_listed(reduced):
-        near = Near(ListedMask(reduced))
+    hessian = hessian or Hessian(reduced)
     best = core
     for _ in range(ROUNDS):
-        bound, is_swapped = _bound(reduced, core, near)
+        hessian.move(core.w, core.h)
+        bound = Network.of_core(reduced, core.w, core.h).bound(hessian.solve)
         if bound.step >= 0.7 * best.step:
             break
-        best = replace(core, step=bound.step, cut=_cut(reduced, bound, is_swapped))
+        best = replace(core, step=bound.step, cut=_cut(reduced, bound.direction))
         if bound.step <= SETTLED or bound.direction is None or core.n_iter >= max_iter:
             break
-        core = _moved(reduced, core, bound.moves, is_swapped=is_swapped)
+        start = core.h * np.exp(shortened(bound.direction))
+        w, h, sweeps, gap, _ = reduced.scale(start, 1e-15, 2, 2)
+        core = CoreSolution(w, h, "newton", core.n_iter + 1 + sweeps, gap)
     return best
 
 
-def _bound(
-    reduced: Reduced, core: CoreSolution, near: Near | None
-) -> tuple[Bound, bool]:
-    """Bound by products where these suffice, else by a factorisation.
-
-    Second whether rows and columns have exchanged their roles.
-    """
-    if near is None:
-        bound = Network.of_core(reduced, core.w, core.h).bound()
-        if math.isfinite(bound.step):
-            return bound, False
-    mask = CoreMask(reduced) if near is None else near.mask
-    if isinstance(mask, ListedMask):
-        network = Network.of_core(reduced, core.w, core.h)
-        state = Sweep(core.h, network.fitted, 0.0, core.w)
-        return network.bound(hessian_at(mask, state)(None)), False
-    state = mask.sweep(core.w if mask.swapped else core.h)
-    solve = None if near is None else near.solve
-    solve = solve or hessian_at(mask, state)(None)
-    return Network.of_mask(mask, state).bound(solve), mask.swapped
-
-
-def _moved(
-    reduced: Reduced, core: CoreSolution, moves: Floats, *, is_swapped: bool
-) -> CoreSolution:
-    if is_swapped:
-        # The product of rows w with the mask, through what its rows reach now.
-        reached = core.w / (reduced.core_row_sums / core.w) * moves
-        h = reduced.core_col_sums / reduced.product(reached, core.h)
-    else:
-        h = core.h * moves
-    w, h, sweeps, gap, _ = reduced.scale(h, 1e-15, 2, 2)
-    return CoreSolution(w, h, "newton", core.n_iter + 1 + sweeps, gap)
-
-
-def _cut(reduced: Reduced, bound: Bound, is_swapped: bool) -> tuple[int, int] | None:
+def _cut(reduced: Reduced, direction: Floats | None) -> tuple[int, int] | None:
     """Two columns of the table whose potentials differ most."""
-    if bound.cut is None or is_swapped:
+    if direction is None:
         return None
     cols = np.asarray(reduced.core_places[1])
-    low, high = (int((cols == end).argmax()) for end in bound.cut)
-    return low, high
+    low, high = direction.argmin(), direction.argmax()
+    return int((cols == low).argmax()), int((cols == high).argmax())

@@ -23,8 +23,8 @@ from a1gm._fit.residuals import Cells, absent_zeros, fitted_cells
 from a1gm._fit.sure.arguments import By, Which
 from a1gm._fit.table import Table, are_close
 from a1gm._observe.patterns import weighted_counts
+from a1gm._solve.cell_error import free_columns
 from a1gm._solve.dispatch import Solved
-from a1gm._solve.laplacian import free_columns
 from a1gm.exceptions import NotRepresentableError, ParameterError, TableTooLargeError
 
 MOST_COLUMNS = 6000  # the inverse of so many columns has 288 MB
