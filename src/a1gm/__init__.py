@@ -14,6 +14,7 @@ from a1gm._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from a1gm import distributed, exceptions, paper, plot, report
+    from a1gm._api.assess import Assessment, assess
     from a1gm._api.fit import fit
     from a1gm._api.fit_file import fit_file
     from a1gm._api.fit_groups import fit_groups
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit
     from a1gm._fit.many import ManyFits
     from a1gm._fit.pattern import MissingPattern
+    from a1gm._fit.sure.uncertainty import Uncertainty
     from a1gm.estimators import RankOneImputer, RankOneNMF, RankOneNMMF
     from a1gm.nmmf import NMMFFit, RelationsFit, fit_nmmf, fit_relations
 
@@ -60,50 +62,44 @@ __all__ = [
 ]
 
 
-# Loaded on first use: name -> module that holds it (None = the module itself).
-_LAZY: dict[str, str | None] = {
-    "Assessment": "a1gm._api.assess",
-    "Uncertainty": "a1gm._fit.sure.uncertainty",
-    "assess": "a1gm._api.assess",
-    "ManyFits": "a1gm._fit.many",
-    "MissingPattern": "a1gm._fit.pattern",
-    "NMMFFit": "a1gm.nmmf",
-    "PatternTable": "a1gm._api.pattern_table",
-    "RankOneFit": "a1gm._fit.fit",
-    "RelationsFit": "a1gm.nmmf",
-    "exceptions": None,
-    "fit": "a1gm._api.fit",
-    "fit_nmmf": "a1gm.nmmf",
-    "fit_relations": "a1gm.nmmf",
-    "impute": "a1gm._api.impute",
-    "load": "a1gm._api.load",
-    "RankOneImputer": "a1gm.estimators",
-    "RankOneNMF": "a1gm.estimators",
-    "RankOneNMMF": "a1gm.estimators",
-    "distributed": None,
-    "fit_file": "a1gm._api.fit_file",
-    "fit_groups": "a1gm._api.fit_groups",
-    "fit_long": "a1gm._api.fit_long",
-    "fit_many": "a1gm._api.fit_many",
-    "impute_file": "a1gm._api.impute_file",
-    "paper": None,
-    "plot": None,
-    "report": None,
+# Loaded on first use: name -> module that holds it; other names are modules.
+_HOMES = {
+    "Assessment": "_api.assess",
+    "ManyFits": "_fit.many",
+    "MissingPattern": "_fit.pattern",
+    "NMMFFit": "nmmf",
+    "PatternTable": "_api.pattern_table",
+    "RankOneFit": "_fit.fit",
+    "RankOneImputer": "estimators",
+    "RankOneNMF": "estimators",
+    "RankOneNMMF": "estimators",
+    "RelationsFit": "nmmf",
+    "Uncertainty": "_fit.sure.uncertainty",
+    "assess": "_api.assess",
+    "fit": "_api.fit",
+    "fit_file": "_api.fit_file",
+    "fit_groups": "_api.fit_groups",
+    "fit_long": "_api.fit_long",
+    "fit_many": "_api.fit_many",
+    "fit_nmmf": "nmmf",
+    "fit_relations": "nmmf",
+    "impute": "_api.impute",
+    "impute_file": "_api.impute_file",
+    "load": "_api.load",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     from importlib import import_module
 
-    home = _LAZY[name]
-    if home is None:
-        return import_module(f"{__name__}.{name}")
-    found = getattr(import_module(home), name)
-    globals()[name] = found  # from now on an ordinary look-up
-    return found
+    home = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    if name not in _HOMES:
+        return home
+    globals()[name] = getattr(home, name)  # from now on an ordinary look-up
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

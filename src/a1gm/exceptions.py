@@ -1,35 +1,8 @@
 """Every error and warning of the package.
 
-The tree, with the builtin that each one also is::
-
-    A1gmError
-    ├── DataError (ValueError)          a table that cannot be fitted: not 2-D, empty,
-    │   │                               nothing observed, ...
-    │   ├── NegativeValuesError         a cell below zero
-    │   ├── InfiniteValuesError         a cell that is +inf or -inf
-    │   ├── NotNumericError (TypeError) text, dates, complex numbers, categories
-    │   ├── LabelError (IndexError)     a row or column that does not exist, or names
-    │   │                               that are repeated or of mixed types
-    │   ├── UndeterminedError           cells that the data do not determine,
-    │   │                               with on_undetermined="raise"
-    │   └── NotRepresentableError       a factor or a fill outside float64
-    ├── WeightsError (ValueError)       weights of another shape, negative or NaN
-    ├── ParameterError (ValueError)     an option outside its allowed values
-    ├── TableTooLargeError (MemoryError) statistics that do not fit in memory
-    ├── FileFormatError (ValueError)    a file that cannot be read as a table or model
-    │   └── MissingFileError (FileNotFoundError)
-    ├── OutputError (OSError)           a file that cannot be written
-    ├── ClusterError (RuntimeError)     workers lost for good
-    └── MissingExtraError (ImportError) an optional package is not installed
-
-    A1gmWarning (UserWarning)
-    ├── UndeterminedWarning             cells that the data do not determine
-    ├── EmptyLineWarning                a row or column without an observed cell
-    ├── ConvergenceWarning              the certificate or the cell error is too large
-    ├── DataHintWarning                 columns that were taken for labels, a total row,
-    │                                   a table that rank 1 does not suit, ...
-    ├── SkippedWarning                  files or tables that were left out
-    └── SlowKernelWarning               the compiled kernel is not available
+Every error is an `A1gmError` and one of Python's own errors, every warning an
+`A1gmWarning` and a ``UserWarning``: there is one class for each thing that a caller
+would catch.
 
 A message is made of parts: text, and what a reader can do as data (`Option`, `Call`,
 `See`). ``str(error)`` writes them for Python; ``error.render(style)`` writes them in
@@ -41,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 __all__ = [
@@ -158,8 +132,6 @@ class _Message:
         # Not super(): OSError would take several parts for a number and a file name.
         BaseException.__init__(self, *self.parts)  # type: ignore[arg-type]
         for name, value in fields.items():
-            if not hasattr(type(self), name):
-                raise TypeError(f"{type(self).__name__} has no field {name!r}")
             setattr(self, name, value)
         self._fields = fields
 
@@ -170,18 +142,15 @@ class _Message:
         self, style: Callable[[Part], str] = str, *, with_advice: bool = True
     ) -> str:
         """Write the message; ``style`` writes the parts that are not text."""
-        parts = self.all_parts if with_advice else self._placed_parts
+        parts = self.all_parts if with_advice else self.advised().all_parts
         return "".join(p if isinstance(p, str) else style(p) for p in parts)
 
     @property
     def all_parts(self) -> tuple[Part, ...]:
         """Place, text and advice, to be put into another message."""
+        where = (f"{self.where}: ",) if self.where else ()
         advice = (" ", *self.advice) if self.advice else ()
-        return (*self._placed_parts, *advice)
-
-    @property
-    def _placed_parts(self) -> tuple[Part, ...]:
-        return (f"{self.where}: ", *self.parts) if self.where else self.parts
+        return (*where, *self.parts, *advice)
 
     def at(self, where: str) -> Self:
         """Return the same message about another place."""
@@ -197,13 +166,8 @@ class _Message:
         return type(self)(self.parts, advice=advice, **self._fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (type(self), self.parts, self.advice, self._fields)
-
-
-def _remake(
-    kind: type[_Message], parts: Text, advice: Text, fields: dict[str, Any]
-) -> _Message:
-    return kind(parts, advice=advice, **fields)
+        make = partial(type(self), self.parts, advice=self.advice, **self._fields)
+        return make, ()
 
 
 class A1gmError(_Message, Exception):
