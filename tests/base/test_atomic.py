@@ -107,7 +107,7 @@ def test_places_refused_before_any_work(tmp_path):
         check_target(there)
     check_target(there, overwrite=True)
     with pytest.raises(OutputError, match="is the input itself"):
-        check_target(tmp_path / "." / "there.csv", overwrite=True, source=there)
+        check_target(tmp_path / "." / "there.csv", overwrite=True, sources=[there])
     with pytest.raises(OutputError, match="is a folder"):
         check_target(tmp_path)
     with pytest.raises(OutputError, match="does not exist"):

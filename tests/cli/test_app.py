@@ -6,12 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from support.commands import A1GM, CSV, ROOT, run
+from support.commands import A1GM, APP, CSV, ROOT, run
 
 import a1gm
-from a1gm.cli.app import app
 
-COMMANDS = [command.name for command in app.registered_commands]
+COMMANDS = [command.name for command in APP.registered_commands]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

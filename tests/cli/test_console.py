@@ -5,14 +5,14 @@ import os
 import pytest
 from support.commands import run_executable
 
-from a1gm.cli import console
+from a1gm.cli import options
 
 
 def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys):
-    monkeypatch.setattr(console, "_SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with console.progress_bar("Reading a.csv", quiet=False) as show:
+    with options.progress_bar("Reading a.csv", quiet=False) as show:
         show(1000, 0.5)
         show(2000, 1.0)
     words = capsys.readouterr().err

@@ -13,7 +13,7 @@ from support.commands import run, run_executable
 
 import a1gm
 from a1gm._base.words import listed, shown
-from a1gm.cli import console
+from a1gm.cli import options
 from a1gm.exceptions import A1gmError
 from a1gm.report import report_html
 
@@ -106,16 +106,16 @@ def test_70_files_keep_their_names(table, tmp_path):
 def test_77_what_has_no_plain_character_is_escaped(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr("sys.stdout", stream)
-    console.replace_unprintable()
+    options.replace_unprintable()
     stream.write("2 × 3 é")
     stream.flush()
     assert stream.buffer.getvalue() == rb"2 x 3 \xe9"
 
 
 def test_names_of_files_are_no_markup(tmp_path, monkeypatch):
-    monkeypatch.setattr(console, "_SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with console.progress_bar("Reading [/red].csv", quiet=False) as show:
+    with options.progress_bar("Reading [/red].csv", quiet=False) as show:
         show(1, 0.5)
 
 

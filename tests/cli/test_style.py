@@ -3,7 +3,7 @@
 import pytest
 from support.commands import run
 
-from a1gm.cli.console import command_style
+from a1gm.cli.options import command_style
 from a1gm.exceptions import Call, Option, See
 
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from a1gm.cli.app import app
+from a1gm.cli import load_app
 
 ROOT = Path(__file__).parents[2]
 CSV = ROOT / "tests" / "data" / "csv"
 A1GM = Path(sysconfig.get_path("scripts")) / "a1gm"
-RUNNER = CliRunner()
+RUNNER, APP = CliRunner(), load_app()
 
 
 def run(*arguments, code=0):
     """Run a command line; its exit code must be the expected one, if one is."""
-    done = RUNNER.invoke(app, list(map(str, arguments)))
+    done = RUNNER.invoke(APP, list(map(str, arguments)))
     assert code is None or done.exit_code == code, (
         done.output,
         done.stderr,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
 
 def main() -> None:
@@ -30,12 +31,20 @@ def main() -> None:
         raise
 
 
+def load_app() -> Any:
+    """Import the commands in the order of the help; each registers itself."""
+    for name in ("inspect", "fit", "impute", "assess", "report", "nmmf", "demo"):
+        import_module(f"a1gm.cli.{name}")
+    return import_module("a1gm.cli.app").app
+
+
 def _run_app() -> None:
     try:
         import rich  # noqa: F401 - typer's own message about its absence is unclear
 
-        from a1gm.cli.app import app
-        from a1gm.cli.console import replace_unprintable
+        from a1gm.cli.options import replace_unprintable
+
+        app = load_app()
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise

@@ -1,21 +1,30 @@
-"""The commands of ``a1gm``."""
+"""The application of typer, and how its commands run and fail."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import Field, fields
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from a1gm._base.version import __version__
-from a1gm.cli.assess import assess
-from a1gm.cli.demo import demo
-from a1gm.cli.fit import fit
-from a1gm.cli.impute import impute
-from a1gm.cli.inspect import inspect
-from a1gm.cli.nmmf import nmmf
-from a1gm.cli.options import help_of
-from a1gm.cli.report import report
+from a1gm.cli.options import Options, UsageError, command_style
+from a1gm.exceptions import (
+    A1gmError,
+    A1gmWarning,
+    LabelError,
+    MissingFileError,
+    ParameterError,
+)
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 app = typer.Typer(
     name="a1gm",
     # Plain help: drawing it with rich would double the time it takes to answer.
@@ -59,6 +68,118 @@ def a1gm(
     """
 
 
-app.callback(help=help_of(a1gm))(a1gm)
-for body in (inspect, fit, impute, assess, report, nmmf, demo):
-    app.command(body.__name__, help=help_of(body))(body)
+def _help_of(body: Callable[..., None]) -> str:
+    """The help of a command; a mark keeps click from joining the lines of examples."""
+    text = inspect.cleandoc(body.__doc__ or "")
+    return text.replace("Example:\n", "\b\nExample:\n")
+
+
+app.callback(help=_help_of(a1gm))(a1gm)
+
+
+def command(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function that has a parameter ``options``.
+
+    The shared options become parameters of the command, except those in ``without``.
+    Errors of the library become one line on standard error and an exit code.
+    """
+    return functools.partial(_register, without=without)
+
+
+def _register(
+    body: Callable[..., None], without: Collection[str]
+) -> Callable[..., None]:
+    hints = get_type_hints(body, include_extras=True)
+    own = [
+        parameter.replace(kind=_KEYWORD, annotation=hints[parameter.name])
+        for parameter in inspect.signature(body).parameters.values()
+        if parameter.name != "options"
+    ]
+    shared = [_parameter(f) for f in fields(Options) if f.name not in without]
+    parameters = own + shared
+
+    @functools.wraps(body)
+    def run(**arguments: Any) -> None:
+        names = [option.name for option in shared if option.name in arguments]
+        options = Options(**{name: arguments.pop(name) for name in names})
+        _run(functools.partial(body, **arguments, options=options), options)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    app.command(body.__name__, help=_help_of(body))(run)
+    return run
+
+
+def _parameter(option: Field[Any]) -> inspect.Parameter:
+    """Describe a shared option to typer."""
+    names = [f"--{option.name.replace('_', '-')}", *["-q"] * (option.name == "quiet")]
+    kind = get_type_hints(Options)[option.name]
+    how: Any = typer.Option(*names, **option.metadata)
+    return inspect.Parameter(
+        option.name, _KEYWORD, default=option.default, annotation=Annotated[kind, how]
+    )
+
+
+def _run(body: Callable[[], None], options: Options) -> None:
+    """Run a command; end the process with a message and an exit code if it fails."""
+    unreadable: list[str] = []
+
+    def show(warning: A1gmWarning, *_: Any, **__: Any) -> None:
+        text, kind = warning.render(command_style), type(warning).__name__
+        if getattr(warning, "is_broken", False):
+            unreadable.append(text)  # shown at the end, as an error
+            return
+        is_note = kind == "SkippedWarning" or getattr(warning, "is_inferred", False)
+        options.say(text, "note" if is_note else "warning", kind=kind)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", A1gmWarning)
+            warnings.showwarning = show  # type: ignore[assignment]
+            _set_up_pyarrow(options)
+            body()
+            sys.stdout.flush()
+        if unreadable:
+            _stop(1, unreadable[0], options, kind="SkippedWarning")
+    except KeyboardInterrupt as stopped:
+        notes = getattr(stopped, "__notes__", ["nothing was written."])
+        _stop(130, f"interrupted; {' '.join(notes)}", options)
+    except BrokenPipeError:
+        # The reader has seen enough; the interpreter must not complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except A1gmError as error:
+        usage = ParameterError, LabelError, MissingFileError, UsageError
+        notes = getattr(error, "__notes__", [])  # files that are new all the same
+        text = " ".join([error.render(command_style), *notes])
+        code = 2 if isinstance(error, usage) else 1
+        _stop(code, text, options, kind=type(error).__name__)
+    except MemoryError:
+        _stop(1, "not enough memory for this table.", options)
+    except typer.Exit:
+        raise
+    except Exception as error:  # noqa: BLE001 - a fault of ours: no traceback
+        text = f"internal error: {type(error).__name__}: {error}."
+        _stop(1, f"{text} Run with --debug to see where.", options)
+
+
+def _set_up_pyarrow(options: Options) -> None:
+    from a1gm._base.optional import require_pyarrow
+    from a1gm._kernel import threads_for
+
+    pyarrow = require_pyarrow("cli")
+    # Its own handling of Ctrl-C loses the signal that comes between two reads.
+    pyarrow.enable_signal_handlers(False)
+    # The first array imports packages and swallows a Ctrl-C meanwhile: have it now,
+    # before there is anything to interrupt.
+    pyarrow.array([""])
+    if options.threads is not None:
+        pyarrow.set_cpu_count(threads_for(0, options.threads))
+
+
+def _stop(code: int, text: str, options: Options, **fields: Any) -> None:
+    if options.debug:
+        traceback.print_exc()
+    options.say(text, "error", **fields, exit_code=code)
+    raise typer.Exit(code) from None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from a1gm.cli.options import Options, TableArgument, command
+from a1gm.cli.app import command
+from a1gm.cli.options import Options, TableArgument
+from a1gm.cli.tables import cells_of, fit_table
 
 
-@partial(command, without=("by", "overwrite"))
+@command("by", "overwrite")
 def assess(
     file: TableArgument,
     hide: Annotated[
@@ -38,7 +39,6 @@ def assess(
       a1gm assess sales.csv --id shop --hide last --json | jq .skill
     """
     import a1gm
-    from a1gm.cli.tables import cells_of, fit_table
 
     share: Any = hide
     with suppress(ValueError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from a1gm.cli.app import command
 from a1gm.cli.assess import assess
 from a1gm.cli.impute import impute
-from a1gm.cli.options import TABLE_OPTIONS, FolderOption, Options, command
+from a1gm.cli.options import TABLE_OPTIONS, FolderOption, Options
 from a1gm.cli.report import report
 from a1gm.cli.tables import check_outputs
 
@@ -21,7 +21,7 @@ _CITIES = ("Aarhus", "Bergen", "Cork", "Delft", "Espoo", "Faro", "Ghent", "Huelv
 _MONTHS = [f"{year}-{month:02d}" for year in (2023, 2024) for month in range(1, 13)]
 
 
-@partial(command, without=TABLE_OPTIONS)
+@command(*TABLE_OPTIONS)
 def demo(out: FolderOption = "demo-output", *, options: Options) -> None:
     """Fill a small table and show how good the fills are.
 

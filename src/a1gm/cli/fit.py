@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from a1gm._base.words import shown
+from a1gm.cli.app import command
 from a1gm.cli.options import (
     FolderOption,
     Options,
     TableArgument,
-    command,
+    command_style,
     one_of,
     split_names,
 )
+from a1gm.cli.tables import check_outputs, fit_table, quality_of, write_summary
 from a1gm.exceptions import DataError, ParameterError, TableTooLargeError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _TESTS = "dispersion", "dof", "pearson_chi2", "pearson_p", "deviance", "deviance_p"
 
 
-@command
+@command()
 def fit(
     file: TableArgument,
     out: FolderOption,
@@ -50,8 +52,6 @@ def fit(
       a1gm fit sales.parquet -o results --format parquet
       a1gm fit sales.csv --long shop,month,sales -o results
     """
-    from a1gm.cli.tables import check_outputs, fit_table
-
     names = [f"row_factor.{format}", f"col_factor.{format}", "fit.json", "model.a1gm"]
     check_outputs(out, names, [file], options)
     result, files = fit_table(file, options, uncertainty=True)
@@ -65,8 +65,6 @@ def _write_groups(many: Any, out: str, names: list[str], options: Options) -> No
     """Write the factors of every group, and a summary."""
     from a1gm._base.atomic import output_folder
     from a1gm._write.writers import open_writer
-    from a1gm.cli.console import command_style
-    from a1gm.cli.tables import write_summary
 
     failed = {str(key): e.render(command_style) for key, e in many.failed.items()}
     summary = {"n_tables": len(many), "n_failed": len(failed), "failed": failed}
@@ -87,7 +85,6 @@ def _write_fit(
     from a1gm._base.atomic import output_folder
     from a1gm._fit.show import solver_in_words
     from a1gm._write.writers import names_of_rows, one_batch, write_factor
-    from a1gm.cli.tables import quality_of, write_summary
 
     (n, m), row_names, column = fit.shape, names_of_rows(files), "column"
     summary: dict[str, Any] = {"n_rows": n, "n_cols": m}

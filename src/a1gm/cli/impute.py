@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from a1gm._base.words import counted, shown
-from a1gm.cli.console import progress_bar
-from a1gm.cli.options import Options, TableArgument, UsageError, command, one_of
+from a1gm.cli.app import command
+from a1gm.cli.options import Options, TableArgument, UsageError, one_of, progress_bar
+from a1gm.cli.tables import cells_of, describe, fit_pairs, read_long, usage_errors
 
 
-@command
+@command()
 def impute(
     file: TableArgument,
     out: Annotated[
@@ -78,7 +79,6 @@ def impute(
     from a1gm._fit.rounding import check_rounding
     from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.paths import find_files
-    from a1gm.cli.tables import usage_errors
 
     is_long = options.long is not None
     if interval is not None:
@@ -113,7 +113,6 @@ def _impute_cells(
 ) -> None:
     from a1gm import load
     from a1gm._api.impute_file import fill_file
-    from a1gm.cli.tables import describe
 
     name = shown(file[0]) + (f" and {len(file) - 1} more" if len(file) > 1 else "")
     with progress_bar(f"Filling {name}", quiet=options.quiet) as progress:
@@ -151,7 +150,6 @@ def _impute_pairs(
 
     from a1gm._write.fill import BOUNDS, bounds_of
     from a1gm._write.long import FillLong
-    from a1gm.cli.tables import cells_of, fit_pairs, read_long
 
     long = read_long(file, options)
     fit = fit_pairs(long, options)

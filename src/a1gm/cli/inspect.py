@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from a1gm._base.words import counted, listed, shown
-from a1gm.cli.options import Options, TableArgument, command
+from a1gm.cli.app import command
+from a1gm.cli.options import Options, TableArgument
+from a1gm.cli.tables import fit_open, fit_table, open_table, uses_of
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _BLOCKS = (
 _SHADES = " ░▒▓█"
 
 
-@partial(command, without=("by", "overwrite"))
+@command("by", "overwrite")
 def inspect(file: TableArgument, options: Options) -> None:
     """Show the columns and the missing cells of a table.
 
@@ -57,8 +58,6 @@ def inspect(file: TableArgument, options: Options) -> None:
       a1gm inspect sales.csv --id shop
       a1gm inspect sales.csv --json | jq .n_missing
     """
-    from a1gm.cli.tables import fit_open, fit_table, open_table
-
     if options.long is not None:
         _print(fit_table(file, options)[0].pattern, None, options)
         return
@@ -80,7 +79,6 @@ def _print(
     from rich.text import Text
 
     from a1gm._rows.files.whole import hole_shares
-    from a1gm.cli.tables import uses_of
 
     uses = {} if files is None else uses_of(files)
     if options.json:

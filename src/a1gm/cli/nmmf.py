@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from a1gm._base.words import counted, shown
-from a1gm.cli.console import progress_bar
+from a1gm.cli.app import command
 from a1gm.cli.options import (
     LONG_OPTIONS,
     FolderOption,
     Options,
     UsageError,
-    command,
+    progress_bar,
     split_names,
+)
+from a1gm.cli.tables import (
+    check_outputs,
+    describe,
+    open_table,
+    quality_of,
+    write_summary,
 )
 
 if TYPE_CHECKING:
     from a1gm._rows.files.whole import WholeTable
 
 
-@partial(command, without=(*LONG_OPTIONS, "skip_bad", "negatives"))
+@command(*LONG_OPTIONS, "skip_bad", "negatives")
 def nmmf(
     file: Annotated[
         str,
@@ -67,7 +73,6 @@ def nmmf(
     from a1gm import fit_nmmf
     from a1gm._base.atomic import output_folder
     from a1gm._write.writers import one_batch, write_factor
-    from a1gm.cli.tables import check_outputs, quality_of, write_summary
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")
@@ -122,7 +127,6 @@ def _read(
     rows here.
     """
     from a1gm._rows.files.whole import read_whole
-    from a1gm.cli.tables import describe, open_table
 
     files = open_table(path, replace(options, columns=None, exclude=None, id=None))
     known = files.first.names

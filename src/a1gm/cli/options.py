@@ -1,30 +1,23 @@
-"""The options that commands share, and how a command runs and fails."""
+"""Options that commands share, and their output: text, JSON, progress, advice."""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
-import functools
-import inspect
+import io
 import json
-import os
+import shlex
 import sys
-import traceback
-import warnings
-from collections.abc import Callable, Collection
-from dataclasses import Field, dataclass, field, fields
-from typing import Annotated, Any, TypeAlias, get_type_hints
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.console import command_style, to_json
-from a1gm.exceptions import (
-    A1gmError,
-    A1gmWarning,
-    LabelError,
-    MissingFileError,
-    ParameterError,
-)
+from a1gm.exceptions import A1gmError, Call, Option, Part, See
 
 TableArgument: TypeAlias = Annotated[
     list[str],
@@ -38,7 +31,15 @@ FolderOption: TypeAlias = Annotated[
     str,
     typer.Option("--out", "-o", metavar="PATH", help="The folder for the results."),
 ]
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SHOW_AFTER_SECONDS = 1.0
+#: Replacements for characters that a stream cannot encode.
+_PLAIN = {
+    **dict(zip("×≈–·│░▒▓█", "x~--|.+%#", strict=True)),
+    "⊗": "(x)",
+    "≤": "<=",
+    "≥": ">=",
+    "…": "...",
+}
 _PREFIXES = {"error": "a1gm: ", "warning": "warning: ", "note": "note: ", "info": ""}
 
 
@@ -208,111 +209,132 @@ def _unescaped(text: str | None) -> str | None:
     return None if text is None else escapes.get(text, text)
 
 
-# ----------------------------------------------------------------------- commands
-def command(
-    body: Callable[..., None], without: Collection[str] = ()
-) -> Callable[..., None]:
-    """Make a typer command of a function with a parameter ``options``.
+# ------------------------------------------------------------------------- output
+def _replace_by_plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(c, ascii(c)[1:-1]) for c in text), error.end
 
-    The shared options become parameters of the command, except those in ``without``.
-    Errors of the library become one line on standard error and an exit code.
+
+codecs.register_error("a1gm.plain", _replace_by_plain)
+
+
+def replace_unprintable() -> None:
+    """Make standard output and error replace characters that they cannot encode."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):  # not a text stream, or closed
+            stream.reconfigure(errors="a1gm.plain")  # type: ignore[union-attr]
+
+
+def to_json(summary: dict[str, Any]) -> str:
+    """Write a summary as JSON; a number that is not finite becomes null."""
+    text = json.dumps(summary, default=lambda array: array.tolist())
+    plain = json.loads(text, parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2, allow_nan=False) + "\n"
+
+
+@contextlib.contextmanager
+def progress_bar(text: str, *, quiet: bool) -> Iterator[Callable[[int, float], None]]:
+    """Show a bar with rows per second and time left, once a second has passed.
+
+    Yields
+    ------
+    callable
+        Takes the rows done so far and the fraction of the work done.
     """
-    hints = get_type_hints(body, include_extras=True)
-    own = [
-        parameter.replace(kind=_KEYWORD, annotation=hints[parameter.name])
-        for parameter in inspect.signature(body).parameters.values()
-        if parameter.name != "options"
-    ]
-    shared = [_parameter(f) for f in fields(Options) if f.name not in without]
-    parameters = own + shared
+    if quiet or not sys.stderr.isatty():
+        yield lambda _rows, _fraction: None
+        return
+    started = time.monotonic()
+    bar: Any = None
 
-    @functools.wraps(body)
-    def run(**arguments: Any) -> None:
-        names = [option.name for option in shared if option.name in arguments]
-        options = Options(**{name: arguments.pop(name) for name in names})
-        _run(functools.partial(body, **arguments, options=options), options)
+    def show(rows: int, fraction: float) -> None:
+        nonlocal bar
+        elapsed = time.monotonic() - started
+        if bar is None and elapsed < _SHOW_AFTER_SECONDS:
+            return
+        if bar is None:
+            bar = _make_bar()
+            bar.add_task(text, total=1.0, speed="")
+            bar.start()
+        speed = f"{rows / elapsed:,.0f} rows/s"
+        bar.update(bar.task_ids[0], completed=fraction, speed=speed)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
-def help_of(body: Callable[..., None]) -> str:
-    """The help of a command; a mark keeps click from joining the lines of examples."""
-    text = inspect.cleandoc(body.__doc__ or "")
-    return text.replace("Example:\n", "\b\nExample:\n")
+def _make_bar() -> Any:
+    from rich import progress
+    from rich.console import Console
 
-
-def _parameter(option: Field[Any]) -> inspect.Parameter:
-    """Describe a shared option to typer."""
-    names = [f"--{option.name.replace('_', '-')}", *["-q"] * (option.name == "quiet")]
-    kind = get_type_hints(Options)[option.name]
-    how: Any = typer.Option(*names, **option.metadata)
-    return inspect.Parameter(
-        option.name, _KEYWORD, default=option.default, annotation=Annotated[kind, how]
+    return progress.Progress(
+        # Not markup: the text has the name of a file.
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TextColumn("{task.fields[speed]}"),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     )
 
 
-def _run(body: Callable[[], None], options: Options) -> None:
-    """Run a command; end the process with a message and an exit code if it fails."""
-    unreadable: list[str] = []
+# ------------------------------------------------------------------------- advice
+def command_style(part: Part) -> str:
+    """Write a part of a message as options of the command line.
 
-    def show(warning: A1gmWarning, *_: Any, **__: Any) -> None:
-        text, kind = warning.render(command_style), type(warning).__name__
-        if getattr(warning, "is_broken", False):
-            unreadable.append(text)  # shown at the end, as an error
-            return
-        is_note = kind == "SkippedWarning" or getattr(warning, "is_inferred", False)
-        options.say(text, "note" if is_note else "warning", kind=kind)
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("always", A1gmWarning)
-            warnings.showwarning = show  # type: ignore[assignment]
-            _set_up_pyarrow(options)
-            body()
-            sys.stdout.flush()
-        if unreadable:
-            _stop(1, unreadable[0], options, kind="SkippedWarning")
-    except KeyboardInterrupt as stopped:
-        notes = getattr(stopped, "__notes__", ["nothing was written."])
-        _stop(130, f"interrupted; {' '.join(notes)}", options)
-    except BrokenPipeError:
-        # The reader has seen enough; the interpreter must not complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
-    except A1gmError as error:
-        usage = ParameterError, LabelError, MissingFileError, UsageError
-        notes = getattr(error, "__notes__", [])  # files that are new all the same
-        text = " ".join([error.render(command_style), *notes])
-        code = 2 if isinstance(error, usage) else 1
-        _stop(code, text, options, kind=type(error).__name__)
-    except MemoryError:
-        _stop(1, "not enough memory for this table.", options)
-    except typer.Exit:
-        raise
-    except Exception as error:  # noqa: BLE001 - a fault of ours: no traceback
-        text = f"internal error: {type(error).__name__}: {error}."
-        _stop(1, f"{text} Run with --debug to see where.", options)
+    Examples
+    --------
+    >>> command_style(Option("missing", ["-"])), command_style(Option("max_iter"))
+    ("--missing '-'", '--max-iter')
+    >>> keys = Option("keys", ["a", "b"]), Option("value", "c d")
+    >>> command_style(Call("fit_groups", "X", (Option("by", "g"), *keys)))
+    "--long 'a,b,c d' --by g (fit and impute)"
+    """
+    styles: dict[type, Callable[[Any], str]] = {
+        Option: _option_text,
+        Call: _call,
+        See: _see,
+    }
+    return styles[type(part)](part)
 
 
-def _set_up_pyarrow(options: Options) -> None:
-    from a1gm._base.optional import require_pyarrow
-    from a1gm._kernel import threads_for
-
-    pyarrow = require_pyarrow("cli")
-    # Its own handling of Ctrl-C loses the signal that comes between two reads.
-    pyarrow.enable_signal_handlers(False)
-    # The first array imports packages and swallows a Ctrl-C meanwhile: have it now,
-    # before there is anything to interrupt.
-    pyarrow.array([""])
-    if options.threads is not None:
-        pyarrow.set_cpu_count(threads_for(0, options.threads))
+def _option_text(option: Option) -> str:
+    name, value = "--" + option.name.replace("_", "-"), option.value
+    if name == "--n-threads":
+        name = "--threads"
+    if value is None or value is True:
+        return name
+    values = value if isinstance(value, list) else [str(value)]
+    if not any("," in text for text in values):
+        values = [",".join(values)]
+    return " ".join(f"{name} {_quoted(text)}" for text in values)
 
 
-def _stop(code: int, text: str, options: Options, **fields: Any) -> None:
-    if options.debug:
-        traceback.print_exc()
-    options.say(text, "error", **fields, exit_code=code)
-    raise typer.Exit(code) from None
+def _call(call: Call) -> str:
+    if call.function not in ("fit_long", "fit_groups"):
+        return str(call)
+    options = {option.name: option.value for option in call.options}
+    line = io.StringIO()
+    names = [*options["keys"], options["value"]]
+    csv.writer(line, lineterminator="").writerow(names)
+    long = f"--long {_quoted(line.getvalue())}"
+    if "by" not in options:
+        return long
+    # The commands that take one table have no --by.
+    return f"{long} --by {_quoted(str(options['by']))} (fit and impute)"
+
+
+def _see(see: See) -> str:
+    return "; a1gm report lists them" if see.attribute == "fit.undetermined" else ""
+
+
+def _quoted(value: str) -> str:
+    """Quote for a shell, punctuation always: a comma alone is easily overlooked."""
+    quoted = shlex.quote(value)
+    is_word = any(map(str.isalnum, value)) or quoted != value
+    return quoted if is_word else f"'{value}'"

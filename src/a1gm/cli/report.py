@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import PurePath
 from typing import Annotated
 
 import typer
 
 from a1gm._base.words import shown
-from a1gm.cli.options import Options, TableArgument, UsageError, command
+from a1gm.cli.app import command
+from a1gm.cli.options import Options, TableArgument, UsageError, command_style
+from a1gm.cli.tables import cells_of, check_outputs, fit_table
 
 
-@partial(command, without=("by",))
+@command("by")
 def report(
     file: TableArgument,
     out: Annotated[
@@ -35,8 +36,6 @@ def report(
     """
     from a1gm._base.optional import require
     from a1gm._rows.labels import plain_text
-    from a1gm.cli.console import command_style
-    from a1gm.cli.tables import cells_of, check_outputs, fit_table
     from a1gm.report import write_report
     from a1gm.report.findings import notes_of
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 MOST_ASSESSED = 200_000  # cells of a table that is fitted again and again
 _TIME = re.compile(r"(y|m|d|w|q|h|t|year|month|day|week|quarter|hour|dev|lag|age)s?")
+_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
-_ROUNDING = 1e-9  # of a cell: a smaller difference is no residual
+_ROUNDING = 1e-9  # of a cell: a smaller difference is not a residual
 
 #: Why a missing cell has no value, by its fate.
 _WHY = {
@@ -63,23 +64,30 @@ class Findings:
         columns = _names(col_names, fit.col_labels, X.shape[1], "column")
         return cls(X, fit, rows, columns)
 
-    @cached_property
-    def row_factor(self) -> Floats:
-        """Row factors, also of a fit that computes them where they are looked at."""
-        return np.asarray(self.fit.row_factor)
-
     def factor(self, kind: str) -> tuple[Floats, Sequence[str]]:
         """The factors of the rows or of the columns, and their names."""
         if kind == "row":
-            return self.row_factor, self.row_names
+            return np.asarray(self.fit.row_factor), self.row_names
         return self.fit.col_factor, self.col_names
 
-    # ------------------------------------------------------------------------- holes
+    # ----------------------------------------------------------- missing and filled
+    @cached_property
+    def weights(self) -> dict[str, Any]:
+        """Weights or exposures of all cells, as an option; empty without them."""
+        V = self.fit._table.weights
+        name = "exposure" if self.fit.has_exposure else "weights"
+        return {} if V is None else {name: np.asarray(V.rows(slice(0, len(self.X))))}
+
+    @cached_property
+    def is_ignored(self) -> Bools:
+        """True where a cell is observed, but has weight or exposure 0."""
+        weights: Floats = next(iter(self.weights.values()), np.ones(()))
+        return ~np.isnan(self.X) & ~(weights > 0.0)
+
     @cached_property
     def missing(self) -> Bools:
         """True where a cell is missing, or has weight 0."""
-        unweighed = False if self.fit.has_exposure else self.is_ignored
-        return np.isnan(self.X) | unweighed
+        return np.isnan(self.X) | (self.is_ignored & (not self.fit.has_exposure))
 
     @cached_property
     def known(self) -> Floats:
@@ -88,10 +96,9 @@ class Findings:
 
     @cached_property
     def filled(self) -> Floats:
-        """The table with its holes filled, NaN where nothing is known."""
-        return np.asarray(
-            self.fit.impute(self.known, on_undetermined="ignore", **self._given)
-        )
+        """The table with its missing cells filled; NaN where they stay missing."""
+        how: Any = {"on_undetermined": "ignore", **self.weights}
+        return np.asarray(self.fit.impute(self.known, **how))
 
     @cached_property
     def is_filled(self) -> Bools:
@@ -108,86 +115,33 @@ class Findings:
         """Missing cells that stay missing."""
         return int(np.count_nonzero(self.missing)) - self.n_filled
 
-    # ----------------------------------------------------------- weights or exposures
-    @cached_property
-    def weights(self) -> Floats | None:
-        """Weights or exposures of all cells; None where there are none."""
-        V = self.fit._table.weights
-        return None if V is None else np.asarray(V.rows(slice(0, len(self.X))))
-
-    @cached_property
-    def is_ignored(self) -> Bools:
-        """True where a cell is observed, but has weight or exposure 0."""
-        if self.weights is None:
-            return np.zeros(self.X.shape, bool)
-        return ~np.isnan(self.X) & ~(self.weights > 0.0)
-
-    @property
-    def ignored(self) -> list[str]:
-        """A note about known cells that were not fitted, if there are some."""
-        n = int(self.is_ignored.sum())
-        kind = "no exposure" if self.fit.has_exposure else "weight 0"
-        cells = counted(n, f"known cell has {kind}", f"known cells have {kind}")
-        counts = "" if self.fit.has_exposure else " and counted as missing here"
-        note = f"{cells}: not fitted{counts}."
-        return [note] if n else []
-
-    @property
-    def _given(self) -> dict[str, Any]:
-        """Weights or exposures as options of what reads the table."""
-        name = "exposure" if self.fit.has_exposure else "weights"
-        return {} if self.weights is None else {name: self.weights}
-
     # ------------------------------------------------------------------- uncertainty
     @cached_property
-    def sure_or_why(self) -> Uncertainty | str:
-        """The uncertainty of the fit, or the reason why it has none."""
+    def _uncertainty(self) -> tuple[Uncertainty | None, str]:
         try:
-            with np.errstate(all="ignore"):  # of data near 1e±300 there are none
-                found = self.fit.uncertainty()
-                found.totals("all")
+            with np.errstate(all="ignore"):  # data near 1e±300 have no errors
+                sure = self.fit.uncertainty()
+                sure.totals("all")
         except A1gmError as error:
-            return error.render(with_advice=False)
-        return found
+            return None, error.render(with_advice=False)
+        return sure, ""
 
     @property
     def sure(self) -> Uncertainty | None:
         """The uncertainty of the fit, if it has one."""
-        return None if isinstance(self.sure_or_why, str) else self.sure_or_why
+        return self._uncertainty[0]
+
+    @property
+    def why_not_sure(self) -> str:
+        """The reason why the fit has no uncertainty."""
+        return self._uncertainty[1]
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """Bounds of the filled cells, at the 95 % level; NaN where there are none."""
-        nothing = np.full(self.X.shape, np.nan)
+        """Bounds of the filled cells, at the 95 % level; NaN without uncertainty."""
         if self.sure is None:
-            return nothing, nothing
-        return self.sure.interval(self.known, **self._given)
-
-    @cached_property
-    def assessed_rows(self) -> Ints:
-        """The rows whose cells are hidden: all, or evenly spaced ones of many."""
-        n, m = self.X.shape
-        return np.linspace(0, n - 1, min(n, max(2, MOST_ASSESSED // m))).astype(
-            np.int64
-        )
-
-    @cached_property
-    def assessment(self) -> Assessment | str:
-        """The assessment on hidden cells, or the reason why there is none."""
-        rows = self.assessed_rows
-        given = {name: V[rows] for name, V in self._given.items()}
-        negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
-        try:
-            with np.errstate(all="ignore"):  # as above
-                return assess(
-                    self.X[rows],
-                    random_state=0,
-                    ordered=are_ordered(self.col_names),
-                    negatives=negatives,
-                    **given,
-                )
-        except A1gmError as error:
-            return error.render(with_advice=False)
+            return (np.full(self.X.shape, np.nan),) * 2
+        return self.sure.interval(self.known, **self.weights)
 
     def totals(self) -> tuple[Floats, Floats, float, float]:
         """Sums of the filled cells of each row and of all, with their errors or NaN."""
@@ -197,47 +151,73 @@ class Findings:
         value = np.where(self.is_filled, self.filled, 0.0).sum(axis=1)
         return value, np.full(len(value), np.nan), float(value.sum()), math.nan
 
+    @cached_property
+    def assessed_rows(self) -> Ints:
+        """The rows whose cells are hidden: all, or evenly spaced ones of many."""
+        n, m = self.X.shape
+        rows = np.linspace(0, n - 1, min(n, max(2, MOST_ASSESSED // m)))
+        return rows.astype(np.int64)
+
+    @cached_property
+    def assessment(self) -> tuple[Assessment | None, str]:
+        """The assessment on hidden cells, or the reason why it failed."""
+        rows = self.assessed_rows
+        negatives: Negatives = "allow" if np.nanmin(self.X) < 0.0 else "raise"
+        how: Any = {name: V[rows] for name, V in self.weights.items()}
+        how |= {"ordered": are_ordered(self.col_names), "negatives": negatives}
+        try:
+            with np.errstate(all="ignore"):  # as above
+                return assess(self.X[rows], random_state=0, **how), ""
+        except A1gmError as error:
+            return None, error.render(with_advice=False)
+
     # ---------------------------------------------------------------------- residuals
     @cached_property
-    def _off(self) -> tuple[Floats, Floats]:
+    def _residuals(self) -> tuple[Floats, Floats]:
         """Residuals in standard deviations, and as differences."""
-        spread = self.sure.dispersion if self.sure is not None else 1.0
+        dispersion = self.sure.dispersion if self.sure is not None else 1.0
         pearson = np.asarray(self.fit.residuals(self.X, "pearson"))
-        off = np.asarray(self.fit.residuals(self.X, "response"))
+        response = np.asarray(self.fit.residuals(self.X, "response"))
         with np.errstate(invalid="ignore"):
-            is_rounding = np.abs(off) <= _ROUNDING * np.abs(self.X)
+            is_rounding = np.abs(response) <= _ROUNDING * np.abs(self.X)
         pearson[np.isinf(pearson)] = np.nan  # among negative cells the fit may be 0
-        return np.where(is_rounding, 0.0, pearson / math.sqrt(spread or 1.0)), off
+        scaled = pearson / math.sqrt(dispersion or 1.0)
+        return np.where(is_rounding, 0.0, scaled), response
 
     @property
     def deviations(self) -> Floats:
         """Residuals of the cells in their standard deviations."""
-        return self._off[0]
+        return self._residuals[0]
 
-    def misfits(self, most: int) -> list[tuple[str, str, float, float, float]]:
-        """The worst cells: row, column, observed, fitted, standard deviations off."""
-        scaled, off = self._off
+    def misfits(self, most: int) -> dict[str, Any]:
+        """The worst cells, as columns of a table."""
+        scaled, response = self._residuals
         size = np.nan_to_num(np.abs(scaled)).ravel()
         chosen = np.argpartition(-size, min(most, size.size - 1))[:most]
         chosen = chosen[np.lexsort((chosen, -size[chosen]))]
-        places = np.unravel_index(chosen[size[chosen] > 0.0], off.shape)
-        return [
-            (self.row_names[i], self.col_names[j], x, x - off[i, j], scaled[i, j])
-            for i, j in np.column_stack(places).tolist()
-            for x in [self.X[i, j]]
-        ]
+        i, j = np.unravel_index(chosen[size[chosen] > 0.0], self.X.shape)
+        return {
+            "row": [self.row_names[k] for k in i.tolist()],
+            "column": [self.col_names[k] for k in j.tolist()],
+            "observed": self.X[i, j],
+            "fitted": self.X[i, j] - response[i, j],
+            "residual": scaled[i, j],
+        }
 
     @property
     def n_without_residual(self) -> int:
-        """Observed cells whose fitted value is 0 or less: no deviation is known."""
+        """Observed cells whose fitted value is 0 or less."""
         is_there = ~self.missing & ~self.is_ignored
-        return int(np.count_nonzero(np.isnan(self._off[0]) & is_there))
+        return int(np.count_nonzero(np.isnan(self.deviations) & is_there))
 
     # ------------------------------------------------------------------------ unknown
     def unknown(self) -> Iterator[tuple[str, int, str]]:
-        """Where cells cannot be known, how many, and why: empty lines, then blocks."""
+        """Where cells cannot be known, how many, and why.
+
+        Empty rows and columns come first, then the blocks.
+        """
         cells, why = self.fit.undetermined, "nothing is observed in it"
-        rows, columns = np.isnan(self.row_factor), np.isnan(self.fit.col_factor)
+        rows, columns = np.isnan(self.factor("row")[0]), np.isnan(self.fit.col_factor)
         for k in np.flatnonzero(rows).tolist():
             yield _called("row", [self.row_names[k]]), len(columns), why
         for k in np.flatnonzero(columns).tolist():
@@ -250,15 +230,10 @@ class Findings:
         ends = np.cumsum(np.unique(keys, return_counts=True)[1])
         for some in np.split(rest, ends[:-1]) if len(rest) else ():
             i, j = np.unique(cells.row[some]), np.unique(cells.column[some])
-            where = " × ".join(
-                _called(noun, [names[k] for k in lines.tolist()])
-                for noun, names, lines in (
-                    ("row", self.row_names, i),
-                    ("column", self.col_names, j),
-                )
-            )
+            in_rows = _called("row", [self.row_names[k] for k in i.tolist()])
+            in_columns = _called("column", [self.col_names[k] for k in j.tolist()])
             kind = cells[int(some[0])].kind
-            yield where, len(some), f"{kind}: {_WHY[kind]}"
+            yield f"{in_rows} × {in_columns}", len(some), f"{kind}: {_WHY[kind]}"
 
 
 def _called(noun: str, names: Sequence[str]) -> str:
@@ -271,16 +246,15 @@ def _called(noun: str, names: Sequence[str]) -> str:
 def _names(
     given: Sequence[str] | None, labels: Sequence[object] | None, n: int, kind: str
 ) -> Sequence[str]:
-    names = labels if given is None else list(given)
     if given is not None and (isinstance(given, str) or len(given) != n):
-        got = "one string" if isinstance(given, str) else counted(len(given), "name")
         raise ParameterError(
             f"{kind[:3]}_names must be a list of {counted(n, 'name')}, one for each "
-            f"{kind}; got {got}. Leave it out to show the labels of the fit."
+            f"{kind}. Leave it out to show the labels of the fit."
         )
-    if names is not None:
-        return [shown(name) or "(no name)" for name in names]
-    return [f"{kind} {k}" for k in range(n)]
+    names = labels if given is None else given
+    if names is None:
+        return [f"{kind} {k}" for k in range(n)]
+    return [shown(name) or "(no name)" for name in names]
 
 
 # ------------------------------------------------------------------ notes and order
@@ -299,8 +273,8 @@ def notes_of(
     files = files or own
     if files is not None:
         for warning in files.told:
-            words = warning.at("").render(style)
-            yield words[0].upper() + words[1:]
+            text = warning.at("").render(style)
+            yield text[0].upper() + text[1:]
         if hidden := files.hidden:
             yield f"Hidden files left out: {listed(hidden, 5)}."
     names = [] if choice is None else [str(name) for name in choice.kept]
@@ -320,25 +294,20 @@ def are_ordered(names: Sequence[str], *, of_rows: bool = False) -> bool:
     >>> are_ordered(["2023-11", "2023-12", "2024-01"]), are_ordered(["S1", "S2", "S3"])
     (True, False)
     """
-    if of_rows and all(map(_is_number, names)):
+    if of_rows and all(map(_NUMBER.fullmatch, names)):
         names = [name for name in names if float(name) in range(1800, 2201)]
     times = [_time_of(name.strip().lower()) for name in names]
     return len(names) > 2 and all(a and b and a < b for a, b in pairwise(times))
 
 
-def _is_number(name: str) -> bool:
-    return re.fullmatch(r"\s*-?\d+(\.\d+)?\s*", name) is not None
-
-
 def _time_of(name: str) -> tuple[float, ...]:
     """The numbers in a name and then its month; nothing if it has other words."""
-    if _is_number(name):
+    if _NUMBER.fullmatch(name):
         return (float(name),)
     numbers, months = [], []
+    full_names = [full.lower() for full in month_name]
     for word in _WORD.findall(name):
-        month = [
-            k for k, full in enumerate(month_name) if full.lower().startswith(word)
-        ]
+        month = [k for k, full in enumerate(full_names) if full.startswith(word)]
         if word[0].isdigit():
             numbers.append(float(word))
         elif len(word) > 2 and month:
