@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -48,6 +49,38 @@ def test_pages_open_cleanly(browser, width, scheme):
         assert page.evaluate(fits), name
     assert words == []
     assert leaving(requests) == []
+    context.close()
+
+
+def test_no_page_loads_anything_from_outside(browser):
+    """Seen: formulas in four pages of the reference, which loaded a script."""
+    page = browser.new_page()
+    _, requests = listen(page)
+    for path in sorted(SITE.rglob("*.html")):
+        page.goto(path.as_uri())
+    assert leaving(requests) == []
+    page.close()
+
+
+def test_copied_examples_run(browser):
+    """Seen: the button left out the lines that begin with dots."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page, n_blocks = context.new_page(), 0
+    for path in sorted(SITE.rglob("*.html")):
+        if ">... </span>" not in path.read_text(encoding="utf-8"):
+            continue
+        page.goto(path.as_uri())
+        blocks = page.locator("div.highlight:has(.gp)").filter(has_text="\n... ")
+        for block in blocks.all():
+            examples = doctest.DocTestParser().get_examples(block.inner_text() + "\n")
+            block.hover()
+            block.locator("button.copybtn").click()
+            copied = page.evaluate("navigator.clipboard.readText()")
+            expected = "".join(example.source for example in examples)
+            assert copied.split() == expected.split(), path
+            compile(copied, path.name, "exec")
+            n_blocks += 1
+    assert n_blocks > 9
     context.close()
 
 

@@ -127,13 +127,10 @@ def kl_wnmf(
 
     Notes
     -----
-    With :math:`Φ` the 0/1 table of observed cells, one sweep is
+    With ``M`` the 0/1 table of observed cells, one sweep is::
 
-    .. math::
-        V \leftarrow \frac{V}{U^\top Φ} \circ
-            \Big(U^\top \frac{Φ \circ X}{U V}\Big), \qquad
-        U \leftarrow \frac{U}{Φ V^\top} \circ
-            \Big(\frac{Φ \circ X}{U V} V^\top\Big).
+        V = V / (U.T @ M) * (U.T @ (M * X / (U @ V)))
+        U = U / (M @ V.T) * ((M * X / (U @ V)) @ V.T)
 
     The error is compared with that of the *start*, which is far away, so the
     default stopping rule can end long before the optimum. At rank 1 this is

@@ -33,10 +33,9 @@ def rank1_nmf(X: npt.ArrayLike) -> tuple[Floats, Floats]:
 
     Notes
     -----
-    .. math:: w_i = \frac{\sum_j X_{ij}}{\sqrt{S(X)}}, \qquad
-              h_j = \frac{\sum_i X_{ij}}{\sqrt{S(X)}}
+    With ``S`` the sum of all cells, this is the table of independence::
 
-    with :math:`S(X)` the sum of all cells: the table of independence.
+        w_i = sum_j X_ij / sqrt(S),    h_j = sum_i X_ij / sqrt(S)
 
     References
     ----------
@@ -86,10 +85,8 @@ def kl_divergence(X: npt.ArrayLike, R: npt.ArrayLike) -> float:
 
     Notes
     -----
-    .. math:: D(X, R) = \sum_{(i,j)\ \text{observed}}
-              X_{ij} \log\frac{X_{ij}}{R_{ij}} - X_{ij} + R_{ij}
-
-    with ``0 log 0 = 0``: a zero cell costs ``R_ij``.
+    The sum over the observed cells of ``X_ij log(X_ij / R_ij) - X_ij + R_ij``, with
+    ``0 log 0 = 0``: a zero cell costs ``R_ij``.
 
     Examples
     --------

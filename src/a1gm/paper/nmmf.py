@@ -56,22 +56,19 @@ def rank1_nmmf(
 
     Notes
     -----
-    Theorem 1 of Ghalamkari & Sugiyama (2022), with :math:`S` the sum of all cells:
+    Theorem 1 of Ghalamkari & Sugiyama (2022), with ``S`` the sum of all cells::
 
-    .. math::
-        w_i &= \frac{\sqrt{S(X)}}{S(X) + \beta S(Z)}
-               \Big(\sum_j X_{ij} + \beta \sum_m Z_{im}\Big), &
-        a_n &= \frac{\sum_j Y_{nj}}{\sqrt{S(X)}}, \\
-        h_j &= \frac{\sqrt{S(X)}}{S(X) + \alpha S(Y)}
-               \Big(\sum_i X_{ij} + \alpha \sum_n Y_{nj}\Big), &
-        b_m &= \frac{\sum_i Z_{im}}{\sqrt{S(X)}}.
+        w_i = sqrt(S(X)) / (S(X) + beta S(Z)) (sum_j X_ij + beta sum_m Z_im)
+        h_j = sqrt(S(X)) / (S(X) + alpha S(Y)) (sum_i X_ij + alpha sum_n Y_nj)
+        a_n = sum_j Y_nj / sqrt(S(X))
+        b_m = sum_i Z_im / sqrt(S(X))
 
-    The formula needs :math:`S(X) > 0`. When ``X`` is zero in every cell it costs
-    ``sum(w) sum(h)``, and a minimum exists if and only if :math:`\alpha S(Y) = 0` or
-    :math:`\beta S(Z) = 0`:
+    The formula needs ``S(X) > 0``. When ``X`` is zero in every cell it costs
+    ``sum(w) sum(h)``, and a minimum exists if and only if ``alpha S(Y) = 0`` or
+    ``beta S(Z) = 0``:
 
-    - With :math:`\alpha S(Y) > 0` alone, ``w = 0`` and ``a``, ``h`` are the best
-      factors of ``Y``; ``h`` sums to 1. With :math:`\beta S(Z) > 0` alone, likewise
+    - With ``alpha S(Y) > 0`` alone, ``w = 0`` and ``a``, ``h`` are the best
+      factors of ``Y``; ``h`` sums to 1. With ``beta S(Z) > 0`` alone, likewise
       ``h = 0``, and ``w`` sums to 1.
     - With neither, the cost is 0. All factors are 0, but for a table of weight 0 (the
       first, if there are two): the factor it shares is uniform with sum 1, and its own
