@@ -193,7 +193,7 @@ def test_names_are_thinned_out():
 
 
 def test_colours_are_told_apart_by_the_colour_blind():
-    from a1gm.plot.axes import HOLE, KNOWN
+    from a1gm.plot.pictures import HOLE, KNOWN
 
     # What is left of a colour when red and green are one: its lightness and its blue.
     def seen(colour):

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from a1gm._base.types import Absent, Bools, Floats, Ints
+from a1gm._base.optional import require
+from a1gm._base.types import Absent, AnyArray, Bools, Floats, Ints
+from a1gm._base.words import counted, shown
 from a1gm._fit.sure.uncertainty import Uncertainty
-from a1gm._rows import read_input
+from a1gm._rows import AnyRows, read_input
 from a1gm._rows.lookup import Lookup
 from a1gm.exceptions import ParameterError
-from a1gm.plot.axes import (
-    HOLE,
-    KNOWN,
-    UNITS,
-    averaged,
-    axes_for,
-    name_places,
-    name_table,
-    percent,
-    short,
-    values_of,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +23,12 @@ if TYPE_CHECKING:
     from a1gm._fit.residuals import Kind
     from a1gm._fit.sure.uncertainty import Index, TotalsWithErrors
 
+# Told apart by the colour-blind, too: bluish green and vermilion of unlike lightness.
+KNOWN, HOLE = "#0f766e", "#d55e00"
+UNITS = "in the units of the table"
+MOST_PIXELS = 600
+MOST_NAMES = 12
+_LETTERS_PER_INCH = 10
 _MOST_POINTS, _MOST_SHAPES = 4000, 1000  # drawn at all; drawn as shapes, not as pixels
 _MOST_MARKED, _MOST_JOINED = 60, 600  # points marked on a line; joined by one
 
@@ -78,13 +74,13 @@ def pattern(
     from matplotlib.colors import LinearSegmentedColormap
 
     source = read_input(X, absent=absent)
-    missing = np.isnan(values_of(source))
+    missing = np.isnan(source.rows(slice(0, source.n_rows)))
     if reorder:
         rows, columns = _structure_order(missing)
         missing = missing[rows][:, columns]
     (axes,) = axes_for(ax)
     axes.imshow(
-        averaged(missing),
+        _averaged(missing),
         cmap=LinearSegmentedColormap.from_list("holes", [f"{HOLE}00", f"{HOLE}ff"]),
         vmin=0,
         vmax=1,
@@ -92,7 +88,7 @@ def pattern(
         interpolation="nearest",
         extent=(0, missing.shape[1], missing.shape[0], 0),
     )
-    name_table(axes, source, ", reordered" * reorder)
+    _name_table(axes, source, ", reordered" * reorder)
     n, share = int(missing.sum()), 100.0 * missing.mean()
     axes.set_title(f"Missing: {n:,} of {missing.size:,} cells ({share:.1f} %)")
     axes.spines[:].set_visible(True)
@@ -141,18 +137,15 @@ def observed_vs_fitted(X: Any, fit: RankOneFit, *, ax: Axes | None = None) -> Ax
     >>> _, ax = plt.subplots(figsize=(4, 3.6), layout="constrained")
     >>> ax = a1gm.plot.observed_vs_fitted(X, a1gm.fit(X), ax=ax)
     """
-    memory = fit._table
-    observed = values_of(memory.source_of(X)).ravel()
-    off = values_of(memory.source_of(fit.residuals(X, "response"))).ravel()
-    fitted = observed - off
+    observed = _cells(fit, X).ravel()
+    fitted = observed - _cells(fit, fit.residuals(X, "response")).ravel()
     chosen = np.flatnonzero(np.isfinite(fitted))
     if len(chosen) > _MOST_POINTS:
         chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_POINTS).astype(np.int64)]
     observed, fitted = observed[chosen], fitted[chosen]
     (axes,) = axes_for(ax)
     is_many = len(chosen) > _MOST_SHAPES
-    size = 9 if is_many else 20
-    style: dict[str, Any] = {"s": size, "alpha": 0.5, "color": KNOWN, "lw": 0}
+    style: Any = {"s": 9 if is_many else 20, "color": KNOWN, "alpha": 0.5, "lw": 0}
     axes.scatter(fitted, observed, rasterized=is_many, zorder=3, **style)
     lowest = min(observed.min(initial=0), fitted.min(initial=0))
     highest = max(observed.max(initial=0), fitted.max(initial=0)) or 1.0
@@ -204,13 +197,12 @@ def residuals(
     >>> _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
     >>> ax = a1gm.plot.residuals(X, a1gm.fit(X), ax=ax)
     """
-    memory = fit._table
-    found = values_of(memory.source_of(fit.residuals(X, kind)))
     (axes,) = axes_for(ax)
     unit = f",\n{UNITS}" if kind == "response" else ""
     word = "Pearson" if kind == "pearson" else kind
-    residual_map(axes, found, f"{word} residual{unit}")
-    name_table(axes, memory.source_of(X))
+    cells = _cells(fit, fit.residuals(X, kind))
+    residual_map(axes, cells, f"{word} residual{unit}")
+    _name_table(axes, fit._table.source_of(X))
     axes.set_title("Residuals: red above, blue below the fit")
     return axes
 
@@ -219,7 +211,7 @@ def residual_map(axes: Axes, found: Floats, label: str) -> None:
     """Draw residuals as a map with a scale of colours; ``label`` is its title."""
     from matplotlib import colormaps
 
-    picture = averaged(found)
+    picture = _averaged(found)
     known = np.isfinite(picture)
     largest = np.quantile(np.abs(picture[known]), 0.99) if known.any() else 0.0
     image = axes.imshow(
@@ -303,7 +295,7 @@ def interval(
             high[filled],
             color=HOLE,
             lw=size / 2.0,
-            label=f"missing: {percent(level)} bounds",
+            label=f"missing: {100 * level:.6g} % bounds",
         )
     if lost.any():
         axes.plot(
@@ -439,7 +431,7 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     base = np.flatnonzero((found.value == 1.0) & (found.se == 0.0))
     of = short(found.labels[base[0]], 16) if len(base) else "the base"
     axes.set_ylabel(f"relative to {of}", parse_math=False)
-    axes.set_title(f"Index with its {percent(level)} band")
+    axes.set_title(f"Index with its {100 * level:.6g} % band")
     axes.set_ylim(bottom=0.0)
     axes.margins(x=0.01)
     return axes
@@ -520,3 +512,81 @@ def bars(
     if 1e3 <= largest < 1e9:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     return order
+
+
+# ------------------------------------------------------------- shared by all pictures
+def axes_for(*given: Axes | None, height: float = 4.2) -> tuple[Axes, ...]:
+    """Return axes to draw on: those given, or those of a new figure."""
+    pyplot = require("matplotlib.pyplot", "plot", "A picture")
+    chosen = tuple(axes for axes in given if axes is not None)
+    if len(chosen) == len(given):
+        return chosen
+    size = (4.8 * len(given), height)
+    _, made = pyplot.subplots(
+        1, len(given), squeeze=False, figsize=size, layout="constrained"
+    )
+    return tuple(made[0])
+
+
+def _cells(fit: RankOneFit, X: Any) -> Floats:
+    """Numbers of a table that is read as its fit reads it, NaN where missing."""
+    source: AnyRows = fit._table.source_of(X)
+    return source.rows(slice(0, source.n_rows))
+
+
+def _averaged(table: AnyArray) -> Floats:
+    """Average a picture down to what a screen shows; NaN cells do not count."""
+    known = ~np.isnan(table)
+    sums, n = _binned(np.where(known, table, 0.0)), _binned(known)
+    with np.errstate(invalid="ignore"):
+        return np.where(n > 0.0, sums / n, np.nan)
+
+
+def _binned(table: AnyArray) -> Floats:
+    picture = table.astype(np.float64)
+    for axis in (0, 1):
+        n = picture.shape[axis]
+        if n > MOST_PIXELS:
+            starts = np.arange(MOST_PIXELS) * n // MOST_PIXELS
+            picture = np.add.reduceat(picture, starts, axis=axis)
+    return picture
+
+
+def _name_table(axes: Axes, source: AnyRows, order: str = "") -> None:
+    """Say how many rows and columns a picture has, and name some of them."""
+    for axis, n in (("y", source.n_rows), ("x", source.n_cols)):
+        noun = "row" if axis == "y" else "column"
+        getattr(axes, f"set_{axis}label")(counted(n, noun) + order)
+        getattr(axes, f"set_{axis}ticks")([])
+        labels = getattr(source, f"{noun[:3]}_labels", None)
+        if labels is not None and not order:
+            name_places(axes, labels, axis="x" if axis == "x" else "y", middle=0.5)
+
+
+def name_places(
+    axes: Axes,
+    labels: Any,
+    *,
+    axis: Literal["x", "y"] = "x",
+    middle: float = 0.0,
+) -> None:
+    """Name some places of an axis: all of a few, every so many of more."""
+    if labels is None:
+        return
+    places = np.arange(0, len(labels), -(-len(labels) // MOST_NAMES))
+    names = [short(labels[k], 14) for k in places]
+    # Names are data: a dollar sign must not start a formula.
+    if axis == "y":
+        axes.set_yticks(places + middle, labels=names, parse_math=False)
+        return
+    axes.set_xticks(places + middle, labels=names, parse_math=False)
+    width = axes.get_window_extent().width / axes.figure.dpi  # in inches
+    if _LETTERS_PER_INCH * width < sum(len(name) + 2 for name in names):
+        for tick in axes.get_xticklabels():
+            tick.set(rotation=45, ha="right", rotation_mode="anchor")
+
+
+def short(name: Any, limit: int = 18) -> str:
+    """Write a name; a long one loses its middle, for many differ at the end only."""
+    text = shown(name)
+    return text if len(text) <= limit else f"{text[: limit - 6]}…{text[-5:]}"

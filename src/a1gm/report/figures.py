@@ -16,8 +16,14 @@ import numpy as np
 from a1gm import plot
 from a1gm._base.optional import require
 from a1gm._base.words import counted
-from a1gm.plot.axes import HOLE, KNOWN, name_places
-from a1gm.plot.pictures import bars, residual_map, units_of_factors
+from a1gm.plot.pictures import (
+    HOLE,
+    KNOWN,
+    bars,
+    name_places,
+    residual_map,
+    units_of_factors,
+)
 from a1gm.report.findings import Findings
 
 if TYPE_CHECKING:
