@@ -100,16 +100,6 @@ def test_parts_that_do_not_hang_together():
     assert_same_fit(fit, by_cells(X, V), X, V)
 
 
-def test_a_staircase_keeps_its_closed_form():
-    n = 300
-    rng = np.random.default_rng(7)
-    X = np.where(np.tri(n, dtype=bool), 1.0 + rng.random((n, n)), nan)
-    V = np.outer(np.linspace(1.0, 2.0, n), np.linspace(3.0, 0.5, n))
-    fit = a1gm.fit(X, weights=V)
-    assert fit.solver == "closed form"
-    assert fit.certificate <= 1e-12
-
-
 def test_a_tree_keeps_its_closed_form():
     n = 300
     X = np.full((n, n), nan)

@@ -59,10 +59,6 @@ void add_run_plain(const T* x, int64_t stride, int64_t rows, int64_t cols,
 constexpr int64_t kFlushWords = 32;  // row sums: 2,048 columns per run
 
 #ifdef A1GM_AVX2
-// Keeps the compiler from loading later rows first: out of their order in memory, the
-// processor does not fetch them ahead.
-A1GM_INLINE void in_order(__m256d& v) { asm volatile("" : "+x"(v) : : "memory"); }
-
 A1GM_INLINE double lane_min(__m256d v) {
   alignas(32) double lanes[4];
   _mm256_store_pd(lanes, v);
@@ -196,55 +192,6 @@ void scan_and_add_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
   with_vectors(cols, [&](auto v) { scan_and_add_rows<v>(x, stride, rows, cols, out, sink); });
 }
 
-// Rows without holes need no masks. A hole, or an infinite cell, makes the sum of all
-// cells not finite: then false is returned and the scan must be done again.
-template <int V, typename T>
-A1GM_TARGET bool scan_complete_rows(const T* x, int64_t stride, int64_t rows,
-                                    int64_t cols, TileScan& out) {
-  const __m256i tail = head_mask(cols - 4 * (V - 1));
-  const __m256d zero = _mm256_setzero_pd();
-  __m256d columns[V], least[2] = {zero, zero};
-  for (int v = 0; v < V; ++v) columns[v] = zero;
-  const auto scan_row = [&](const T* row) A1GM_LAMBDA {
-    __m256d sum = zero;
-    for (int v = 0; v < V; ++v) {
-      const __m256d a = v + 1 < V ? load(row + 4 * v) : load(row + 4 * v, tail);
-      sum = v == 0 ? a : _mm256_add_pd(sum, a);
-      columns[v] = _mm256_add_pd(columns[v], a);
-      least[v & 1] = _mm256_min_pd(least[v & 1], a);
-    }
-    in_order(sum);
-    return sum;
-  };
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4, x += 4 * stride) {
-    const __m256d a = scan_row(x), b = scan_row(x + stride);
-    const __m256d c = scan_row(x + 2 * stride), d = scan_row(x + 3 * stride);
-    _mm256_storeu_pd(out.sums + i, four_sums(a, b, c, d));
-  }
-  for (; i < rows; ++i, x += stride) out.sums[i] = lane_sum(scan_row(x));
-  __m256d all = columns[0];
-  for (int v = 1; v < V; ++v) all = _mm256_add_pd(all, columns[v]);
-  const double total = lane_sum(all);
-  if (!std::isfinite(total)) return false;
-  out.total = total;
-  for (int v = 0; v < V; ++v) _mm256_storeu_pd(out.columns + 4 * v, columns[v]);
-  out.smallest = std::min(out.smallest, lane_min(_mm256_min_pd(least[0], least[1])));
-  out.done = Scan::complete;
-  return true;
-}
-
-template <int V, typename T>
-void scan_short_rows(const T* x, int64_t stride, int64_t rows, int64_t cols,
-                     TileScan& out) {
-  const bool hopeful = out.asked == Scan::complete;
-  if (hopeful && scan_complete_rows<V>(x, stride, rows, cols, out)) return;
-  if (hopeful || out.asked == Scan::columns)
-    scan_narrow_rows<V, true>(x, stride, rows, cols, out);
-  else
-    scan_narrow_rows<V, false>(x, stride, rows, cols, out);
-}
-
 // The positive cells of a row: all observed ones, unless some are not.
 template <typename T>
 void mark_positive(const T* x, int64_t cols, int64_t words, bool look,
@@ -346,7 +293,11 @@ template <typename T>
 void scan_tile_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
                     int64_t words, TileScan& out) {
   if (cols <= kNarrow)
-    return with_vectors(cols, [&](auto v) { scan_short_rows<v>(x, stride, rows, cols, out); });
+    return with_vectors(cols, [&](auto v) {
+      auto* const scan = out.asked == Scan::columns ? scan_narrow_rows<v, true, T>
+                                                    : scan_narrow_rows<v, false, T>;
+      scan(x, stride, rows, cols, out);
+    });
   if (out.positive == nullptr)
     scan_long_rows<false, false>(x, stride, rows, cols, words, out);
   else if (out.asked != Scan::added)

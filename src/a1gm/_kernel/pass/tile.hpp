@@ -14,8 +14,6 @@ constexpr int64_t kPadding = 3;  // a stretch's last vector may end past its col
 enum class Scan {
   keys,      // observed bits and sum of each row
   columns,   // and the column sums of the tile; narrow tiles only
-  complete,  // no cell is missing: row sums, column sums, a finite total, but no keys.
-             // Where a cell is missing, the same as columns
   added,     // keys, and every row is added to a run
 };
 
@@ -26,7 +24,6 @@ struct TileScan {
   uint64_t* positive;  // may be null
   double* sums;
   double smallest = 0.0;
-  double total = 0.0;
   Scan asked = Scan::keys, done = Scan::keys;
   double* columns = nullptr;  // where column sums go
   double* run = nullptr;      // where rows are added; long rows with `positive` only

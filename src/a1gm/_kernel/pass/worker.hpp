@@ -75,10 +75,6 @@ class Worker {
       poll_.worked(rows * job_.n_cols);
       due_.clear();
       const Scan done = scan(row, rows, nullptr);
-      if (done == Scan::complete) {  // as was the last tile, whose pattern is still
-        add_run(row, rows);          // in tile_ids_[0]
-        continue;
-      }
       const bool is_run = rows >= kRowsWorthARun && is_one_pattern(rows);
       if (!is_run) next_ = first_;
       if (is_run && done != Scan::added) {
@@ -176,7 +172,7 @@ class Worker {
   void add_run(int64_t row, int64_t rows) {
     const int32_t id = tile_ids_[0];
     double* const sums = runs_[id].sums;
-    if (done_ == Scan::columns || done_ == Scan::complete)
+    if (done_ == Scan::columns)
       for (int64_t j = 0; j < job_.n_cols; ++j) sums[j] += column_sums_[j];
     else
       job_.isa.add_run(x_, stride_, rows, job_.n_cols, sums);
@@ -264,8 +260,7 @@ class Worker {
     }
   }
 
-  // Fills keys_ (unless the tile is complete), the row sums and, when asked for, the
-  // bits of the positive cells.
+  // Fills keys_, the row sums and, when asked for, the bits of the positive cells.
   Scan scan(int64_t row, int64_t rows, uint64_t* positive) {
     go_to(row, rows);
     TileScan tile{keys_.data(), positive, job_.row_sums + row};
@@ -277,15 +272,12 @@ class Worker {
     else
       job_.isa.scan(x_, stride_, rows, job_.n_cols, job_.words, tile);
     done_ = tile.done;
-    const bool no_holes =
-        done_ == Scan::complete ||
-        (is_narrow_ && tile.keys[0] == (uint64_t{1} << job_.n_cols) - 1);
-    next_ = no_holes && !job_.is_weighted() ? Scan::complete : Scan::columns;
+    next_ = Scan::columns;
     if (tile.smallest < 0.0) find_negative(row, rows);
-    if (done_ != Scan::complete) tile.total += quick_sum(job_.row_sums + row, rows);
-    total += tile.total;
+    const double of_tile = quick_sum(job_.row_sums + row, rows);
+    total += of_tile;
     // One row that is not finite is enough to spoil the sum of them all.
-    if (!std::isfinite(tile.total)) find_infinite(row, rows);
+    if (!std::isfinite(of_tile)) find_infinite(row, rows);
     return done_;
   }
 

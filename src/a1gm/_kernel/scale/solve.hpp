@@ -35,8 +35,7 @@ bool solve_bits(const BitMask& mask, const double* R, const double* C, double to
                 int64_t max_sweeps, int n_threads, Plain& out);
 
 // The same for a mask whose cells have weights, of any type and layout. Lines and
-// columns of sum 0 have factor 0; the others must be one block. False also where weights
-// are a product of rows and columns and something can be peeled: a closed form may exist.
+// columns of sum 0 have factor 0; the others must be one block.
 bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
                          const double* R, const double* C, double tol,
                          int64_t max_sweeps, int n_threads, Plain& out);

@@ -173,7 +173,6 @@ class BitRows {
 // -------------------------------------------------------------------------- weights
 constexpr int64_t kShort = 64;  // columns of rows that stay in the first-level cache
 constexpr int kRounds = 64;  // of a search for what hangs together
-constexpr double kProportional = 0x1p-44;
 constexpr double kLeastShare = 0.02;
 constexpr double kSmallestSum = 1e-280;  // below it squares of shares could vanish
 constexpr double kNear = 0.01;           // a gap at which the spread is measured
@@ -202,34 +201,6 @@ bool are_one_block(const BitMask& mask, const double* R, const double* C) {
     waiting.erase(std::remove_if(waiting.begin(), waiting.end(), joins), waiting.end());
   }
   return waiting.empty() && reached == active;
-}
-
-// Whether every row's weights are proportional to those of the fullest row where both
-// observe. Where two rows of two columns are not, no closed form exists.
-bool are_proportional(const BitMask& mask, const std::vector<Part>& weights) {
-  std::vector<int64_t> counts(static_cast<size_t>(mask.n));
-  for (int64_t i = 0; i < mask.n; ++i) counts[i] = n_observed_in(mask, i);
-  const int64_t fullest = std::max_element(counts.begin(), counts.end()) - counts.begin();
-  TileReader reader(weights, mask.m, kMostRows);
-  const double* tile = reader.rows(fullest, 1);
-  const std::vector<double> full(tile, tile + mask.m);
-  Poll poll;
-  for (int64_t i = 0; i < mask.n; ++i) {
-    const int64_t k = i % kMostRows;
-    if (k == 0) tile = reader.rows(i, std::min(kMostRows, mask.n - i));
-    poll.worked(mask.m);
-    const double* const own = tile + k * reader.stride();
-    double ratio = 0.0;
-    for (int64_t w = 0; w < mask.words; ++w) {
-      uint64_t both = mask.bits[i * mask.words + w] & mask.bits[fullest * mask.words + w];
-      for (; both != 0; both &= both - 1) {
-        const int64_t j = w * 64 + lowest_bit(both);
-        if (ratio == 0.0) ratio = own[j] / full[j];
-        if (std::abs(own[j] - ratio * full[j]) > kProportional * own[j]) return false;
-      }
-    }
-  }
-  return true;
 }
 
 // Weights of a few rows and which of their cells are observed. The vectors that stand
@@ -578,9 +549,6 @@ bool solve_weighted_bits(const BitMask& mask, const std::vector<Part>& weights,
                          const double* R, const double* C, double tol,
                          int64_t max_sweeps, int n_threads, Plain& out) {
   if (!are_sums(R, mask.n) || !are_sums(C, mask.m) || !are_one_block(mask, R, C))
-    return false;
-  Reduced unused;
-  if (are_proportional(mask, weights) && !merge_twins(mask, R, C, false, false, unused))
     return false;
   WeightedRows rows(mask, weights, n_threads, R, C);
   const double largest = *std::max_element(C, C + mask.m);
