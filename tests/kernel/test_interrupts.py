@@ -46,14 +46,14 @@ needs_compiler = pytest.mark.skipif(
 def test_a_pass_is_interrupted(stopped_after, holes, n_threads):
     rng = np.random.default_rng(0)
     row = np.where(rng.random((1, 20_000)) < holes, np.nan, 1.0)
-    part = (np.broadcast_to(row, (400_000, 20_000)), None, None, 0, 0)  # seconds long
+    part = (np.broadcast_to(row, (400_000, 20_000)), None, None, 0)  # seconds long
     late = stopped_after(
-        0.1, lambda: kernel.observe([part], 1, n_threads, 1.0, 1 << 20, False)
+        0.1, lambda: kernel.observe([part], n_threads, 1.0, 1 << 20, False)
     )
     assert late < 1.0
     few = (part[0][:100], *part[1:])  # the next call is not stopped
-    row_sums, *_ = kernel.observe([few], 1, n_threads, 1.0, 1 << 20, False)
-    np.testing.assert_array_equal(row_sums, np.full((1, 100), np.nansum(row)))
+    row_sums, *_ = kernel.observe([few], n_threads, 1.0, 1 << 20, False)
+    np.testing.assert_array_equal(row_sums, np.full(100, np.nansum(row)))
 
 
 @needs_compiler
@@ -72,7 +72,7 @@ def test_peeling_is_interrupted(stopped_after):
 def test_placing_is_interrupted(stopped_after, work, n_threads):
     n, m = 400_000, 20_000  # seconds long
     h, nans = np.full(m, 1.0 / m), np.full(m, np.nan)
-    part = (np.broadcast_to(np.ones((1, m)), (n, m)), None, None, 0, 0)
+    part = (np.broadcast_to(np.ones((1, m)), (n, m)), None, None, 0)
     target = np.lib.stride_tricks.as_strided(np.empty((1, m)), (n, m), (0, 8))
     given = {
         "row_factors": (False, n_threads),

@@ -78,8 +78,8 @@ def test_observe_gives_the_same_for_any_number_of_threads(kind, n_threads):
     X = make_table(kind, 60_000, 12, seed=5)
     X[::7001, 3] = np.nan
     options = (1.0, TABLE_CELLS, False)
-    one = native.observe([part(X)], 1, 1, *options)
-    many = native.observe([part(X)], 1, n_threads, *options)
+    one = native.observe([part(X)], 1, *options)
+    many = native.observe([part(X)], n_threads, *options)
     assert_same_observation(many, one)
 
 
@@ -97,7 +97,7 @@ def test_pattern_numbers_of_every_width(n_patterns):
     keys = np.arange(n_patterns, dtype=np.uint32)[:, None]
     observed = ((keys >> np.arange(n_cols, dtype=np.uint32)) & 1).astype(bool)
     X = np.where(observed, 1.0 + np.arange(n_cols), np.nan)
-    found = native.observe([part(X)], 1, 2, 1.0, 1 << 30, True)
+    found = native.observe([part(X)], 2, 1.0, 1 << 30, True)
     ids, packed, counts, sums = found[2]
     np.testing.assert_array_equal(ids, np.arange(n_patterns))
     np.testing.assert_array_equal(packed.ravel(), np.arange(n_patterns))
@@ -146,10 +146,10 @@ def test_sums_are_no_worse_than_pairwise(shape):
     rng = np.random.default_rng(9)
     X = rng.uniform(0.0, 1.0, shape) * 10.0 ** rng.integers(-8, 8, shape)
     row_sums, _, (_, _, _, sums), *_ = native.observe(
-        [part(X)], 1, 2, 1.0, TABLE_CELLS, True
+        [part(X)], 2, 1.0, TABLE_CELLS, True
     )
     for got, lines, numpy_sums in (
-        (row_sums[0], X, X.sum(axis=1)),
+        (row_sums, X, X.sum(axis=1)),
         (sums[0], X.T, np.ascontiguousarray(X.T).sum(axis=1)),
     ):
         exact = np.array([math.fsum(line) for line in lines[:200]])
@@ -160,7 +160,7 @@ def test_sums_are_no_worse_than_pairwise(shape):
 
 def test_sums_of_float32_are_made_in_float64():
     X = np.full((200_000, 2), 0.1, np.float32)
-    _, _, (_, _, _, sums), *_ = native.observe([part(X)], 1, 2, 1.0, TABLE_CELLS, True)
+    _, _, (_, _, _, sums), *_ = native.observe([part(X)], 2, 1.0, TABLE_CELLS, True)
     np.testing.assert_allclose(sums[0], 200_000 * float(np.float32(0.1)), rtol=1e-14)
 
 
@@ -172,7 +172,7 @@ def test_the_first_bad_cell_is_named(bad, n_threads, order, dtype):
     X = np.ones((120_000, 6), dtype, order=order)
     X[50_001, 4] = X[50_001, 2] = X[110_000, 0] = bad
     X[7, 5] = np.nan
-    got = native.observe([part(X)], 1, n_threads, 1.0, TABLE_CELLS, False)
+    got = native.observe([part(X)], n_threads, 1.0, TABLE_CELLS, False)
     negative, infinite = got[5:]
     found = infinite if np.isinf(bad) else negative
     assert found == (3, 50_001, 2, bad)
@@ -205,7 +205,7 @@ def test_the_interpreter_is_free_during_the_pass():
 
     def run():
         for _ in range(3):
-            native.observe([part(X)], 1, 1, 1.0, TABLE_CELLS, False)
+            native.observe([part(X)], 1, 1.0, TABLE_CELLS, False)
         done.set()
 
     thread = threading.Thread(target=run)
@@ -216,12 +216,11 @@ def test_the_interpreter_is_free_during_the_pass():
     assert ticks > 100
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_expand_rows(dtype, n_threads):
+def test_expand_rows(n_threads):
     rng = np.random.default_rng(11)
     sums = rng.uniform(size=400_000)
-    ids = rng.integers(0, 200, len(sums)).astype(dtype)
+    ids = rng.integers(0, 200, len(sums), np.int32)
     scale = rng.uniform(size=200)
     got, expected = sums.copy(), sums.copy()
     native.expand_rows(got, ids, scale, n_threads)

@@ -57,7 +57,7 @@ def test_observe_any_strides(dtype, view):
     got, expected = observe_both([part(view(X))])
     assert_same_observation(got, expected)
     copied = native.observe(
-        [part(np.ascontiguousarray(view(X)))], 1, 1, 1.0, TABLE_CELLS, False
+        [part(np.ascontiguousarray(view(X)))], 1, 1.0, TABLE_CELLS, False
     )
     assert_same_observation(got, copied)
 
@@ -103,7 +103,7 @@ def test_observe_parts(X, seed):
 def test_scale_by_a_power_of_two_is_exact(scale):
     X = make_table("few patterns", 90, 6, seed=10)
     one, other = (
-        native.observe([part(X)], 1, 1, s, TABLE_CELLS, False) for s in (1.0, scale)
+        native.observe([part(X)], 1, s, TABLE_CELLS, False) for s in (1.0, scale)
     )
     np.testing.assert_array_equal(other[0], one[0] * scale)
     np.testing.assert_array_equal(other[2][3], one[2][3] * scale)
@@ -134,8 +134,8 @@ def test_parts(seed, n, widths, layout, wide):
     rng = np.random.default_rng(seed)
     parts = [made_part(rng, n, width, layout=layout) for width in widths]
     cells = 0 if wide else MANY
-    ours = native.observe(parts, 1, 2, 1.0, cells, False)
-    defined = reference.observe(parts, 1, 1, 1.0, cells, False)
+    ours = native.observe(parts, 2, 1.0, cells, False)
+    defined = reference.observe(parts, 1, 1.0, cells, False)
     np.testing.assert_allclose(ours[0], defined[0], rtol=1e-13)
     if ours[1] != defined[1]:
         return  # the compiled one decides before it has seen all rows
@@ -151,6 +151,6 @@ def test_bad_cells_are_found_in_any_part(bad, place):
     which, row, col = place
     tables[which][row, col] = bad
     parts = [part(table) for table in tables]
-    *_, negative, infinite = native.observe(parts, 1, 2, 1.0, MANY, False)
+    *_, negative, infinite = native.observe(parts, 2, 1.0, MANY, False)
     found = negative if bad < 0 else infinite
     assert tuple(found) == (1, row, col + 20 * which, bad)

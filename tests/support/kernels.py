@@ -18,11 +18,11 @@ TABLE_CELLS = 1 << 18
 
 
 def part(values, mask=None, validity=None, offset=0):
-    return (values, mask, validity, offset, 0)
+    return (values, mask, validity, offset)
 
 
 def observe_both(parts, *, n_threads=1, scale=1.0, cells=TABLE_CELLS):
-    options = (1, n_threads, scale, cells, False)
+    options = (n_threads, scale, cells, False)
     return native.observe(parts, *options), reference.observe(parts, *options)
 
 
@@ -45,9 +45,7 @@ def assert_same_observation(got, expected):
 
 
 def statistics_of(X):
-    _, _, found, *_ = reference.observe(
-        [(X, None, None, 0, 0)], 1, 1, 1.0, TABLE_CELLS, True
-    )
+    _, _, found, *_ = reference.observe([(X, None, None, 0)], 1, 1.0, TABLE_CELLS, True)
     _, keys, _, sums = found
     return keys, sums
 

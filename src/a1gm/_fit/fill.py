@@ -179,7 +179,7 @@ def _columns_with_holes(rows: Rows) -> Bools:
     """Which columns have a missing cell."""
     found = [np.zeros(0, bool)]
     for part in rows.in_one_piece().parts:
-        values, mask, validity, _, _ = part
+        values, mask, validity, _ = part
         n, width = values.shape
         found.append(np.zeros(width, bool))
         if mask is None and validity is None and values.dtype.kind != "f":

@@ -66,8 +66,6 @@ using InOut = nb::ndarray<T, nb::ndim<kDims>, nb::c_contig, nb::device::cpu>;
 using Doubles = In<double, 1>;
 using Bits = In<uint64_t, 2>;
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
-// Pattern numbers: uint8, uint16 or int32.
-using Ids = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <typename Array>
 int64_t rows_of(const Array& array) {
@@ -186,7 +184,7 @@ class Columns {
 };
 
 // A table in the caller's memory, held until this is gone: `Columns`, or a list of
-// (array, mask, validity, bit offset, group).
+// (array, mask, validity, bit offset).
 struct Table {
   explicit Table(nb::handle entries);
   std::vector<Part> parts;

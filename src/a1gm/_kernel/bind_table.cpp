@@ -108,7 +108,7 @@ nb::object part_of(nb::handle self, int64_t k) {
   const Kind* const kind = find_kind([&](const Kind& k) { return k.dtype == part.dtype; });
   const size_t shape[] = {static_cast<size_t>(columns.n_rows), 1};
   nb::ndarray<nb::numpy, nb::ro> values(part.data, 2, shape, self, nullptr, kind->of_array);
-  return nb::make_tuple(values, nb::none(), validity, part.bit_offset, 0);
+  return nb::make_tuple(values, nb::none(), validity, part.bit_offset);
 }
 
 nb::tuple as_list(nb::handle self) {

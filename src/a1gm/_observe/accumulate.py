@@ -173,7 +173,7 @@ class Accumulator:
         hi, lo, counts = self._hi[own], self._lo[own], self._counts[:, own]
         patterns, row_sums = new.pattern_of_row, new.sum_of_row
         if patterns is None or row_sums is None:
-            patterns, row_sums = np.zeros(0, np.uint8), np.zeros(0)
+            patterns, row_sums = np.zeros(0, np.int32), np.zeros(0)
             counts[1][places] += new.zero_counts
         found: AnyArray = kernel.add_patterns(
             hi, lo, counts[0], counts[1], places, sums, new.counts, patterns, row_sums

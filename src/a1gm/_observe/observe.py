@@ -114,7 +114,6 @@ def _observe(
     while True:
         row_sums, wide, found, total, overflow, negative, infinite = kernel.observe(
             source.parts,
-            1,
             threads,
             math.ldexp(1.0, -exponent),
             TABLE_CELLS,
@@ -133,11 +132,11 @@ def _observe(
     if before is not None:
         _check_digits(before, _sums_of(row_sums, wide, found), exponent)
     seen = Patterns(source.n_cols, exponent=exponent, n_negative=negative[0])
-    seen.sum_of_row = row_sums[0]
+    seen.sum_of_row = row_sums
     if wide:
         seen.keys, positive, seen.col_margin, has_zero = found
         seen.positive = positive if has_zero else None
-        seen.row_margin = row_sums[0]
+        seen.row_margin = row_sums
     else:
         seen.pattern_of_row, seen.keys, seen.counts, seen.sums = found
     return seen
@@ -170,7 +169,7 @@ def _add_scatter(source: Rows, seen: Patterns, n_threads: int | None) -> None:
 
     squares, of_cells = np.zeros(seen.sums.shape), 0.0
     ones, scale = np.ones(seen.n_cols), math.ldexp(1.0, -seen.exponent)
-    patterns, sums = seen.pattern_of_row.astype(np.int32, copy=False), seen.sum_of_row
+    patterns, sums = seen.pattern_of_row, seen.sum_of_row
     for first, piece in source.pieces():
         rows = slice(first, first + piece.n_rows)
         threads = threads_for(piece.n_rows * piece.n_cols, n_threads)

@@ -357,7 +357,7 @@ class Patterns:
     @property
     def parts(self) -> list[Any]:
         """The user's array of weights as the kernel reads it."""
-        return [(self.weights, None, None, 0, 0)]
+        return [(self.weights, None, None, 0)]
 
     # -------------------------------------------------------------------- solving
     def inside(self, pattern_label: SmallInts, col_label: SmallInts) -> Patterns:

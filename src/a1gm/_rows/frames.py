@@ -338,7 +338,7 @@ def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
     manager = X._mgr
     arrays = [block.values for block in manager.blocks]
     if len(arrays) == 1 and len(names) == X.shape[1] and arrays[0].ndim == 2:
-        return [(_kernel_values(arrays[0], name, names), None, None, 0, 0)]
+        return [(_kernel_values(arrays[0], name, names), None, None, 0)]
     is_all = len(names) == X.shape[1]
     columns = slice(None) if is_all else X.columns.get_indexer(list(names))
     block, place = manager.blknos[columns], manager.blklocs[columns]
@@ -350,7 +350,7 @@ def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
         cells = arrays[block[a]]
         if cells.ndim == 2:
             cells = cells[place[a] : place[a] + b - a]
-        parts.append((_kernel_values(cells, name, names[a:b]), None, None, 0, 0))
+        parts.append((_kernel_values(cells, name, names[a:b]), None, None, 0))
     return parts
 
 
@@ -398,7 +398,7 @@ def _read_numbers(frame: Any, rows: Rows) -> None:
     # Texts of C end at a zero byte: polars aborts.
     if not (is_compiled and has_stream) or "\0" in "".join(rows.col_labels):
         cells = as_kernel_array(np.asarray(frame.to_numpy()), rows.name)
-        rows.parts = [(cells, None, None, 0, 0)]
+        rows.parts = [(cells, None, None, 0)]
         return
     if is_polars:
         lengths = native.to_series(0).chunk_lengths()

@@ -25,7 +25,7 @@ from a1gm.exceptions import (
 
 # Values (2-D), mask of missing cells, Arrow validity bitmap of a single column with the
 # offset of its first bit, and the row sum that the columns count into.
-Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
+Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int]
 
 #: Cells of one bad kind: how many, and row, column and value of the first.
 Fault: TypeAlias = tuple[int, int, int, float]
@@ -127,7 +127,7 @@ class Rows:
 
 def table_of(values: AnyArray) -> Rows:
     """An array of numbers, NaN for the missing ones, as a table."""
-    return Rows([(values, None, None, 0, 0)], *values.shape)
+    return Rows([(values, None, None, 0)], *values.shape)
 
 
 def name_cell(
@@ -149,7 +149,7 @@ def read_parts(parts: list[Part], start: int, stop: int) -> Floats:
     """Read rows of parts that lie side by side as float64, NaN where missing."""
     out = np.empty((stop - start, sum(part[0].shape[1] for part in parts)))
     at = 0
-    for values, mask, validity, offset, _ in parts:
+    for values, mask, validity, offset in parts:
         block = out[:, at : at + values.shape[1]]
         block[...] = values[start:stop]
         if mask is not None:
@@ -256,7 +256,7 @@ def read_array(X: Any, name: str) -> Rows:
     if mask is not None and X.dtype.kind == "O":
         X = np.where(mask, None, X)  # whatever is under the mask need not be a number
     values = as_kernel_array(X, name)
-    return Rows([(values, mask, None, 0, 0)], *values.shape)
+    return Rows([(values, mask, None, 0)], *values.shape)
 
 
 def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:

@@ -33,7 +33,7 @@ def read_triangles(
     keys = [(*name, column) for name in names for column in given.columns]
     sources = [
         Rows(
-            [(table, None, None, 0, 0)],
+            [(table, None, None, 0)],
             len(origins),
             len(ages),
             row_labels=origins,

@@ -294,7 +294,7 @@ def _weighted(rows: AnyRows, s: Floats, negatives: Negatives, offset: int = 0) -
         if len(some) < len(cells):
             cells = cells[some - first]
         cells *= s[some, None]  # a copy already
-        return [(cells, None, None, 0, 0)]
+        return [(cells, None, None, 0)]
 
     step = max(1, CELLS_AT_ONCE // rows.n_cols)
     steps = (*range(0, len(kept), step), len(kept))

@@ -130,7 +130,7 @@ def _cut(layout: Layout, what: str, start: int, stop: int) -> list[Part]:
     if len(found) == 1:
         return found[0]
     dense = [read_parts(parts, 0, len(parts[0][0])) for parts in found]
-    return [(np.concatenate(dense), None, None, 0, 0)]
+    return [(np.concatenate(dense), None, None, 0)]
 
 
 def _parts(layout: Layout, what: str, r: int, rows: slice) -> list[Part]:
@@ -147,15 +147,15 @@ def _parts(layout: Layout, what: str, r: int, rows: slice) -> list[Part]:
                 constant = 0.0 if table is None else table.weight
             shape = rows.stop - rows.start, entities.size
             values = np.broadcast_to(np.float64(constant), shape)
-            parts.append((values, None, None, 0, 0))
+            parts.append((values, None, None, 0))
         elif what == "cells" or table.weight == 1.0:
             parts += [
-                (v[rows], None if m is None else m[rows], bits, at + rows.start, 0)
-                for v, m, bits, at, _ in table.rows.parts
+                (v[rows], None if m is None else m[rows], bits, at + rows.start)
+                for v, m, bits, at in table.rows.parts
             ]
         else:
             cells = _weighted(table.rows, rows, table.weight)
-            parts.append((cells, None, None, 0, 0))
+            parts.append((cells, None, None, 0))
     return parts
 
 
@@ -282,7 +282,7 @@ def weighted_side(
     if weight == 1.0:
         return table, columns
     cells = _weighted(table, slice(0, table.n_rows), weight)
-    rows = Rows([(cells, None, None, 0, 0)], table.n_rows, table.n_cols)
+    rows = Rows([(cells, None, None, 0)], table.n_rows, table.n_cols)
     return rows, replace(columns, factor=columns.factor * weight)
 
 

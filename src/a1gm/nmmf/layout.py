@@ -311,6 +311,6 @@ def transpose(rows: Rows) -> Rows:
         values, mask, *rest = rows.parts[0]
         parts = [(values.T, None if mask is None else mask.T, *rest)]  # type: ignore[list-item]
     elif rows.parts:  # columns of a frame do not lie in one piece
-        parts = [(rows.rows(slice(0, rows.n_rows)).T, None, None, 0, 0)]
+        parts = [(rows.rows(slice(0, rows.n_rows)).T, None, None, 0)]
     labels = rows.col_labels, rows.row_labels
     return Rows(parts, rows.n_cols, rows.n_rows, *labels, name=rows.name)

@@ -33,7 +33,7 @@ double alike(double sum, double own, double theirs) {
 
 template <typename T>
 void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
-                  const IdMemory& new_ids, Observation& out) {
+                  Observation& out) {
   Worker<T>& first = workers[0];
   std::vector<std::vector<int32_t>> renamed(workers.size());
   for (size_t t = 1; t < workers.size(); ++t) {
@@ -66,20 +66,15 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
   std::vector<double> largest;  // weight of each pattern
   for (auto own = out.weights.begin(); own != out.weights.end(); own += job.n_cols)
     largest.push_back(*std::max_element(own, own + job.n_cols));
-  const int width = id_width(out.n_patterns);
-  void* const ids = new_ids(width);
-  const int threads = useful_threads(static_cast<int>(workers.size()), job.n_rows);
+  const auto n_workers = static_cast<int64_t>(workers.size());
+  const int threads = useful_threads(static_cast<int>(n_workers), job.n_rows);
   run_on_threads(threads, [&](int begin) {
-    for (size_t t = begin; t < workers.size(); t += threads)
-      with_id_type(width, [&](auto id) {
-        auto* const own = static_cast<decltype(id)*>(ids) + workers[t].begin();
-        workers[t].ids.write(renamed[t], own);
-        if (!job.is_weighted()) return;
-        double* const sums = job.row_sums + workers[t].begin();
-        const double* const own_largest = job.largest + workers[t].begin();
-        for (int64_t i = 0; i < workers[t].size(); ++i)
-          sums[i] = alike(sums[i], own_largest[i], largest[static_cast<size_t>(own[i])]);
-      });
+    for (int64_t t = begin; t < n_workers; t += threads) {
+      const int64_t from = job.n_rows * t / n_workers, to = job.n_rows * (t + 1) / n_workers;
+      for (int64_t i = from; t > 0 && i < to; ++i) job.ids[i] = renamed[t][job.ids[i]];
+      for (int64_t i = from; job.is_weighted() && i < to; ++i)
+        job.row_sums[i] = alike(job.row_sums[i], job.largest[i], largest[job.ids[i]]);
+    }
   });
 }
 
@@ -92,14 +87,14 @@ bool is_direct(const std::vector<Part>& parts, const Options& options) {
 
 template <typename T>
 void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
-                const IdMemory& new_ids, const Options& options, Observation& out) {
+                int32_t* ids, const Options& options, Observation& out) {
   static const Isa<T> isa = choose_isa<T>();
   std::atomic<bool> go_wide{false};
   const bool direct = is_direct<T>(parts, options);
   const bool is_weighted = options.weights != nullptr;
   std::vector<double> largest(static_cast<size_t>(is_weighted ? n_rows : 0));
   const Job<T> job{parts,    n_rows,  out.n_cols, out.words,
-                   row_sums, options, isa,        direct,    go_wide,
+                   row_sums, ids,     options,    isa,       direct,    go_wide,
                    is_weighted ? out.n_cols : out.words, largest.data()};
 
   const int threads = static_cast<int>(std::min<int64_t>(
@@ -112,7 +107,6 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums
   run_on_threads(threads, [&](int t) { workers[t].observe_table(); });
   out.wide = go_wide;
   if (out.wide) {
-    for (Worker<T>& worker : workers) worker.ids.release();
     out.bits.resize(static_cast<size_t>(n_rows * out.words));
     out.positive.resize(out.bits.size());
     run_on_threads(threads, [&](int t) {
@@ -123,7 +117,7 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums
     out.col_sums.resize(static_cast<size_t>(out.n_cols));
     workers[0].sums[0].write(out.col_sums.data());
   } else {
-    merge_tables(workers, job, new_ids, out);
+    merge_tables(workers, job, out);
   }
   for (Worker<T>& worker : workers) {
     merge_fault(out.negative, worker.negative);
@@ -138,13 +132,13 @@ void observe_as(const std::vector<Part>& parts, int64_t n_rows, double* row_sums
 }  // namespace
 
 Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
-                    const IdMemory& new_ids, const Options& options) {
+                    int32_t* ids, const Options& options) {
   Observation out;
   for (const Part& part : parts) out.n_cols += part.n_cols;
   out.words = (out.n_cols + 63) / 64;
-  auto* const run = is_direct<float>(parts, options) ? observe_as<float>
-                                                                 : observe_as<double>;
-  run(parts, n_rows, row_sums, new_ids, options, out);
+  auto* const run =
+      is_direct<float>(parts, options) ? observe_as<float> : observe_as<double>;
+  run(parts, n_rows, row_sums, ids, options, out);
   // No sum of cells of at least 0 is above that of all of them.
   if (!std::isfinite(out.total) || out.negative.count != 0) {
     for (const double s : out.sums) out.overflow |= !std::isfinite(s);
@@ -153,9 +147,8 @@ Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_
   return out;
 }
 
-template <typename Id>
-void expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
-                 int n_threads) {
+void expand_rows(double* row_sums, const int32_t* pattern_id, const double* scale,
+                 int64_t n, int n_threads) {
   const int threads = useful_threads(n_threads, n);
   run_on_threads(threads, [=](int t) {
     const int64_t end = n * (t + 1) / threads;
@@ -167,9 +160,5 @@ void expand_rows(double* row_sums, const Id* pattern_id, const double* scale, in
     for (; i < end; ++i) row_sums[i] *= scale[pattern_id[i]];
   });
 }
-
-template void expand_rows(double*, const uint8_t*, const double*, int64_t, int);
-template void expand_rows(double*, const uint16_t*, const double*, int64_t, int);
-template void expand_rows(double*, const int32_t*, const double*, int64_t, int);
 
 }  // namespace a1gm

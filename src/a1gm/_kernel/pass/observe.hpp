@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "pass/weigh.hpp"
@@ -46,19 +45,15 @@ struct Observation {
   WeightRange range;
 };
 
-// Gives memory for n_rows pattern numbers of 1, 2 or 4 bytes each.
-using IdMemory = std::function<void*(int width)>;
-
-// `row_sums` is the caller's array; the pattern numbers, which the
-// wide form does not have, go to memory asked for when their width is known. Rows of a
-// pattern with weights have the sums that the weights of its first row would give them.
+// `row_sums` and `ids`, the pattern of each row, are the caller's arrays; the wide form has
+// no patterns. Rows of a pattern with weights have the sums that the weights of its first
+// row would give them.
 Observation observe(const std::vector<Part>& parts, int64_t n_rows, double* row_sums,
-                    const IdMemory& new_ids, const Options& options);
+                    int32_t* ids, const Options& options);
 
 // row_sums[i] *= scale[pattern_id[i]], in place: a second long array would cost more
 // than the multiplication.
-template <typename Id>
-void expand_rows(double* row_sums, const Id* pattern_id, const double* scale, int64_t n,
-                 int n_threads);
+void expand_rows(double* row_sums, const int32_t* pattern_id, const double* scale,
+                 int64_t n, int n_threads);
 
 }  // namespace a1gm

@@ -28,6 +28,7 @@ struct Job {
   const std::vector<Part>& parts;
   int64_t n_rows, n_cols, words;
   double* row_sums;
+  int32_t* ids;
   const Options& options;
   const Isa<T> isa;
   bool direct;  // rows can be read where they lie
@@ -46,8 +47,7 @@ class Worker {
         begin_(begin),
         end_(end),
         memory_(job.n_cols),
-        patterns(job.key_words, end - begin),
-        ids(end - begin) {
+        patterns(job.key_words, end - begin) {
     tile_rows_ = std::clamp<int64_t>(kTileBytes / (8 * job.n_cols),
                                      job.direct ? 1 : kGatheredRows, kMaxTileRows);
     if (!job.direct) tile_rows_ &= -kGatheredRows;  // whole lines of every column
@@ -55,7 +55,6 @@ class Worker {
     if (job.is_weighted())
       weighing_.emplace(job.parts, job.options, job.n_cols, job.words, tile_rows_);
     acc_.resize(static_cast<size_t>(tile_rows_));
-    tile_ids_.resize(static_cast<size_t>(tile_rows_));
     if (!job.direct)
       scratch_.resize(static_cast<size_t>(tile_rows_ * job.n_cols + 4));
     stride_ = job.direct ? job.parts[0].row_stride / static_cast<int64_t>(sizeof(T))
@@ -83,11 +82,10 @@ class Worker {
       }
       if (done != Scan::added) {
         number_rows(row, rows);
-        find_runs(rows);
+        find_runs(row, rows);
         add_cells(rows);
       }
       for (const int32_t id : due_) flush(id);
-      ids.store(row - begin_, tile_ids_.data(), rows, patterns.size());
       if (table_is_a_waste(row + rows - begin_)) job_.go_wide = true;
     }
     for (size_t id = 0; id < runs_.size(); ++id) counts[id] += runs_[id].rows;
@@ -122,9 +120,7 @@ class Worker {
     }
   }
 
-  int64_t begin() const { return begin_; }
   std::optional<Weighing>& weighing() { return weighing_; }
-  int64_t size() const { return end_ - begin_; }
 
  private:
   const Job<T>& job_;
@@ -142,12 +138,12 @@ class Worker {
   Scan done_ = Scan::keys;   // what came of the last one
   std::vector<double*> acc_;
   std::vector<Run> runs_;
-  std::vector<int32_t> due_, tile_ids_;
+  std::vector<int32_t> due_;
+  int32_t of_tile_ = 0;  // the one pattern of the last tile
   std::optional<Weighing> weighing_;
 
  public:
   PatternIndex patterns;
-  IdBuffer ids;
   std::vector<ColumnSums> sums;
   std::vector<int64_t> counts;
   Fault negative, infinite;
@@ -163,14 +159,14 @@ class Worker {
     for (int64_t k = job_.words; k < rows * job_.words; ++k)
       differs |= key[k] ^ key[k - job_.words];
     if (differs != 0) return false;
-    tile_ids_[0] = patterns.find_or_insert(key);
-    if (tile_ids_[0] < static_cast<int32_t>(runs_.size())) return true;
+    of_tile_ = patterns.find_or_insert(key);
+    if (of_tile_ < static_cast<int32_t>(runs_.size())) return true;
     add_pattern();
     return false;
   }
 
   void add_run(int64_t row, int64_t rows) {
-    const int32_t id = tile_ids_[0];
+    const int32_t id = of_tile_;
     double* const sums = runs_[id].sums;
     if (done_ == Scan::columns)
       for (int64_t j = 0; j < job_.n_cols; ++j) sums[j] += column_sums_[j];
@@ -178,7 +174,7 @@ class Worker {
       job_.isa.add_run(x_, stride_, rows, job_.n_cols, sums);
     // Each tile is summed on its own first, so a run may be longer.
     if ((runs_[id].rows += rows) >= 4 * kRun) flush(id);
-    ids.fill(row - begin_, id, rows);
+    std::fill_n(job_.ids + row, rows, id);
   }
 
   // Adds every cell of the tile to the sums of its row's pattern.
@@ -189,7 +185,7 @@ class Worker {
   // Which pattern each row of the tile has.
   void number_rows(int64_t row, int64_t rows) {
     const uint64_t* key = keys_.data();
-    int32_t* const ids = tile_ids_.data();
+    int32_t* const ids = job_.ids + row;
     if (job_.is_weighted()) {
       const auto number = [this](const uint64_t* shape) { return number_of(shape); };
       for (int64_t i = 0; i < rows; ++i)
@@ -205,8 +201,8 @@ class Worker {
   }
 
   // Where the cells of each row are to be added.
-  void find_runs(int64_t rows) {
-    const int32_t* const ids = tile_ids_.data();
+  void find_runs(int64_t row, int64_t rows) {
+    const int32_t* const ids = job_.ids + row;
     double** const acc = acc_.data();
     Run* const runs = runs_.data();
     for (int64_t i = 0; i < rows; ++i) {
@@ -268,7 +264,7 @@ class Worker {
     tile.columns = column_sums_.data();
     tile.run = wide_run_;
     if (tile.asked == Scan::added && positive == nullptr)
-      scan_and_add(rows, tile);
+      scan_and_add(row, rows, tile);
     else
       job_.isa.scan(x_, stride_, rows, job_.n_cols, job_.words, tile);
     done_ = tile.done;
@@ -281,8 +277,8 @@ class Worker {
     return done_;
   }
 
-  void scan_and_add(int64_t rows, TileScan& tile) {
-    RowSink sink{patterns.known(), patterns.place(), runs_.data(), tile_ids_.data(),
+  void scan_and_add(int64_t row, int64_t rows, TileScan& tile) {
+    RowSink sink{patterns.known(), patterns.place(), runs_.data(), job_.ids + row,
                  due_, this, [](void* owner, uint64_t key, RowSink& at) {
                    auto& worker = *static_cast<Worker*>(owner);
                    const int32_t id = worker.number_and_remember(key);

@@ -1,6 +1,6 @@
 """Passes over the rows of a table, in NumPy.
 
-A table is a list of parts: array, mask, validity bitmap, its bit offset, and 0.
+A table is a list of parts: array, mask, validity bitmap, and its bit offset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from a1gm._base.bits import pack_bits, unpack_bits
 from a1gm._base.float_range import LEAST, keeps_digits, product
 from a1gm._base.types import AnyArray, Bools, Floats, Ints, SmallInts, Words
 
-Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int, int]
+Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int]
 MOST = float(np.finfo(np.float64).max)
 NEAR = 2.0**-50  # what rounding leaves of the ratios of two products
 PIECE_CELLS = 1 << 18  # rows are read in pieces of about this many cells
@@ -28,7 +28,7 @@ def _pieces(parts: list[Part], scale: float) -> Iterator[tuple[slice, Floats]]:
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         columns = []
-        for values, mask, validity, bit_offset, _ in parts:
+        for values, mask, validity, bit_offset in parts:
             piece = values[rows].astype(np.float64)
             if mask is not None:
                 piece[mask[rows].astype(bool)] = np.nan
@@ -49,7 +49,6 @@ def read_rows(parts: list[Part], scale: float = 1.0) -> Floats:
 # ------------------------------------------------------------------------ observing
 def observe(
     parts: list[Part],
-    n_groups: int,
     n_threads: int,
     scale: float,
     table_cells: int,
@@ -73,7 +72,7 @@ class _Pass:
     """What the pass has found, piece by piece."""
 
     def __init__(self, n: int, m: int) -> None:
-        self.row_sums = np.zeros((1, n))
+        self.row_sums = np.zeros(n)
         self.ids = np.zeros(n, dtype=np.int32)
         self.n_cols = m
         self.index: dict[bytes, int] = {}
@@ -90,7 +89,7 @@ class _Pass:
         _note(self.infinite, piece, infinite, rows.start)
         _note(self.negative, piece, (piece < 0) & ~infinite, rows.start)
         cells = np.where(observed, piece, 0.0)
-        self.row_sums[0, rows] = cells.sum(axis=1)
+        self.row_sums[rows] = cells.sum(axis=1)
         keys, inverse = np.unique(pack_bits(observed), axis=0, return_inverse=True)
         inverse = inverse.ravel()
         # Patterns are numbered in the order in which they first appear.
@@ -102,7 +101,7 @@ class _Pass:
             self.ids[rows][chosen] = number
         self.positive.append(pack_bits(piece > 0))
         if not infinite.any():
-            self.overflow |= not np.isfinite(self.row_sums[:, rows]).all()
+            self.overflow |= not np.isfinite(self.row_sums[rows]).all()
 
     def _number(self, key: Words) -> int:
         number = self.index.setdefault(key.tobytes(), len(self.keys))
@@ -166,8 +165,7 @@ def add_patterns(
     zero_counts[places] += np.bincount(
         pattern_id[row_sums == 0.0], minlength=len(places)
     )
-    few = np.uint8 if len(hi) <= 256 else np.int32
-    patterns: AnyArray = places.astype(few)[pattern_id]
+    patterns: AnyArray = places.astype(np.int32)[pattern_id]
     return patterns
 
 

@@ -176,7 +176,7 @@ class ColumnCounts:
 
 
 def _n_missing(part: Part, n_rows: int) -> int:
-    values, _, validity, offset, _ = part
+    values, _, validity, offset = part
     is_missing = np.isnan(values[:, 0])
     if validity is not None:
         bits = np.unpackbits(
@@ -425,7 +425,7 @@ class TableFiles:
                 continue
             parts: list[Part]
             if source.is_text:
-                parts = [(self._numbers(at, batch, rows, cells), None, None, 0, 0)]
+                parts = [(self._numbers(at, batch, rows, cells), None, None, 0)]
             else:
                 every = columns_of(batch, self.names)
                 parts = [part_of_column(column, self.options) for column in every]

@@ -254,11 +254,11 @@ def part_of_column(column: pa.Array, options: TableOptions) -> Part:
     kind = column.type
     plain = pa.types.is_integer(kind) or kind in (pa.float64(), pa.float32())
     if options.missing_numbers or not plain:
-        return cast_numbers(column, options)[:, None], None, None, 0, 0
+        return cast_numbers(column, options)[:, None], None, None, 0
     validity, data = column.buffers()
     dtype = np.dtype(kind.to_pandas_dtype())
     start = column.offset * dtype.itemsize
     values = np.frombuffer(data, dtype, len(column), start)[:, None]
     if validity is None or column.null_count == 0:
-        return values, None, None, 0, 0
-    return values, None, np.frombuffer(validity, np.uint8), column.offset, 0
+        return values, None, None, 0
+    return values, None, np.frombuffer(validity, np.uint8), column.offset

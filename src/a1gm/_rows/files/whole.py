@@ -33,7 +33,7 @@ class WholeTable:
         """The table with the names that messages use."""
         n_rows, n_cols = self.values.shape
         names, columns = self.ids or self.places, list(self.columns)
-        return Rows([(self.values, None, None, 0, 0)], n_rows, n_cols, names, columns)
+        return Rows([(self.values, None, None, 0)], n_rows, n_cols, names, columns)
 
 
 def read_whole(
