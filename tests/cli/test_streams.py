@@ -150,8 +150,8 @@ def test_a_named_copy_of_standard_input_is_removed_on_errors(scratch):
     """Where nameless files cannot be opened again."""
     code = (
         "import sys, pathlib\n"
-        "from a1gm._rows.files import paths\n"
-        "paths._OPEN_FILES = pathlib.Path('/nowhere')\n"
+        "from a1gm._rows.files import source\n"
+        "source._OPEN_FILES = pathlib.Path('/nowhere')\n"
         "sys.argv = ['a1gm', 'inspect', '-']\n"
         "from a1gm.cli import main\n"
         "main()\n"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import a1gm
-from a1gm._rows.files.text import Dialect
+from a1gm._rows.files.source import Dialect
 from a1gm._write.writers import dialect_for, format_of, open_writer
 from a1gm.exceptions import (
     DataError,

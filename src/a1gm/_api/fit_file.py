@@ -15,8 +15,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._observe.accumulate import Gathered
 from a1gm._observe.observe import observe
-from a1gm._rows.files.options import TableOptions
-from a1gm._rows.files.paths import PathOrPaths, find_files
+from a1gm._rows.files.paths import PathOrPaths, TableOptions, find_files
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.labels import Names
 from a1gm.exceptions import DataError, Option, TableTooLargeError
@@ -128,7 +127,7 @@ def fit_file(
     LabelError
         A file lacks a column that the first one has, or no column is left to fit.
     NegativeValuesError, InfiniteValuesError
-        With the file, the line or row group, and the column.
+        With the file, the line or row, and the column.
 
     Warns
     -----

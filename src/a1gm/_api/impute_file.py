@@ -20,15 +20,15 @@ from a1gm._base.words import shown
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.rounding import Rounding, check_rounding
 from a1gm._fit.sure.arguments import check_level
-from a1gm._rows.files.options import TableOptions
 from a1gm._rows.files.paths import (
     FORMATS,
     FoundFiles,
     PathOrPaths,
+    TableOptions,
     find_files,
-    missing_file,
     suffix_of,
 )
+from a1gm._rows.files.source import missing_file
 from a1gm._rows.files.table import TableFiles
 from a1gm._write.fill import FillFiles
 from a1gm._write.writers import format_of, is_stream
@@ -215,4 +215,4 @@ def _open_for(fit: RankOneFit, found: FoundFiles, options: TableOptions) -> Tabl
         )
     files = TableFiles(found, options, are_read_twice=True)
     columns = [str(name) for name in names]
-    return files.choosing(whose="the fit has", columns=columns, exclude=())
+    return files.choosing(reason="the fit has", columns=columns, exclude=())

@@ -19,7 +19,8 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.place import Columns
 from a1gm._fit.rounding import Rounding, rounded
-from a1gm._rows.files.table import Piece, Progress, Source, TableFiles
+from a1gm._rows.files.source import Source
+from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.frames import with_types
 from a1gm._write.writers import format_for, open_writer

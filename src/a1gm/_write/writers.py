@@ -25,8 +25,9 @@ from a1gm._rows.files.paths import (
     Format,
     suffix_of,
 )
+from a1gm._rows.files.source import Dialect
 from a1gm._rows.files.table import TableFiles
-from a1gm._rows.files.text import Dialect, joined
+from a1gm._rows.files.text import joined
 from a1gm.exceptions import DataError, Option, OutputError, ParameterError
 
 if TYPE_CHECKING:

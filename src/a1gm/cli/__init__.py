@@ -61,9 +61,9 @@ def _run_app() -> None:
 
 def _leave(code: int) -> NoReturn:
     """End at once: reading threads may still run when the interpreter shuts down."""
-    paths = sys.modules.get("a1gm._rows.files.paths")
-    if paths is not None:
-        paths.remove_spools()
+    source = sys.modules.get("a1gm._rows.files.source")
+    if source is not None:
+        source.remove_spools()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -78,7 +78,7 @@ def _print(
     from rich.table import Table
     from rich.text import Text
 
-    from a1gm._rows.files.whole import hole_shares
+    from a1gm._rows.files.table import hole_shares
 
     uses = {} if files is None else uses_of(files)
     if options.json:

@@ -27,7 +27,7 @@ from a1gm.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from a1gm._rows.files.whole import WholeTable
+    from a1gm._rows.files.table import WholeTable
 
 
 @command(*LONG_OPTIONS, "skip_bad", "negatives")
@@ -126,7 +126,7 @@ def _read(
     If that one has labels of rows, a first column that it does not have labels the
     rows here.
     """
-    from a1gm._rows.files.whole import read_whole
+    from a1gm._rows.files.table import read_whole
 
     files = open_table(path, replace(options, columns=None, exclude=None, id=None))
     known = files.first.names
@@ -137,9 +137,9 @@ def _read(
     )
     if of is not None and of.id and not ids:
         ids = [name for name in known[:1] if name not in (*of.columns, *exclude)]
-    whose = None if of is None else f"{of.name} has"
+    reason = None if of is None else f"{of.name} has"
     files = files.choosing(
-        whose=whose, columns=list(columns) or None, id=ids or None, exclude=exclude
+        reason=reason, columns=list(columns) or None, id=ids or None, exclude=exclude
     )
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
         table = read_whole(files, progress=progress)

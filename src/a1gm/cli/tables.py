@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from a1gm._base.types import Floats
     from a1gm._fit.fit import RankOneFit
-    from a1gm._rows.files.table import TableFiles
-    from a1gm._rows.files.whole import LongFile
+    from a1gm._rows.files.table import LongFile, TableFiles
     from a1gm.nmmf import NMMFFit
 
 MOST_CELLS = 50_000_000  # of a table that a page or a test holds in memory
@@ -31,8 +30,7 @@ MOST_CELLS = 50_000_000  # of a table that a page or a test holds in memory
 # -------------------------------------------------------------------------- tables
 def open_table(file: str | Sequence[str], options: Options) -> TableFiles:
     """Open a table with the options of the command line."""
-    from a1gm._rows.files.options import TableOptions
-    from a1gm._rows.files.paths import find_files
+    from a1gm._rows.files.paths import TableOptions, find_files
     from a1gm._rows.files.table import TableFiles
 
     return TableFiles(find_files(file), TableOptions(**options.reading))
@@ -105,7 +103,7 @@ def cells_of(fit: RankOneFit) -> Floats:
 # --------------------------------------------------------------- one row per cell
 def read_long(file: Sequence[str], options: Options) -> LongFile:
     """Read the files that ``--long`` and ``--by`` describe."""
-    from a1gm._rows.files.whole import read_long_file
+    from a1gm._rows.files.table import read_long_file
 
     for name in ("columns", "exclude", "id"):
         if getattr(options, name):

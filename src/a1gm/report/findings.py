@@ -272,7 +272,7 @@ def notes_of(
     choice, own = fit._table.choice, files_of(fit)
     files = files or own
     if files is not None:
-        for warning in files.told:
+        for warning in files.warned:
             text = warning.at("").render(style)
             yield text[0].upper() + text[1:]
         if hidden := files.hidden:

@@ -89,7 +89,7 @@ def test_files_without_a_table(tmp_path):
         read_file(tmp_path / "a.parquet")
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(twice, tmp_path / "b.parquet")
-    with pytest.raises(FileFormatError, match="several columns called 'a'"):
+    with pytest.raises(FileFormatError, match="columns 1 and 2 are both called 'a'"):
         read_file(tmp_path / "b.parquet")
 
 
@@ -109,8 +109,7 @@ def test_damaged_parquet_is_refused_by_name(tmp_path, kind):
     numbers = pa.table({"x": np.random.default_rng(0).random(5000)})
     pq.write_table(numbers, path, row_group_size=1000, write_page_checksum=True)
     path.write_bytes(damage(kind, path.read_bytes()))
-    where = r"t\.parquet.*row group \d" if kind == "corrupt page" else r"t\.parquet"
-    with pytest.raises(FileFormatError, match=where):
+    with pytest.raises(FileFormatError, match=r"t\.parquet is damaged"):
         read_file(path)
 
 

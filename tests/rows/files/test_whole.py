@@ -3,7 +3,7 @@
 import numpy as np
 from support.files import open_file
 
-from a1gm._rows.files.whole import hole_shares
+from a1gm._rows.files.table import hole_shares
 
 
 def test_shares_are_those_of_the_bands(tmp_path):

@@ -1,8 +1,8 @@
 """Table files, one or many, as rows of numbers.
 
-    paths ──► text, sheet, typed ──► table ──► whole
-    (bytes)   (record batches)       (pieces)  (in memory)
+    paths ──► source ──► text, sheet, typed ──► table
+    (which)   (bytes)    (record batches)       (pieces)
 
-``options`` are the options of reading, ``faults`` explains what is wrong with text.
-Every module needs pyarrow, the extra ``cli``, and imports it when used.
+``faults`` explains what is wrong with text. Every module needs pyarrow, the extra
+``cli``, and imports it when used.
 """

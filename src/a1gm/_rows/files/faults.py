@@ -6,74 +6,73 @@ counts lines exactly, quoted line ends included. Clarity beats speed here.
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
 import re
-import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a1gm._base.words import counted, shown
-from a1gm._rows.files.options import TableOptions
+from a1gm._rows.files.paths import TableOptions
+from a1gm._rows.files.source import Source, shortened, title_above
 from a1gm._rows.hints import is_total, sign_remedy
-from a1gm.exceptions import FileFormatError, Option, Text
+from a1gm.exceptions import (
+    A1gmError,
+    FileFormatError,
+    LabelError,
+    NotNumericError,
+    Option,
+    Text,
+)
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from a1gm._rows.files.text import TextSource
 
 #: Marks between the thousands of a number.
 MARKS = (",", ".", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
 _DELIMITERS = (";", "\t", "|", ",", ":", " ")
+END = "\x1eend of the table\x1e"  # follows the last line; an open quote swallows it
 _NUMBER = re.compile(r"\s*-?[.,]?\d[\d.,]*\s*$")
-_END = "\x1eend of the table\x1e"  # follows the last line; an open quote swallows it
 
 
 # ------------------------------------------------------------------------- the header
-def check_names(file: str, names: Sequence[str]) -> None:
-    """Raise if two columns have the same name, or none."""
-    if len(names) > 2 and names[0] and not any(names[1:]):
-        raise _title_above(file, names[0], "the header")
-    seen: dict[str, int] = {}
-    for position, column in enumerate(names, start=1):
-        if column in seen:
-            what = f"are both called {column!r}" if column else "have no name"
-            remedy = "Give each its own in the header"
-            if all(map(_NUMBER.match, names)):
-                remedy = "If the file has no header, add one as its first line"
-            raise FileFormatError(
-                f"{file}, line 1: columns {seen[column]} and {position} {what}. "
-                f"{remedy}: names tell the columns apart."
-            )
-        seen[column] = position
-
-
-def no_rows(name: str) -> FileFormatError:
-    """Return the error for a table without rows; one of several files may be so."""
-    return FileFormatError(
-        f"{name} has a header but no rows; there is nothing to fit.", is_empty=True
-    )
-
-
-def wrong_delimiter(source: TextSource, cells: Sequence[str]) -> FileFormatError | None:
-    """Return the error if a table of one column is one with another delimiter."""
+def wrong_delimiter(
+    source: Source, cells: Sequence[str] = ()
+) -> FileFormatError | None:
+    """Return the error if a text table of one column has another delimiter."""
+    if source.dialect is None or len(source.names) > 1:
+        return None
     header = source.names[0]
     for mark in _DELIMITERS:
-        n = header.count(mark)
-        if (
-            mark != source.delimiter
-            and n
-            and all(cell.count(mark) == n for cell in cells)
-        ):
+        n = 0 if mark == source.dialect.delimiter else header.count(mark)
+        if n and all(cell.count(mark) == n for cell in cells):
             return FileFormatError(
                 f"{source.file.name}, line 1: only one column was found, "
-                f"{_short(header)!r}, and every row is split by {mark!r}. Pass ",
+                f"{shortened(header)!r}, and every row is split by {mark!r}. Pass ",
                 Option("delimiter", mark),
                 ".",
             )
     return None
+
+
+def no_numbers(
+    source: Source, batch: pa.RecordBatch, error: LabelError | NotNumericError
+) -> A1gmError:
+    """Return the error for a text table without a number column."""
+    cells = [cell for cell in batch.column(0).slice(0, 20).to_pylist() if cell]
+    fault = wrong_delimiter(source, cells) if cells else None
+    if fault is not None or isinstance(error, LabelError):
+        return fault or error
+    return error.advised(
+        "If its cells are separated by another character pass ",
+        Option("delimiter"),
+        "; numbers with other marks need ",
+        Option("decimal"),
+        " or ",
+        Option("thousands"),
+        ".",
+    )
 
 
 # --------------------------------------------------------------------------- the scan
@@ -102,10 +101,10 @@ def _scan(source: TextSource) -> FileFormatError | None:
     name, n_columns = source.file.name, len(source.names)
     bad: list[tuple[int, list[str]]] = []  # the first bad row and the one after it
     n_rows, has_numbers = -1, False
-    for line, record in _records(source, errors="strict"):
-        if record == [_END]:
+    for line, record in source.records("strict"):
+        if record == [END]:
             break
-        if _END in record[-1]:
+        if END in record[-1]:
             return FileFormatError(
                 f"{name}, line {line}: a quote is opened and never closed, so the "
                 "rest of the file would become one cell. Close it, or double it "
@@ -120,22 +119,7 @@ def _scan(source: TextSource) -> FileFormatError | None:
         return _wrong_encoding(source)
     if bad:
         return _ragged(source, bad, has_numbers=has_numbers)
-    return no_rows(name) if n_rows == 0 else None
-
-
-def _records(
-    source: TextSource, errors: str = "replace"
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, record) of all that are not blank, and ``_END`` last."""
-    with long_fields(), source.file.open_text() as stream:
-        encoding = codec_of(source.options)
-        text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
-        reader = csv.reader(chain(text, [_END]), delimiter=source.delimiter)
-        start = 1
-        for record in reader:
-            if record:
-                yield start, record
-            start = reader.line_num + 1
+    return source.no_rows() if n_rows == 0 else None
 
 
 def _ragged(
@@ -152,7 +136,7 @@ def _ragged(
     # A header that is split by another mark is not a title.
     others = set(";\t|") - {mark}
     if is_wider and is_text and not any(other in header + cells for other in others):
-        return _title_above(name, header, f"line {line}, the header")
+        return title_above(name, header, f"line {line}, the header")
     remedy: Text = (
         "Every row must have one cell per column; leave a missing cell empty."
     )
@@ -171,21 +155,14 @@ def _ragged(
         )
     return FileFormatError(
         f"{name}, line {line}: {counted(len(record), 'cell')}, but the header has "
-        f"{n_columns}: {_short(cells)!r}. ",
+        f"{n_columns}: {shortened(cells)!r}. ",
         remedy,
-    )
-
-
-def _title_above(file: str, title: str, header: str) -> FileFormatError:
-    return FileFormatError(
-        f"{file}, line 1: {_short(title)!r} looks like a title. Delete what is above "
-        f"{header}."
     )
 
 
 def _wrong_encoding(source: TextSource) -> FileFormatError:
     """Return the error for the first bytes that are not text."""
-    name, encoding = source.file.name, codec_of(source.options).removesuffix("-sig")
+    name, encoding = source.file.name, source.codec.removesuffix("-sig")
     with source.file.open_text() as stream:
         line, rest = 1, stream.readline()
         if encoding == "utf-8" and rest[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -199,7 +176,7 @@ def _wrong_encoding(source: TextSource) -> FileFormatError:
                 rest.decode(encoding)
             except UnicodeDecodeError as error:
                 other = "cp1252" if encoding == "utf-8" else "utf-8"
-                text = _short(rest.decode(other, "replace").strip())
+                text = shortened(rest.decode(other, "replace").strip())
                 return FileFormatError(
                     f"{name}, line {line}: byte 0x{rest[error.start]:02x} is not "
                     f"{encoding} text ({text!r} read as {other}). If that looks right, "
@@ -213,67 +190,17 @@ def _wrong_encoding(source: TextSource) -> FileFormatError:
     )
 
 
-def lines_of_rows(source: TextSource, rows: Sequence[int]) -> list[int]:
-    """Return the lines on which some rows (0-based) start; the header is line 1."""
-    if source.n_rows is not None and _has_a_line_per_row(source, source.n_rows):
-        return [row + 2 for row in rows]
-    wanted, last = set(rows), max(rows, default=-1)
-    found: dict[int, int] = {}
-    for index, (line, _) in enumerate(_records(source), start=-1):
-        if index in wanted:
-            found[index] = line
-        if index >= last:
-            break
-    return [found.get(row, row + 2) for row in rows]
-
-
-def _has_a_line_per_row(source: TextSource, n_rows: int) -> bool:
-    """Whether no line is blank and no cell has a line end in it: the usual file.
-
-    Counting line ends is a hundred times faster than parsing.
-    """
-    if is_wide_codec(source.options):
-        return False
-    n_ends, last = 0, b""
-    with source.file.open_text() as stream:
-        while chunk := stream.read(1 << 20):
-            n_ends += chunk.count(b"\n")
-            last = chunk[-1:]
-    return n_ends == n_rows + (last == b"\n")
-
-
-def codec_of(options: TableOptions) -> str:
-    """Return the codec that reads a file; a UTF-8 mark at its start is skipped."""
-    codec = options.encoding.lower().replace("_", "-")
-    return "utf-8-sig" if codec in ("utf-8", "utf8", "utf-8-sig") else codec
-
-
-def is_wide_codec(options: TableOptions) -> bool:
-    """Whether a line end takes several bytes."""
-    return "16" in options.encoding or "32" in options.encoding
-
-
-@contextlib.contextmanager
-def long_fields() -> Iterator[None]:
-    """Lift the limit of the csv module: an open quote makes one cell of the file."""
-    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
 # ------------------------------------------------------------------------ the columns
 def mixed_column(
     place: str,
     column: str,
     texts: Sequence[str],
     options: TableOptions,
-    whose: str | None = None,
+    reason: str | None = None,
 ) -> FileFormatError:
     """Return the error for a column of numbers that has a cell which is not one.
 
-    ``texts`` are the first such cells; ``whose`` is what needs the column, such as
+    ``texts`` are the first such cells; ``reason`` is why the column is needed, such as
     ``"the fit has"``.
     """
     text = texts[0]
@@ -290,18 +217,18 @@ def mixed_column(
         )
     more = f" (others: {', '.join(map(repr, texts[1:]))})" if len(texts) > 1 else ""
     return FileFormatError(
-        f"{place}, column {column!r}: {_short(text)!r} is not a number, but the column "
-        f"is not text{more}. ",
+        f"{place}, column {column!r}: {shortened(text)!r} is not a number, but the "
+        f"column is not text{more}. ",
         remedy,
         " ",
-        not_data(column, options, whose),
+        not_data(column, options, reason),
     )
 
 
-def not_data(column: str, options: TableOptions, whose: str | None = None) -> Text:
+def not_data(column: str, options: TableOptions, reason: str | None = None) -> Text:
     """Return what to do about a column that is not data."""
-    if whose is not None:
-        return f"Numbers are needed in the column that {whose}."
+    if reason is not None:
+        return f"Numbers are needed in the column that {reason}."
     if options.columns is not None:
         return "If the column is not data, leave it out of ", Option("columns"), "."
     return (
@@ -353,7 +280,3 @@ def _reads(decimal: str, thousands: str | None, text: str) -> bool:
     point = re.escape(decimal)
     number = rf"[+-]?(?:(?:{digits})(?:{point}\d*)?|{point}\d+)"
     return re.fullmatch(number, text) is not None
-
-
-def _short(text: str, limit: int = 40) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

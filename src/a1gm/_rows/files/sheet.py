@@ -14,9 +14,8 @@ from xml.etree import ElementTree
 
 from a1gm._base.optional import require
 from a1gm._base.words import counted, listed, shown
-from a1gm._rows.files import faults
-from a1gm._rows.files.options import TableOptions
-from a1gm._rows.files.paths import InputFile
+from a1gm._rows.files.paths import TableOptions
+from a1gm._rows.files.source import InputFile, Source
 from a1gm.exceptions import FileFormatError, Option
 
 if TYPE_CHECKING:
@@ -27,22 +26,20 @@ _CELL = re.compile(rb'<c r="([A-Z]+[0-9]+)"([^>]*[^/>])?>(.*?)</c>', re.DOTALL)
 _VALUE = re.compile(rb"<v[^>]*>[^<]")
 
 
-class SheetSource:
-    """A sheet whose first row is the header, with the interface of a text table.
+class SheetSource(Source):
+    """A sheet whose first row is the header, read as a text table.
 
     Numbers become their shortest text, dates theirs in ISO form; what is a number and
     what is missing is then decided as in any text table. The sheet is held in memory.
     """
 
-    is_text, row_noun = True, "sheet row"
-
     def __init__(self, file: InputFile, options: TableOptions) -> None:
         import pyarrow as pa
 
-        self.file = file
-        self.options = replace(options, decimal=".", thousands=None)  # no marks there
-        self.position = 0
+        # Its numbers have no marks.
+        super().__init__(file, replace(options, decimal=".", thousands=None))
         self.sheet, self._first_row, rows = self._read()
+        self.row_noun = f"sheet {self.sheet!r}, row"
         header, *rows = rows or [[]]
         keep = [
             j for j, name in enumerate(header) if name or any(row[j] for row in rows)
@@ -50,52 +47,26 @@ class SheetSource:
         while rows and not any(rows[-1]):
             rows.pop()
         self.names = [header[j] for j in keep]
-        faults.check_names(f"{file.name}, sheet {self.sheet!r}", self.names)
+        self.check_names()
         if not rows:
-            raise faults.no_rows(f"{file.name}, sheet {self.sheet!r},")
-        self.n_rows: int | None = len(rows)
+            raise self.no_rows()
+        self.n_rows = len(rows)
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
-        columns = [pa.array([row[j] for row in rows], pa.string()) for j in keep]
+        columns = [
+            pa.array([row[j] or None for row in rows], pa.string()) for j in keep
+        ]
         self._batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def batches(
         self, columns: Sequence[str] | None = None
     ) -> Generator[pa.RecordBatch]:
         """Return the rows of the sheet."""
-        step = max(_BATCH_CELLS // max(self._batch.num_columns, 1), 1)
-        step = self.options.batch_rows or step
-        for start in range(0, self._batch.num_rows, step):
-            self.position = self.file.size * start // self._batch.num_rows
-            piece = self._batch.slice(start, step)
-            yield piece if columns is None else piece.select(list(columns))
-
-    def place_of(self, row: int) -> str:
-        """Name a row (0-based) the way a spreadsheet does."""
-        number = self.lines_of([row])[0]
-        return f"{self.file.name}, sheet {self.sheet!r}, row {number}"
+        self.position = self.file.size
+        yield from self.slices(self._batch, columns, _BATCH_CELLS // len(self.names))
 
     def lines_of(self, rows: Sequence[int]) -> list[int]:
         """Return the numbers of some rows (0-based) in the sheet."""
         return [row + self._first_row + 2 for row in rows]
-
-    @property
-    def hint(self) -> str:
-        """Cells that count as missing though the sheet shows something; or nothing."""
-        formulas, errors = self._without_value
-        words = []
-        if formulas:
-            what = counted(len(formulas), "formula has", "formulas have")
-            words.append(
-                f"{what} no computed value (first: {formulas[0]}; open and save the "
-                "file in a spreadsheet program to have them)"
-            )
-        if errors:
-            what = counted(len(errors), "cell shows", "cells show")
-            words.append(f"{what} an error such as #N/A (first: {errors[0]})")
-        if not words:
-            return ""
-        where = f"{self.file.name}, sheet {self.sheet!r}"
-        return f"{where}: {', and '.join(words)}. They count as missing."
 
     def _read(self) -> tuple[str, int, list[list[str]]]:
         reader = require("python_calamine", "excel", "Reading a spreadsheet")
@@ -106,7 +77,7 @@ class SheetSource:
                 sheet = book.get_sheet_by_name(self._chosen(book))
                 first = sheet.start[0] if sheet.start else 0
                 cells = sheet.to_python(skip_empty_area=True)
-                self._without_value = _cells_without_value(file, sheet.name)
+                self.hint = _hint(f"{name}, sheet {sheet.name!r}", file, sheet.name)
         except reader.PasswordError as error:
             raise FileFormatError(
                 f"{name} has a password. Save it without one, or as .csv."
@@ -151,28 +122,38 @@ def _text(cell: Any) -> str:
     return str(cell)
 
 
-def _cells_without_value(file: IO[bytes], sheet: str) -> tuple[list[str], list[str]]:
-    """Find the cells that hold a formula without its value, and those with an error.
+def _hint(where: str, file: IO[bytes], sheet: str) -> str:
+    """Count the cells that count as missing though the sheet shows something.
 
-    The reader gives nothing for them, as for an empty cell. Only .xlsx and .xlsm files
-    have this; of others both lists are empty.
+    The reader returns nothing for a formula without its value or for an error, as for
+    an empty cell. Only .xlsx and .xlsm files are looked at.
     """
     formulas: list[str] = []
     errors: list[str] = []
-    not_found = KeyError, StopIteration, ElementTree.ParseError
-    with contextlib.suppress(zipfile.BadZipFile, *not_found):
-        text = _xml_of_sheet(zipfile.ZipFile(file), sheet)
-        if b"<f" in text or b't="e"' in text:
-            for cell, about, inside in _CELL.findall(text):
-                if b't="e"' in about:
-                    errors.append(cell.decode())
-                elif b"<f" in inside and not (b"str" in about or _VALUE.search(inside)):
-                    formulas.append(cell.decode())
-    return formulas, errors
+    with contextlib.suppress(
+        zipfile.BadZipFile, KeyError, StopIteration, ElementTree.ParseError
+    ):
+        for cell, about, inside in _CELL.findall(_xml_of_sheet(file, sheet)):
+            if b't="e"' in about:
+                errors.append(cell.decode())
+            elif b"<f" in inside and not (b"str" in about or _VALUE.search(inside)):
+                formulas.append(cell.decode())
+    words = []
+    if formulas:
+        what = counted(len(formulas), "formula has", "formulas have")
+        words.append(
+            f"{what} no computed value (first: {formulas[0]}; open and save the file "
+            "in a spreadsheet program to have them)"
+        )
+    if errors:
+        what = counted(len(errors), "cell shows", "cells show")
+        words.append(f"{what} an error such as #N/A (first: {errors[0]})")
+    return f"{where}: {', and '.join(words)}. They count as missing." * bool(words)
 
 
-def _xml_of_sheet(book: zipfile.ZipFile, name: str) -> bytes:
+def _xml_of_sheet(file: IO[bytes], name: str) -> bytes:
     """Return the text of a sheet, which the book calls by a number of its own."""
+    book = zipfile.ZipFile(file)
     sheets = ElementTree.fromstring(book.read("xl/workbook.xml")).iter()
     number = next(
         value

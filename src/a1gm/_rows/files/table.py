@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -19,13 +18,9 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed, shown
 from a1gm._rows.columns import Choice, Kind, choose, is_label
 from a1gm._rows.files import faults
-from a1gm._rows.files.options import TableOptions
-from a1gm._rows.files.paths import (
-    FoundFiles,
-    is_hidden,
-    open_input,
-)
+from a1gm._rows.files.paths import FoundFiles, TableOptions, is_hidden
 from a1gm._rows.files.sheet import SheetSource
+from a1gm._rows.files.source import Source, open_input
 from a1gm._rows.files.text import (
     Cells,
     Others,
@@ -33,16 +28,10 @@ from a1gm._rows.files.text import (
     columns_of,
     first_number_like,
 )
-from a1gm._rows.files.typed import (
-    ArrowSource,
-    ParquetSource,
-    cast_numbers,
-    kind_of,
-    part_of_column,
-)
+from a1gm._rows.files.typed import TypedSource, cast_numbers
 from a1gm._rows.hints import MOST_ROWS, hints
 from a1gm._rows.labels import check_there
-from a1gm._rows.rows import Part, Rows
+from a1gm._rows.rows import Rows
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,
@@ -59,7 +48,6 @@ from a1gm.exceptions import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Source: TypeAlias = TextSource | SheetSource | ParquetSource | ArrowSource
 Progress: TypeAlias = Callable[[int, float], None]
 _Item = TypeVar("_Item")
 
@@ -69,56 +57,22 @@ _MOST_WHOLE = 2.0**53  # whole numbers beyond are not exact in float64
 _MOST_LABELS = 12  # columns beside the table that hints look at
 
 
-def open_source(path: str | os.PathLike[str], options: TableOptions) -> Source:
-    """Open a file, or standard input for ``"-"``.
-
-    The bytes decide the format, the extension only the delimiter.
-    """
-    file = open_input(path)
-    require_pyarrow("excel" if file.format == "spreadsheet" else "pyarrow")
-    sources: dict[str, Callable[..., Source]] = {
-        "csv": TextSource,
-        "parquet": ParquetSource,
-        "spreadsheet": SheetSource,
-    }
-    return sources.get(file.format, ArrowSource)(file, options)
-
-
 @dataclass(frozen=True)
 class Piece:
-    """Some consecutive rows of a file.
-
-    ``parts`` are the numbers of the columns ``names``, where they lie; numbers that
-    were read from text are in one array.
-    """
+    """Some consecutive rows of a file; NaN is a missing cell."""
 
     source: Source
     first_row: int  # its number in the file, from 0
     batch: pa.RecordBatch  # the columns as they are in the file
     names: tuple[str, ...]
-    parts: list[Part]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the piece."""
-        return int(self.batch.num_rows)
+    values: Floats  # the numbers of these columns, which lie one after the other
 
     @property
     def rows(self) -> Rows:
         """The rows as the kernel reads them."""
-        return Rows(self.parts, self.n_rows, len(self.names), None, list(self.names))
-
-    @cached_property
-    def values(self) -> Floats:
-        """The numbers as one array, NaN where a cell is missing."""
-        if self.source.is_text:
-            array: Floats = self.parts[0][0]
-            return array
-        # Column by column is how the cells arrive and leave.
-        array = np.empty((self.n_rows, len(self.parts)), order="F")
-        for j, column in enumerate(columns_of(self.batch, self.names)):
-            array[:, j] = cast_numbers(column, self.source.options)
-        return array
+        n_rows, n_cols = self.values.shape
+        parts: Any = [(self.values, None, None, 0)]
+        return Rows(parts, n_rows, n_cols, None, list(self.names))
 
     def check_cells(self, negatives: Negatives) -> None:
         """Raise for infinite cells, and for what ``negatives`` does not allow."""
@@ -153,41 +107,22 @@ class Piece:
 class ColumnCounts:
     """What the writer of a filled file must know of each column beforehand.
 
-    ``missing`` counts its missing cells; ``is_whole``: all numbers of a column of text
-    are whole.
+    ``missing`` counts its missing cells; ``is_whole``: all its numbers are whole.
     """
 
     def __init__(self, n_cols: int) -> None:
         self.missing: Ints = np.zeros(n_cols, np.int64)
         self.is_whole: Bools = np.ones(n_cols, bool)
 
-    def add(self, piece: Piece) -> None:
-        """Count the cells of a piece."""
-        if not piece.source.is_text:
-            self.missing += [_n_missing(part, piece.n_rows) for part in piece.parts]
-            return
-        self.missing += np.count_nonzero(np.isnan(piece.values), axis=0)
+    def add(self, values: Floats) -> None:
+        """Count the cells of some rows."""
+        self.missing += np.count_nonzero(np.isnan(values), axis=0)
         # Most columns with fractions show one at once.
         for rows in (slice(0, 64), slice(64, None)):
             some = np.flatnonzero(self.is_whole)
-            columns = piece.values.T[some, rows]
+            columns = values.T[some, rows]
             is_whole = (columns == np.floor(columns)) & (np.abs(columns) < _MOST_WHOLE)
             self.is_whole[some] = (is_whole | np.isnan(columns)).all(axis=1)
-
-
-def _n_missing(part: Part, n_rows: int) -> int:
-    values, _, validity, offset = part
-    is_missing = np.isnan(values[:, 0])
-    if validity is not None:
-        bits = np.unpackbits(
-            validity[offset >> 3 : (offset + n_rows + 7) >> 3], bitorder="little"
-        )
-        is_missing |= bits[offset & 7 :][:n_rows] == 0
-    return int(is_missing.sum())
-
-
-class _StartOver(Exception):  # noqa: N818 - not an error
-    """A column without numbers so far is text: the pass begins again without it."""
 
 
 class TableFiles:
@@ -206,7 +141,7 @@ class TableFiles:
         None before a pass has ended.
     empty, broken : list of str, dict
         Files left out: without rows, and unreadable, with the errors.
-    told : list of A1gmWarning
+    warned : list of A1gmWarning
         Warnings of the first pass.
 
     Examples
@@ -227,44 +162,33 @@ class TableFiles:
         found: FoundFiles,
         options: TableOptions,
         *,
-        whose: str | None = None,
+        reason: str | None = None,
         are_read_twice: bool = False,
-        sources: Sequence[Source] = (),
     ) -> None:
         self.found = found  # "-" is standard input
+        self.paths = found.paths  # without those that were left out so far
         self.options = options
-        self.whose = whose  # what has the columns that are asked for: "the fit has"
-        self.sources = list(sources)  # the files opened so far
+        self.reason = reason  # why the columns are needed: "the fit has"
+        self.sources: list[Source] = []  # the files opened so far
         self.choice: Choice | None = None
         self.names: tuple[str, ...] = ()
         self.counts: ColumnCounts | None = None
         self.empty: list[str] = []
         self.broken: dict[str, A1gmError] = {}
-        self.told: list[A1gmWarning] = []
+        self.warned: list[A1gmWarning] = []
         self._is_keeping = are_read_twice  # filled after the first pass
         self._kept: dict[tuple[int, int], Floats] = {}
-        self._late: dict[str, str] = {}  # text columns without a value at the start
-        self._unseen: set[str] = set()  # number columns without a number so far
         self._texts: dict[str, str] = {}  # text columns, with a cell, to be checked
 
-    def choosing(self, *, whose: str | None = None, **columns: Any) -> TableFiles:
+    def choosing(self, *, reason: str | None = None, **columns: Any) -> TableFiles:
         """Return the same files with another choice of columns, exclude or id."""
-        other = TableFiles(
-            self.found,
-            replace(self.options, **columns),
-            whose=whose,
-            are_read_twice=self._is_keeping,
-            sources=self.sources[:1],
-        )
+        options, twice = replace(self.options, **columns), self._is_keeping
+        other = TableFiles(self.found, options, reason=reason, are_read_twice=twice)
+        other.sources = self.sources[:1]
         other.empty, other.broken = self.empty, self.broken
         return other
 
     # ------------------------------------------------------------ what they hold
-    @property
-    def paths(self) -> list[str]:
-        """The files, without those that were left out so far."""
-        return self.found.paths
-
     @property
     def first(self) -> Source:
         """The first file, opened."""
@@ -336,14 +260,14 @@ class TableFiles:
             return None
         return [name for batch in self.id_batches() for name in _ids_of(batch)]
 
-    def check_has(self, names: Sequence[str], asked: str = "") -> None:
+    def check_has(self, names: Sequence[str], why: str = "") -> None:
         """Raise for columns that the first file does not have."""
-        known, source = self.first.names, self.first
-        if isinstance(source, TextSource) and not set(names) <= set(known):
-            fault = faults.wrong_delimiter(source, ()) if len(known) == 1 else None
-            if fault is not None:  # the better reason
-                raise fault
-        check_there(source.file.name, names, known, LabelError, asked)
+        source = self.first
+        if not set(names) <= set(source.names):
+            error = faults.wrong_delimiter(source)  # the better reason
+            if error is not None:
+                raise error
+        check_there(source.file.name, names, source.names, LabelError, why)
 
     # -------------------------------------------------------------------- reading
     def pieces(
@@ -351,37 +275,35 @@ class TableFiles:
     ) -> Generator[tuple[int, Piece]]:
         """Read all files: yield (first row in the table, some rows of a file).
 
-        The first pass settles the columns and counts their missing cells. Where a
-        column that had no value so far proves to be text, or a file is left out, it
-        starts over: a piece with row 0 comes again, and what came before is to be
-        forgotten. ``all_columns`` reads the columns that are not part of the table as
-        well. ``progress`` is called after each piece with the rows done so far and the
-        fraction of the files read.
+        The first pass settles the columns and counts their missing cells. Where a file
+        is left out after some of its rows were read, it starts over: a piece with row 0
+        comes again, and what came before is to be forgotten. ``all_columns`` reads the
+        columns that are not part of the table as well. ``progress`` is called after
+        each piece with the rows done so far and the fraction of the files read.
         """
         counts: ColumnCounts | None = None
         head: Piece | None = None
         at = done = 0
         while at < len(self.paths):
-            has_begun = False
+            rows = 0
             try:
                 with closing(
                     self.pieces_of(at, all_columns=all_columns, progress=progress)
                 ) as pieces:
                     for piece in pieces:
-                        if done + piece.first_row == 0:
+                        if done + rows == 0:
                             counts, head = ColumnCounts(len(piece.names)), piece
-                        has_begun = True
-                        yield done + piece.first_row, piece
+                        yield done + rows, piece
+                        rows += len(piece.values)
                         if counts is not None and self.counts is None:
-                            counts.add(piece)
+                            counts.add(piece.values)
             except (FileFormatError, LabelError, NotNumericError) as error:
                 if self.counts is not None or not self._leave_out(at, error):
                     raise self._with_advice(error) from error
-                if has_begun:  # some of its rows have been counted: once more
+                if rows:  # some of its rows have been counted: once more
                     at = done = 0
                 continue
-            done += self.sources[at].n_rows or 0
-            at += 1
+            done, at = done + rows, at + 1
         if self.counts is None:
             self.counts = counts
             self._is_keeping = False
@@ -391,24 +313,17 @@ class TableFiles:
         self, at: int, *, all_columns: bool = False, progress: Progress | None = None
     ) -> Generator[Piece]:
         """Read one of the files, ahead of the work on another thread."""
-        source = self.first if at == 0 else self._open(at)
-        n_files, before = len(self.paths), 0
-        if progress is not None:
-            before = sum(other.n_rows or 0 for other in self.sources[:at])
-        while True:
-            try:
-                with closing(read_ahead(self._one_pass(at, all_columns))) as pieces:
-                    for piece in pieces:
-                        yield piece
-                        if progress is not None:
-                            rows = before + piece.first_row + piece.n_rows
-                            part = source.position / max(source.file.size, 1)
-                            progress(rows, (at + part) / n_files)
-            except _StartOver:
-                continue
-            return
+        source = self._open(at)
+        done = sum(other.n_rows or 0 for other in self.sources[:at])
+        with closing(read_ahead(self._read(at, all_columns))) as pieces:
+            for piece in pieces:
+                yield piece
+                done += len(piece.values)
+                if progress is not None:
+                    part = source.position / max(source.file.size, 1)
+                    progress(done, (at + part) / len(self.paths))
 
-    def _one_pass(self, at: int, all_columns: bool) -> Generator[Piece]:
+    def _read(self, at: int, all_columns: bool) -> Generator[Piece]:
         source, rows = self.sources[at], 0
         source.file.check_unchanged()
         if self.counts is None:
@@ -416,23 +331,17 @@ class TableFiles:
                 self._check_columns(source)
             else:
                 self._check_options()
-            if isinstance(source, ParquetSource | ArrowSource):
-                self._settle_typed(at, source)
+            self._settle_typed(at, source)
         columns = None if all_columns or source.is_text else self.names
         cells = Cells(source.options)
         for batch in source.batches(columns):
             if not batch.num_rows:
                 continue
-            parts: list[Part]
             if source.is_text:
-                parts = [(self._numbers(at, batch, rows, cells), None, None, 0)]
+                values = self._numbers(at, batch, rows, cells)
             else:
-                every = columns_of(batch, self.names)
-                parts = [part_of_column(column, self.options) for column in every]
-            piece = Piece(source, rows, batch, self.names, parts)
-            if all_columns:  # to be filled: work for this thread, not for the consumer
-                _ = piece.values
-            yield piece
+                values = cast_numbers(columns_of(batch, self.names), self.options)
+            yield Piece(source, rows, batch, self.names, values)
             rows += batch.num_rows
         source.file.check_unchanged()
         if source.n_rows not in (None, rows):
@@ -446,17 +355,16 @@ class TableFiles:
     # ------------------------------------------------------------ which columns
     def _check_options(self) -> None:
         for option in ("columns", "exclude", "id"):
-            asked = f" (asked for by {Option(option)})"
-            if self.whose is not None and option == "columns":
-                asked = f", which {self.whose}"
-            self.check_has(getattr(self.options, option) or (), asked)
+            why = f" (asked for by {Option(option)})"
+            if self.reason is not None and option == "columns":
+                why = f", which {self.reason}"
+            self.check_has(getattr(self.options, option) or (), why)
 
     def _choose(self, kinds: dict[str, Kind], index: Sequence[str] = ()) -> Choice:
         options = self.options
         has_index = bool(index) and options.id is None
-        own = {name: kind for name, kind in kinds.items() if name not in index}
         choice = choose(
-            own if has_index else kinds,
+            {n: kind for n, kind in kinds.items() if not (has_index and n in index)},
             options.id,
             options.columns,
             options.exclude,
@@ -469,23 +377,18 @@ class TableFiles:
         self.names = tuple(options.columns or choice.table)  # in the order asked for
         return choice
 
-    def _settle_typed(self, at: int, source: ParquetSource | ArrowSource) -> None:
+    def _settle_typed(self, at: int, source: Source) -> None:
         """Choose the columns of the first file by its types, and check all files."""
-        schema = source.schema
-        kind_by_type = {kind: kind_of(kind) for kind in set(schema.types)}
-        kinds = {
-            name: kind_by_type[kind]
-            for name, kind in zip(schema.names, schema.types, strict=True)
-        }
-        kinds.update(dict.fromkeys(source.categories, "text"))
+        if source.kinds is None:
+            return
         if at == 0:
-            self._choose(kinds, source.index)
+            self._choose(source.kinds, source.index)
         for name in self.names:
-            if kinds[name] not in ("number", "bool"):
+            if source.kinds[name] not in ("number", "bool"):
                 raise NotNumericError(
                     f"{source.file.name}: column {name!r} holds "
-                    f"{schema.field(name).type}, not numbers. ",
-                    faults.not_data(name, self.options, self.whose),
+                    f"{source.schema.field(name).type}, not numbers. ",
+                    faults.not_data(name, self.options, self.reason),
                 )
 
     def _settle_text(
@@ -493,75 +396,56 @@ class TableFiles:
     ) -> Floats:
         """Decide the kind of every column by the first rows; return their numbers."""
         options = self.options
-        kinds: dict[str, Kind] = dict.fromkeys(source.names, "text")
-        skipped = {*options.exclude, *(options.id or ()), *self._late}
+        skipped = {*options.exclude, *(options.id or ())}
         tried = [name for name in source.names if name not in skipped]
-        tried = list(options.columns) if options.columns is not None else tried
+        tried = tried if options.columns is None else list(options.columns)
         values, others = cells.cast(batch, tried)
         has_numbers: Bools = np.logical_not(np.isnan(values).all(axis=0))
+        kinds: dict[str, Kind] = dict.fromkeys(source.names, "text")
         mixed: dict[str, Others] = {}
         for name, has_number in zip(tried, has_numbers, strict=True):
-            found = others.get(name)
-            if found is None or options.columns is not None:
+            other = others.get(name)
+            if other is None or options.columns is not None:
                 kinds[name] = "number"
-            elif {text.lower() for text in found.texts} <= {"true", "false"}:
+            elif {text.lower() for text in other.texts} <= {"true", "false"}:
                 kinds[name] = "bool"
-            if found and (kinds[name] == "number" or has_number or not found.are_words):
-                mixed[name] = found
+            if other and (kinds[name] == "number" or has_number or not other.are_words):
+                mixed[name] = other
         try:
             choice = self._choose(kinds)
         except (LabelError, NotNumericError) as error:
-            raise self._no_numbers(source, batch, mixed, error) from error
-        own = set(self.names)
-        data = [j for j, name in enumerate(source.names) if name in own]
+            self._check_mixed(source, mixed)
+            raise faults.no_numbers(source, batch, error) from error
+        first = min(map(source.names.index, self.names))
         labels = {
             name
             for j, name in enumerate(source.names)
-            if name not in own and is_label(name, leads=j < data[0], is_first=j == 0)
-        }
-        for name, found in mixed.items():
-            if name not in labels:
-                place = source.place_of(found.first)
-                raise faults.mixed_column(place, name, found.texts, options, self.whose)
-        seen = {name: found.texts[0] for name, found in others.items()} | self._late
+            if is_label(name, leads=j < first, is_first=j == 0)
+        }.difference(self.names)
+        self._check_mixed(source, mixed, labels)
         self._texts = {
-            name: seen[name]
+            name: others[name].texts[0]
             for name in choice.inferred
             if kinds[name] == "text" and name not in labels
         }
         place_in = {name: j for j, name in enumerate(tried)}
         chosen = [place_in[name] for name in self.names]
-        pairs = zip(self.names, has_numbers[chosen], strict=True)
-        self._unseen = {name for name, has_number in pairs if not has_number}
         return values if len(chosen) == len(tried) else values.T[chosen].T
 
-    def _no_numbers(
+    def _check_mixed(
         self,
         source: Source,
-        batch: pa.RecordBatch,
         mixed: dict[str, Others],
-        error: LabelError | NotNumericError,
-    ) -> A1gmError:
-        """Return the error for a text table without a number column."""
-        for name, found in mixed.items():
-            place = source.place_of(found.first)
-            return faults.mixed_column(place, name, found.texts, self.options)
-        if isinstance(source, TextSource) and len(source.names) == 1:
-            cells = [cell for cell in batch.column(0).slice(0, 20).to_pylist() if cell]
-            fault = faults.wrong_delimiter(source, cells) if cells else None
-            if fault is not None:
-                return fault
-        if isinstance(error, LabelError):
-            return error
-        return error.advised(
-            "If its cells are separated by another character pass ",
-            Option("delimiter"),
-            "; numbers with other marks need ",
-            Option("decimal"),
-            " or ",
-            Option("thousands"),
-            ".",
-        )
+        labels: Collection[str] = (),
+        first_row: int = 0,
+    ) -> None:
+        """Raise for the first column with text among numbers that labels no rows."""
+        for name, other in mixed.items():
+            if name not in labels:
+                place = source.place_of(first_row + other.first)
+                raise faults.mixed_column(
+                    place, name, other.texts, self.options, self.reason
+                )
 
     def _numbers(
         self, at: int, batch: pa.RecordBatch, first_row: int, cells: Cells
@@ -575,33 +459,19 @@ class TableFiles:
             values = self._settle_text(source, batch, cells)
         else:
             values, others = cells.cast(batch, self.names)
-            self._check_text(at, source, batch, first_row, values, others)
+            self._check_mixed(source, others, first_row=first_row)
+            if at == 0 and self.counts is None:
+                self._check_texts(source, batch, first_row)
         n_cells = (first_row + len(values)) * values.shape[1]
         if self._is_keeping and n_cells < MOST_CELLS_KEPT:
             self._kept[at, first_row] = values
         return values
 
-    def _check_text(
-        self,
-        at: int,
-        source: Source,
-        batch: pa.RecordBatch,
-        first_row: int,
-        values: Floats,
-        others: dict[str, Others],
+    def _check_texts(
+        self, source: Source, batch: pa.RecordBatch, first_row: int
     ) -> None:
-        """Raise where a column of later rows is not what it was in the first ones."""
-        if self._unseen:
-            seen: Bools = np.logical_not(np.isnan(values).all(axis=0))
-            self._unseen -= {n for n, s in zip(self.names, seen, strict=True) if s}
-        for name, found in others.items():
-            if at == 0 and name in self._unseen and self.options.columns is None:
-                self._late[name] = found.texts[0]
-                raise _StartOver
-            place, texts = source.place_of(first_row + found.first), found.texts
-            raise faults.mixed_column(place, name, texts, self.options, self.whose)
-        is_first_pass = at == 0 and self.counts is None
-        for name, text in self._texts.items() if is_first_pass else ():
+        """Raise for a number in a column that was text in the first rows."""
+        for name, text in self._texts.items():
             row = first_number_like(batch.column(name), self.options)
             if row is not None:
                 cell = batch.column(name)[row].as_py()
@@ -611,7 +481,7 @@ class TableFiles:
                     "missing cell pass ",
                     Option("missing", [text]),
                     ". ",
-                    faults.not_data(name, self.options, self.whose),
+                    faults.not_data(name, self.options, self.reason),
                 )
 
     # ---------------------------------------------------------------- other reads
@@ -619,7 +489,7 @@ class TableFiles:
         """Read all files: yield (rows, their numbers with NaN where missing)."""
         with closing(self.pieces()) as pieces:
             for first_row, piece in pieces:
-                yield slice(first_row, first_row + piece.n_rows), piece.values
+                yield slice(first_row, first_row + len(piece.values)), piece.values
 
     def id_batches(self) -> Iterator[pa.RecordBatch]:
         """Read the columns that label the rows, of all files."""
@@ -676,7 +546,11 @@ class TableFiles:
     # -------------------------------------------------------------- several files
     def _open(self, at: int) -> Source:
         if at == len(self.sources):
-            self.sources.append(open_source(self.paths[at], self.options))
+            file = open_input(self.paths[at])  # the bytes decide the format
+            require_pyarrow("excel" if file.format == "spreadsheet" else "pyarrow")
+            readers = {"csv": TextSource, "spreadsheet": SheetSource}
+            reader = readers.get(file.format, TypedSource)
+            self.sources.append(reader(file, self.options))
         return self.sources[at]
 
     def _with_advice(self, error: A1gmError) -> A1gmError:
@@ -724,9 +598,9 @@ class TableFiles:
         """Warn of what was inferred, may not be meant, or was left out."""
         assert self.choice is not None
         inferred = self.choice.warning(self.name)
-        self.told = [] if inferred is None else [inferred]
+        self.warned = [] if inferred is None else [inferred]
         if head is not None:
-            self.told += hints(
+            self.warned += hints(
                 self._first_rows(head),
                 self.choice,
                 name=self.name,
@@ -735,10 +609,10 @@ class TableFiles:
                 in_file=True,
                 decimal=self.options.decimal if head.source.is_text else ".",
             )
-        texts = (getattr(source, "hint", "") for source in self.sources)
-        self.told += [DataHintWarning(text) for text in texts if text]
-        self.told += self._left_out_files()
-        for warning in self.told:
+        texts = (source.hint for source in self.sources)
+        self.warned += [DataHintWarning(text) for text in texts if text]
+        self.warned += self._left_out_files()
+        for warning in self.warned:
             warn_user(warning)
 
     def _first_rows(self, head: Piece) -> dict[str, Any]:
@@ -748,7 +622,7 @@ class TableFiles:
         if not head.source.is_text and beside:
             with closing(self.first.batches(beside)) as batches:
                 batch = next(batches)
-        rows = min(MOST_ROWS, head.n_rows, batch.num_rows)
+        rows = min(MOST_ROWS, len(head.values), batch.num_rows)
         columns = batch.select(beside).slice(0, rows).to_pydict()
         columns |= dict(zip(self.names, head.values[:rows].T, strict=True))
         return {name: columns[name] for name in self.first.names if name in columns}
@@ -806,3 +680,114 @@ def read_ahead(items: Generator[_Item], depth: int = 3) -> Generator[_Item]:
             for future in waiting:
                 future.cancel()
             pool.submit(items.close)  # the thread may be at work on them
+
+
+# ------------------------------------------------------------------- in memory
+@dataclass(frozen=True)
+class WholeTable:
+    """A table in memory; NaN is a missing cell."""
+
+    name: str  # in messages
+    values: Floats
+    id: tuple[str, ...]  # the columns that label the rows
+    ids: list[str] | None  # their labels
+    places: list[str]  # without ids: "line 2" or "row 0"
+    columns: tuple[str, ...]
+
+    @property
+    def source(self) -> Rows:
+        """The table with the names that messages use."""
+        n_rows, n_cols = self.values.shape
+        names, columns = self.ids or self.places, list(self.columns)
+        return Rows([(self.values, None, None, 0)], n_rows, n_cols, names, columns)
+
+
+def read_whole(
+    files: TableFiles, negatives: Negatives = "raise", progress: Progress | None = None
+) -> WholeTable:
+    """Read a table into memory; bad cells are refused with their place in the file."""
+    arrays: list[Floats] = []
+    with closing(files.pieces(progress=progress)) as pieces:
+        for first_row, piece in pieces:
+            if first_row == 0:
+                arrays = []
+            piece.check_cells(negatives)
+            arrays.append(piece.values)
+    values = np.concatenate(arrays)
+    ids = files.row_labels
+    places: list[str] = []
+    if ids is None:
+        noun, numbers = files.name_rows(range(len(values)))
+        places = [f"{noun} {number}" for number in numbers]
+    return WholeTable(files.name, values, files.id, ids, places, files.names)
+
+
+def hole_shares(files: TableFiles, height: int, width: int) -> Floats:
+    """Return the share of missing cells in each of some bands of rows and columns.
+
+    The files are read again, after the pass that counts their rows.
+    """
+    n_rows, n_cols = files.n_rows or 0, files.n_cols
+    height, width = min(height, n_rows), min(width, n_cols)
+    left = np.arange(width) * n_cols // width
+    holes, cells = np.zeros((height, width)), np.zeros((height, 1))
+    for rows, values in files.blocks():
+        missing = np.add.reduceat(np.isnan(values), left, axis=1, dtype=np.int64)
+        band = np.arange(rows.start, rows.stop) * height // n_rows
+        top = np.flatnonzero(np.diff(band, prepend=-1))
+        holes[band[top]] += np.add.reduceat(missing, top, axis=0)
+        cells[:, 0] += np.bincount(band, minlength=height)
+    shares: Floats = holes / (cells * np.diff(left, append=n_cols))
+    return shares
+
+
+# ------------------------------------------------------------------- one row per cell
+@dataclass(frozen=True)
+class LongFile:
+    """The rows of files: the cells as they are, and the numbers of one column."""
+
+    files: TableFiles
+    table: pa.Table
+    keys: tuple[str, ...]
+    value: str
+    numbers: Floats
+
+    @property
+    def frame(self) -> pa.Table:
+        """The keys and the numbers."""
+        import pyarrow as pa
+
+        keys = self.table.select(list(self.keys))
+        return keys.append_column(self.value, pa.array(self.numbers))
+
+
+def read_long_file(
+    files: TableFiles,
+    keys: Sequence[str],
+    value: str,
+    negatives: Negatives | None = "raise",
+    progress: Progress | None = None,
+    reason: str | None = None,
+) -> LongFile:
+    """Read files with one row per cell; bad values are refused with their place.
+
+    None for ``negatives`` leaves that to the fit, which may be one of many. ``reason``
+    is why the column of the values is needed, for messages.
+    """
+    import pyarrow as pa
+
+    files = files.choosing(columns=[value], exclude=(), id=keys, reason=reason)
+    batches: list[Any] = []
+    numbers: list[Floats] = []
+    with closing(files.pieces(all_columns=True, progress=progress)) as pieces:
+        for first_row, piece in pieces:
+            if first_row == 0:
+                batches, numbers = [], []
+            if negatives is not None:
+                piece.check_cells(negatives)
+            batches.append(piece.batch)
+            numbers.append(piece.values[:, 0])
+    # Files may have further columns, in another order, and integers beside floats.
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    table = pa.concat_tables(tables, promote_options="permissive")
+    return LongFile(files, table, tuple(keys), value, np.concatenate(numbers))

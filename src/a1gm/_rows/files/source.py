@@ -1,0 +1,353 @@
+"""Input files: what their bytes are, whether they change, and how they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import os
+import re
+import shutil
+import sys
+import tempfile
+import weakref
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from a1gm._base.atomic import is_special
+from a1gm._base.words import shown
+from a1gm._rows.columns import Kind
+from a1gm._rows.files.paths import FORMATS, Format, TableOptions, suffix_of
+from a1gm.exceptions import FileFormatError, MissingFileError, OutputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEAD_BYTES = 1 << 18  # read when a file is opened: its format and its header
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A readable file, what it holds, and a stamp that changes when it does."""
+
+    name: str  # in messages: the path as given, escaped, or <stdin>
+    path: Path  # where the bytes are; a temporary copy for a stream
+    format: Format
+    gzipped: bool
+    suffix: str  # the last extension without .gz, lower case
+    stamp: tuple[int, ...]
+    head: bytes = field(repr=False)  # first bytes, of a gzipped file those inside
+    has_more: bool  # whether these are not all
+    _keep: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.stamp[0]
+
+    def open(self) -> IO[bytes]:
+        """Open the bytes as they are on disk."""
+        return _open(self.path, self.name)
+
+    @contextlib.contextmanager
+    def open_text(self) -> Iterator[IO[bytes]]:
+        """Open the bytes of a text table, which may be gzipped."""
+        with self.open() as raw:
+            yield gzip.GzipFile(fileobj=raw) if self.gzipped else raw  # type: ignore[misc]
+
+    def check_unchanged(self, *, is_fitted: bool = False) -> None:
+        """Raise FileFormatError if the file has changed since it was opened."""
+        if _stamp(self.path, self.name) != self.stamp:
+            when = "since it was fitted" if is_fitted else "while it was being read"
+            again = "fit it again" if is_fitted else "run again when it is complete"
+            raise FileFormatError(
+                f"{self.name} changed {when}. Nothing was written; {again}."
+            )
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written."""
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    newline: str = "\n"
+    bom: bool = False
+    by_name: bool = False  # the delimiter follows from the name of the file alone
+
+
+class Source:
+    """A file that is read in record batches; subclasses read one format each.
+
+    Attributes
+    ----------
+    file, options : InputFile, TableOptions
+        The file and the options to read it with.
+    schema : pyarrow.Schema
+        The columns of the batches; of a text table, all are text.
+    names, index : sequence of str
+        The columns, and those of them that are the index of a pandas frame.
+    kinds : dict or None
+        The kind of each column; None for text, which is settled by its cells.
+    n_rows : int or None
+        Number of rows, if it is known before the end of a pass.
+    position : int
+        Bytes read so far.
+    dialect : Dialect or None
+        How the file is written, if it is text.
+    hint : str
+        What the reader warns of.
+    """
+
+    row_noun = "row"
+    kinds: dict[str, Kind] | None = None
+    index: tuple[str, ...] = ()
+    n_rows: int | None = None
+    position = 0
+    dialect: Dialect | None = None
+    hint = ""
+    names: list[str]
+    schema: pa.Schema
+
+    def __init__(self, file: InputFile, options: TableOptions) -> None:
+        self.file, self.options = file, options
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the cells are text."""
+        return self.kinds is None
+
+    def batches(
+        self, columns: Sequence[str] | None = None
+    ) -> Generator[pa.RecordBatch]:
+        """Read the file from its start; only some columns if ``columns`` are given."""
+        raise NotImplementedError
+
+    def lines_of(self, rows: Sequence[int]) -> list[int]:
+        """Return the numbers by which a user finds some rows (0-based)."""
+        return list(rows)
+
+    def place_of(self, row: int) -> str:
+        """Name a row (0-based)."""
+        return f"{self.file.name}, {self.row_noun} {self.lines_of([row])[0]}"
+
+    def check_names(self) -> None:
+        """Raise if two columns have the same name, or none."""
+        name, *others = self.names or [""]
+        if name and len(others) > 1 and not any(others):
+            raise title_above(self.file.name, name, "the header")
+        seen: dict[str, int] = {}
+        for position, column in enumerate(self.names, start=1):
+            if column in seen:
+                what = f"are both called {column!r}" if column else "have no name"
+                raise FileFormatError(
+                    f"{self.file.name}: columns {seen[column]} and {position} {what}. "
+                    "Give each its own. If the file has no header, add one."
+                )
+            seen[column] = position
+        if not seen:
+            raise FileFormatError(f"{self.file.name} has no columns.")
+
+    def no_rows(self) -> FileFormatError:
+        """Return the error for a table without rows; one of several files may be so."""
+        return FileFormatError(
+            f"{self.file.name} has a header but no rows; there is nothing to fit.",
+            is_empty=True,
+        )
+
+    def slices(
+        self, batch: pa.RecordBatch, columns: Sequence[str] | None, most: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Cut a batch into pieces of at most ``batch_rows``, or ``most``, rows."""
+        step = self.options.batch_rows or max(most, 1)
+        for start in range(0, batch.num_rows, step):
+            piece = batch.slice(start, step)
+            yield piece if columns is None else piece.select(list(columns))
+
+
+def title_above(file: str, title: str, header: str) -> FileFormatError:
+    """Return the error for a file with a title above its header."""
+    return FileFormatError(
+        f"{file}, line 1: {shortened(title)!r} looks like a title. Delete what is "
+        f"above {header}."
+    )
+
+
+def shortened(text: str, limit: int = 40) -> str:
+    """Return a text, or its start if it is long."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# ------------------------------------------------------------------------- opening
+def open_input(path: str | os.PathLike[str]) -> InputFile:
+    """Open a path, or standard input for ``"-"``, and find out what it holds.
+
+    A stream (standard input, a pipe) is copied to a temporary file: a table is read
+    twice, to fit it and to fill it.
+    """
+    if os.fspath(path) == "-":
+        if sys.stdin is None:
+            raise FileFormatError("<stdin> cannot be read: it is closed.")
+        spool = _Spool(sys.stdin.buffer, "<stdin>")
+        return _describe("<stdin>", spool.path, suffix="", keep=spool)
+    place, name, keep = Path(path), shown(path), None
+    if is_special(place):
+        with _open(place, name) as stream:
+            keep = _Spool(stream, name)
+    bytes_at = place if keep is None else keep.path
+    return _describe(name, bytes_at, suffix=suffix_of(place), keep=keep)
+
+
+def _describe(name: str, path: Path, *, suffix: str, keep: Any) -> InputFile:
+    with _open(path, name) as file:
+        head = file.read(HEAD_BYTES)
+        gzipped = head.startswith(b"\x1f\x8b")
+        if gzipped:
+            file.seek(0)
+            with contextlib.suppress(OSError, EOFError, zlib.error):
+                head = gzip.GzipFile(fileobj=file).read(HEAD_BYTES)
+        actual = _format_of(name, file, head)
+    if not head:
+        raise FileFormatError(
+            f"{name} is empty: it has no header and no rows.", is_empty=True
+        )
+    expected = FORMATS.get(suffix, "csv")
+    if expected not in ("csv", actual):
+        raise FileFormatError(
+            f"{name} is not a {expected.capitalize()} file: its first bytes are "
+            f"{head[:4]!r}. It is damaged, or it is another format under a wrong name "
+            "(rename a text table to .csv)."
+        )
+    stamp = _stamp(path, name)
+    more = len(head) == HEAD_BYTES
+    return InputFile(name, path, actual, gzipped, suffix, stamp, head, more, keep)
+
+
+def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
+    """Return the error for a file that does not exist."""
+    return MissingFileError(f"{shown(path)} does not exist. Check the path.")
+
+
+def _open(path: Path, name: str) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except IsADirectoryError:
+        raise FileFormatError(f"{name} is a folder; name a file in it.") from None
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name
+        why = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{name} cannot be read: {why}.") from error
+
+
+def _stamp(path: Path, name: str) -> tuple[int, ...]:
+    try:
+        now = path.stat()
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {error.strerror}.") from error
+    # The time of the last change of anything (ctime) cannot be set back.
+    return now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns
+
+
+# ----------------------------------------------------------------------- magic bytes
+_TABLES: dict[bytes, Format] = {
+    b"PAR1": "parquet",
+    b"ARROW1": "feather",
+    b"\xff\xff\xff\xff": "arrow stream",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "spreadsheet",
+}
+#: Patterns of other files, what these are, and the function that reads them, if any.
+_OTHERS = (
+    (rb"SQLite format 3\0", "a SQLite database", "pandas.read_sql"),
+    (rb"\x89HDF\r\n\x1a\n", "an HDF5 file", "pandas.read_hdf"),
+    (rb"\x93NUMPY", "a NumPy array", "numpy.load"),
+    (rb"\x80[\x02-\x05]", "a pickle", ""),
+    (rb"BZh|\xfd7zXZ\0|\x28\xb5\x2f\xfd|7z\xbc\xaf\x27\x1c", "compressed", ""),
+    (rb"%PDF|\x89PNG|\xff\xd8\xff", "a document or a picture", ""),
+    (rb'\s*(\{\s*("|\})|\[\s*(\{|\[|\]|-?\d|"))', "a JSON file", "pandas.read_json"),
+    (rb"\s*<(?i:!doctype html|html|table|head)", "an HTML page", "pandas.read_html"),
+    (rb"\s*<\?xml", "an XML file", "pandas.read_xml"),
+    (rb"(?s).{257}ustar", "a tar archive", ""),
+)
+
+
+def _format_of(name: str, file: IO[bytes], head: bytes) -> Format:
+    """Return what the bytes of a file are; raise for what is not a table."""
+    for magic, table in _TABLES.items():
+        if head.startswith(magic):
+            return table
+    kind, reader = "", ""
+    if head.startswith(b"PK\x03\x04"):
+        kind, reader = _zip_kind(file)
+        if kind == "spreadsheet":
+            return "spreadsheet"
+    for pattern, other, function in _OTHERS:
+        if not kind and re.match(pattern, head[:512].removeprefix(b"\xef\xbb\xbf")):
+            kind, reader = other, function
+    if not kind:
+        return "csv"
+    remedy = "Unpack or convert it to a .csv or .parquet file first."
+    if reader:
+        remedy = f"In Python, read it by {reader} for a1gm.fit; or convert it to .csv."
+    raise FileFormatError(f"{name} is {kind}, not a table file. {remedy}")
+
+
+def _zip_kind(data: IO[bytes]) -> tuple[str, str]:
+    try:
+        names = zipfile.ZipFile(data).namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return "a damaged zip archive or spreadsheet", ""
+    is_book = any(name.startswith("xl/workbook") for name in names)
+    if is_book or {"mimetype", "content.xml"} <= set(names):
+        return "spreadsheet", ""
+    is_numpy = any(name.endswith(".npy") for name in names)
+    return ("a NumPy archive", "numpy.load") if is_numpy else ("a zip archive", "")
+
+
+# --------------------------------------------------------------------------- streams
+class _Spool:
+    """A copy of a stream in a temporary file: nameless where that can be opened again.
+
+    A process that is killed leaves nothing behind then.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self.file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - kept by InputFile
+        self.path = _OPEN_FILES / str(self.file.fileno())
+        if not self.path.exists():
+            self.file.close()
+            self.file = tempfile.NamedTemporaryFile(prefix="a1gm-stdin-")  # noqa: SIM115
+            self.path = Path(self.file.name)
+            _named_spools.add(self)
+        weakref.finalize(self, self.file.close)
+        try:
+            shutil.copyfileobj(stream, self.file, 1 << 20)
+            self.file.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise FileFormatError(
+                    f"{name} cannot be read: {error.strerror}."
+                ) from error
+            raise OutputError(
+                f"The temporary copy of {name} cannot grow in {tempfile.gettempdir()}: "
+                f"{error.strerror}. Set TMPDIR to a place with more room, or name a "
+                "file instead of a stream.",
+                errno=error.errno,
+            ) from error
+
+
+#: Where Linux lets a process open its nameless files a second time. The /dev/fd of
+#: other systems shares one reading position among all who open it.
+_OPEN_FILES = Path("/proc/self/fd")
+_named_spools: weakref.WeakSet[_Spool] = weakref.WeakSet()
+
+
+def remove_spools() -> None:
+    """Remove temporary files with a name, before a process ends at once."""
+    for spool in list(_named_spools):
+        spool.file.close()
