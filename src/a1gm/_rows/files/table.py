@@ -416,12 +416,13 @@ class TableFiles:
         except (LabelError, NotNumericError) as error:
             self._check_mixed(source, mixed)
             raise faults.no_numbers(source, batch, error) from error
-        first = min(map(source.names.index, self.names))
+        own = set(self.names)
+        first = next(j for j, name in enumerate(source.names) if name in own)
         labels = {
             name
             for j, name in enumerate(source.names)
-            if is_label(name, leads=j < first, is_first=j == 0)
-        }.difference(self.names)
+            if name not in own and is_label(name, leads=j < first, is_first=j == 0)
+        }
         self._check_mixed(source, mixed, labels)
         self._texts = {
             name: others[name].texts[0]

@@ -226,8 +226,7 @@ class Cells:
         plain = [j for j, name in enumerate(names) if name not in self._careful]
         numbers = _cast_plain([columns[j] for j in plain])
         if numbers is None:
-            odd = (j for j in plain if _cast_plain([columns[j]]) is None)
-            self._careful.update([names[j] for j in odd])
+            self._careful.update(names[j] for j in _odd_columns(columns, plain))
             plain = [j for j in plain if names[j] not in self._careful]
             numbers = _cast_plain([columns[j] for j in plain])
         values[plain] = np.asarray(numbers).reshape(len(plain), batch.num_rows)
@@ -285,6 +284,16 @@ def _cast_plain(columns: Sequence[pa.Array]) -> Floats | None:
         return None
     values: Floats = numbers.to_numpy(zero_copy_only=False)
     return values
+
+
+def _odd_columns(columns: Sequence[pa.Array], among: list[int]) -> list[int]:
+    """Return the columns that are not plain numbers, found by halving."""
+    if _cast_plain([columns[j] for j in among]) is not None:
+        return []
+    if len(among) == 1:
+        return among
+    half = len(among) // 2
+    return _odd_columns(columns, among[:half]) + _odd_columns(columns, among[half:])
 
 
 def _cast_carefully(
