@@ -16,8 +16,7 @@ from pyarrow import feather
 
 import a1gm
 from a1gm._rows import read_input
-from a1gm._rows.labels import text_of_label
-from a1gm._rows.lookup import Lookup
+from a1gm._rows.labels import Lookup, text_of_label
 from a1gm.exceptions import (
     A1gmWarning,
     DataError,

@@ -46,7 +46,7 @@ from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
 from a1gm._rows.frames import select
-from a1gm._rows.lookup import Lookup, paired
+from a1gm._rows.labels import Lookup, paired
 from a1gm._rows.read import AnyRows
 from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch

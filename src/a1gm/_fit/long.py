@@ -11,9 +11,8 @@ from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._fit.table import Table
 from a1gm._rows.keys import Key, code_key, taken
-from a1gm._rows.labels import check_there
+from a1gm._rows.labels import check_there, paired
 from a1gm._rows.long import open_pairs
-from a1gm._rows.lookup import paired
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning

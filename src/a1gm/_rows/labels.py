@@ -1,4 +1,4 @@
-"""Names of rows and columns: what messages call them, and whether tables agree."""
+"""Labels of rows and columns: how messages write them, whether tables agree, lookup."""
 
 from __future__ import annotations
 
@@ -6,142 +6,33 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
-from numbers import Number
+from functools import cached_property
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.words import MOST_NAMED, did_you_mean, listed, named
+from a1gm._base.types import AnyArray, Bools, Ints
+from a1gm._base.words import MOST_NAMED, counted, did_you_mean, listed, named
 from a1gm.exceptions import A1gmError, LabelError, ParameterError, Text
 
 MIDNIGHT = " 00:00:00"
+UNKNOWN, TWICE = -1, -2
 
 
-@dataclass(frozen=True, kw_only=True)
-class Names:
-    """What messages call rows, columns and cells: by labels, or by places from 0."""
-
-    row_labels: Any = None
-    col_labels: Any = None
-
-    def rows(self, places: Sequence[int], total: int) -> str:
-        """Name the first of some rows, with their noun; empty for none."""
-        names = [_name(self.row_labels, place) for place in places[:MOST_NAMED]]
-        return named("row", names, total)
-
-    def columns(self, places: Sequence[int], total: int) -> str:
-        """Name the first of some columns, with their noun; empty for none."""
-        names = [_name(self.col_labels, place) for place in places[:MOST_NAMED]]
-        return named("column", names, total)
-
-    def cell(self, row: int, col: int) -> str:
-        """Name a cell."""
-        return f"({_name(self.row_labels, row)}, {_name(self.col_labels, col)})"
-
-
-def _name(labels: Any, place: int) -> str:
-    return str(place) if labels is None else text_of_label(labels[place])
-
-
-def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -> None:
-    """Raise unless names are those of the other table, place by place.
-
-    Parameters
-    ----------
-    side : {"row", "column"}
-        What the names are of.
-    labels, others : sequence or None
-        The names that were given, and the ones they must equal; None without names.
-    name, of : str
-        What the message calls the owners of the two.
-    """
-    at = first_difference(labels, others)
-    if at is not None:
-        raise LabelError(
-            f"The {side}s of {name} are not those of {of}: {side} {at} is "
-            f"{text_of_label(labels[at])} in {name} and {text_of_label(others[at])} in "
-            f"{of}. Put them in the same order, or pass an array without names."
-        )
-
-
-def names_in(given: Any) -> tuple[Any, ...]:
-    """Names that an option was given: one, or a list, Index, array or Series of them.
-
-    Examples
-    --------
-    >>> names_in("sales"), names_in(["a", "b"]), names_in(None)
-    (('sales',), ('a', 'b'), ())
-    """
-    if given is None:
-        return ()
-    is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
-    return (given,) if is_one else tuple(given)
-
-
-def check_there(
-    what: str,
-    names: Iterable[Any],
-    known: Sequence[Any],
-    error: type[A1gmError] = ParameterError,
-    asked: Text = "",
-) -> None:
-    """Raise for columns that a frame or a file lacks; ``asked`` says who asks."""
-    own = set(known)
-    for name in names:
-        if name not in own:
-            columns = listed([repr(one) for one in known[:10]], 10, len(known))
-            raise error(
-                f"{what} has no column {name!r}",
-                asked,
-                f". Its columns are: {columns}.{did_you_mean(name, known)}",
-            )
-
-
-def first_difference(labels: Any, others: Any) -> int | None:
-    """First place where two lists of names differ; None when they cannot or do not."""
-    if labels is None or others is None or labels is others:
-        return None
-    if isinstance(labels, tuple) and isinstance(others, tuple) and labels == others:
-        return None
-    equals = getattr(labels, "equals", None)
-    if equals is not None and type(labels) is type(others) and equals(others):
-        return None
-    some, rest = list(labels), list(others)
-    with suppress(TypeError, ValueError):  # pd.NA equals nothing
-        if some == rest:
-            return None
-    if _only_count(some, rest) or _only_count(rest, some):
-        return None
-    for at, (label, other) in enumerate(zip(some, rest, strict=True)):
-        # A saved fit keeps names other than numbers as text.
-        if label is other or plain_text(label) == plain_text(other):
-            continue
-        both_numbers = isinstance(label, Number) and isinstance(other, Number)
-        if not (both_numbers and label == other):
-            return at
-    return None
-
-
-def _only_count(labels: list[Any], others: list[Any]) -> bool:
-    """Whether names are 0, 1, 2, ... and the others not these in another order."""
-    numbers = list(range(len(labels)))
-    if not np.array_equal(np.array(labels, dtype=object), numbers):
-        return False
-    return {str(label) for label in others} != {str(number) for number in numbers}
-
-
+# ----------------------------------------------------------------------------- as text
 def text_of_label(label: Any) -> str:
-    """Write a name the way its owner would type it."""
+    """Write a label the way its owner would type it."""
     if isinstance(label, tuple):  # of a pandas MultiIndex
         return f"({', '.join(map(text_of_label, label))})"
     return repr(str(label)) if isinstance(label, str) else plain_text(label)
 
 
 def plain_text(label: Any) -> str:
-    """Write a name without quotes, the same for all types that mean the same.
+    """Write a label without quotes, the same for all types that mean the same.
 
     Days are written as days, whatever type holds them, and whole numbers as such: a
-    saved fit, which keeps other names than numbers as text, knows them again.
+    saved fit, which keeps labels other than numbers as text, knows them again.
 
     Examples
     --------
@@ -162,3 +53,291 @@ def plain_text(label: Any) -> str:
         return f"{label.days} days {'0' if rest[1] == ':' else ''}{rest}"
     text = str(label)
     return text.removesuffix(MIDNIGHT) if isinstance(label, date) else text
+
+
+def label_at(labels: Any, position: int, offset: int = 0) -> str:
+    """Write the label at a position, or the position plus an offset without labels."""
+    return str(position + offset) if labels is None else text_of_label(labels[position])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What messages call rows, columns and cells: their labels, or positions from 0."""
+
+    row_labels: Any = None
+    col_labels: Any = None
+
+    def rows(self, positions: Sequence[int], total: int) -> str:
+        """Name the first of some rows, with their noun; empty without rows."""
+        names = [label_at(self.row_labels, i) for i in positions[:MOST_NAMED]]
+        return named("row", names, total)
+
+    def columns(self, positions: Sequence[int], total: int) -> str:
+        """Name the first of some columns, with their noun; empty without columns."""
+        names = [label_at(self.col_labels, j) for j in positions[:MOST_NAMED]]
+        return named("column", names, total)
+
+    def cell(self, row: int, col: int) -> str:
+        """Name a cell."""
+        return f"({label_at(self.row_labels, row)}, {label_at(self.col_labels, col)})"
+
+
+def names_in(given: Any) -> tuple[Any, ...]:
+    """Names in the value of an option: one, or a list, Index, array or Series of them.
+
+    Examples
+    --------
+    >>> names_in("sales"), names_in(["a", "b"]), names_in(None)
+    (('sales',), ('a', 'b'), ())
+    """
+    if given is None:
+        return ()
+    is_one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return (given,) if is_one else tuple(given)
+
+
+def check_there(
+    what: str,
+    names: Iterable[Any],
+    known: Sequence[Any],
+    error: type[A1gmError] = ParameterError,
+    asked: Text = "",
+) -> None:
+    """Raise for columns that a frame or a file lacks; ``asked`` is who needs them."""
+    there = set(known)
+    for name in names:
+        if name not in there:
+            columns = listed([repr(one) for one in known[:10]], 10, len(known))
+            raise error(
+                f"{what} has no column {name!r}",
+                asked,
+                f". Its columns are: {columns}.{did_you_mean(name, known)}",
+            )
+
+
+# ----------------------------------------------------------------- labels of two tables
+def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -> None:
+    """Raise unless labels are those of the other table, position by position.
+
+    Parameters
+    ----------
+    side : {"row", "column"}
+        What the labels are of.
+    labels, others : sequence or None
+        The labels, and the ones they must equal; None where a table has none.
+    name, of : str
+        Names of the two tables in the message.
+    """
+    at = first_difference(labels, others)
+    if at is not None:
+        raise LabelError(
+            f"The {side}s of {name} are not those of {of}: {side} {at} is "
+            f"{text_of_label(labels[at])} in {name} and {text_of_label(others[at])} in "
+            f"{of}. Put them in the same order, or pass an array without names."
+        )
+
+
+def first_difference(labels: Any, others: Any) -> int | None:
+    """First position where labels differ; None where they are equal or absent."""
+    if labels is None or others is None or labels is others:
+        return None
+    if isinstance(labels, tuple) and isinstance(others, tuple) and labels == others:
+        return None
+    equals = getattr(labels, "equals", None)
+    if equals is not None and type(labels) is type(others) and equals(others):
+        return None
+    some, rest = list(labels), list(others)
+    with suppress(TypeError, ValueError):  # pd.NA equals nothing
+        if some == rest:
+            return None
+    for these, those in ((labels, others), (others, labels)):
+        # A default index, and labels that are not the same numbers in another order.
+        if _only_count(these) and set(map(str, those)) != set(map(str, these)):
+            return None
+    for at, (label, other) in enumerate(zip(some, rest, strict=True)):
+        # A saved fit keeps labels other than numbers as text.
+        if label is other or plain_text(label) == plain_text(other):
+            continue
+        both_numbers = isinstance(label, Number) and isinstance(other, Number)
+        if not (both_numbers and label == other):
+            return at
+    return None
+
+
+def _only_count(labels: Any) -> bool:
+    """Whether labels are the positions themselves: 0, 1, 2, ..."""
+    n = len(labels)
+    if n == 0 or not _is_whole(labels[0]) or int(labels[0]) != 0:
+        return False
+    return np.array_equal(np.asarray(labels), np.arange(n))
+
+
+def _is_whole(name: Any) -> bool:
+    no_number = bool | np.bool_ | np.timedelta64
+    return isinstance(name, Integral) and not isinstance(name, no_number)
+
+
+# ------------------------------------------------------------------------------- lookup
+class Lookup:
+    """Positions of the rows, or the columns, of a table that a user names.
+
+    Labels come first. A whole number is a position, counted from 0 or from the end when
+    negative, where there are no labels, or where no label is a number: labels that
+    only count 0, 1, 2, ... are positions as well.
+
+    Parameters
+    ----------
+    side : {"row", "column"}
+        What is looked for.
+    labels : sequence or None
+        The labels; None without labels.
+    n : int
+        How many rows or columns there are.
+    owner : str
+        Whose they are, in messages.
+    """
+
+    def __init__(self, side: str, labels: Any, n: int, owner: str = "the fit") -> None:
+        self.side, self.labels, self.n, self.owner = side, labels, n, owner
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """Position of each label, by its text; TWICE for a label of several."""
+        found: dict[str, int] = {}
+        for position, label in enumerate(() if self.labels is None else self.labels):
+            text = plain_text(label)
+            found[text] = TWICE if text in found else position
+        return found
+
+    @cached_property
+    def _takes_positions(self) -> bool:
+        """Whether whole numbers are positions, not labels."""
+        if self.labels is None or _only_count(self.labels):
+            return True
+        # The text "7" is a number, too: labels from text files are never anything else.
+        return not any(text.lstrip("-").isdecimal() for text in self._positions)
+
+    def base(self, given: Any, has_factor: Bools) -> int:
+        """Position of what others are compared with; 0, if not a label, is the first.
+
+        None is the first that has a factor; one without is refused.
+        """
+        if given is None and has_factor.any():
+            return int(has_factor.argmax())
+        is_first = _is_whole(given) and given == 0 and "0" not in self._positions
+        at = 0 if given is None or is_first else int(self.find(given))
+        if has_factor[at]:
+            return at
+        advice = f"Choose another; base=None takes the first {self.side} that has one."
+        if not has_factor.any():
+            advice = f"No other {self.side} has one, so there is no index."
+        raise ParameterError(
+            f"The base, {self.side} {label_at(self.labels, at)}, has no factor above "
+            f"0, so nothing is a multiple of it. {advice}"
+        )
+
+    def find(self, given: Any) -> Ints:
+        """Positions of a label or a position, or of an array of these.
+
+        Returns
+        -------
+        ndarray of int
+            Of the shape of what is given.
+
+        Raises
+        ------
+        LabelError
+            There is no such row or column, or more than one.
+        """
+        positions = self.find_known(given)
+        self._refuse(given, positions == UNKNOWN)
+        return positions
+
+    def find_known(self, given: Any, *, are_labels: bool = False) -> Ints:
+        """As ``find``, with a negative number for unknown labels.
+
+        Positions that do not exist and labels of several are refused. Keys of a long
+        frame ``are_labels``, also when they are whole numbers.
+        """
+        takes_positions = self._takes_positions and not are_labels
+        names = _as_array(given)
+        if takes_positions and names.dtype.kind in "iu":
+            return self._checked(names)
+        found = [self._find(name, takes_positions) for name in names.flat]
+        known = np.array(found, np.int64).reshape(names.shape)
+        self._refuse(given, known == TWICE)
+        return known
+
+    def unknown(self, given: Any, positions: Ints) -> str:
+        """Name what ``find_known`` did not find; empty for nothing."""
+        names = _as_array(given)[positions < 0]
+        return named(self.side, list(dict.fromkeys(map(text_of_label, names))))
+
+    def _find(self, name: Any, takes_positions: bool) -> int:
+        if takes_positions and _is_whole(name):
+            return int(self._checked(np.array(int(name))))
+        if self.labels is None:
+            raise LabelError(
+                f"There is no {self.side} {text_of_label(name)}: the {self.side}s of "
+                f"{self.owner} have no names. Give a whole number from 0 to "
+                f"{self.n - 1}."
+            )
+        return self._positions.get(plain_text(name), UNKNOWN)
+
+    def _checked(self, positions: Ints) -> Ints:
+        n = self.n
+        outside = (positions >= n) | (positions < -n)
+        if outside.any():
+            raise LabelError(
+                f"There is no {self.side} {int(positions[outside].flat[0])}: "
+                f"{self.owner} has {counted(n, self.side)}. Give a whole number from 0 "
+                f"to {n - 1}, or from {-n} to -1 to count from the end."
+            )
+        inside = positions.astype(np.int64)  # small integers cannot hold the sum below
+        return np.where(inside < 0, inside + n, inside)
+
+    def _refuse(self, given: Any, bad: Bools) -> None:
+        """Raise for the first name that no label or several labels have."""
+        if not bad.any():
+            return
+        name = _as_array(given).flat[int(bad.argmax())]
+        text = plain_text(name)
+        several = [k for k, x in enumerate(self.labels) if plain_text(x) == text]
+        what, which = f"No {self.side} is", ""
+        if several:
+            what, which = f"{len(several):,} {self.side}s are", f" ({listed(several)})"
+        position = f", or a whole number from 0 to {self.n - 1}"
+        hint = "" if several else did_you_mean(text, self._positions)
+        raise LabelError(
+            f"{what} called {text_of_label(name)}{which}. Give a name that one "
+            f"{self.side} has{position if self._takes_positions else ''}.{hint}"
+        )
+
+
+def paired(rows: Ints, cols: Ints) -> tuple[Ints, Ints]:
+    """Rows and columns that are positions of cells; raise if they do not pair up."""
+    try:
+        rows, cols = np.broadcast_arrays(rows, cols)
+    except ValueError as error:
+        raise ParameterError(
+            f"Rows of shape {rows.shape} and columns of shape {cols.shape} do not pair "
+            "up. Give as many of one as of the other, or one of them."
+        ) from error
+    return rows, cols
+
+
+def _as_array(given: Any) -> AnyArray:
+    """Names as an array of integers or objects, of no dimension for a single one."""
+    is_list = isinstance(given, list | range)
+    if not is_list and not (hasattr(given, "__array__") and np.ndim(given) > 0):
+        one = np.empty((), object)
+        one[()] = given  # also a tuple, the name of a row of a pandas MultiIndex
+        return one
+    if is_list and any(isinstance(name, tuple) for name in given):
+        return np.fromiter(given, object, len(given))
+    names = np.asarray(given)
+    if names.dtype.kind in "iu":
+        return names
+    if names.dtype.kind in "mM":  # nanoseconds would become numbers
+        names = names.astype(f"{names.dtype.kind}8[us]")
+    return np.array(given, object) if is_list else names.astype(object)

@@ -16,7 +16,7 @@ from a1gm._fit.sure.uncertainty import (
     Uncertainty,
     totals_with_errors,
 )
-from a1gm._rows.lookup import Lookup, paired
+from a1gm._rows.labels import Lookup, paired
 from a1gm.exceptions import ParameterError
 from a1gm.nmmf.layout import SharedTable
 from a1gm.nmmf.view import TableView

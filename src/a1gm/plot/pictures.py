@@ -13,7 +13,7 @@ from a1gm._base.types import Absent, AnyArray, Bools, Floats, Ints
 from a1gm._base.words import counted, shown
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._rows import AnyRows, read_input
-from a1gm._rows.lookup import Lookup
+from a1gm._rows.labels import Lookup
 from a1gm.exceptions import ParameterError
 
 if TYPE_CHECKING:

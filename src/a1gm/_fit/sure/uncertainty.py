@@ -31,7 +31,7 @@ from a1gm._fit.sure.intervals import Holes
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._observe.patterns import weighted_counts
-from a1gm._rows.lookup import Lookup, paired
+from a1gm._rows.labels import Lookup, paired
 from a1gm._rows.weights import cell_weights
 from a1gm.exceptions import DataError, ParameterError
 
