@@ -21,8 +21,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.many import ManyFits, Side
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._rows.labels import Names, text_of_label
-from a1gm._rows.read import AnyRows, read_input
-from a1gm._rows.triangles import is_triangle, read_triangles
+from a1gm._rows.read import AnyRows, is_triangle, read_input, read_triangles
 from a1gm.exceptions import (
     A1gmError,
     A1gmWarning,

@@ -33,7 +33,6 @@ from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_piece, table_of
 from a1gm._rows.sparse import SparseRows, check_stored_cells
-from a1gm._rows.weights import cell_weights
 from a1gm._solve.column_graph import ColumnGraph
 from a1gm._solve.components import number_by_rows
 from a1gm._solve.dispatch import Solved
@@ -385,7 +384,7 @@ class _Groups:
         if not self._columns.exposed:
             out[own] = product(self.sums[place], h, over=self.reach[place])
             return out
-        exposure = cell_weights(self._rows.weights, i, j)  # type: ignore[arg-type]
+        exposure = self._rows.weights.values_at(i, j)  # type: ignore[union-attr]
         rates = self.sums[place], h, exposure[own]
         out[own] = product(*rates, over=self.reach[place])
         out[exposure == 0.0] = 0.0  # nothing could be counted

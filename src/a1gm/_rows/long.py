@@ -14,10 +14,9 @@ from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.frames import open_frame, read_frame
 from a1gm._rows.keys import Key, code_key, labels_of, row_number, taken
 from a1gm._rows.labels import check_there, names_in, text_of_label
-from a1gm._rows.read import AnyRows
+from a1gm._rows.read import AnyRows, is_triangle
 from a1gm._rows.rows import check_values, table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm._rows.triangles import is_triangle
 from a1gm.exceptions import (
     A1gmError,
     DataError,

@@ -1,8 +1,9 @@
-"""Which kind of table was given: the one place that decides."""
+"""Which kind of table an object is: the one place that decides."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from a1gm._base.types import Absent
 from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.frames import library_of, read_frame
-from a1gm._rows.rows import Rows, read_array
+from a1gm._rows.rows import Rows, read_array, table_of
 from a1gm._rows.sparse import SparseRows, read_sparse
 from a1gm.exceptions import NotNumericError, ParameterError
 
@@ -24,22 +25,10 @@ def read_input(
     name: str = "X",
     columns: ColumnOptions = BY_RULE,
 ) -> Any:
-    """Read a table of any kind; raise if it cannot be one.
+    """Read a table of any kind as Rows or SparseRows; raise if it cannot be one.
 
-    Parameters
-    ----------
-    X : table
-        NumPy, masked array, pandas, polars, pyarrow, SciPy sparse, or rows of numbers.
-    absent : {"missing", "zero"}, optional
-        What an absent cell of a sparse table is.
-    name : str
-        Name of the table in messages.
-    columns : ColumnOptions
-        Which columns of a frame are the table.
-
-    Returns
-    -------
-    Rows or SparseRows
+    ``absent`` is what an absent cell of a sparse table is, ``name`` what messages call
+    the table, ``columns`` which columns of a frame are the table.
     """
     if isinstance(X, Rows):  # read already, by the file layer
         return X
@@ -51,7 +40,10 @@ def read_input(
     if is_sparse(X):
         return read_sparse(X, absent, name)
     if absent is not None:
-        check_absent(absent)
+        if absent not in ("missing", "zero"):
+            raise ParameterError(
+                f"absent must be one of ('missing', 'zero'), got {absent!r}."
+            )
         raise ParameterError(
             f"absent={absent!r} is for SciPy sparse tables; {name} is dense. "
             "Leave it out."
@@ -60,7 +52,11 @@ def read_input(
         return read_array(X, name)
     library = library_of(X)
     if library.startswith("dask"):
-        _refuse_dask(X, name)
+        raise NotNumericError(
+            f"{name} is a Dask {type(X).__name__}, which is not loaded into memory "
+            "silently. Use a1gm.distributed to fit it where it is, or pass "
+            f"{name}.compute() if it fits in memory."
+        )
     if library or hasattr(X, "__narwhals_dataframe__"):
         return read_frame(X, name, columns)
     return read_array(X, name)
@@ -72,34 +68,35 @@ def is_sparse(X: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(X))
 
 
-def same_cells(one: AnyRows, other: AnyRows) -> bool:
+def same_cells(one: Any, other: Any) -> bool:
     """Whether two tables of one shape have the same cells, missing ones included."""
-    if isinstance(one, SparseRows) and isinstance(other, SparseRows):
-        return (
-            one.absent == other.absent
-            and np.array_equal(one.ptr, other.ptr)
-            and np.array_equal(one.cols, other.cols)
-            and np.array_equal(one.values, other.values, equal_nan=True)
-        )
-    if isinstance(one, Rows) and isinstance(other, Rows):
-        return all(
-            np.array_equal(piece, other.rows(rows), equal_nan=True)
-            for rows, piece in one.blocks()
-        )
-    return False
+    return type(one) is type(other) and bool(one.has_cells_of(other))
 
 
-def check_absent(absent: str | None) -> None:
-    """Raise unless the option says what an absent cell is."""
-    if absent not in (None, "missing", "zero"):
-        raise ParameterError(
-            f"absent must be one of ('missing', 'zero'), got {absent!r}."
-        )
+# ---------------------------------------------------------------- chainladder triangles
+def is_triangle(given: Any) -> bool:
+    """Whether this is a Triangle; chainladder is not loaded for this."""
+    kind = type(given)
+    return kind.__name__ == "Triangle" and kind.__module__.startswith("chainladder")
 
 
-def _refuse_dask(X: Any, name: str) -> None:
-    raise NotNumericError(
-        f"{name} is a Dask {type(X).__name__}, which is not loaded into memory "
-        "silently. Use a1gm.distributed to fit it where it is, or pass "
-        f"{name}.compute() if it fits in memory."
-    )
+def read_triangles(
+    triangle: Any,
+) -> tuple[list[tuple[Any, ...]], tuple[Any, ...], list[Rows]]:
+    """Keys, what their parts are called, and the increments of every triangle.
+
+    Cells before the valuation are known, 0 where chainladder holds NaN for it; the
+    others are missing.
+    """
+    given = triangle.cum_to_incr() if triangle.is_cumulative else triangle
+    given = given.set_backend("numpy")
+    known = np.asarray(given.nan_triangle) == 1.0
+    cells = np.asarray(given.values, np.float64)
+    cells = np.where(known, np.nan_to_num(cells), np.nan)
+    origins, ages = given.origin, list(given.development)
+    names = [tuple(name) for name in given.index.to_numpy().tolist()]
+    keys = [(*name, column) for name in names for column in given.columns]
+    tables = map(table_of, cells.reshape(-1, *cells.shape[2:]))
+    labels: Any = {"row_labels": origins, "col_labels": ages, "backend": "pandas"}
+    sources = [replace(table, **labels) for table in tables]
+    return keys, (*given.key_labels, "column"), sources

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
+from itertools import pairwise
 from math import isnan
 from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, Negatives
+from a1gm._base.types import AnyArray, Floats, Ints, Negatives, SmallInts
 from a1gm._rows.columns import Choice, Kind
-from a1gm._rows.labels import text_of_label
+from a1gm._rows.labels import label_at
 from a1gm.exceptions import (
     DataError,
     InfiniteValuesError,
@@ -49,18 +50,31 @@ NOT_NUMBERS = {
 BLOCK_CELLS = 1 << 17  # cells per piece of rows when the table is read again
 
 
-@dataclass(slots=True)  # not frozen: that would take a twentieth of a small fit
-class Rows:
-    """A table that lies in memory, in one piece or in several pieces of rows.
+class Named:
+    """A table with labels: what messages call its cells."""
 
-    A table in one piece has its ``parts`` side by side. One whose columns are cut into
-    chunks, or cannot be read where they lie, has ``cut``, which makes the rows from
-    one place to another a table in one piece, and ``steps``, the rows where the pieces
-    begin and end. ``backend`` names the frame library it came from, ``name`` is what
-    messages call the table. ``choice`` has the columns of a frame that are the table,
-    where it has others; ``is_float64``: the columns of the frame are these and all of
-    type float64. ``weights`` are those of its cells, or their exposures if
-    the table is ``exposed``.
+    __slots__ = ()
+    row_labels: Any
+    col_labels: Any
+    name: str
+
+    def where(self, row: int, col: int, row_offset: int = 0) -> str:
+        """Name a cell by its labels, or by its position in the whole table."""
+        i = label_at(self.row_labels, row, row_offset)
+        return f"{self.name}[{i}, {label_at(self.col_labels, col)}]"
+
+
+@dataclass(slots=True)  # not frozen: that would take a twentieth of a small fit
+class Rows(Named):
+    """A table in memory, in one piece or in several pieces of rows.
+
+    A table in one piece has its ``parts`` side by side. One with columns in chunks has
+    ``cut``, which reads the rows from one position to another as parts, and ``steps``,
+    the rows where pieces begin and end. ``backend`` is the frame library it came from,
+    ``name`` what messages call it. ``choice`` has the columns of a frame that are the
+    table, where it has others; ``is_float64``: all columns of the frame are the table
+    and of type float64. ``weights`` are those of its cells, or their exposures if the
+    table is ``exposed``.
     """
 
     parts: list[Part]
@@ -82,22 +96,17 @@ class Rows:
         if self.cut is None:
             yield 0, self
             return
-        for start, stop in zip(self.steps[:-1], self.steps[1:], strict=True):
+        columns, name = self.col_labels, self.name
+        for start, stop in pairwise(self.steps):
             names = None if self.row_labels is None else self.row_labels[start:stop]
-            parts = self.cut(start, stop)
-            yield start, self._with(parts, stop - start, names)
+            parts, n = self.cut(start, stop), stop - start
+            yield start, Rows(parts, n, self.n_cols, names, columns, name=name)
 
     def in_one_piece(self) -> Rows:
         """The same table with its pieces joined, which takes a copy."""
         if self.cut is None:
             return self
         return replace(self, parts=self.cut(0, self.n_rows), cut=None, steps=())
-
-    def _with(self, parts: list[Part], n_rows: int, row_labels: Any) -> Rows:
-        """Some rows of this table, in one piece."""
-        return Rows(
-            parts, n_rows, self.n_cols, row_labels, self.col_labels, name=self.name
-        )
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows in pieces of float64, NaN for the missing cells."""
@@ -114,35 +123,38 @@ class Rows:
             return read_parts(self.parts, rows.start, rows.stop)
         return read_parts(self.cut(rows.start, rows.stop), 0, rows.stop - rows.start)
 
+    @property
+    def cells(self) -> Floats:
+        """All cells as float64 with NaN for the missing ones."""
+        return self.rows(slice(0, self.n_rows))
+
+    def position(self, cell: int) -> tuple[int, int]:
+        """Row and column of one of the ``cells``."""
+        return divmod(cell, self.n_cols)
+
+    def values_at(self, i: Ints, j: Ints | SmallInts) -> Floats:
+        """Values of some cells."""
+        if not len(i):
+            return np.zeros(0)
+        first = int(i.min())
+        found: Floats = self.rows(slice(first, int(i.max()) + 1))[i - first, j]
+        return found
+
+    def has_cells_of(self, other: Rows) -> bool:
+        """Whether a table of this shape has the same cells, missing ones included."""
+        return all(
+            np.array_equal(piece, other.rows(rows), equal_nan=True)
+            for rows, piece in self.blocks()
+        )
+
     def observed_as_ones(self) -> Rows:
         """The same holes, with 1 in every observed cell."""
-        ones = np.vstack([np.where(np.isnan(b), np.nan, 1.0) for _, b in self.blocks()])
-        return table_of(ones)
-
-    def where(self, row: int, col: int, row_offset: int = 0) -> str:
-        """Name a cell the way its owner does."""
-        labels = self.row_labels, self.col_labels
-        return name_cell(*labels, row, col, row_offset, name=self.name)
+        return table_of(np.where(np.isnan(self.cells), np.nan, 1.0))
 
 
 def table_of(values: AnyArray) -> Rows:
     """An array of numbers, NaN for the missing ones, as a table."""
     return Rows([(values, None, None, 0)], *values.shape)
-
-
-def name_cell(
-    row_labels: Any,
-    col_labels: Any,
-    row: int,
-    col: int,
-    row_offset: int = 0,
-    *,
-    name: str = "X",
-) -> str:
-    """Name a cell by its labels, or by its place in the whole table."""
-    i = row + row_offset if row_labels is None else text_of_label(row_labels[row])
-    j = col if col_labels is None else text_of_label(col_labels[col])
-    return f"{name}[{i}, {j}]"
 
 
 def read_parts(parts: list[Part], start: int, stop: int) -> Floats:
@@ -155,16 +167,13 @@ def read_parts(parts: list[Part], start: int, stop: int) -> Floats:
         if mask is not None:
             block[mask[start:stop].astype(bool)] = np.nan
         if validity is not None:
-            block[_is_null(validity, offset + start, offset + stop)] = np.nan
+            byte, bit = divmod(offset + start, 8)
+            bits = np.unpackbits(
+                validity[byte:], bitorder="little", count=bit + len(out)
+            )
+            block[bits[bit:] == 0] = np.nan
         at += values.shape[1]
     return out
-
-
-def _is_null(validity: AnyArray, first: int, last: int) -> AnyArray:
-    bits = np.unpackbits(validity[first // 8 : -(-last // 8)], bitorder="little")
-    skip = first % 8
-    null: AnyArray = bits[skip : skip + last - first] == 0
-    return null
 
 
 # --------------------------------------------------------- cells that cannot be fitted
@@ -209,13 +218,13 @@ def check_faults(
 def check_values(
     source: Any,
     x: Floats,
-    place: Callable[[int], tuple[int, int]],
+    position: Callable[[int], tuple[int, int]],
     negatives: Negatives | None,
     row_offset: int = 0,
 ) -> int:
     """Raise for bad cells among values, as ``check_faults``; count negative ones.
 
-    ``place`` gives row and column of a value.
+    ``position`` gives row and column of a value.
     """
     if x.size == 0:
         return 0
@@ -225,7 +234,7 @@ def check_values(
     faults: list[Fault] = []
     for bad in ((x < 0.0) & ~infinite, infinite):
         at = int(bad.argmax())
-        faults.append((int(bad.sum()), *place(at), float(x.flat[at])))
+        faults.append((int(bad.sum()), *position(at), float(x.flat[at])))
     check_faults(source, faults[0], faults[1], negatives, row_offset)
     return faults[0][0]
 
@@ -238,12 +247,12 @@ def check_piece(
     row_offset: int = 0,
 ) -> None:
     """Raise for bad cells of dense rows of a table, the first of them ``start``."""
+    n_cols = piece.shape[1]
 
-    def place(at: int) -> tuple[int, int]:
-        row, col = divmod(at, piece.shape[1])
-        return row + start, col
+    def position(at: int) -> tuple[int, int]:
+        return start + at // n_cols, at % n_cols
 
-    check_values(source, piece, place, negatives, row_offset)
+    check_values(source, piece, position, negatives, row_offset)
 
 
 # ----------------------------------------------------------------------------- arrays
@@ -264,13 +273,9 @@ def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
         raise NotNumericError(
             f"{name} is an np.matrix, which is not supported; pass np.asarray({name})."
         )
-    if isinstance(X, np.ma.MaskedArray):
-        mask = np.ma.getmask(X)
-        return np.asarray(X.data), None if mask is np.ma.nomask else np.asarray(mask)
-    if isinstance(X, np.ndarray):
-        return np.asarray(X), None
+    mask = np.ma.getmask(X) if isinstance(X, np.ma.MaskedArray) else np.ma.nomask
     try:
-        return np.asarray(X), None
+        return np.asarray(X), None if mask is np.ma.nomask else np.asarray(mask)
     except ValueError as error:
         raise DataError(
             f"{name} cannot be read as a table: its rows have different lengths."
@@ -279,43 +284,32 @@ def _as_array(X: Any, name: str) -> tuple[AnyArray, AnyArray | None]:
 
 def check_shape(X: AnyArray, name: str) -> None:
     """Raise unless X is a table with at least one row and one column."""
+    if X.ndim == 2:
+        for n, kind in zip(X.shape, ("sample", "feature"), strict=True):
+            if n == 0:
+                raise DataError(
+                    f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum "
+                    f"of 1 is required: {name} needs at least one row and one column."
+                )
+        return
+    got, what = f"{X.ndim}D", f"{name} has shape {X.shape}."
     if X.ndim == 0:
-        kind = type(X.item()).__name__ if X.dtype.kind in "OUS" else str(X.dtype)
-        msg = (
-            f"Expected 2D array, got scalar array instead: {name} is a single {kind}, "
-            "not a table."
+        kind = type(X.item()).__name__
+        got, what = "scalar", f"{name} is a single {kind}, not a table."
+        advice = " To fit a file use a1gm.fit_file(path)." if kind == "str" else ""
+    elif X.ndim > 2:
+        advice = f" For a stack of tables use a1gm.fit_many({name})."
+    elif name == "weights":
+        advice = (
+            " Give each cell its weight: np.broadcast_to(v[:, None], X.shape) repeats "
+            "one weight per row, np.broadcast_to(v, X.shape) one per column."
         )
-        if kind == "str":
-            msg += " To fit a file use a1gm.fit_file(path)."
-        raise DataError(msg)
-    if X.ndim == 3:
-        raise DataError(
-            f"Expected 2D array, got 3D array instead: {name} has shape {X.shape}. For "
-            f"a stack of tables use a1gm.fit_many({name}); a single one is {name}[0]."
-        )
-    if X.ndim != 2:
-        remedy = (
-            "Reshape your data using array.reshape(-1, 1) if it is a single column or "
+    else:
+        advice = (
+            " Reshape your data using array.reshape(-1, 1) if it is a single column or "
             "array.reshape(1, -1) if it is a single row."
         )
-        if X.ndim > 2:
-            remedy = "Of a stack of tables, each is fitted by a1gm.fit_many(stack)."
-        elif name == "weights":
-            remedy = (
-                "Give each cell its weight: np.broadcast_to(v[:, None], X.shape) "
-                "repeats one weight per row, np.broadcast_to(v, X.shape) one per "
-                "column."
-            )
-        raise DataError(
-            f"Expected 2D array, got {X.ndim}D array instead: {name} has shape "
-            f"{X.shape}. {remedy}"
-        )
-    for axis, kind in enumerate(("sample", "feature")):
-        if X.shape[axis] == 0:
-            raise DataError(
-                f"Found array with 0 {kind}(s) (shape={X.shape}) while a minimum of 1 "
-                f"is required: {name} needs at least one row and one column."
-            )
+    raise DataError(f"Expected 2D array, got {got} array instead: {what}{advice}")
 
 
 def as_kernel_array(X: AnyArray, name: str) -> AnyArray:
@@ -329,28 +323,21 @@ def as_kernel_array(X: AnyArray, name: str) -> AnyArray:
             return X.astype(np.float64)
     if X.dtype.kind == "O":
         return objects_to_floats(X, name)
-    raise NotNumericError(_describe_dtype(X.dtype, name))
-
-
-def _describe_dtype(dtype: Any, name: str) -> str:
-    what = NOT_NUMBERS.get(dtype.kind, "values that are not numbers")
-    if dtype.kind == "V" and dtype.names:
-        shown = ", ".join(f"{field!r}: {dtype[field]}" for field in dtype.names[:5])
-        what = f"structured records with the fields {shown}"
-    hint = (
-        "Complex data not supported."
-        if dtype.kind == "c"
-        else "Convert or drop the columns that are not numeric."
+    what = NOT_NUMBERS.get(X.dtype.kind, "values that are not numbers")
+    hint = "Convert or drop the columns that are not numeric."
+    if X.dtype.kind == "c":
+        hint = "Complex data not supported."
+    raise NotNumericError(
+        f"{name} holds {what} (dtype {X.dtype}); a table of real numbers is needed. "
+        f"{hint}"
     )
-    text = f"{name} holds {what} (dtype {dtype}); a table of real numbers is needed."
-    return f"{text} {hint}"
 
 
 def objects_to_floats(X: AnyArray, name: str, col_names: Any = None) -> Floats:
     """Read Python numbers, None and pd.NA one by one."""
     out = np.empty(X.shape)
-    for place, value in np.ndenumerate(X):
-        out[place] = _float_of(value, place, name, col_names)
+    for at, value in np.ndenumerate(X):
+        out[at] = _float_of(value, at, name, col_names)
     return out
 
 
@@ -391,9 +378,7 @@ def _kind_of_type(kind: type) -> Kind | None:
     return "number" if is_number else "other"
 
 
-def _float_of(
-    value: Any, place: tuple[int, ...], name: str, col_names: Any = None
-) -> float:
+def _float_of(value: Any, at: tuple[int, ...], name: str, col_names: Any) -> float:
     if value is None or type(value).__name__ in MISSING_TYPES:
         return np.nan
     why = ""
@@ -404,7 +389,7 @@ def _float_of(
             return np.inf if value > 0 else -np.inf
         except (TypeError, ValueError) as error:
             why = f" ({error})"
-    row, col = place
+    row, col = at
     column = col if col_names is None else repr(col_names[col])
     raise NotNumericError(
         f"{name}[{row}, {column}] = {value!r} is a {type(value).__name__}, not a "

@@ -10,21 +10,20 @@ import numpy as np
 
 from a1gm._base.types import (
     Absent,
-    AnyArray,
     Bools,
     Floats,
     Ints,
     Negatives,
     SmallInts,
 )
-from a1gm._rows.rows import check_values, name_cell
+from a1gm._rows.rows import Named, check_values
 from a1gm.exceptions import DataError, NotNumericError, ParameterError
 
 CELLS_AT_ONCE = 1 << 20  # of a sparse table that is read as a dense one
 
 
 @dataclass(frozen=True, slots=True)
-class SparseRows:
+class SparseRows(Named):
     """Stored cells row by row, columns ascending, each once.
 
     A stored NaN is a missing cell; so is an absent one with ``absent="missing"``,
@@ -49,7 +48,12 @@ class SparseRows:
         """Row of each stored cell."""
         return np.repeat(np.arange(self.n_rows), np.diff(self.ptr))
 
-    def place(self, cell: int) -> tuple[int, int]:
+    @property
+    def cells(self) -> Floats:
+        """The stored cells."""
+        return self.values
+
+    def position(self, cell: int) -> tuple[int, int]:
         """Row and column of a stored cell."""
         row = int(np.searchsorted(self.ptr, cell, side="right")) - 1
         return row, int(self.cols[cell])
@@ -76,19 +80,24 @@ class SparseRows:
         """The same stored cells with other values."""
         return replace(self, values=values)
 
-    def values_at(self, other: SparseRows) -> Floats:
-        """Values of the cells that another table stores; NaN where this has none."""
-        same_rows = np.array_equal(self.ptr, other.ptr)
-        if same_rows and np.array_equal(self.cols, other.cols):
+    def values_at(self, i: Ints, j: Ints | SmallInts) -> Floats:
+        """Values of some cells; NaN for those that are not stored."""
+        stored, wanted = self.row_of_cell * self.n_cols + self.cols, i * self.n_cols + j
+        if np.array_equal(stored, wanted):
             return self.values
-        mine, theirs = (t.row_of_cell * t.n_cols + t.cols for t in (self, other))
-        place = np.searchsorted(mine, theirs)
-        found = np.zeros(len(theirs), bool)
-        inside = place < len(mine)
-        found[inside] = mine[place[inside]] == theirs[inside]
-        values = np.full(len(theirs), np.nan)
-        values[found] = self.values[place[found]]
-        return values
+        at = np.searchsorted(stored, wanted)
+        is_there = np.append(stored, -1)[at] == wanted
+        found: Floats = np.where(is_there, np.append(self.values, np.nan)[at], np.nan)
+        return found
+
+    def has_cells_of(self, other: SparseRows) -> bool:
+        """Whether another table stores the same cells with the same values."""
+        return (
+            self.absent == other.absent
+            and np.array_equal(self.ptr, other.ptr)
+            and np.array_equal(self.cols, other.cols)
+            and np.array_equal(self.values, other.values, equal_nan=True)
+        )
 
     def rows(self, rows: slice) -> Floats:
         """Read some rows as a dense table, NaN for the missing cells."""
@@ -122,11 +131,6 @@ class SparseRows:
         """The same holes, with 1 in every other stored cell."""
         return self.with_values(np.where(self.missing, np.nan, 1.0))
 
-    def where(self, row: int, col: int, row_offset: int = 0) -> str:
-        """Name a cell the way its owner does."""
-        labels = self.row_labels, self.col_labels
-        return name_cell(*labels, row, col, row_offset, name=self.name)
-
 
 def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
     """Read a sparse array or matrix; the input is never modified."""
@@ -135,7 +139,19 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
             f"{name} is sparse: say what its absent cells are, with absent='missing' "
             f"or absent='zero' (got absent={absent!r})."
         )
-    _check_sparse(X, name)
+    if X.ndim != 2 or 0 in X.shape:
+        raise DataError(
+            "Expected a 2D sparse table with at least one row and one column, but "
+            f"{name} has shape {X.shape}: a minimum of 1 is required."
+        )
+    if X.shape[1] >= 2**31:
+        raise DataError(f"{name} has {X.shape[1]} columns; at most 2**31 - 1 can be.")
+    if X.dtype.kind not in "fiub":
+        hint = " Complex data not supported." if X.dtype.kind == "c" else ""
+        raise NotNumericError(
+            f"{name} is a sparse table of dtype {X.dtype}; real numbers are needed."
+            f"{hint}"
+        )
     table = X.tocsr()
     if not table.has_canonical_format:
         if table is X or np.shares_memory(table.data, X.data):
@@ -145,42 +161,15 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
         table.check_format(full_check=True)
     except ValueError as error:
         raise DataError(f"{name} is not a valid sparse table: {error}.") from error
-    n_rows, n_cols = table.shape
-    return SparseRows(
-        np.asarray(table.indptr, np.int64),
-        np.asarray(table.indices, np.int32),
-        np.asarray(_as_floats(table.data), np.float64),
-        int(n_rows),
-        int(n_cols),
-        absent,
-    )
-
-
-def _check_sparse(X: Any, name: str) -> None:
-    if X.ndim != 2 or 0 in X.shape:
-        raise DataError(
-            f"Expected a 2D sparse table with at least one row and one column, but "
-            f"{name} has shape {X.shape}: a minimum of 1 is required."
-        )
-    if X.shape[1] >= 2**31:
-        raise DataError(
-            f"{name} has {X.shape[1]} columns; at most 2**31 - 1 are supported."
-        )
-    if X.dtype.kind not in "fiub":
-        hint = " Complex data not supported." if X.dtype.kind == "c" else ""
-        raise NotNumericError(
-            f"{name} is a sparse table of dtype {X.dtype}; real numbers are needed."
-            f"{hint}"
-        )
-
-
-def _as_floats(data: AnyArray) -> AnyArray:
     with np.errstate(over="ignore"):
-        return data.astype(np.float64, copy=False)
+        values = np.asarray(table.data, np.float64)
+    ptr, cols = np.asarray(table.indptr, np.int64), np.asarray(table.indices, np.int32)
+    n_rows, n_cols = map(int, table.shape)
+    return SparseRows(ptr, cols, values, n_rows, n_cols, absent)
 
 
 def check_stored_cells(
     source: SparseRows, negatives: Negatives | None, row_offset: int = 0
 ) -> int:
     """Raise for bad cells of a sparse table; returns how many are negative."""
-    return check_values(source, source.values, source.place, negatives, row_offset)
+    return check_values(source, source.values, source.position, negatives, row_offset)

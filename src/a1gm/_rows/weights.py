@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, Ints
 from a1gm._rows.columns import columns_like
 from a1gm._rows.labels import check_same_labels
 from a1gm._rows.read import AnyRows, is_sparse, read_input
@@ -44,7 +43,9 @@ def with_weights(
         raise WeightsError(f"{name} is sparse, but X is dense. Pass {name}.toarray().")
     else:
         V = _dense_weights(given, rows, name)
-        if not is_observed and not all(_are_weights(v) for _, v in V.blocks()):
+        if not is_observed and not all(
+            ((v >= 0.0) & (v < np.inf)).all() for _, v in V.blocks()
+        ):
             check_weights(V)
     return replace(rows, weights=V, exposed=name == "exposure")
 
@@ -53,7 +54,7 @@ def _dense_weights(given: Any, rows: AnyRows, name: Name) -> Rows:
     """Weights as a table of the same shape and labels."""
     columns = columns_like(getattr(rows, "choice", None), rows.col_labels)
     V: Rows = replace(read_input(given, name=name, columns=columns), name=name)
-    _check_shape(V, rows, name)
+    _check_shape(V, rows)
     check_same_labels("row", V.row_labels, rows.row_labels, name, "X")
     check_same_labels("column", V.col_labels, rows.col_labels, name, "X")
     return V
@@ -66,19 +67,17 @@ def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
             f'With absent="zero" the absent cells need {name} as well. Pass '
             f'X.toarray() and an array of {name}, or absent="missing".'
         )
-    if not is_sparse(given):
-        dense = _dense_weights(given, rows, name)
-        check_weights(dense)
-        return rows.with_values(
-            dense.rows(slice(0, rows.n_rows))[rows.row_of_cell, rows.cols]
-        )
-    V: SparseRows = replace(read_input(given, absent="missing", name=name), name=name)
-    _check_shape(V, rows, name)
+    if is_sparse(given):
+        V: AnyRows = read_input(given, absent="missing", name=name)
+        V = replace(V, name=name)
+        _check_shape(V, rows)
+    else:
+        V = _dense_weights(given, rows, name)
     check_weights(V)
-    stored = V.values_at(rows)
+    stored = V.values_at(rows.row_of_cell, rows.cols)
     without = np.isnan(stored) & ~rows.missing
     if name == "weights" and without.any():
-        row, col = rows.place(int(without.argmax()))
+        row, col = rows.position(int(without.argmax()))
         raise WeightsError(
             f"X[{row}, {col}] is stored, but weights[{row}, {col}] is absent "
             f"({int(without.sum())} in all). Store a weight for every stored cell of "
@@ -87,61 +86,30 @@ def _stored_weights(given: Any, rows: SparseRows, name: Name) -> SparseRows:
     return rows.with_values(stored)
 
 
-def _check_shape(V: AnyRows, rows: AnyRows, name: Name) -> None:
+def _check_shape(V: AnyRows, rows: AnyRows) -> None:
     if (V.n_rows, V.n_cols) != (rows.n_rows, rows.n_cols):
         raise WeightsError(
-            f"{name} has shape ({V.n_rows}, {V.n_cols}), but X has "
+            f"{V.name} has shape ({V.n_rows}, {V.n_cols}), but X has "
             f"shape ({rows.n_rows}, {rows.n_cols}). Pass one number per cell."
         )
 
 
-def _are_weights(V: Floats) -> bool:
-    return bool(((V >= 0.0) & (np.inf > V)).all())
-
-
 def check_weights(V: AnyRows) -> None:
     """Raise for weights or exposures that cannot be used; name and count them."""
-    cells = V.values if isinstance(V, SparseRows) else V.rows(slice(0, V.n_rows))
-    is_exposure = V.name == "exposure"  # NaN is an unknown exposure
-    bad = bad_weight(cells, or_nan=is_exposure)
-    if bad is not None:
-        at, text = bad
-        is_stored = isinstance(V, SparseRows)
-        row, col = V.place(at) if is_stored else divmod(at, V.n_cols)  # type: ignore[union-attr]
+    cells, is_exposure = V.cells, V.name == "exposure"
+    faults = {"infinite": np.isinf(cells), "negative": cells < 0.0}
+    zero = "0 is for a cell that cannot have counts, NaN for an unknown one"
+    if not is_exposure:
+        faults = {"NaN": np.isnan(cells), **faults}
         zero = "use 0 for a cell to be ignored"
-        if is_exposure:
-            zero = "0 is for a cell that cannot have counts, NaN for an unknown one"
-        raise WeightsError(f"{V.name}[{row}, {col}] {text}; {zero}.")
-    if not (cells > 0.0).any():
-        raise WeightsError(
-            "No exposure is above 0: nothing is left to fit."
-            if is_exposure
-            else "All weights are zero: nothing is left to fit."
-        )
-
-
-def bad_weight(V: AnyArray, *, or_nan: bool = False) -> tuple[int, str] | None:
-    """Position of the first NaN, infinite or negative weight, and what it is."""
-    faults = {"infinite": np.isinf(V), "negative": V < 0.0}
-    if not or_nan:
-        faults = {"NaN": np.isnan(V), **faults}
     for what, bad in faults.items():
         if bad.any():
-            at, n = int(bad.argmax()), int(bad.sum())
-            return (
-                at,
-                f"= {V.flat[at]} is {what} ({n} in all). It must be finite and >= 0",
+            at = int(bad.argmax())
+            row, col = V.position(at)
+            raise WeightsError(
+                f"{V.name}[{row}, {col}] = {cells.flat[at]} is {what} "
+                f"({int(bad.sum())} in all). It must be finite and >= 0; {zero}."
             )
-    return None
-
-
-def cell_weights(V: AnyRows, i: Ints, j: Ints) -> Floats:
-    """Weights of some cells, which a sparse table must store."""
-    if isinstance(V, SparseRows):
-        place = np.searchsorted(V.row_of_cell * V.n_cols + V.cols, i * V.n_cols + j)
-        return V.values[place]
-    if not len(i):
-        return np.zeros(0)
-    first = int(i.min())
-    found: Floats = V.rows(slice(first, int(i.max()) + 1))[i - first, j]
-    return found
+    if not (cells > 0.0).any():
+        what = "No exposure is above 0" if is_exposure else "All weights are zero"
+        raise WeightsError(f"{what}: nothing is left to fit.")

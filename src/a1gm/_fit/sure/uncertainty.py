@@ -32,7 +32,6 @@ from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.labels import Lookup, paired
-from a1gm._rows.weights import cell_weights
 from a1gm.exceptions import DataError, ParameterError
 
 ROWS_AT_ONCE = 1 << 12  # with weights
@@ -299,7 +298,7 @@ class Uncertainty:
             used, at = np.unique(patterns, return_inverse=True)
             f = w[place] * info.h[cols[own]]
             if exposures is not None:
-                f *= cell_weights(exposures, rows[own], cols[own])
+                f *= exposures.values_at(rows[own], cols[own])
             value[own] = f
             G = np.empty(len(own))
             pattern_of_cell = at[place]
@@ -311,7 +310,7 @@ class Uncertainty:
                 found = f**2 * (self.dispersion / r[place] + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
         if exposures is not None:
-            nothing = cell_weights(exposures, rows, cols) == 0.0
+            nothing = exposures.values_at(rows, cols) == 0.0
             value[nothing] = variance[nothing] = 0.0
         return value, variance
 
