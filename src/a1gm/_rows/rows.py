@@ -24,8 +24,8 @@ from a1gm.exceptions import (
     Text,
 )
 
-# Values (2-D), mask of missing cells, Arrow validity bitmap of a single column with the
-# offset of its first bit, and the row sum that the columns count into.
+# Values (2-D), mask of missing cells, Arrow validity bitmap of a single column, and the
+# offset of its first bit.
 Part: TypeAlias = tuple[AnyArray, AnyArray | None, AnyArray | None, int]
 
 #: Cells of one bad kind: how many, and row, column and value of the first.
