@@ -15,7 +15,6 @@ import numpy as np
 
 from a1gm import plot
 from a1gm._base.optional import require
-from a1gm._base.words import counted
 from a1gm.plot.pictures import (
     HOLE,
     KNOWN,
@@ -34,26 +33,15 @@ _COLOURS = {_INK: "currentColor", KNOWN: "var(--accent)", HOLE: "var(--hole)"}
 _MOST_BARS = 15
 
 
-def holes_figure(findings: Findings) -> str:
-    """Draw the holes of the whole table."""
-    n_rows, n_cols = findings.X.shape
-    size = f"{counted(n_rows, 'row')} by {counted(n_cols, 'column')}"
-    return _drawn(
-        lambda axes: plot.pattern(findings.known, ax=axes),
-        f"Holes of the whole table, {size}.",
-        name="holes",
-    )
-
-
 def totals_figure(findings: Findings, most: int = 15) -> str:
-    """Draw what was filled by row, with errors; empty where there are none."""
+    """Draw the totals of the filled cells by row, with errors; empty without them."""
     if findings.sure is None:
         return ""
     found = findings.sure.totals("row")
     some = np.flatnonzero(findings.is_filled.any(axis=1))
     names = [findings.row_names[k] for k in some.tolist()]
     found = replace(found, labels=names, value=found.value[some], se=found.se[some])
-    return _drawn(
+    return drawn(
         lambda axes: plot.totals(found, most=most, ax=axes),
         "Filled totals by row with their standard errors, largest first.",
         name="totals",
@@ -71,7 +59,7 @@ def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
         found = findings.sure.index(None, axis="row" if is_row else "column")
         found = replace(found, labels=names)
         alt = f"The {kind}s relative to {names[base]}, with their 95 % band."
-        return _drawn(lambda axes: plot.index(found, ax=axes), alt, name=kind)
+        return drawn(lambda axes: plot.index(found, ax=axes), alt, name=kind)
     top = known[np.argsort(-factor[known], kind="stable")][:3]
     largest = ", ".join(f"{names[k]} ({factor[k]:.4g})" for k in top)
     draw = partial(
@@ -83,16 +71,7 @@ def factor_figure(findings: Findings, kind: str, *, is_ordered: bool) -> str:
     )
     alt = f"Bars of the {kind} factor, largest first: {largest}."
     height = 1.1 + 0.26 * min(_MOST_BARS, len(known))
-    return _drawn(draw, alt, name=kind, height=height)
-
-
-def fit_figure(findings: Findings) -> str:
-    """Draw observed against fitted cells."""
-    return _drawn(
-        lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
-        "Observed cells against their fitted values; the line marks equality.",
-        name="fit",
-    )
+    return drawn(draw, alt, name=kind, height=height)
 
 
 def residual_figure(findings: Findings) -> str:
@@ -104,10 +83,10 @@ def residual_figure(findings: Findings) -> str:
         name_places(axes, findings.col_names, axis="x", middle=0.5)
 
     words = "Map of the deviations: blue cells are below the fit, red ones above it."
-    return _drawn(draw, words, name="residuals")
+    return drawn(draw, words, name="residuals")
 
 
-def _drawn(
+def drawn(
     draw: Callable[[Axes], Any], alt: str, *, name: str, height: float = 3.6
 ) -> str:
     """Draw on a small figure and return it as an accessible SVG element."""

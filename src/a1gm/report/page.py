@@ -12,11 +12,11 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from a1gm import plot
 from a1gm._api.assess import Assessment
 from a1gm._base.atomic import atomic_write
 from a1gm._base.version import __version__
 from a1gm._base.words import counted, shown
-from a1gm._fit.show import solver_in_words
 from a1gm._rows.rows import Rows
 from a1gm.exceptions import ParameterError
 from a1gm.report import figures, tables
@@ -273,7 +273,12 @@ def _table(findings: Findings) -> str:
         return body
     listing = tables.filled_table(findings)
     if cut:
-        listing = _pair(figures.holes_figure(findings), "All holes", listing)
+        holes = figures.drawn(
+            lambda axes: plot.pattern(findings.known, ax=axes),
+            "The missing cells of the whole table.",
+            name="holes",
+        )
+        listing = _pair(holes, "All missing cells", listing)
     return body + listing
 
 
@@ -325,7 +330,12 @@ def _misfits(findings: Findings) -> str:
         if (findings.missing | findings.is_ignored).any():
             where += ", grey not compared"
         beside = _figure(figures.residual_figure(findings), where)
-    pair = _pair(figures.fit_figure(findings), caption, beside)
+    figure = figures.drawn(
+        lambda axes: plot.observed_vs_fitted(findings.X, findings.fit, ax=axes),
+        "Observed cells against their fitted values; the line marks equality.",
+        name="fit",
+    )
+    pair = _pair(figure, caption, beside)
     return f"<p>{words}</p>{pair}{listing}"
 
 
@@ -344,45 +354,31 @@ def _figure(figure: str, caption: str) -> str:
 def _method(findings: Findings, source: str) -> str:
     """How the fit was computed, and what is proved."""
     fit = findings.fit
-    margins = (
-        f"{_tiny(fit.certificate)}, the largest relative error of the fitted row and "
-        "column sums. 0 proves the best rank-1 fit, not that rank 1 suits the table."
-    )
-    error = fit.cell_error
-    cells = (
-        f"{_tiny(error)}, a bound on the relative error of any finite fitted cell."
-        if math.isfinite(error)
-        else "unbounded: parts of the table are linked only by cells too small for the "
-        "sums to fix their relative scale."
-    )
-    facts = [
-        ("Cells", _kinds(findings)),
-        ("Missing cells", fit.pattern.shape_name),
-        ("Solved by", solver_in_words(fit.solver, int(fit.n_iter))),
-        ("Certificate", margins),
-        ("Cell error", cells),
-    ]
-    given_up = fit.summary().get("zeros given up")
-    if given_up:
-        facts.append(("Zeros given up", f"{given_up}, fitted by 0 in the limit only"))
-    if math.isfinite(fit.divergence):
-        explained = fit.deviance_explained
-        part = "over 99.9" if 0.9995 <= explained < 1.0 else f"{100 * explained:.3g}"
-        share = f"; {part} % of the deviance from a constant explained"
-        words = f"{number(fit.divergence)}{share if math.isfinite(explained) else ''}"
-        facts.append(("Divergence", words))
-    if findings.sure is not None:
-        of = counted(findings.sure.dof, "degree")
-        words = f"{number(findings.sure.dispersion)} times its mean ({of} of freedom)"
-        facts.append(("Variance of a cell", words))
     today = datetime.now().astimezone().date().isoformat()
-    facts += [("File", source), ("Made", f"{today}, by a1gm {__version__}")]
+    facts = {
+        "cells": _kinds(findings),
+        "missing cells": fit.pattern.shape_name,
+        **fit.summary(),
+        "divergence": number(fit.divergence),
+        "file": source,
+        "made": f"{today}, by a1gm {__version__}",
+    }
+    if findings.sure is not None:
+        dof = f"{findings.sure.dof:,} degrees of freedom"
+        facts["dispersion"] = f"{number(findings.sure.dispersion)}, {dof}"
+    if math.isinf(fit.cell_error):
+        facts["cell error"] = "not bounded"
     rows = "".join(
-        f"<dt>{name}</dt><dd>{html.escape(words)}</dd>"
-        for name, words in facts
-        if words
+        f"<dt>{html.escape(name.capitalize())}</dt><dd>{html.escape(text)}</dd>"
+        for name, text in facts.items()
+        if text
     )
-    return f'<dl class="facts">{rows}</dl>'
+    return (
+        "<p>The certificate is the largest relative error of the fitted row and column "
+        "sums; 0 proves the best rank-1 fit, not that rank 1 suits the table. The cell "
+        "error bounds the relative error of every finite fitted cell.</p>"
+        f'<dl class="facts">{rows}</dl>'
+    )
 
 
 def _kinds(findings: Findings) -> str:
@@ -394,7 +390,3 @@ def _kinds(findings: Findings) -> str:
     n = int((findings.X < 0.0).sum())
     below = counted(n, "is below 0", "are below 0")
     return f"{below}: row and column sums are fitted, without a divergence" * bool(n)
-
-
-def _tiny(error: float) -> str:
-    return f"{error:.1e}" if error else "0"
