@@ -261,7 +261,7 @@ def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
     passive = {("u", "t"): 0.0}
     with pytest.warns(
         UndeterminedWarning,
-        match=r"6 observed cells of \('u', 't'\).*weight 0.*\('u', 't'\)\[0, 0\]",
+        match=r"6 observed cells of \('u', 't'\).*weight 0",
     ):
         fit = a1gm.fit_relations(tables, passive)
     assert np.isnan(fit.reconstruct()["u", "t"]).all()
@@ -272,7 +272,7 @@ def test_a_passive_table_between_unconnected_blocks_is_undetermined_and_said():
     # The same with the table turned.
     turned = {**tables, ("t", "u"): np.ones((2, 3))}
     del turned["u", "t"]
-    with pytest.warns(UndeterminedWarning, match=r"\('t', 'u'\)\[0, 0\]"):
+    with pytest.warns(UndeterminedWarning, match=r"\('t', 'u'\)"):
         fit = a1gm.fit_relations(turned, {("t", "u"): 0.0})
     assert fit.reconstruct()["t", "u"].shape == (2, 3)
     assert np.isnan(fit.reconstruct()["t", "u"]).all()

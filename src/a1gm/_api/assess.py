@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives
 from a1gm._base.words import counted
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.residuals import divergence_of_cells
+from a1gm._fit.show import html_grid, text_grid
 from a1gm._fit.sure.arguments import check_level, generator_of, is_share
 from a1gm._rows.columns import ColumnOptions
 from a1gm._rows.read import is_sparse, read_input
@@ -405,35 +405,22 @@ class Assessment:
         }
         return labelled_frame("method", list(self.scores), columns, backend)
 
-    def _lines(self) -> Iterator[tuple[str, str, str, str]]:
-        yield "method", "deviance", "mean absolute error", "median error"
-        for name, score in self.scores.items():
-            median = f"{score.median_relative_error:.1%}"
-            yield (
-                name,
-                f"{score.deviance:.6g}",
-                f"{score.mean_absolute_error:.3g}",
-                median,
-            )
+    def _grid(self) -> list[list[str]]:
+        return [["method", "deviance", "mean absolute error", "median error"]] + [
+            [name, f"{deviance:.6g}", f"{error:.3g}", f"{relative:.1%}"]
+            for name, (deviance, error, relative) in self.scores.items()
+        ]
 
     def __repr__(self) -> str:
-        lines = "\n".join(
-            f"  {a:<14}{b:>14}{c:>22}{d:>15}" for a, b, c, d in self._lines()
-        )
-        return f"{self.verdict}\n{lines}\n{self._coverage}"
+        return f"{self.verdict}\n{text_grid(self._grid())}\n{self._coverage}"
 
     @property
     def _coverage(self) -> str:
         if np.isnan(self.coverage):
-            return f"  No intervals: {self.no_intervals}"
+            return f"No intervals: {self.no_intervals}"
         share = f"{self.coverage:.0%} of the {100 * self.level:.6g}%"
-        return f"  {share} intervals held the cell."
+        return f"{share} intervals held the cell."
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(word)}</td>" for word in line) + "</tr>"
-            for line in self._lines()
-        )
-        return f"<p>{self.verdict}</p><table>{rows}</table><p>{self._coverage}</p>"
+        table = html_grid(self._grid())
+        return f"<p>{self.verdict}</p>{table}<p>{self._coverage}</p>"

@@ -46,7 +46,7 @@ from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.uncertainty import Uncertainty
 from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
 from a1gm._rows.frames import select
-from a1gm._rows.labels import Lookup, paired
+from a1gm._rows.labels import Lookup, Names, paired
 from a1gm._rows.read import AnyRows
 from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
@@ -55,7 +55,58 @@ from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
 
-class RankOneFit:
+class Solution:
+    """How a table was solved, and how well; base of the fits."""
+
+    _solved: Solved
+    tol: float
+
+    def _column_names(self) -> Names:
+        """Names of the columns of the solved table."""
+        raise NotImplementedError
+
+    @property
+    def solver(self) -> Solver:
+        """How it was solved: "closed form", "scaling" or "newton"."""
+        return self._solved.factors.solver
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations used; 0 for the closed form."""
+        return self._solved.factors.n_iter
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with data of their own; scales between blocks are not determined."""
+        return self._solved.factors.n_blocks
+
+    @cached_property
+    def certificate(self) -> float:
+        """Largest relative mismatch between the margins of the fit and of the data.
+
+        At the optimum the fitted table has the row and column sums of the observed
+        cells, so 0 proves optimality.
+        """
+        solved = self._solved
+        return margin_mismatch(solved.factors, solved.statistics)
+
+    @cached_property
+    def cell_error(self) -> float:
+        """Bound on the relative error of any finite fitted cell, rounding included.
+
+        The certificate proves the margins; parts of a table that hang together by small
+        cells can have the right margins and wrong cells between them. Infinite where
+        nothing can be said.
+        """
+        return max(cell_error(self._solved.factors.step), self.certificate)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
+        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
+
+
+class RankOneFit(Solution):
     """The best rank-1 explanation of a table, ``X[i, j] ≈ w[i] h[j]``.
 
     Made by ``a1gm.fit`` and its kin; not meant to be constructed by hand.
@@ -125,16 +176,6 @@ class RankOneFit:
         return self._rows.n_rows, len(self._solved.factors.col_factor)
 
     @property
-    def solver(self) -> Solver:
-        """How it was solved: "closed form", "scaling" or "newton"."""
-        return self._solved.factors.solver
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations used; 0 for the closed form."""
-        return self._solved.factors.n_iter
-
-    @property
     def has_exposure(self) -> bool:
         """Whether the factors are rates: the fit was made with ``exposure=``."""
         return self._table.is_exposed
@@ -145,39 +186,9 @@ class RankOneFit:
         return self._table.is_weighted
 
     @property
-    def n_blocks(self) -> int:
-        """Blocks with data of their own; scales between blocks are not determined."""
-        return self._solved.factors.n_blocks
-
-    @property
     def attained(self) -> bool:
         """Whether a minimiser exists; False when observed zeros had to be given up."""
         return self._is_plain or self._fates.totals.n_given_up == 0
-
-    @cached_property
-    def certificate(self) -> float:
-        """Largest relative mismatch between the margins of the fit and of the data.
-
-        At the optimum the fitted table has the row and column sums of the observed
-        cells, so 0 proves optimality.
-        """
-        solved = self._solved
-        return margin_mismatch(solved.factors, solved.statistics)
-
-    @cached_property
-    def cell_error(self) -> float:
-        """Bound on the relative error of any finite fitted cell, rounding included.
-
-        The certificate proves the margins; parts of a table that hang together by small
-        cells can have the right margins and wrong cells between them. Infinite where
-        nothing can be said.
-        """
-        return max(cell_error(self._solved.factors.step), self.certificate)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
-        return self.certificate <= self.tol and self.cell_error <= CELLS_RIGHT
 
     # ------------------------------------------------- what is known, and what not
     @property
@@ -266,6 +277,9 @@ class RankOneFit:
         rows, cols = self._places(i, j)
         codes = self._fates.of_cells(rows.ravel(), cols.ravel()).reshape(rows.shape)
         return np.array(FATES)[codes] if codes.ndim else FATES[int(codes)]
+
+    def _column_names(self) -> Names:
+        return Names(col_labels=self.col_labels)
 
     @cached_property
     def _finders(self) -> tuple[Lookup, Lookup]:

@@ -29,7 +29,7 @@ from a1gm.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from a1gm._fit.fit import RankOneFit
+    from a1gm._fit.fit import RankOneFit, Solution
 
 
 def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
@@ -169,7 +169,7 @@ def warn_undetermined(text: Text, how: OnUndetermined) -> None:
         warn_user(UndeterminedWarning(text))
 
 
-def text_of_convergence(fit: RankOneFit, names: Names | None = None) -> Text:
+def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:
     """Say how far the fit may be off the optimum; empty where it has converged."""
     factors = fit._solved.factors
     is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
@@ -188,9 +188,10 @@ def text_of_convergence(fit: RankOneFit, names: Names | None = None) -> Text:
     size = "by any factor"
     if math.isfinite(fit.cell_error):
         size = f"by a share of up to {fit.cell_error:.2g}"
-    names, between = names or Names(col_labels=fit.col_labels), ""
+    between = ""
     if factors.cut:  # two columns on either side of the cut that is too thin
-        between = f", most of all between {names.columns(factors.cut, 2)}"
+        pair = (names or fit._column_names()).columns(factors.cut, 2)
+        between = f", most of all between {pair}"
     return (
         f"The row and column sums are fitted (certificate {fit.certificate:.2g}), but "
         "parts of this table are linked only by cells too small for these sums to fix "

@@ -200,6 +200,11 @@ class Lookup:
     def __init__(self, side: str, labels: Any, n: int, owner: str = "the fit") -> None:
         self.side, self.labels, self.n, self.owner = side, labels, n, owner
 
+    @property
+    def names(self) -> Any:
+        """The labels, or the positions where there are none."""
+        return np.arange(self.n) if self.labels is None else self.labels
+
     @cached_property
     def _positions(self) -> dict[str, int]:
         """Position of each label, by its text; TWICE for a label of several."""

@@ -22,7 +22,7 @@ from a1gm.estimators._base import (
 )
 from a1gm.exceptions import DataError, ParameterError
 from a1gm.nmmf.fit import fit_layout, lay_out_nmmf
-from a1gm.nmmf.layout import read_side, read_table
+from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit
 
 

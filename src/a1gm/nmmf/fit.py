@@ -12,7 +12,8 @@ from a1gm._base.types import OnUndetermined
 from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm.exceptions import ConvergenceWarning, ParameterError, WeightsError
 from a1gm.nmmf.joint import fit_joint
-from a1gm.nmmf.layout import Declared, Layout, lay_out, read_side, read_table
+from a1gm.nmmf.layout import Layout, SharedTable, lay_out
+from a1gm.nmmf.read import read_side, read_table
 from a1gm.nmmf.result import NMMFFit, RelationsFit, SharedFit, check_mapping
 
 LEAST_WEIGHT = 1e-100
@@ -115,14 +116,13 @@ def lay_out_nmmf(
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_weight(value, name, ParameterError)
     x = read_table(X, "X", columns)
-    declared: list[Declared] = [("X", "X", "w", "h", x, 1.0)]
-    y = read_side(Y, "Y", 1, x, columns)
+    y, z = read_side(Y, "Y", 1, x, columns), read_side(Z, "Z", 0, x, columns)
+    found = [SharedTable("X", "X", x, "w", "h", 1.0)]
     if y is not None:
-        declared.append(("Y", "Y", "a", "h", y, float(alpha)))
-    z = read_side(Z, "Z", 0, x, columns)
+        found.append(SharedTable("Y", "Y", y, "a", "h", float(alpha)))
     if z is not None:
-        declared.append(("Z", "Z", "w", "b", z, float(beta)))
-    return lay_out(declared)
+        found.append(SharedTable("Z", "Z", z, "w", "b", float(beta)))
+    return lay_out(found)
 
 
 def check_weight(value: Any, name: str, error: type[Exception]) -> None:
@@ -214,7 +214,7 @@ def fit_relations(
 
 def _declared(
     tables: Mapping[Any, Any], weights: Mapping[Any, Any]
-) -> Iterator[Declared]:
+) -> Iterator[SharedTable]:
     if not tables:
         raise ParameterError("fit_relations needs at least one table.")
     unknown = [key for key in weights if key not in tables]
@@ -231,7 +231,7 @@ def _declared(
         weight = weights.get(key, 1.0)
         check_weight(weight, f"The weight of {key!r}", WeightsError)
         name = f"({key[0]!r}, {key[1]!r})"
-        yield key, name, key[0], key[1], read_table(table, name), float(weight)
+        yield SharedTable(key, name, read_table(table, name), *key, float(weight))
 
 
 def fit_layout(
@@ -246,7 +246,7 @@ def fit_layout(
 ) -> Result:
     """Fit a layout; ``convergence`` is the class of the warning of a poor fit."""
     options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
-    joint, rows, cols = fit_joint(layout, options)
-    fit = kind(layout, joint, rows, cols, on_undetermined=on_undetermined)
+    joint, layout = fit_joint(layout, options)
+    fit = kind(layout, joint, on_undetermined=on_undetermined)
     fit._warn(convergence)
     return fit

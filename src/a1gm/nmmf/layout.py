@@ -8,218 +8,274 @@ bipartite).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from a1gm._base.float_range import LEAST
+from a1gm._base.types import Floats, Ints, SmallInts
 from a1gm._base.words import counted
-from a1gm._rows import Rows, read_input
-from a1gm._rows.columns import BY_RULE, ColumnOptions
 from a1gm._rows.labels import first_difference, text_of_label
-from a1gm._rows.read import is_sparse
-from a1gm._rows.rows import Part
+from a1gm._rows.rows import Part, Rows, read_parts
 from a1gm.exceptions import (
     DataError,
     LabelError,
+    NotRepresentableError,
     ParameterError,
     WeightsError,
 )
 
-PROPORTIONAL = 1e-12  # weights are a product a_r b_c when they agree to within this
-# Key, name in messages, row entities, column entities, table and weight.
-Declared = tuple[Hashable, str, Hashable, Hashable, Rows, float]
+PROPORTIONAL = 1e-12  # weights are a product of units when they agree to within this
+SCALED_CELLS = 1 << 22  # of a table that is copied with its weight at once
+OUT_OF_RANGE = (
+    "The shared factors of these tables, or their weighted cells, are outside the "
+    "range of float64 (about 1e-308 to 1e308). Multiply the tables by powers of ten "
+    "that bring them nearer to 1, or use weights nearer to 1."
+)
 # Table, "rows" or "columns", how many, and their names if they have any.
 Axis = tuple[str, str, int, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class SharedTable:
-    """One of the tables; ``rows`` is turned so that it lies as in the joint table."""
+    """One of the tables, and the names of the entity sets of its rows and columns.
+
+    A table ``is_turned`` if its rows are columns of the joint table.
+    """
 
     key: Hashable
     name: str
     rows: Rows
-    row_set: int
-    col_set: int
+    row: Hashable
+    col: Hashable
     weight: float
-    transposed: bool
+    is_turned: bool = False
 
     @property
-    def own(self) -> Rows:
-        """The table as its owner has it."""
-        return transpose(self.rows) if self.transposed else self.rows
+    def sets(self) -> tuple[Hashable, Hashable]:
+        """Both sets."""
+        return self.row, self.col
+
+    @cached_property
+    def turned(self) -> Rows:
+        """The table as it lies in the joint table."""
+        return transpose(self.rows) if self.is_turned else self.rows
 
     @property
     def shape_text(self) -> str:
-        """Shape as its owner has it."""
-        n, m = self.rows.n_rows, self.rows.n_cols
-        return f"{m} x {n}" if self.transposed else f"{n} x {m}"
+        """Rows and columns, in words."""
+        return f"{self.rows.n_rows} x {self.rows.n_cols}"
 
-    def where(self, row: int, col: int) -> str:
-        """Name a cell the way its owner does."""
-        return self.own.where(col, row) if self.transposed else self.own.where(row, col)
+    def without_data(self) -> SharedTable:
+        """The same table with its shape and names only."""
+        return replace(self, rows=replace(self.rows, parts=[]))
 
 
-@dataclass(frozen=True, slots=True)
-class EntitySet:
-    """A set of entities with one factor each, and where it is in the joint table.
+@dataclass(frozen=True, eq=False)
+class Entities:
+    """A set of entities with one factor each.
 
-    Sets in tables of weight 0 only are nowhere there: their slice is empty.
+    Attributes
+    ----------
+    name, size, labels
+        What it is called, how many entities it has, and their names or positions.
+    is_column : bool
+        Whether they are columns of the joint table.
+    start : int
+        Position of the first in the joint table; -1 for a set in tables of weight 0
+        only, which is not in it.
+    factor : ndarray
+        Factor of each entity, once the joint table is fitted.
+    blocks : ndarray of int, or 0
+        Block of each entity; any number for those without data.
+    stand_in : ndarray of int
+        For a set that is not in the joint table: position of the first entity there
+        with the block of each, which leads to the same cells; -1 without a block.
     """
 
     name: Hashable
     size: int
-    place: slice
+    labels: Any
+    is_column: bool
+    start: int
+    factor: Floats = field(default_factory=lambda: np.zeros(0))
+    blocks: Any = 0
+    stand_in: Ints | None = None
 
     @property
     def is_fitted(self) -> bool:
         """Whether some table of the set has weight."""
-        return bool(self.place.stop > self.place.start)
+        return self.start >= 0
+
+    @property
+    def place(self) -> slice:
+        """Positions of the entities in the joint table."""
+        return slice(self.start, self.start + self.size)
+
+    @property
+    def block(self) -> SmallInts:
+        """Block of each entity; -1 where the factor is 0 or NaN."""
+        return np.where(self.factor > 0.0, self.blocks, -1).astype(np.int32)
+
+    def positions(self, some: Ints) -> Ints:
+        """Positions in the joint table of some entities, or of their stand-ins."""
+        if self.stand_in is None:
+            return some + self.start
+        return np.maximum(self.stand_in[some], 0)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The entity sets of both sides and the tables between them."""
+    """The tables, and the entity sets between which they lie."""
 
-    row_sets: tuple[EntitySet, ...]
-    col_sets: tuple[EntitySet, ...]
     tables: tuple[SharedTable, ...]
+    sets: dict[Hashable, Entities]
 
     @property
     def fitted(self) -> list[SharedTable]:
         """The tables of positive weight."""
         return [table for table in self.tables if table.weight]
 
+    def fitted_sets(self, *, columns: bool) -> list[Entities]:
+        """The sets of one side of the joint table, in the order in which they lie."""
+        sets = self.sets.values()
+        return [s for s in sets if s.is_column == columns and s.is_fitted]
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the joint table."""
-        return self.row_sets[-1].place.stop, self.col_sets[-1].place.stop
-
-    def labels_of(self, name: Hashable) -> Any:
-        """Names of the entities of a set, from the first table with any; or numbers."""
-        size = 0
-        for table in self.tables:
-            for entities, labels in (
-                (self.row_sets[table.row_set], table.rows.row_labels),
-                (self.col_sets[table.col_set], table.rows.col_labels),
-            ):
-                if entities.name == name:
-                    if labels is not None:
-                        return labels
-                    size = entities.size
-        return range(size)
-
-    def without_data(self) -> Layout:
-        """The same layout with tables that know their shape and names only."""
-        tables = (replace(t, rows=replace(t.rows, parts=[])) for t in self.tables)
-        return replace(self, tables=tuple(tables))
+        rows, columns = (self.fitted_sets(columns=side) for side in (False, True))
+        return rows[-1].place.stop, columns[-1].place.stop
 
     @cached_property
-    def units(self) -> tuple[dict[int, float], dict[int, float]] | None:
-        """Units a, b with weight = a[row_set] * b[col_set]; None if there are none.
+    def units(self) -> dict[Hashable, float] | None:
+        """Units of the sets whose products are the weights; None if there are none.
 
-        Then w' = a w and h' = b h turn the weighted problem into the plain one. They
-        are read off a spanning forest of the tables; the other tables are checked.
+        Factors times these units turn the weighted problem into the plain one.
         """
-        a: dict[int, float] = {}
-        b: dict[int, float] = {}
-        waiting = self.fitted
-        while waiting:
-            joined = [t for t in waiting if t.row_set in a or t.col_set in b]
-            table = joined[0] if joined else waiting[0]
-            waiting.remove(table)
-            r, c = table.row_set, table.col_set
-            if r not in a:
-                a[r] = table.weight / b[c] if c in b else 1.0
-            b.setdefault(c, table.weight / a[r])
-            if abs(a[r] * b[c] - table.weight) > PROPORTIONAL * table.weight:
+        units: dict[Hashable, float] = {}
+        for table in _each_after_a_neighbour(self.fitted):
+            row, col, weight = table.row, table.col, table.weight
+            if row not in units:
+                units[row] = weight / units[col] if col in units else 1.0
+            units.setdefault(col, weight / units[row])
+            if abs(units[row] * units[col] - weight) > PROPORTIONAL * weight:
                 return None
-        return a, b
+        return units
+
+    # ---------------------------------------------------------------- the joint table
+    def steps(self) -> tuple[int, ...]:
+        """Where pieces begin and end: at row sets, and often where cells are copied."""
+        is_copied = {s for t in self.fitted if t.weight != 1.0 for s in t.sets}
+        step = max(1, SCALED_CELLS // self.shape[1])
+        found = {self.shape[0]}
+        for entities in self.fitted_sets(columns=False):
+            own_step = step if entities.name in is_copied else entities.size
+            found.update(range(entities.start, entities.place.stop, own_step))
+        return tuple(sorted(found))
+
+    def cut(self, what: str, start: int, stop: int) -> list[Part]:
+        """Rows of the joint table: "cells", "weights", or the "product" of both."""
+        found = []
+        for entities in self.fitted_sets(columns=False):
+            first, last = max(start, entities.start), min(stop, entities.place.stop)
+            if first < last:
+                rows = slice(first - entities.start, last - entities.start)
+                found.append(self._parts(what, entities, rows))
+        if len(found) == 1:
+            return found[0]
+        dense = [read_parts(parts, 0, len(parts[0][0])) for parts in found]
+        return [(np.concatenate(dense), None, None, 0)]
+
+    def _parts(self, what: str, entities: Entities, rows: slice) -> list[Part]:
+        """Some rows of a row set, with the columns of the joint table."""
+        parts: list[Part] = []
+        tables = {s: t for t in self.fitted for s in t.sets if entities.name in t.sets}
+        for columns in self.fitted_sets(columns=True):
+            table = tables.get(columns.name)
+            if table is None or what == "weights":
+                constant = 0.0 if what == "weights" else np.nan
+                if table is not None:
+                    constant = table.weight
+                shape = rows.stop - rows.start, columns.size
+                values = np.broadcast_to(np.float64(constant), shape)
+                parts.append((values, None, None, 0))
+            elif what == "cells" or table.weight == 1.0:
+                parts += [
+                    (v[rows], None if m is None else m[rows], bits, at + rows.start)
+                    for v, m, bits, at in table.turned.parts
+                ]
+            else:
+                cells = weighted(table.turned, rows, table.weight)
+                parts.append((cells, None, None, 0))
+        return parts
 
 
-def lay_out(declared: Iterable[Declared]) -> Layout:
+def weighted(table: Rows, rows: slice, weight: float) -> Floats:
+    """Cells times the weight of their table; raise where digits are lost."""
+    cells = table.rows(rows)
+    with np.errstate(over="ignore", under="ignore"):
+        found: Floats = cells * weight
+    is_lost = ((found < LEAST) & (cells > 0.0)) | (np.isinf(found) & np.isfinite(cells))
+    if is_lost.any():
+        raise NotRepresentableError(OUT_OF_RANGE)
+    return found
+
+
+def transpose(rows: Rows) -> Rows:
+    """Return the same table with rows and columns exchanged, copied only if it must."""
+    parts: list[Part] = []
+    if len(rows.parts) == 1 and rows.parts[0][2] is None:
+        values, mask, *rest = rows.parts[0]
+        parts = [(values.T, None if mask is None else mask.T, *rest)]  # type: ignore[list-item]
+    elif rows.parts:  # columns of a frame do not lie in one piece
+        parts = [(rows.rows(slice(0, rows.n_rows)).T, None, None, 0)]
+    labels = rows.col_labels, rows.row_labels
+    return Rows(parts, rows.n_cols, rows.n_rows, *labels, name=rows.name)
+
+
+# ---------------------------------------------------------------------- laying out
+def lay_out(declared: Iterable[SharedTable]) -> Layout:
     """Give every entity set a side, and check that shared sets are the same."""
-    entries = list(declared)
-    _check_sets(entries)
-    side = _two_sides([(name, row, col) for _, name, row, col, _, _ in entries])
-    numbers: tuple[dict[Hashable, int], ...] = ({}, {})  # of the sets of each side
-    sizes: dict[Hashable, int] = {}
-    tables: list[SharedTable] = []
-    for key, name, row, col, rows, weight in entries:
-        sizes[row], sizes[col] = rows.n_rows, rows.n_cols
-        pair, turned, given = (row, col), side[row] == 1, rows
-        if turned:
-            pair, given = (col, row), transpose(rows)
-        r, c = (
-            of_side.setdefault(entities, len(of_side))
-            for of_side, entities in zip(numbers, pair, strict=True)
-        )
-        tables.append(SharedTable(key, name, given, r, c, weight, turned))
-    fitted = {s for _, _, row, col, _, weight in entries if weight for s in (row, col)}
-    sets: tuple[list[EntitySet], ...] = ([], [])
-    for of_side, found in zip(numbers, sets, strict=True):
-        start = 0
-        for entities in of_side:
-            stop = start + sizes[entities] * (entities in fitted)
-            found.append(EntitySet(entities, sizes[entities], slice(start, stop)))
-            start = stop
-    layout = Layout(tuple(sets[0]), tuple(sets[1]), tuple(tables))
-    _check_weights(layout)
-    return layout
+    tables = list(declared)
+    axes = _axes(tables)
+    is_column = _two_sides(tables)
+    fitted = {name for table in tables if table.weight for name in table.sets}
+    _check_weights(tables, fitted)
+    sets, ends = {}, [0, 0]
+    for name, (_, _, size, labels) in axes.items():
+        side, start = is_column[name], -1
+        if name in fitted:
+            start = ends[side]
+            ends[side] += size
+        names = range(size) if labels is None else labels
+        sets[name] = Entities(name, size, names, side, start)
+    turned = (replace(table, is_turned=is_column[table.row]) for table in tables)
+    return Layout(tuple(turned), sets)
 
 
-def _check_weights(layout: Layout) -> None:
-    """Raise for factors that no table of positive weight determines.
-
-    A table of weight 0 gives factors to its entities from those on its other side, so
-    these must be in a table of positive weight.
-    """
-    if not layout.fitted:
-        raise WeightsError("All weights are zero: no table is left to fit.")
-    pairs = [(table.row_set, table.col_set) for table in layout.fitted]
-    for k, table in enumerate(layout.fitted):
-        if pairs[k] in pairs[:k]:
-            raise ParameterError(
-                f"Two tables relate the same entities, the second is {table.name}. Add "
-                "the tables together if they count the same, or leave one out."
-            )
-    for side, own, other in (
-        ("row_set", layout.row_sets, layout.col_sets),
-        ("col_set", layout.col_sets, layout.row_sets),
-    ):
-        across_side = "col_set" if side == "row_set" else "row_set"
-        for number, entities in enumerate(own):
-            tables = [t for t in layout.tables if getattr(t, side) == number]
-            across = [other[getattr(t, across_side)] for t in tables]
-            if not (entities.is_fitted or any(s.is_fitted for s in across)):
-                names = " and ".join(t.name for t in tables)
-                others = " and ".join(repr(s.name) for s in across)
-                raise WeightsError(
-                    f"Every table of {entities.name!r} ({names}) has weight 0, and "
-                    f"{others} is in no table of positive weight, so nothing "
-                    f"determines the factors of {entities.name!r}. Give one of these "
-                    "tables a positive weight, or leave them out."
-                )
-
-
-def _check_sets(entries: list[Declared]) -> None:
-    """Raise for a set that is related to itself, or differs between two tables."""
+def _axes(tables: list[SharedTable]) -> dict[Hashable, Axis]:
+    """An axis for each set; raise for a set that is related to itself, or differs."""
     known: dict[Hashable, Axis] = {}
-    for _, name, row, col, rows, _ in entries:
-        if row == col:
+    for table in tables:
+        name, rows = table.name, table.rows
+        if table.row == table.col:
             raise ParameterError(
-                f"Table {name} relates {row!r} to itself: entities are either row "
-                "entities or column entities, and cannot be both. Leave this table "
+                f"Table {name} relates {table.row!r} to itself: entities are either "
+                "row entities or column entities, and cannot be both. Leave this table "
                 "out, or give one of its two axes a name of its own."
             )
         for entities, axis in (
-            (row, (name, "rows", rows.n_rows, rows.row_labels)),
-            (col, (name, "columns", rows.n_cols, rows.col_labels)),
+            (table.row, (name, "rows", rows.n_rows, rows.row_labels)),
+            (table.col, (name, "columns", rows.n_cols, rows.col_labels)),
         ):
             _check_same_entities(entities, axis, known.setdefault(entities, axis))
             if known[entities][3] is None:  # a table with names stands for the others
                 known[entities] = axis
+    return known
 
 
 def _check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
@@ -242,75 +298,59 @@ def _check_same_entities(entities: Hashable, axis: Axis, other: Axis) -> None:
         )
 
 
-def _two_sides(edges: list[tuple[str, Hashable, Hashable]]) -> dict[Hashable, int]:
-    """Side (0 rows, 1 columns) of each entity set; the first table keeps its sides."""
-    side: dict[Hashable, int] = {}
-    waiting = list(edges)
-    while waiting:
-        joined = next((e for e in waiting if e[1] in side or e[2] in side), None)
-        name, row, col = joined or waiting[0]
-        waiting.remove((name, row, col))
-        if row not in side:
-            side[row] = 1 - side[col] if col in side else 0
-        if side.setdefault(col, 1 - side[row]) == side[row]:
+def _two_sides(tables: list[SharedTable]) -> dict[Hashable, bool]:
+    """Whether each set is on the side of the columns; the first table lies as it is."""
+    found: dict[Hashable, bool] = {}
+    for table in _each_after_a_neighbour(tables):
+        row, col = table.row, table.col
+        if row not in found:
+            found[row] = not found.get(col, True)
+        if found.setdefault(col, not found[row]) == found[row]:
             raise ParameterError(
-                f"Table {name} relates {row!r} to {col!r}, but the tables before it "
-                "put both on the same side: every table must lie between row entities "
-                "and column entities, so a closed chain of tables needs an even number "
-                "of them. Leave this table out, or give one of its two axes a name of "
-                "its own."
+                f"Table {table.name} relates {row!r} to {col!r}, but the tables before "
+                "it put both on the same side: every table must lie between row "
+                "entities and column entities, so a closed chain of tables needs an "
+                "even number of them. Leave this table out, or give one of its two "
+                "axes a name of its own."
             )
-    return side
+    return found
 
 
-# ------------------------------------------------------------------ reading the tables
-def open_table(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
-    """Read a table that messages call ``name``; sparse ones are refused."""
-    if is_sparse(table):
-        raise ParameterError(
-            f"{name} is a SciPy sparse table, which a joint fit does not read. Make it "
-            "dense: toarray() gives zeros for the cells that are not stored; where "
-            "these are missing and not zero, put NaN instead."
-        )
-    rows: Rows = read_input(table, name=name, columns=columns)
-    return replace(rows, name=name)
+def _each_after_a_neighbour(tables: Iterable[SharedTable]) -> Iterator[SharedTable]:
+    """Yield the tables, those that share a set with one before as early as possible."""
+    waiting, known = list(tables), set[Hashable]()
+    while waiting:
+        table = next((t for t in waiting if known & {*t.sets}), waiting[0])
+        waiting.remove(table)
+        known.update(table.sets)
+        yield table
 
 
-def read_table(table: Any, name: str, columns: ColumnOptions = BY_RULE) -> Rows:
-    """Read a table into one piece."""
-    return open_table(table, name, columns).in_one_piece()
+def _check_weights(tables: list[SharedTable], fitted: set[Hashable]) -> None:
+    """Raise for factors that no table of positive weight determines.
 
-
-def read_side(
-    table: Any, name: str, axis: int, x: Rows, columns: ColumnOptions = BY_RULE
-) -> Rows | None:
-    """Read a table that shares an axis with X; None if it has no entities of its own.
-
-    ``axis`` is the shared one. A table of no rows (or, for Z, no columns) of its own
-    must still have the columns (rows) of X.
+    A table of weight 0 gives factors to its entities from those on its other side, so
+    these must be in a table of positive weight.
     """
-    if table is None:
-        return None
-    shape = getattr(table, "shape", None)
-    is_empty = isinstance(shape, tuple) and len(shape) == 2 and shape[1 - axis] == 0
-    rows = None if is_empty else read_table(table, name, columns)
-    size = shape[axis] if rows is None else (rows.n_rows, rows.n_cols)[axis]  # type: ignore[index]
-    what, of_x = ("column", x.n_cols) if axis else ("row", x.n_rows)
-    if size != of_x:
-        raise DataError(
-            f"{name} has {counted(size, what)}, but X has {of_x}: it shares the "
-            f"{what}s of X and needs the same ones in the same order."
-        )
-    return rows
-
-
-def transpose(rows: Rows) -> Rows:
-    """Return the same table with rows and columns exchanged, copied only if it must."""
-    parts: list[Part] = []
-    if len(rows.parts) == 1 and rows.parts[0][2] is None:
-        values, mask, *rest = rows.parts[0]
-        parts = [(values.T, None if mask is None else mask.T, *rest)]  # type: ignore[list-item]
-    elif rows.parts:  # columns of a frame do not lie in one piece
-        parts = [(rows.rows(slice(0, rows.n_rows)).T, None, None, 0)]
-    labels = rows.col_labels, rows.row_labels
-    return Rows(parts, rows.n_cols, rows.n_rows, *labels, name=rows.name)
+    if not fitted:
+        raise WeightsError("All weights are zero: no table is left to fit.")
+    pairs: set[frozenset[Hashable]] = set()
+    for table in tables:
+        pair = frozenset(table.sets)
+        if table.weight and pair in pairs:
+            raise ParameterError(
+                f"Two tables relate the same entities, the second is {table.name}. Add "
+                "the tables together if they count the same, or leave one out."
+            )
+        if table.weight:
+            pairs.add(pair)
+    for name in {s: None for table in tables for s in table.sets}:
+        own = [table for table in tables if name in table.sets]
+        across = [table.col if table.row == name else table.row for table in own]
+        if name not in fitted and not fitted & {*across}:
+            raise WeightsError(
+                f"Every table of {name!r} ({' and '.join(t.name for t in own)}) has "
+                f"weight 0, and {' and '.join(map(repr, across))} is in no table of "
+                f"positive weight, so nothing determines the factors of {name!r}. Give "
+                "one of these tables a positive weight, or leave them out."
+            )

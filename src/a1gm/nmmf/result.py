@@ -3,80 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Floats, OnUndetermined, SmallInts, Solver
+from a1gm._base.types import Floats, OnUndetermined, SmallInts
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
-from a1gm._fit.fit import RankOneFit
+from a1gm._fit.fit import RankOneFit, Solution
 from a1gm._fit.messages import text_of_convergence, warn_undetermined
-from a1gm._fit.place import UNBOUNDED, Placed, UndeterminedCells
+from a1gm._fit.place import Placed, UndeterminedCells
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows import Rows
 from a1gm._rows.labels import Names, text_of_label
 from a1gm.exceptions import EmptyLineWarning, ParameterError, parts_of, separated
-from a1gm.nmmf.joint import Entities, check_cells, place_rows, weighted_side
+from a1gm.nmmf.joint import check_cells, place_rows, weighted_side
 from a1gm.nmmf.layout import Layout
 from a1gm.nmmf.uncertainty import TableUncertainty
 from a1gm.nmmf.view import TableView
 
 
-class SharedFit:
+class SharedFit(Solution):
     """Factors shared by several tables; base of `NMMFFit` and `RelationsFit`."""
 
     def __init__(
-        self,
-        layout: Layout,
-        joint: RankOneFit,
-        rows: list[Entities],
-        cols: list[Entities],
-        *,
-        on_undetermined: OnUndetermined,
+        self, layout: Layout, joint: RankOneFit, *, on_undetermined: OnUndetermined
     ) -> None:
-        self._layout, self._joint = layout, joint
-        self._rows, self._cols = rows, cols
+        self._layout, self._joint, self._solved = layout, joint, joint._solved
         self._on_undetermined = on_undetermined
         self.tol = joint.tol
-
-    # ------------------------------------------------------------ how it was solved
-    @property
-    def solver(self) -> Solver:
-        """How it was solved: "closed form", "scaling" or "newton"."""
-        return self._joint.solver
-
-    @property
-    def n_iter(self) -> int:
-        """Iterations used; 0 for the closed form."""
-        return self._joint.n_iter
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks with data of their own; scales between blocks are not determined."""
-        return self._joint.n_blocks
-
-    @property
-    def certificate(self) -> float:
-        """Largest relative mismatch between the weighted margins of fit and data."""
-        return self._joint.certificate
-
-    @property
-    def cell_error(self) -> float:
-        """Bound on the relative error of any finite fitted cell, rounding included."""
-        return self._joint.cell_error
-
-    @property
-    def converged(self) -> bool:
-        """Whether the certificate is within ``tol`` and the cell error within 1e-8."""
-        return self._joint.converged
 
     @property
     def attained(self) -> bool:
         """Whether a minimiser exists; False when observed zeros had to be given up."""
         return self._joint.attained
+
+    def _column_names(self) -> Names:
+        """Names of the joint table's columns: the set, and the label or position."""
+        return Names(
+            col_labels=[
+                f"{entities.name}[{text_of_label(label)}]"
+                for entities in self._layout.fitted_sets(columns=True)
+                for label in entities.labels
+            ]
+        )
 
     # ------------------------------------------------------------------ by table
     @cached_property
@@ -97,8 +70,8 @@ class SharedFit:
         return {
             table.key: TableView(
                 table,
-                self._rows[table.row_set],
-                self._cols[table.col_set],
+                self._layout.sets[table.row],
+                self._layout.sets[table.col],
                 self._joint,
                 self._is_one_block,
                 self._on_undetermined,
@@ -106,7 +79,7 @@ class SharedFit:
             for table in self._layout.tables
         }
 
-    @cached_property
+    @property
     def divergences(self) -> dict[Any, float]:
         """Divergence of each table on its observed cells, without its weight.
 
@@ -125,16 +98,15 @@ class SharedFit:
         fitted = self._layout.fitted
         return sum(table.weight * self.divergences[table.key] for table in fitted)
 
-    @cached_property
+    @property
     def undetermined(self) -> dict[Any, UndeterminedCells]:
         """Missing cells of each table that the data do not determine."""
         return {key: view.undetermined for key, view in self._views.items()}
 
-    @cached_property
+    @property
     def n_undetermined(self) -> int:
         """Missing cells of all tables that cannot be known."""
-        views = self._views.values()
-        return sum(int(view.counts.fates[UNBOUNDED:].sum()) for view in views)
+        return sum(map(len, self.undetermined.values()))
 
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
@@ -163,31 +135,20 @@ class SharedFit:
         >>> round(fit.uncertainty("poisson")["X"].standard_error(1, 2), 2)
         6.76
         """
-        sure = self._joint.uncertainty(dispersion, robust=robust)
-        layout = self._layout
+        joint = self._joint.uncertainty(dispersion, robust=robust)
+        is_scaled = self._layout.units is not None
         return {
             table.key: TableUncertainty(
-                sure,
-                self._views[table.key],
-                layout.row_sets[table.row_set].place,
-                layout.col_sets[table.col_set].place,
-                1.0 if layout.units is None else table.weight,
+                joint, self._views[table.key], table.weight if is_scaled else 1.0
             )
-            for table in layout.fitted
+            for table in self._layout.fitted
         }
 
     # ------------------------------------------------------------------ by entity
     @property
-    def _sets(self) -> dict[Any, Entities]:
-        """The entities of each set."""
-        layout = self._layout
-        names = [entities.name for entities in layout.row_sets + layout.col_sets]
-        return dict(zip(names, self._rows + self._cols, strict=True))
-
-    @cached_property
     def blocks(self) -> dict[Any, SmallInts]:
         """Block of each entity; -1 where the factor is 0 or NaN."""
-        return {name: entities.block for name, entities in self._sets.items()}
+        return {name: s.block for name, s in self._layout.sets.items()}
 
     # ------------------------------------------------------------------ appearance
     def summary(self) -> dict[str, str]:
@@ -211,12 +172,10 @@ class SharedFit:
         return one_line(type(self).__name__, self.summary(), "; ")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fit without the tables, but with what needs them."""
-        kept = ("divergences", "undetermined", "n_undetermined", "_is_one_block")
-        state = {**self.__dict__, **{name: getattr(self, name) for name in kept}}
-        state.pop("_views", None)
-        state["_layout"] = self._layout.without_data()
-        return state
+        """Pickle the fit without the tables."""
+        tables = tuple(table.without_data() for table in self._layout.tables)
+        layout = replace(self._layout, tables=tables)
+        return self.__dict__ | {"_views": self._views, "_layout": layout}
 
     def _repr_html_(self) -> str:
         return html_table(type(self).__name__, self.summary())
@@ -224,14 +183,12 @@ class SharedFit:
     # ------------------------------------------------------------------ warnings
     def _warn(self, convergence: type[Warning]) -> None:
         """Warn of a poor certificate, empty entities and cells that cannot be known."""
-        if text_of_convergence(self._joint):  # the names take time
-            text = text_of_convergence(self._joint, _joint_names(self._layout))
+        if text := text_of_convergence(self):
             warn_user(convergence(*parts_of(text)))
         empty: list[str] = []
-        for name, entities in self._sets.items():
+        for name, entities in self._layout.sets.items():
             if len(at := np.flatnonzero(np.isnan(entities.factor))):
-                labels = self._layout.labels_of(name)
-                names = [text_of_label(labels[k]) for k in at.tolist()]
+                names = [text_of_label(entities.labels[k]) for k in at.tolist()]
                 empty.append(f"{name}[{listed(names, MOST_NAMED)}]")
         if empty:
             text = (
@@ -243,16 +200,6 @@ class SharedFit:
             return
         if text := separated([view.describe() for view in self._views.values()]):
             warn_undetermined(text, self._on_undetermined)
-
-
-def _joint_names(layout: Layout) -> Names:
-    """Names of the joint table's columns: the set, and the label or position."""
-    found: list[str] = []
-    for entities in layout.col_sets:
-        if entities.is_fitted:
-            labels = layout.labels_of(entities.name)
-            found += [f"{entities.name}[{text_of_label(label)}]" for label in labels]
-    return Names(col_labels=found)
 
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
@@ -285,22 +232,26 @@ class NMMFFit(SharedFit):
     @property
     def w(self) -> Floats:
         """Factors of the rows of X and Z."""
-        return self._rows[0].factor
+        return self._factor("w")
 
     @property
     def h(self) -> Floats:
         """Factors of the columns of X and Y."""
-        return self._cols[0].factor
+        return self._factor("h")
 
     @property
     def a(self) -> Floats:
         """Factors of the rows of Y."""
-        return self._rows[1].factor if len(self._rows) > 1 else np.zeros(0)
+        return self._factor("a")
 
     @property
     def b(self) -> Floats:
         """Factors of the columns of Z."""
-        return self._cols[1].factor if len(self._cols) > 1 else np.zeros(0)
+        return self._factor("b")
+
+    def _factor(self, name: str) -> Floats:
+        sets = self._layout.sets
+        return sets[name].factor if name in sets else np.zeros(0)
 
     @property
     def row_block(self) -> SmallInts:
@@ -363,11 +314,12 @@ class NMMFFit(SharedFit):
         A table of weight 0 is checked, but does not count.
         """
         check_cells(x)
-        sides = [(x, self._cols[0])]
+        sets = self._layout.sets
+        sides = [(x, sets["h"])]
         if z is not None:
             check_cells(z)
             if weight := self._views["Z"].table.weight:
-                sides.append(weighted_side(z, self._cols[1], weight))
+                sides.append(weighted_side(z, sets["b"], weight))
         return place_rows(sides, self.n_blocks)
 
 
@@ -377,10 +329,10 @@ class RelationsFit(SharedFit):
     Made by ``a1gm.fit_relations``; not meant to be constructed by hand.
     """
 
-    @cached_property
+    @property
     def factors(self) -> dict[Any, Floats]:
         """Factor of each entity, by the name of its set."""
-        return {name: entities.factor for name, entities in self._sets.items()}
+        return {name: s.factor for name, s in self._layout.sets.items()}
 
     def reconstruct(self) -> dict[Any, Floats]:
         """Return the fitted tables by their keys.

@@ -1,13 +1,8 @@
-"""One table of a joint fit: a slice of the joint table, with what is known of it.
-
-The factors lie as in the joint table; what is taken from the user and given back lies
-as the owner of the table has it, which may be the other way round.
-"""
+"""One table of a joint fit: a slice of the joint table, and what is known of it."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,24 +34,10 @@ from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
 from a1gm._rows.labels import check_same_labels
 from a1gm.exceptions import DataError, Text, separated
-from a1gm.nmmf.joint import Entities
-from a1gm.nmmf.layout import SharedTable, open_table
+from a1gm.nmmf.layout import Entities, SharedTable
+from a1gm.nmmf.read import open_table
 
 CELLS_AT_ONCE = 1 << 17
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Counts over the cells of a table, and the first cell of each kind.
-
-    The kinds are "missing" cells without a value, empty rows and columns aside; cells
-    of weight 0 observed between blocks ("apart"); and observed zeros that no minimiser
-    fits ("zeros").
-    """
-
-    fates: Ints  # missing cells of each fate
-    n: dict[str, int]
-    first: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +51,11 @@ class TableView:
     is_one_block: bool  # every cell is the product of its factors
     on_undetermined: OnUndetermined
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the view without the cells of its table, but with what needs them."""
+        known = {name: getattr(self, name) for name in ("divergence", "undetermined")}
+        return self.__dict__ | known | {"table": self.table.without_data()}
+
     @cached_property
     def _has_values(self) -> bool:
         """Whether every cell has a value: the usual case."""
@@ -77,9 +63,10 @@ class TableView:
         return self.is_one_block and not has_nan
 
     # ----------------------------------------------------------------------- values
-    def _pieces(self) -> Iterator[slice]:
-        n, step = len(self.row.factor), max(1, CELLS_AT_ONCE // len(self.col.factor))
-        return (slice(k, min(k + step, n)) for k in range(0, n, step))
+    def positions(self, i: Ints, j: Ints) -> tuple[Ints, Ints]:
+        """Row and column of cells in the joint table."""
+        rows, columns = self.row.positions(i), self.col.positions(j)
+        return (columns, rows) if self.table.is_turned else (rows, columns)
 
     def _fates(self, i: Ints, j: Ints) -> SmallInts:
         """Fate of cells, were they missing.
@@ -90,28 +77,41 @@ class TableView:
         w, h = self.row.factor[i], self.col.factor[j]
         fates = np.full(len(i), FINITE, np.int32)
         if not self.is_one_block:
-            fates = self.joint._fates.of_cells(self.row.places(i), self.col.places(j))
+            fates = self.joint._fates.of_cells(*self.positions(i, j))
         if not self.table.weight:
             fates[w * h == 0.0] = ZERO
         fates[np.isnan(w) | np.isnan(h)] = EMPTY
         return fates
 
-    def fates_of(self, rows: slice) -> SmallInts:
-        """Fate of every cell of some rows."""
-        i, j = np.indices((rows.stop - rows.start, len(self.col.factor)))
-        return self._fates(i.ravel() + rows.start, j.ravel()).reshape(i.shape)
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Fitted values of cells; NaN where the data do not determine one."""
+        values: Floats = self.row.factor[i] * self.col.factor[j]
+        if not self.is_one_block:
+            fates = self._fates(i, j)
+            values[fates == ZERO] = 0.0
+            values[fates >= UNBOUNDED] = np.nan
+        return values
 
-    def fitted(self, rows: slice) -> Floats:
-        """Fitted values of some rows; NaN where the data do not determine one."""
-        values: Floats = self.row.factor[rows, None] * self.col.factor
-        return values if self.is_one_block else _decided(values, self.fates_of(rows))
+    def fitted(self, rows: slice, columns: slice = slice(None)) -> Floats:
+        """Fitted values of a part; NaN where the data do not determine one."""
+        if self.is_one_block:
+            return self.row.factor[rows, None] * self.col.factor[columns]
+        i, j = self._cells_of(rows, columns)
+        return self.values(i.ravel(), j.ravel()).reshape(i.shape)
+
+    def _cells_of(self, rows: slice, columns: slice = slice(None)) -> tuple[Ints, Ints]:
+        """Row and column of every cell of a part of the table."""
+        i, j = np.arange(self.row.size)[rows], np.arange(self.col.size)[columns]
+        i, j = np.broadcast_arrays(i[:, None], j)
+        return i, j
 
     def reconstruct(self) -> Floats:
         """Return the fitted table; NaN where the data do not determine a value."""
-        table = np.concatenate([self.fitted(rows) for rows in self._pieces()])
-        return table.T if self.table.transposed else table
+        n, step = self.row.size, max(1, CELLS_AT_ONCE // self.col.size)
+        pieces = (slice(k, min(k + step, n)) for k in range(0, n, step))
+        return np.concatenate([self.fitted(rows) for rows in pieces])
 
-    @property
+    @cached_property
     def divergence(self) -> float:
         """Divergence on the observed cells; NaN if one has no fitted value."""
         total = 0.0
@@ -126,66 +126,56 @@ class TableView:
     # ---------------------------------------------------------------- unknown cells
     def _cells(self) -> Iterator[tuple[slice, Bools, SmallInts]]:
         """Yield some rows, their missing cells and the fates of all cells."""
-        for rows, cells in self.table.rows.blocks():
-            yield rows, np.isnan(cells), self.fates_of(rows)
+        for rows, cells in () if self._has_values else self.table.rows.blocks():
+            i, j = self._cells_of(rows)
+            fates = self._fates(i.ravel(), j.ravel()).reshape(i.shape)
+            yield rows, np.isnan(cells), fates
 
     @cached_property
     def undetermined(self) -> UndeterminedCells:
         """Missing cells without a value: row, column and kind, row by row."""
         none = np.zeros(0, np.int64)
         found: list[tuple[Any, ...]] = [(none, none, none)]
-        if not self._has_values:
-            for rows, missing, fates in self._cells():
-                i, j = np.nonzero(missing & (fates >= UNBOUNDED))
-                found.append((i + rows.start, j, fates[i, j]))
-        row, col, code = (np.concatenate(part) for part in zip(*found, strict=True))
-        if self.table.transposed:
-            order = np.lexsort((row, col))
-            row, col, code = col[order], row[order], code[order]
-        return UndeterminedCells(row, col, code)
-
-    @cached_property
-    def counts(self) -> Counts:
-        """Counts over all cells."""
-        found = Counts(np.zeros(len(FATES), np.int64), Counter(), {})
-        if self._has_values:
-            return found
-        positive = self.row.factor > 0.0, self.col.factor > 0.0
         for rows, missing, fates in self._cells():
-            found.fates[:] += np.bincount(fates[missing], minlength=len(FATES))
-            unknown = (fates >= UNBOUNDED) & (fates < EMPTY)
-            kinds = {"missing": unknown & missing}
+            i, j = np.nonzero(missing & (fates >= UNBOUNDED))
+            found.append((i + rows.start, j, fates[i, j]))
+        return UndeterminedCells(*map(np.concatenate, zip(*found, strict=True)))
+
+    @property
+    def counts(self) -> Ints:
+        """Missing cells without a value, by fate."""
+        return np.bincount(self.undetermined.code, minlength=len(FATES))
+
+    def _n_not_fitted(self) -> int:
+        """Observed cells that no value fits.
+
+        Zeros that no minimiser fits; or, in a table of weight 0, cells between blocks.
+        """
+        n, rows_above, above = 0, self.row.factor > 0.0, self.col.factor > 0.0
+        for rows, missing, fates in self._cells():
+            apart = (fates >= UNBOUNDED) & (fates < EMPTY)
             if self.table.weight:
-                both = positive[0][rows, None] & positive[1]
-                kinds["zeros"] = ~missing & (fates != FINITE) & both
-            else:
-                kinds["apart"] = unknown & ~missing
-            for kind, cells in kinds.items():
-                if n := int(cells.sum()):
-                    i, j = divmod(int(cells.argmax()), cells.shape[1])
-                    found.first.setdefault(kind, (i + rows.start, j))
-                    found.n[kind] += n
-        return found
+                apart = (fates != FINITE) & rows_above[rows, None] & above
+            n += int((apart & ~missing).sum())
+        return n
 
     def describe(self) -> Text:
         """Text about what cannot be known of the table; empty if there is nothing."""
-        counts, name, parts = self.counts, self.table.name, list[Text]()
-        first = {kind: self.table.where(*at) for kind, at in counts.first.items()}
-        if "zeros" in first:
-            parts.append(text_of_zeros(counts.n["zeros"], of=name))
-        if "apart" in first:
-            parts.append(
-                f"For {counted(counts.n['apart'], 'observed cell')} of {name} there "
-                "is no fitted value (NaN in fit.reconstruct()): a table of weight 0 "
-                "does not relate the scales of its entities, and no other table does. "
-                f"The first is {first['apart']}."
+        name, parts = self.table.name, list[Text]()
+        if n := self._n_not_fitted():
+            without_value = (
+                f"{counted(n, 'observed cell')} of {name} cannot be fitted (NaN in "
+                "fit.reconstruct()): a table of weight 0 does not relate the scales of "
+                "its entities, and no other table does."
             )
-        if "missing" in first:
-            kinds = counts.fates[UNBOUNDED], counts.fates[UNDETERMINED]
-            how = self.on_undetermined
-            parts.append(
-                text_of_unknown_cells(*kinds, first["missing"], of=name, how=how)
-            )
+            zeros = text_of_zeros(n, of=name)
+            parts.append(zeros if self.table.weight else without_value)
+        known = np.flatnonzero(self.undetermined.code < EMPTY)
+        if len(known):
+            row, column, _ = self.undetermined[int(known[0])]
+            kinds = self.counts[UNBOUNDED], self.counts[UNDETERMINED]
+            where, how = self.table.rows.where(row, column), self.on_undetermined
+            parts.append(text_of_unknown_cells(*kinds, where, of=name, how=how))
         return separated(parts)
 
     # ---------------------------------------------------------------------- filling
@@ -194,27 +184,18 @@ class TableView:
         check_on_undetermined(how)
         rows = open_table(X, self.table.name)
         self._check_same_table(rows)
-        # Cells are asked for by their places in the owner's table.
-        turned = self.table.transposed
-        filled = fill_table(
-            X, rows, lambda i, j: self.values(*((j, i) if turned else (i, j)))
-        )
+        filled = fill_table(X, rows, self.values)
         n_left, first_left = filled.left
         if first_left is not None:
             if how is None and not self._has_warned(n_left, rows):
                 how = self.on_undetermined
             if how not in (None, "ignore"):  # counting the kinds takes time
                 where = rows.where(*first_left)
-                warn_undetermined(text_of_left(self.counts.fates, n_left, where), how)
+                warn_undetermined(text_of_left(self.counts, n_left, where), how)
         return filled.table
 
-    def values(self, i: Ints, j: Ints) -> Floats:
-        """Fitted values of cells, by their places in the joint orientation."""
-        values: Floats = self.row.factor[i] * self.col.factor[j]
-        return values if self.is_one_block else _decided(values, self._fates(i, j))
-
     def _check_same_table(self, rows: Rows) -> None:
-        own, name = self.table.own, self.table.name
+        own, name = self.table.rows, self.table.name
         fitted = (own.n_rows, own.n_cols)
         if (rows.n_rows, rows.n_cols) != fitted:
             raise DataError(
@@ -231,12 +212,4 @@ class TableView:
         """Whether the fit has warned of the cells that stay missing in this table."""
         if self.on_undetermined != "warn" or not self.table.rows.parts:
             return False
-        n_known = int(self.counts.fates[UNBOUNDED:].sum())
-        return n_left == n_known and same_cells(rows, self.table.own)
-
-
-def _decided(values: Floats, fates: SmallInts) -> Floats:
-    """Put 0 and NaN where the cells have no finite value."""
-    values[fates == ZERO] = 0.0
-    values[fates >= UNBOUNDED] = np.nan
-    return values
+        return n_left == len(self.undetermined) and same_cells(rows, self.table.rows)

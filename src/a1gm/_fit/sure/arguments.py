@@ -10,6 +10,7 @@ import numpy as np
 
 from a1gm.exceptions import ParameterError
 
+Axis: TypeAlias = Literal["column", "row"]
 By: TypeAlias = Literal["row", "column", "all"]
 Which: TypeAlias = Literal["missing", "fitted"]
 Dispersion: TypeAlias = Literal["pearson", "deviance", "poisson"] | float

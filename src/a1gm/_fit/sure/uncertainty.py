@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from a1gm._fit.lazy_rows import LazyRows
 from a1gm._fit.place import FINITE, ZERO
 from a1gm._fit.show import html_grid, html_table, one_line, text_grid
 from a1gm._fit.sure.arguments import (
+    Axis,
     By,
     Dispersion,
     Which,
@@ -26,7 +28,7 @@ from a1gm._fit.sure.arguments import (
     check_totals,
     generator_of,
 )
-from a1gm._fit.sure.information import resistance, spread
+from a1gm._fit.sure.information import Information, resistance, spread
 from a1gm._fit.sure.intervals import Holes
 from a1gm._fit.sure.scatter import Scatter
 from a1gm._fit.sure.simulate import simulate
@@ -145,80 +147,33 @@ class TotalsWithErrors(_Labelled):
     se_process: Floats
 
 
-def totals_with_errors(
-    by: By,
-    labels: Any,
-    value: Floats,
-    variance: Floats,
-    process: float,
-    n_left_out: int,
-    backend: str | None = None,
-) -> TotalsWithErrors:
-    """Totals from their values and the variance of their estimates.
+class Errors(ABC):
+    """Errors of the cells, totals and factors of a table."""
 
-    ``process`` is the variance over mean of the cells themselves; ``n_left_out`` of
-    them have no value.
-    """
-    variance = np.where(np.isnan(value), np.nan, variance)
-    if by == "all":
-        labels = ["all"]
-    elif labels is None:
-        labels = np.arange(len(value))
-    return TotalsWithErrors(
-        labels=labels,
-        value=value,
-        se=np.sqrt(variance + process * value),
-        se_estimation=np.sqrt(variance),
-        se_process=np.sqrt(process * value),
-        _of="total" if by == "all" else by,
-        _backend=backend,
-        _n_left_out=n_left_out,
-    )
+    dispersion: float
+    dof: int
+    covariance: Floats
+    _scatter: Scatter
+    _info: Information
+    _unit: float  # of the Poisson's variance in the tests of fit
+    _process: float  # variance over mean of a cell
+    _backend: str | None
 
+    @abstractmethod
+    def _finder(self, axis: Axis) -> Lookup:
+        """What finds the rows or columns of the table by name."""
 
-class Uncertainty:
-    """How sure a fit is. Made by ``fit.uncertainty()``.
+    @abstractmethod
+    def _slice(self, axis: Axis) -> tuple[Axis, slice]:
+        """Side of the fitted table, and the part of it, that an axis is."""
 
-    The model behind the divergence is the over-dispersed Poisson: a cell has the mean
-    ``w_i h_j`` and the variance dispersion × mean. All errors are first order (the
-    delta method), and computed on the patterns of the holes, not row by row.
+    @abstractmethod
+    def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
+        """Fitted values of cells of the table, and their variances."""
 
-    Attributes
-    ----------
-    dispersion : float
-        Variance over mean of a cell of weight 1. Missing cells scatter like these,
-        whatever their weights: scale weights so that 1 is that of a cell to be filled.
-    dof : int
-        Degrees of freedom: observed cells less rows, columns and blocks' scales.
-    covariance : ndarray of shape (n_cols, n_cols)
-        Of the logarithms of the column factors, one of each block held fixed.
-    """
-
-    def __init__(
-        self, scatter: Scatter, dispersion: Dispersion, *, robust: bool = False
-    ) -> None:
-        is_number = check_dispersion(dispersion)
-        self._scatter, self._info = scatter, scatter.info
-        if self._info.is_signed and self._info.has_negative_fit():
-            raise DataError(BELOW_ZERO)
-        self.dof = self._info.degrees_of_freedom()
-        self.dispersion = float(dispersion) if is_number else 1.0
-        # Of the Poisson's variance in the tests of fit.
-        self._unit = (self.dispersion or 1.0) if is_number else 1.0
-        if dispersion in ("pearson", "deviance"):
-            if self.dof < 1:
-                raise DataError(
-                    TOO_FEW.format(dof=self.dof),
-                    advice='Pass dispersion= a known number, or "poisson".',
-                )
-            chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
-            self.dispersion = chi2 / self.dof
-            if math.isnan(chi2):
-                is_signed = self._info.is_signed and dispersion == "deviance"
-                raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
-        self.covariance = (
-            scatter.sandwich() if robust else self.dispersion * self._info.inverse
-        )
+    @abstractmethod
+    def _sums(self, by: By, cells: Which) -> tuple[Floats, Floats, int]:
+        """Totals, their variances, and how many cells have no value."""
 
     # ---------------------------------------------------------------- tests of the fit
     @property
@@ -273,46 +228,10 @@ class Uncertainty:
         shape, rows, cols = rows.shape, rows.ravel(), cols.ravel()
         value, variance = self._cells(rows, cols)
         if prediction:
-            variance = variance + self.dispersion * value
+            variance = variance + self._process * value
         with np.errstate(invalid="ignore"):
             found = np.sqrt(variance).reshape(shape)
         return found if shape else float(found)
-
-    def _finder(self, axis: Literal["column", "row"]) -> Lookup:
-        """What finds the rows or columns that a user names."""
-        table, (n, m) = self._info.table, self._info.shape
-        if axis == "row":
-            return Lookup(axis, table.names_of_rows, n)
-        return Lookup(axis, table.col_labels, m)
-
-    def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
-        """Fitted values of cells of the table, and their variances."""
-        info, exposures = self._info, self._info.exposures
-        fate = info.fates.of_cells(rows, cols)
-        value = np.where(fate == ZERO, 0.0, np.nan)
-        variance = value.copy()
-        own = np.flatnonzero(fate == FINITE)
-        if len(own):
-            some, place = np.unique(rows[own], return_inverse=True)
-            w, r, patterns = info.rows(some)
-            used, at = np.unique(patterns, return_inverse=True)
-            f = w[place] * info.h[cols[own]]
-            if exposures is not None:
-                f *= exposures.values_at(rows[own], cols[own])
-            value[own] = f
-            G = np.empty(len(own))
-            pattern_of_cell = at[place]
-            for k, pattern in enumerate(used.tolist()):
-                chosen = np.flatnonzero(pattern_of_cell == k)
-                Q, _ = info.shares(slice(pattern, pattern + 1))
-                G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found = f**2 * (self.dispersion / r[place] + G)
-            variance[own] = np.where(f == 0.0, 0.0, found)
-        if exposures is not None:
-            nothing = exposures.values_at(rows, cols) == 0.0
-            value[nothing] = variance[nothing] = 0.0
-        return value, variance
 
     # ------------------------------------------------------------------------ totals
     def totals(self, by: By = "row", cells: Which = "missing") -> TotalsWithErrors:
@@ -335,49 +254,19 @@ class Uncertainty:
             it says how many they are; NaN where there are no others.
         """
         check_totals(by, cells)
-        info, pieces = self._info, self._chosen_cells(cells)
-        info.check_size()
-        if by == "row":
-            k, away = self._row_sums(pieces)
-            w, r, pattern = info.every_row
-            if info.table.is_weighted:
-                w, pattern = np.ones(len(w)), np.arange(len(w))
-            value = w * k[pattern]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                own = np.where(value == 0.0, 0.0, value**2 / r)
-            variance = self.dispersion * own + w**2 * away[pattern]
-        else:
-            value, variance = self._column_totals(by, pieces)
-        value[info.has_no_total(by, cells)] = np.nan
-        labels = None if by == "all" else self._finder(by).labels
-        about = self.dispersion, info.n_without_value(), info.table.backend
-        return totals_with_errors(by, labels, value, variance, *about)
-
-    def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
-        """Yield shares, factors of the chosen cells, sums of w and of w²/r, by pattern.
-
-        Rows of one pattern may have weights of any scale, and other exposures of their
-        missing cells: with weights by row, fitted values with w as 1.
-        """
-        info, n_rows = self._info, self._info.shape[0]
-        if not info.table.is_weighted:
-            for some in info.patterns.stretches():
-                Q, reach = info.shares(some)
-                R = info.unit * info.patterns.row_sums[some]
-                W = np.divide(R, reach, out=np.zeros(len(R)), where=R != 0.0)
-                U = np.divide(W, reach, out=np.zeros(len(R)), where=R != 0.0)
-                yield Q, info.chosen(some, cells) * info.h, W, U
-            return
-        for start in range(0, n_rows, ROWS_AT_ONCE):
-            rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
-            w, r, pattern = info.rows(np.arange(rows.start, rows.stop))
-            F = w[:, None] * info.h
-            if info.exposures is not None:
-                F = F * info.exposures.rows(rows)  # in units of the data
-            chosen = info.chosen_of_rows(pattern, cells) & ~np.isnan(F)
-            F = np.where(chosen, F, 0.0)
-            own = 1.0 / np.where(w > 0.0, r, np.inf)
-            yield info.shares_of_rows(pattern), F, np.ones(len(w)), own
+        self._info.check_size()
+        value, variance, n_left_out = self._sums(by, cells)
+        variance = np.where(np.isnan(value), np.nan, variance)
+        return TotalsWithErrors(
+            labels=["all"] if by == "all" else self._finder(by).names,
+            value=value,
+            se=np.sqrt(variance + self._process * value),
+            se_estimation=np.sqrt(variance),
+            se_process=np.sqrt(self._process * value),
+            _of="total" if by == "all" else by,
+            _backend=self._backend,
+            _n_left_out=n_left_out,
+        )
 
     def _column_totals(
         self, by: By, pieces: Iterator[tuple[Floats, ...]]
@@ -411,7 +300,7 @@ class Uncertainty:
         return np.concatenate(sums), np.concatenate(spreads)
 
     # ----------------------------------------------------------------------- indices
-    def index(self, base: Any = 0, axis: Literal["column", "row"] = "column") -> Index:
+    def index(self, base: Any = 0, axis: Axis = "column") -> Index:
         """Factors of the columns (or rows) relative to one of them.
 
         Parameters
@@ -430,23 +319,24 @@ class Uncertainty:
         info = self._info
         if axis not in ("column", "row"):
             raise ParameterError(f'axis must be "column" or "row", got {axis!r}.')
-        block, finder = info.blocks(axis), self._finder(axis)
-        at = finder.base(base, block >= 0)
-        if axis == "row":
+        finder, (side, own) = self._finder(axis), self._slice(axis)
+        block = info.blocks(side)
+        at = own.start + finder.base(base, block[own] >= 0)
+        if side == "row":
             value, variance = self._row_index(at)
         else:
             C = self.covariance
             variance = C.diagonal() - 2.0 * C[at] + C[at, at]
             value = info.h / info.h[at]
         value = np.where(block == block[at], value, np.nan)
-        places = np.arange(len(block))
-        variance = np.where(places == at, 0.0, np.maximum(variance, 0.0))
+        variance = np.maximum(variance, 0.0)
+        variance[at] = 0.0
         return Index(
-            labels=places if finder.labels is None else finder.labels,
-            value=value,
-            se=value * np.sqrt(variance),
+            labels=finder.names,
+            value=value[own],
+            se=(value * np.sqrt(variance))[own],
             _of=axis,
-            _backend=info.table.backend,
+            _backend=self._backend,
         )
 
     def _row_index(self, at: int) -> tuple[Floats, Floats]:
@@ -462,6 +352,149 @@ class Uncertainty:
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
             return w / w[at], own + of_pattern[pattern]
+
+    # -------------------------------------------------------------------- appearance
+    def summary(self) -> dict[str, str]:
+        """The dispersion and the tests of fit, one entry each."""
+        phi = f"{self.dispersion:.6g}"
+        if self.dispersion == 0.0:
+            phi = "0: a perfect fit, all errors are 0"
+        return {
+            "dispersion": phi,
+            "degrees of freedom": f"{self.dof:,}",
+            "Pearson's chi-square": _with_p(self.pearson_chi2, self.pearson_p),
+            "deviance": _with_p(self.deviance, self.deviance_p),
+        }
+
+    def __repr__(self) -> str:
+        return one_line(type(self).__name__, self.summary())
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self.summary())
+
+
+class Uncertainty(Errors):
+    """How sure a fit is. Made by ``fit.uncertainty()``.
+
+    The model behind the divergence is the over-dispersed Poisson: a cell has the mean
+    ``w_i h_j`` and the variance dispersion × mean. All errors are first order (the
+    delta method), and computed on the patterns of the holes, not row by row.
+
+    Attributes
+    ----------
+    dispersion : float
+        Variance over mean of a cell of weight 1. Missing cells scatter like these,
+        whatever their weights: scale weights so that 1 is that of a cell to be filled.
+    dof : int
+        Degrees of freedom: observed cells less rows, columns and blocks' scales.
+    covariance : ndarray of shape (n_cols, n_cols)
+        Of the logarithms of the column factors, one of each block held fixed.
+    """
+
+    def __init__(
+        self, scatter: Scatter, dispersion: Dispersion, *, robust: bool = False
+    ) -> None:
+        is_number = check_dispersion(dispersion)
+        self._scatter, self._info = scatter, scatter.info
+        if self._info.is_signed and self._info.has_negative_fit():
+            raise DataError(BELOW_ZERO)
+        self.dof = self._info.degrees_of_freedom()
+        self.dispersion = float(dispersion) if is_number else 1.0
+        self._unit = (self.dispersion or 1.0) if is_number else 1.0
+        if dispersion in ("pearson", "deviance"):
+            if self.dof < 1:
+                raise DataError(
+                    TOO_FEW.format(dof=self.dof),
+                    advice='Pass dispersion= a known number, or "poisson".',
+                )
+            chi2 = self.pearson_chi2 if dispersion == "pearson" else self.deviance
+            self.dispersion = chi2 / self.dof
+            if math.isnan(chi2):
+                is_signed = self._info.is_signed and dispersion == "deviance"
+                raise ParameterError(NO_DEVIANCE if is_signed else NO_DATA)
+        self._process, self._backend = self.dispersion, self._info.table.backend
+        self.covariance = (
+            scatter.sandwich() if robust else self.dispersion * self._info.inverse
+        )
+
+    def _finder(self, axis: Axis) -> Lookup:
+        table, (n, m) = self._info.table, self._info.shape
+        if axis == "row":
+            return Lookup(axis, table.names_of_rows, n)
+        return Lookup(axis, table.col_labels, m)
+
+    def _slice(self, axis: Axis) -> tuple[Axis, slice]:
+        return axis, slice(0, self._finder(axis).n)
+
+    def _cells(self, rows: Ints, cols: Ints) -> tuple[Floats, Floats]:
+        info, exposures = self._info, self._info.exposures
+        fate = info.fates.of_cells(rows, cols)
+        value = np.where(fate == ZERO, 0.0, np.nan)
+        variance = value.copy()
+        own = np.flatnonzero(fate == FINITE)
+        if len(own):
+            some, place = np.unique(rows[own], return_inverse=True)
+            w, r, patterns = info.rows(some)
+            used, at = np.unique(patterns, return_inverse=True)
+            f = w[place] * info.h[cols[own]]
+            if exposures is not None:
+                f *= exposures.values_at(rows[own], cols[own])
+            value[own] = f
+            G = np.empty(len(own))
+            pattern_of_cell = at[place]
+            for k, pattern in enumerate(used.tolist()):
+                chosen = np.flatnonzero(pattern_of_cell == k)
+                Q, _ = info.shares(slice(pattern, pattern + 1))
+                G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = f**2 * (self.dispersion / r[place] + G)
+            variance[own] = np.where(f == 0.0, 0.0, found)
+        if exposures is not None:
+            nothing = exposures.values_at(rows, cols) == 0.0
+            value[nothing] = variance[nothing] = 0.0
+        return value, variance
+
+    def _sums(self, by: By, cells: Which) -> tuple[Floats, Floats, int]:
+        info, pieces = self._info, self._chosen_cells(cells)
+        if by == "row":
+            k, away = self._row_sums(pieces)
+            w, r, pattern = info.every_row
+            if info.table.is_weighted:
+                w, pattern = np.ones(len(w)), np.arange(len(w))
+            value = w * k[pattern]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = np.where(value == 0.0, 0.0, value**2 / r)
+            variance = self.dispersion * own + w**2 * away[pattern]
+        else:
+            value, variance = self._column_totals(by, pieces)
+        value[info.has_no_total(by, cells)] = np.nan
+        return value, variance, info.n_without_value()
+
+    def _chosen_cells(self, cells: Which) -> Iterator[tuple[Floats, ...]]:
+        """Yield shares, factors of the chosen cells, sums of w and of w²/r, by pattern.
+
+        Rows of one pattern may have weights of any scale, and other exposures of their
+        missing cells: with weights by row, fitted values with w as 1.
+        """
+        info, n_rows = self._info, self._info.shape[0]
+        if not info.table.is_weighted:
+            for some in info.patterns.stretches():
+                Q, reach = info.shares(some)
+                R = info.unit * info.patterns.row_sums[some]
+                W = np.divide(R, reach, out=np.zeros(len(R)), where=R != 0.0)
+                U = np.divide(W, reach, out=np.zeros(len(R)), where=R != 0.0)
+                yield Q, info.chosen(some, cells) * info.h, W, U
+            return
+        for start in range(0, n_rows, ROWS_AT_ONCE):
+            rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
+            w, r, pattern = info.rows(np.arange(rows.start, rows.stop))
+            F = w[:, None] * info.h
+            if info.exposures is not None:
+                F = F * info.exposures.rows(rows)  # in units of the data
+            chosen = info.chosen_of_rows(pattern, cells) & ~np.isnan(F)
+            F = np.where(chosen, F, 0.0)
+            own = 1.0 / np.where(w > 0.0, r, np.inf)
+            yield info.shares_of_rows(pattern), F, np.ones(len(w)), own
 
     def factor_errors(self) -> tuple[LazyRows, Floats]:
         """Standard errors of ``fit.row_factor`` and ``fit.col_factor``.
@@ -578,25 +611,6 @@ class Uncertainty:
         draws = simulate(self._info, self.dispersion, n, by, cells, random)
         draws[:, self._info.has_no_total(by, cells)] = np.nan
         return draws
-
-    # -------------------------------------------------------------------- appearance
-    def summary(self) -> dict[str, str]:
-        """The dispersion and the tests of fit, one entry each."""
-        phi = f"{self.dispersion:.6g}"
-        if self.dispersion == 0.0:
-            phi = "0: a perfect fit, all errors are 0"
-        return {
-            "dispersion": phi,
-            "degrees of freedom": f"{self.dof:,}",
-            "Pearson's chi-square": _with_p(self.pearson_chi2, self.pearson_p),
-            "deviance": _with_p(self.deviance, self.deviance_p),
-        }
-
-    def __repr__(self) -> str:
-        return one_line("Uncertainty", self.summary())
-
-    def _repr_html_(self) -> str:
-        return html_table("Uncertainty", self.summary())
 
 
 def _tails(level: float) -> tuple[float, float]:
