@@ -12,7 +12,7 @@ from support.tables import tables
 import a1gm
 from a1gm._fit.place import Columns
 from a1gm._rows import read_input
-from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import ColumnGraph
 from a1gm.exceptions import NotRepresentableError, ParameterError
 
 nan = np.nan
@@ -21,7 +21,7 @@ nan = np.nan
 def row_factors(X, h):
     """Factors of rows in a table of one component; columns of NaN have no data."""
     label = np.where(np.isnan(h), -1, 0).astype(np.int32)
-    columns = Columns(h, ColumnGraph(label, np.zeros((0, 2), np.int32), 1))
+    columns = Columns(h, ColumnGraph(label, 1))
     return columns.place(read_input(X)).factors
 
 

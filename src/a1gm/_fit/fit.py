@@ -50,7 +50,7 @@ from a1gm._rows.labels import Lookup, Names, paired
 from a1gm._rows.read import AnyRows
 from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
-from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import ColumnGraph
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import EmptyLineWarning, NotRepresentableError, ParameterError
 
@@ -204,7 +204,8 @@ class RankOneFit(Solution):
     def _columns(self) -> Columns:
         """The columns, which place rows."""
         plain, table = self._is_plain, self._table
-        graph = ColumnGraph.single(self.shape[1]) if plain else self._fates.graph
+        one = ColumnGraph(np.zeros(self.shape[1], np.int32), 1)
+        graph = one if plain else self._fates.graph
         takes_negatives = self._is_signed or table.takes_negatives
         weighting = table.is_weighted, table.is_exposed
         return Columns(self.col_factor, graph, takes_negatives, *weighting)

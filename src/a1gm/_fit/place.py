@@ -33,8 +33,7 @@ from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_piece, table_of
 from a1gm._rows.sparse import SparseRows, check_stored_cells
-from a1gm._solve.column_graph import ColumnGraph
-from a1gm._solve.components import number_by_rows
+from a1gm._solve.components import ColumnGraph, number_by_rows
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import ParameterError
 
@@ -791,6 +790,5 @@ def graph_of(solved: Solved) -> ColumnGraph:
     """Return which columns of a solved table share a scale."""
     factors, components = solved.factors, solved.components
     if components is None:
-        return ColumnGraph.of_blocks(factors.col_block, factors.n_blocks)
-    has_data = components.patterns_with_data()
-    return ColumnGraph.of_components(solved.statistics, components, has_data)
+        return ColumnGraph(factors.col_block, factors.n_blocks)
+    return components.column_graph(solved.statistics)

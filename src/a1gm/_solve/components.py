@@ -7,13 +7,74 @@ attained; observed cells between components are all zero and are fitted by 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from a1gm._base.bits import union, unpack_bits
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._observe.patterns import Patterns
+
+
+@dataclass(frozen=True)
+class ColumnGraph:
+    """Components of the columns and the edges between them.
+
+    One component leads to another when some row is positive in the first and observes
+    the second. A row belongs to the component of its positive columns, so the columns
+    alone decide the fates of the missing cells of any row.
+
+    Attributes
+    ----------
+    label : ndarray of int32, shape (n_cols,)
+        Component of each column; -1 when nothing is observed in it.
+    n : int
+        Number of components; some may have no column.
+    edges : ndarray of int32, shape (n_edges, 2)
+        Pairs of different components, the first of which leads to the second.
+    """
+
+    label: SmallInts
+    n: int
+    edges: SmallInts = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all columns have data and share a scale: every hole has a value."""
+        return self.n == 1 and bool((self.label == 0).all())
+
+    def ahead(self, start: Iterable[int]) -> Bools:
+        """Components to which some components lead, themselves among them."""
+        return self._reached(start, 0)
+
+    def behind(self, start: Iterable[int]) -> Bools:
+        """Components that lead to some components, themselves among them."""
+        return self._reached(start, 1)
+
+    @cached_property
+    def _links(self) -> tuple[Any, Any]:
+        """The edges as a sparse matrix, and its transpose."""
+        from scipy.sparse import csr_array
+
+        values, shape = np.ones(len(self.edges)), (self.n, self.n)
+        forward = csr_array((values, (self.edges[:, 0], self.edges[:, 1])), shape=shape)
+        return forward, forward.T.tocsr()
+
+    def _reached(self, start: Iterable[int], side: int) -> Bools:
+        from scipy.sparse.csgraph import breadth_first_order
+
+        reached = np.zeros(self.n, bool)
+        for k in start:
+            if not len(self.edges):
+                reached[k] = True
+            elif not reached[k]:
+                links = self._links[side]
+                found = breadth_first_order(links, k, return_predecessors=False)
+                reached[found] = True
+        return reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,55 +102,66 @@ class Components:
         found = np.append(self.pattern[row_sums > 0.0], self.col[col_sums > 0.0])
         return len(found) > 0 and bool((found == found[0]).all())
 
+    def column_graph(self, patterns: Patterns) -> ColumnGraph:
+        """Gather the edges of the patterns that have data."""
+        n, has_data = self.n, self.patterns_with_data()
+        found = [np.zeros(0, np.int64)]
+        for i, j, _ in patterns.cells():
+            heads, tails = self.pattern[i].astype(np.int64), self.col[j]
+            between = (heads != tails) & has_data[i]
+            found.append(np.unique((heads * n + tails)[between]))
+        edges = np.stack(np.divmod(np.unique(np.concatenate(found)), max(n, 1)), 1)
+        return ColumnGraph(self.col, n, edges.astype(np.int32))
 
-def find_components(statistics: Patterns) -> Components | None:
+
+def find_components(patterns: Patterns) -> Components | None:
     """Find the components; None when no observed cell (or sum of cells) is zero.
 
     Then the graph is symmetric, and the peeling finds the connected parts itself.
     """
-    if not statistics.has_zeros:
+    if not patterns.has_zeros:
         return None
-    if statistics.is_mask:
-        bits = statistics.keys, statistics.positive
-        found = _components_of_bits(*bits, statistics.n_cols)
+    if patterns.is_mask:
+        bits = patterns.keys, patterns.positive
+        found = _components_of_bits(*bits, patterns.n_cols)
         if found is not None:
             return found
-    shape = (statistics.n_patterns, statistics.n_cols)
-    return _components_of_pairs(*_all_cells(statistics), shape)
+    return _components_of_pairs(*_all_cells(patterns), patterns)
 
 
 def separate_zero_sums(patterns: Patterns) -> Components | None:
     """Make every pattern and column of zero sum a component of its own.
 
-    For negative cells, where cells of either sign make the sums. None if there is none.
+    For negative cells, where cells of either sign make the sums. None if all sums of
+    observed patterns and columns differ from zero.
     """
-    observed_pattern, observed_col = patterns.has_observed()
-    has_pattern = (patterns.row_sums != 0.0) & observed_pattern
-    has_col = (patterns.col_sums != 0.0) & observed_col
-    if (has_pattern == observed_pattern).all() and (has_col == observed_col).all():
+    observed = patterns.has_observed()
+    sums = patterns.row_sums, patterns.col_sums
+    used = [known & (total != 0.0) for known, total in zip(observed, sums, strict=True)]
+    if all(np.array_equal(a, b) for a, b in zip(used, observed, strict=True)):
         return None
     i, j, _ = _all_cells(patterns)
-    inside = has_pattern[i] & has_col[j]
+    inside = used[0][i] & used[1][j]
     i, j = i[inside], j[inside]
-    shape = (patterns.n_patterns, patterns.n_cols)
-    found = _components_of_pairs(i, j, np.ones(len(i), bool), shape)
-    n = found.n
-    for label, observed in (
-        (found.pattern, observed_pattern),
-        (found.col, observed_col),
-    ):
-        alone = np.flatnonzero(observed & (label < 0))
-        label[alone] = n + np.arange(len(alone))
-        n += len(alone)
+    found = _components_of_pairs(i, j, np.ones(len(i), bool), patterns)
+    _number_alone((found.pattern, found.col), observed, found.n)
     return found
 
 
-def _all_cells(statistics: Patterns) -> tuple[Ints, Ints, Bools]:
+def _number_alone(
+    labels: Iterable[SmallInts], observed: Iterable[Bools], n: int
+) -> None:
+    """Give all that is observed, and in no component so far, one of its own."""
+    for label, known in zip(labels, observed, strict=True):
+        alone = np.flatnonzero(known & (label < 0))
+        label[alone] = n + np.arange(len(alone))
+        n += len(alone)
+
+
+def _all_cells(patterns: Patterns) -> tuple[Ints, Ints, Bools]:
     """Pattern, column and sign of every observed cell."""
-    found = list(statistics.cells())
-    if not found:
-        none = np.zeros(0, np.int64)
-        return none, none, np.zeros(0, bool)
+    none = np.zeros(0, np.int64)
+    found = [(none, none, np.zeros(0, bool)), *patterns.cells()]
     i, j, positive = (np.concatenate(part) for part in zip(*found, strict=True))
     return i, j, positive
 
@@ -97,26 +169,25 @@ def _all_cells(statistics: Patterns) -> tuple[Ints, Ints, Bools]:
 def number_by_rows(
     rows: SmallInts, cols: SmallInts, n: int
 ) -> tuple[SmallInts, SmallInts]:
-    """Number components in the order of their first rows; -1 stays as it is."""
-    labels, first = np.unique(rows[rows >= 0], return_index=True)
+    """Number components in the order of their first rows; -1 stays as it is.
+
+    Then those of the columns alone, in their order; numbers that no row and no column
+    has are passed over.
+    """
+    known = np.append(rows[rows >= 0], cols[cols >= 0])
+    labels, first = np.unique(known, return_index=True)
     rename = np.full(n + 1, -1, np.int32)
     rename[labels[np.argsort(first)]] = np.arange(len(labels))
-    # Then those of the columns alone, in their order; numbers that no row and no
-    # column has are passed over.
-    alone, first = np.unique(cols[cols >= 0], return_index=True)
-    alone = alone[np.argsort(first)]
-    alone = alone[rename[alone] < 0]
-    rename[alone] = len(labels) + np.arange(len(alone))
     return rename[rows], rename[cols]
 
 
 def _components_of_pairs(
-    i: Ints, j: Ints, positive: Bools, shape: tuple[int, int]
+    i: Ints, j: Ints, positive: Bools, patterns: Patterns
 ) -> Components:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    n, m = shape
+    n, m = patterns.n_patterns, patterns.n_cols
     col_nodes = j + n
     heads = np.concatenate([i, col_nodes[positive]])
     tails = np.concatenate([col_nodes, i[positive]])
@@ -136,24 +207,20 @@ def _components_of_bits(bits: Words, positive: Words, m: int) -> Components | No
     Forward and backward from the first pattern with data: both reach its component.
     Patterns and columns without a positive cell are alone. None if there are others.
     """
-    patterns: Bools = np.asarray(positive.any(axis=1))
+    has_data: Bools = np.asarray(positive.any(axis=1))
+    observed: Bools = np.asarray(bits.any(axis=1))
     cols = union(positive)
-    if not patterns.any():
+    if not has_data.any():
         return None
-    ahead, ahead_cols = _reach(patterns, bits, positive)
-    behind, behind_cols = _reach(patterns, positive, bits)
-    together = ahead & behind & patterns
-    if (together != patterns).any() or (ahead_cols & behind_cols & cols != cols).any():
+    ahead, ahead_cols = _reach(has_data, bits, positive)
+    behind, behind_cols = _reach(has_data, positive, bits)
+    is_one = (ahead & behind)[has_data].all()
+    if not is_one or (ahead_cols & behind_cols & cols != cols).any():
         return None
-    n, found = 1, []
-    seen_cols = unpack_bits(np.stack([cols, union(bits)]), m)
-    for has_data, observed in ((patterns, bits.any(axis=1)), seen_cols):
-        label = np.where(has_data, 0, -1).astype(np.int32)
-        alone = observed & ~has_data
-        label[alone] = n + np.arange(int(alone.sum()))
-        n += int(alone.sum())
-        found.append(label)
-    return Components(*found)
+    col_has_data, col_observed = unpack_bits(np.stack([cols, union(bits)]), m)
+    labels = [np.where(x, 0, -1).astype(np.int32) for x in (has_data, col_has_data)]
+    _number_alone(labels, (observed, col_observed), 1)
+    return Components(*labels)
 
 
 def _reach(patterns: Bools, out: Words, back: Words) -> tuple[Bools, Words]:

@@ -21,7 +21,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.place import Columns, Placed
 from a1gm._observe.observe import observe
 from a1gm._rows.rows import Rows, check_piece, table_of
-from a1gm._solve.column_graph import ColumnGraph
+from a1gm._solve.components import ColumnGraph
 from a1gm.exceptions import (
     DataError,
     InfiniteValuesError,
@@ -153,7 +153,7 @@ def place_rows(sides: list[tuple[Rows, Entities]], n_blocks: int) -> Placed:
     block = np.concatenate([columns.block for _, columns in sides])
     is_zero = factor == 0.0  # a component of its own: only zeros go with it
     label = np.where(is_zero, n_blocks, block).astype(np.int32)
-    graph = ColumnGraph.of_blocks(label, n_blocks + bool(is_zero.any()))
+    graph = ColumnGraph(label, n_blocks + bool(is_zero.any()))
     parts = [part for rows, _ in sides for part in rows.parts]
     return Columns(factor, graph).place(Rows(parts, sides[0][0].n_rows, len(factor)))
 
