@@ -28,7 +28,8 @@ ULP = 2.0**-52
 CLAIM = 1e-8  # what `converged` promises of every finite cell
 FOLDER = Path(tempfile.mkdtemp(prefix="a1gm-attack-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
-LARGEST = float(np.finfo(float).max)
+LEAST, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
+SMALLEST = 2.0**-1074
 
 
 def judge(name: str, seed: int) -> Verdict:
@@ -62,12 +63,13 @@ def judge(name: str, seed: int) -> Verdict:
 
 
 def has_margins(case: Case, answers: Answers) -> bool:
-    """Whether the fitted table has the row and column sums of the data."""
-    fitted = np.where(np.isnan(case.X), 0.0, answers.table)
-    size = np.abs(fitted).sum()
-    return all(
-        np.abs(fitted.sum(axis=k) - np.nansum(case.X, axis=k)).max() <= 1e-12 * size
-        for k in (0, 1)
+    """Whether every row and column of the fitted table has the sum of the data."""
+    holes = np.isnan(case.X)
+    off = np.where(holes, 0.0, answers.table - case.X)
+    size = np.where(holes, 0.0, np.abs(answers.table) + np.abs(case.X))
+    fills = answers.filled[holes], answers.table[holes]
+    return np.allclose(*fills, rtol=1e-12, atol=0.0, equal_nan=True) and all(
+        (np.abs(off.sum(axis=k)) <= 1e-11 * size.sum(axis=k)).all() for k in (0, 1)
     )
 
 
@@ -149,7 +151,7 @@ def compare(
     fate = true.fate[np.isnan(case.X)].tolist()
     if case.signed and got.fate is not None:  # a column of factor 0 has finite cells
         fate = [
-            a if {a, b} == {"finite", "zero"} else b
+            a if (a, b) == (FINITE, ZERO) else b
             for a, b in zip(got.fate, fate, strict=True)
         ]
     if got.fate is not None and got.fate != fate:
@@ -192,12 +194,24 @@ def compare(
 
 
 def has_answer(case: Case, signed: bool) -> bool:
-    """Whether all that a fit is asked for has a float64."""
+    """Whether all that a fit is asked for has a float64, factors with all digits.
+
+    Column factors sum to 1. A positive cell that is fitted by less than the smallest
+    float64 has no divergence.
+    """
     try:
         true = truth_of(case.X, case.V, None, signed=signed, exact=True)
     except NoTruth:
         return False
-    return bool(np.nanmax(true.cells, initial=true.divergence) <= LARGEST)
+    factors = np.abs(np.concatenate([true.row_factor, true.col_factor]))
+    factors = factors[factors > 0.0]
+    positive = true.cells[(case.X > 0.0) & (true.fate == FINITE)]
+    return bool(
+        factors.min(initial=1.0) >= LEAST
+        and factors.max(initial=1.0) <= LARGEST
+        and positive.min(initial=1.0) >= SMALLEST
+        and np.nanmax(true.cells, initial=true.divergence) <= LARGEST
+    )
 
 
 def compare_cells(what, table, where, case: Case, true: Truth, why: list[str]) -> float:

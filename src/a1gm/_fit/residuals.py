@@ -32,6 +32,13 @@ def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
     return np.maximum(cells, 0.0)
 
 
+UNDERFLOW = (
+    "The fitted value of a positive cell is below the smallest float64 (5e-324), so the "
+    "divergence cannot be computed. Multiply rows or columns by powers of ten that bring "
+    "the cells closer together."
+)
+
+
 @dataclass(frozen=True)
 class Cells:
     """Observed cells of some rows: position, value, fitted value, weight, exposure."""
@@ -160,15 +167,18 @@ def divergence_of_rows(columns: Columns, source: AnyRows) -> float:
     Raises
     ------
     NotRepresentableError
-        It is above the largest float64.
+        It, or the fitted value of a positive cell, is outside the range of float64.
     """
     found = kernel_sums(columns, source, "divergence")
     if found is not None:
         return found[0]
-    return sum(
-        cells.divergence() + absent_zeros(source, cells)
-        for cells in fitted_cells(columns, source)
-    )
+    total = 0.0
+    for cells in fitted_cells(columns, source):
+        has_factor = columns.factor[cells.j] > 0.0
+        if (has_factor & (cells.fitted == 0.0) & (cells.x > 0.0)).any():
+            raise NotRepresentableError(UNDERFLOW)
+        total += cells.divergence() + absent_zeros(source, cells)
+    return total
 
 
 def residuals_of(columns: Columns, X: Any, source: AnyRows, kind: Kind) -> Any:

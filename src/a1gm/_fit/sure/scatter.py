@@ -16,7 +16,12 @@ from typing import Any, Literal
 import numpy as np
 
 from a1gm._base.types import Floats
-from a1gm._fit.residuals import absent_zeros, fitted_cells, kernel_sums
+from a1gm._fit.residuals import (
+    UNDERFLOW,
+    absent_zeros,
+    fitted_cells,
+    kernel_sums,
+)
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import read_input
@@ -71,11 +76,7 @@ class Scatter:
             for cells in self.info.cells()
         )
         if math.isinf(total):
-            raise NotRepresentableError(
-                "The fitted value of a positive cell is below the smallest float64 "
-                "(5e-324), so the divergence cannot be computed. Multiply rows or "
-                "columns by powers of ten that bring the cells closer together."
-            )
+            raise NotRepresentableError(UNDERFLOW)
         return total
 
     @property
