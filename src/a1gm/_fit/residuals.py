@@ -33,9 +33,9 @@ def divergence_of_cells(x: Floats, fitted: Floats) -> Floats:
 
 
 UNDERFLOW = (
-    "The fitted value of a positive cell is below the smallest float64 (5e-324), so the "
-    "divergence cannot be computed. Multiply rows or columns by powers of ten that bring "
-    "the cells closer together."
+    "The fitted value of a positive cell is below the smallest float64 (5e-324), so "
+    "the divergence cannot be computed. Multiply rows or columns by powers of ten that "
+    "bring the cells closer together."
 )
 
 
