@@ -8,7 +8,8 @@ Hints look at values and never decide anything: which columns are fitted is sett
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from math import isnan
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from a1gm._base.types import Bools, Floats
+from a1gm._base.types import Floats
 from a1gm._base.warn import warn_user
 from a1gm._base.words import listed
 from a1gm._rows.columns import Choice, is_label, words_of
@@ -24,8 +25,9 @@ from a1gm._rows.rows import Rows, read_parts
 from a1gm.exceptions import Call, DataHintWarning, Option, Text
 
 MOST_ROWS = 1 << 14  # rows that are looked at
-MOST_COLUMNS = 200  # columns whose numbers are looked at one by one
+MOST_COLUMNS = 200  # columns that are looked at one by one
 MOST_KEYS = 6  # columns that are tried as keys
+NO_KEYS = ("bool", "other")  # kinds of columns that are not keys
 MOST_VALUES = 3  # number columns of a long table
 FEWEST_RISING = 6  # rows in which a column rises not by chance
 HINT_CELLS = 1 << 16  # of a frame that are looked at
@@ -39,6 +41,24 @@ _WITH_SIGN = re.compile(rf"-?{_SIGN}\s?-?{_DIGITS}|-?{_DIGITS}\s?{_SIGN}")
 _NEGATIVE = re.compile(rf"\({_SIGN}?\s?({_DIGITS})\s?{_SIGN}?\)|({_DIGITS})-")
 
 
+@dataclass(frozen=True)
+class _Head:
+    """The first rows of a table: all columns, and the first numbers as an array."""
+
+    first: Mapping[Any, Any]
+    choice: Choice
+    names: list[Any]
+    values: Floats
+    in_file: bool
+    is_whole: bool  # these are all rows
+
+    @property
+    def others(self) -> list[Any]:
+        """Columns that are not fitted."""
+        table = set(self.choice.table)
+        return [column for column in self.first if column not in table]
+
+
 def hints(
     columns: Mapping[Any, Any],
     choice: Choice,
@@ -47,53 +67,25 @@ def hints(
     n_rows: int | None = None,
     is_asked: bool = False,
     in_file: bool = False,
-    decimal: str | None = None,
+    decimal: str | None = ".",
 ) -> list[DataHintWarning]:
-    """Look at the first rows of a table, and return what to warn of.
+    """Return warnings about a table by its first rows.
 
-    Parameters
-    ----------
-    columns : mapping
-        The first rows of each column, in the order of the table: a float array with
-        NaN where a cell is missing for numbers, any sequence for others.
-    choice : Choice
-        What each column is used for.
-    name : str, default="X"
-        Name of the table in messages.
-    n_rows : int, optional
-        Rows of the whole table, where these may not be all.
-    is_asked : bool, default=False
-        Whether the caller has named the columns of the table; hints on what columns
-        are used for are left out then.
-    in_file : bool, default=False
-        Whether the table is in a file, so that it is not at hand as a frame.
-    decimal : str, optional
-        The decimal mark, if the caller has given it.
-
-    Returns
-    -------
-    list of DataHintWarning
+    ``columns`` has these rows of each column in the order of the table: a float array
+    with NaN where a cell is missing for numbers, any sequence for others. The whole
+    table has ``n_rows``, if these may not be all. Where the caller ``is_asked`` for
+    columns, hints on what they are used for are left out. ``decimal`` is the decimal
+    mark, None where it may be another one.
     """
-    n_seen = len(next(iter(columns.values()), ()))
     first = {column: cells[:MOST_ROWS] for column, cells in columns.items()}
-    few = choice.table[:MOST_COLUMNS]
-    numbers = [np.asarray(first[column], np.float64) for column in few]
-    values = np.column_stack(numbers) if numbers else np.empty((0, 0))
-    found: list[Text | None] = []
-    if decimal is None:
-        found.append(_about_thousands(few, values, in_file=in_file))
+    names = choice.table[:MOST_COLUMNS]
+    values = np.column_stack([np.asarray(first[c], np.float64) for c in names])
+    is_whole = len(values) == (n_rows or len(next(iter(columns.values()))))
+    head = _Head(first, choice, names, values, in_file, is_whole)
+    found = list(_about_thousands(head)) if decimal is None else []
     if not is_asked:
-        is_whole = n_rows in (None, n_seen) and n_seen <= MOST_ROWS
-        found += [
-            _about_long(first, choice, in_file=in_file),
-            _about_rising(few, values) if n_seen >= FEWEST_RISING else None,
-            _about_triangle(values),
-            *_about_total_columns(few, values),
-            _about_total_row(first, choice, values) if is_whole else None,
-            *_about_text(first, choice),
-            _about_header(choice.table) if in_file else None,
-        ]
-    return [DataHintWarning(text, where=name) for text in found if text is not None]
+        found += [text for rule in RULES for text in rule(head)]
+    return [DataHintWarning(text, where=name) for text in found]
 
 
 def may_hint(rows: Rows) -> bool:
@@ -137,193 +129,6 @@ def is_total(name: Any) -> bool:
     return not _TOTALS.isdisjoint(words_of(name))
 
 
-# ------------------------------------------------------------------- one row per cell
-def _about_long(
-    first: Mapping[Any, Any], choice: Choice, *, in_file: bool
-) -> Text | None:
-    call = long_call(first, choice, "frame" if in_file else "X")
-    if call is None:
-        return None
-    return "if it has one row per cell, fit it with ", call, "."
-
-
-def long_call(first: Mapping[Any, Any], choice: Choice, name: str) -> Call | None:
-    """Find the keys of a table with one row per cell; None for any other table.
-
-    Keys are columns that are not data, or the first columns of whole numbers: two of
-    them repeat, and no pair of theirs is there twice.
-    """
-    table, own = choice.table, set(choice.table)
-    keys = [
-        c for c in first if c not in own and c != "" and choice.kinds.get(c) != "bool"
-    ]
-    n_seen = len(next(iter(first.values()), ()))
-    if n_seen < 3 or not 1 <= len(table) <= MOST_VALUES + 2:
-        return None
-    values = list(table)
-    if len(keys) < 2:  # keys may be among the numbers
-        more = [c for c in table[: 2 - len(keys)] if _is_whole(first[c])]
-        keys, values = [*keys, *more], [c for c in table if c not in more]
-        if len(keys) < 2 or n_seen < 12:
-            return None
-    if not 1 <= len(values) <= MOST_VALUES:
-        return None
-    codes = {key: _codes(first[key]) for key in keys[:MOST_KEYS]}
-    counts = {key: int(code.max()) + 1 for key, code in codes.items()}
-    repeated = [key for key in codes if 1.3 * counts[key] <= n_seen]
-    for n in (2, 3):
-        for some in combinations(repeated, n):
-            if _are_different([codes[key] for key in some], n_seen, counts, some):
-                by = min(some, key=counts.__getitem__) if n == 3 else None
-                two = [key for key in some if key != by]
-                return _call(name, two, values[0], by)
-    return None
-
-
-def _call(name: str, keys: Sequence[Any], value: Any, by: Any = None) -> Call:
-    options = (Option("keys", list(keys)), Option("value", value))
-    if by is None:
-        return Call("fit_long", name, options)
-    return Call("fit_groups", name, (Option("by", by), *options))
-
-
-def _is_whole(cells: Floats) -> bool:
-    return bool(len(cells) and (np.floor(cells) == cells).all())
-
-
-def _codes(cells: Any) -> Floats:
-    """Number the distinct values of a column."""
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(cell, len(numbers)) for cell in list(cells)])
-
-
-def _are_different(
-    codes: list[Any], n_rows: int, counts: Mapping[Any, int], keys: Sequence[Any]
-) -> bool:
-    """Whether no combination of keys is there twice, and most of them are."""
-    if len(set(zip(*codes, strict=True))) < n_rows:
-        return False
-    size = np.prod([float(counts[key]) for key in keys])
-    return bool(2 * n_rows >= size or n_rows >= 50)
-
-
-# ------------------------------------------------------------------------ what counts
-def _about_rising(names: Sequence[Any], values: Floats) -> Text | None:
-    """Hint at a first column that may label the rows."""
-    whole = (np.floor(values) == values).all(axis=0)  # NaN is not
-    rising = whole & (np.diff(values, axis=0) > 0.0).all(axis=0)
-    if len(names) < 2 or not rising[0] or rising[1:].any():  # cumulative data
-        return None
-    return (
-        f"column {names[0]!r} holds whole numbers that only rise, and is fitted as "
-        "data. If it labels the rows, pass ",
-        Option("id", [names[0]]),
-        ".",
-    )
-
-
-def _about_triangle(values: Floats) -> Text | None:
-    """Hint at amounts that are added up from left to right, in a triangle."""
-    if min(values.shape, default=0) < 3:
-        return None
-    known = ~np.isnan(values)
-    lengths = known.sum(axis=1)
-    is_staircase = (known[:, :-1] >= known[:, 1:]).all() and (
-        np.diff(lengths) <= 0
-    ).all()
-    if not is_staircase or len(set(lengths.tolist())) < 3 or lengths[-1] == 0:
-        return None
-    steps = np.diff(values, axis=1)
-    steps = steps[~np.isnan(steps)]
-    if not (steps >= 0.0).all() or not steps.any():
-        return None
-    return (
-        "its missing cells form a triangle, and every row rises from left to right. If "
-        "the amounts are cumulative, fit the increments: the first column, and the "
-        "difference of each other column and the one before it."
-    )
-
-
-# ----------------------------------------------------------------------------- totals
-def _about_total_columns(names: Sequence[Any], values: Floats) -> list[Text]:
-    is_named = np.array([is_total(name) for name in names], bool)
-    if not is_named.any():
-        return []
-    with np.errstate(over="ignore"):
-        sums = np.nansum(values, axis=0)
-        others = float(sums[~is_named].sum())
-    return [
-        (
-            f"column {names[j]!r} looks like the total of the others and counts as one "
-            "of them; ",
-            Option("exclude", [names[j]]),
-            " leaves it out.",
-        )
-        for j in np.flatnonzero(is_named).tolist()
-        if _is_near(float(sums[j]), others)
-    ]
-
-
-def _about_total_row(
-    first: Mapping[Any, Any], choice: Choice, values: Floats
-) -> Text | None:
-    if len(values) < 3:
-        return None
-    own = set(choice.table)
-    labels = [str(cells[-1]) for c, cells in first.items() if c not in own]
-    label = next(filter(is_total, labels), None)
-    if label is None:
-        return None
-    known = ~np.isnan(values[-1])
-    with np.errstate(over="ignore"):
-        total, others = values[-1][known].sum(), np.nansum(values[:-1, known])
-    if not _is_near(float(total), float(others)):
-        return None
-    return (
-        f"row {label!r} looks like the total of the others and counts as one of them; "
-        "delete that row to leave it out."
-    )
-
-
-def _is_near(total: float, others: float) -> bool:
-    return bool(others > 0.0 and abs(total - others) <= NEAR * others < np.inf)
-
-
-# ---------------------------------------------------------------- numbers and marks
-def _about_thousands(
-    names: Sequence[Any], values: Floats, *, in_file: bool
-) -> Text | None:
-    """Hint at points between thousands: 1.329 beside 821 in one column."""
-    if not len(values):
-        return None
-    known = ~np.isnan(values)
-    fraction = known & (np.floor(values) != values)
-    if not fraction.any():
-        return None
-    numbers = values[fraction]
-    thousands = numbers * 1000.0
-    whole: Bools = np.abs(thousands - np.round(thousands)) < 1e-6
-    digits: Bools = np.abs(numbers * 100.0 - np.round(numbers * 100.0)) > 1e-6
-    grouped = whole & (np.abs(numbers) >= 1.0) & (np.abs(numbers) < 1000.0)
-    plain = np.abs(np.where(known & ~fraction, values, 0.0))
-    if (
-        not grouped.all()
-        or digits.sum() < max(3.0, 0.7 * len(numbers))
-        or plain.max() >= 1000.0
-        or not ((plain >= 100.0).any(axis=0) & fraction.any(axis=0)).any()
-    ):
-        return None
-    few = listed([f"{number:.3f}" for number in numbers[digits][:3]])
-    text = (
-        f"every number with a fraction has three digits behind the point ({few}), and "
-        "the others are below 1,000: the points may separate thousands. "
-    )
-    if not in_file:
-        return text + "If they do, read the table with the right decimal mark."
-    swapped = Option("decimal", ","), " and ", Option("thousands", ".")
-    return (text, "If they do, pass ", *swapped, "; if not, ", Option("decimal", "."))
-
-
 def sign_remedy(text: str) -> str | None:
     """Return what makes a number of a text with a sign, such as $5 or (5)."""
     if found := _NEGATIVE.fullmatch(text):
@@ -333,41 +138,182 @@ def sign_remedy(text: str) -> str | None:
     return None
 
 
-def _about_text(first: Mapping[Any, Any], choice: Choice) -> list[Text]:
-    """Hint at columns of text in which every cell looks like a number."""
-    found: list[Text] = []
-    for column in choice.inferred[:MOST_COLUMNS]:
-        if choice.kinds[column] != "text" or is_label(
-            column, leads=True, is_first=False
-        ):
+# -------------------------------------------------------------------------------- rules
+def _about_long(head: _Head) -> Iterator[Text]:
+    """One row per cell: two or three keys repeat, and no combination of them does.
+
+    Keys are columns that are not data, or the first columns of whole numbers.
+    """
+    kinds, values, n = head.choice.kinds, list(head.choice.table), len(head.values)
+    keys = [c for c in head.others if c != "" and kinds.get(c) not in NO_KEYS]
+    if n < 3 or len(values) > MOST_VALUES + 2 or (len(keys) < 2 and n < 12):
+        return
+    for column in values[: max(2 - len(keys), 0)]:
+        if (np.floor(head.first[column]) == head.first[column]).all():
+            keys.append(column)
+            values.remove(column)
+    if not 1 <= len(values) <= MOST_VALUES:
+        return
+    cells = {key: list(head.first[key]) for key in keys[:MOST_KEYS]}
+    counts = {key: len(set(column)) for key, column in cells.items()}
+    repeated = [key for key in cells if 1.3 * counts[key] <= n]
+    for some in (*combinations(repeated, 2), *combinations(repeated, 3)):
+        size = np.prod([float(counts[key]) for key in some])
+        is_dense = 2 * n >= size or n >= 50
+        if not is_dense or len(set(zip(*map(cells.get, some), strict=True))) < n:
             continue
-        cells = [
-            str(cell) for cell in list(first[column][:100]) if cell not in (None, "")
+        by = min(some, key=counts.__getitem__) if len(some) == 3 else None
+        options = [
+            Option("keys", [key for key in some if key != by]),
+            Option("value", values[0]),
         ]
-        if len(cells) < 2:
-            continue
-        if all(map(sign_remedy, cells)):
-            how = str(sign_remedy(cells[0]))
-        elif all(map(_PLAIN.fullmatch, cells)):
-            how = "convert it to have numbers"
-        else:
-            continue
-        found.append(
-            f"column {column!r} is text such as {cells[0]!r} and is not fitted; {how}."
+        if by is not None:
+            options.insert(0, Option("by", by))
+        call = "fit_long" if by is None else "fit_groups"
+        frame = "frame" if head.in_file else "X"
+        found = Call(call, frame, tuple(options))
+        yield "if it has one row per cell, fit it with ", found, "."
+        return
+
+
+def _about_rising(head: _Head) -> Iterator[Text]:
+    """A first column that may label the rows."""
+    values, column = head.values, head.names[0]
+    whole = (np.floor(values) == values).all(axis=0)  # NaN is not
+    rising = whole & (np.diff(values, axis=0) > 0.0).all(axis=0)
+    if len(values) < FEWEST_RISING or len(rising) < 2:
+        return
+    if rising[0] and not rising[1:].any():  # several: sorted or cumulative data
+        yield (
+            f"column {column!r} holds whole numbers that only rise, and is fitted as "
+            "data. If it labels the rows, pass ",
+            Option("id", [column]),
+            ".",
         )
-    return found
 
 
-def _about_header(names: Sequence[Any]) -> Text | None:
-    """Hint at a first line of data: names that are numbers in no order."""
+def _about_triangle(head: _Head) -> Iterator[Text]:
+    """Amounts that are added up from left to right, in a triangle."""
+    known = ~np.isnan(head.values)
+    lengths = known.sum(axis=1)
+    is_staircase = (known[:, :-1] >= known[:, 1:]).all() and (
+        np.diff(lengths) <= 0
+    ).all()
+    if not is_staircase or len(set(lengths.tolist())) < 3 or lengths[-1] == 0:
+        return
+    steps = np.diff(head.values, axis=1)
+    if (steps > 0.0).any() and not (steps < 0.0).any():
+        yield (
+            "its missing cells form a triangle, and every row rises from left to "
+            "right. If the amounts are cumulative, fit the increments: the first "
+            "column, and the difference of each other column and the one before it."
+        )
+
+
+def _about_total_columns(head: _Head) -> Iterator[Text]:
+    is_named = np.array([is_total(name) for name in head.names], bool)
+    with np.errstate(over="ignore"):
+        sums = np.nansum(head.values, axis=0)
+        others = sums[~is_named].sum()
+    for j in np.flatnonzero(is_named).tolist():
+        if _is_near(sums[j], others):
+            column = head.names[j]
+            yield (
+                f"column {column!r} looks like the total of the others and counts as "
+                "one of them; ",
+                Option("exclude", [column]),
+                " leaves it out.",
+            )
+
+
+def _about_total_row(head: _Head) -> Iterator[Text]:
+    labels = [str(head.first[column][-1]) for column in head.others if head.is_whole]
+    label = next(filter(is_total, labels), None)
+    if label is None or len(head.values) < 3:
+        return
+    known = ~np.isnan(head.values[-1])
+    with np.errstate(over="ignore"):
+        total, others = head.values[-1][known].sum(), np.nansum(head.values[:-1, known])
+    if _is_near(total, others):
+        yield (
+            f"row {label!r} looks like the total of the others and counts as one of "
+            "them; delete that row to leave it out."
+        )
+
+
+def _is_near(total: float, others: float) -> bool:
+    return bool(others > 0.0 and abs(total - others) <= NEAR * others < np.inf)
+
+
+def _about_text(head: _Head) -> Iterator[Text]:
+    """Columns of text in which every cell looks like a number."""
+    for column in head.choice.inferred[:MOST_COLUMNS]:
+        is_text = head.choice.kinds[column] == "text"
+        if not is_text or is_label(column, leads=True, is_first=False):
+            continue
+        cells = [str(x) for x in list(head.first[column][:100]) if x not in (None, "")]
+        how = sign_remedy(cells[0]) if cells and all(map(sign_remedy, cells)) else None
+        if how is None and all(map(_PLAIN.fullmatch, cells)):
+            how = "convert it to have numbers"
+        if how is not None and len(cells) > 1:
+            yield (
+                f"column {column!r} is text such as {cells[0]!r} and is not fitted; "
+                f"{how}."
+            )
+
+
+def _about_header(head: _Head) -> Iterator[Text]:
+    """A first line of data: names that are numbers in no order."""
+    names = head.choice.table
+    if not head.in_file:
+        return
     try:
         numbers = np.array([float(name) for name in names])
     except ValueError:
-        return None
+        return
     steps = np.diff(numbers)
-    if (numbers == np.floor(numbers)).all() and (steps > 0).all() | (steps < 0).all():
-        return None
-    return (
-        f"the names of the columns are numbers ({listed(names, 5)}). If the first line "
-        "is data, add a header before it."
-    )
+    is_ordered = (steps > 0).all() or (steps < 0).all()
+    if not (is_ordered and (numbers == np.floor(numbers)).all()):
+        yield (
+            f"the names of the columns are numbers ({listed(names, 5)}). If the first "
+            "line is data, add a header before it."
+        )
+
+
+def _about_thousands(head: _Head) -> Iterator[Text]:
+    """Points between thousands: 1.329 beside 821 in one column."""
+    known = ~np.isnan(head.values)
+    is_fraction = known & (np.floor(head.values) != head.values)
+    numbers = np.abs(head.values[is_fraction])
+    plain = np.abs(np.where(known & ~is_fraction, head.values, 0.0))
+    has_three = np.abs(numbers * 1000.0 - np.round(numbers * 1000.0)) < 1e-6
+    has_more_than_two = np.abs(numbers * 100.0 - np.round(numbers * 100.0)) > 1e-6
+    has_both = (plain >= 100.0).any(axis=0) & is_fraction.any(axis=0)
+    if (
+        has_both.any()
+        and (has_three & (numbers >= 1.0) & (numbers < 1000.0)).all()
+        and has_more_than_two.sum() >= max(3.0, 0.7 * len(numbers))
+        and plain.max() < 1000.0
+    ):
+        few = listed([f"{number:.3f}" for number in numbers[has_more_than_two][:3]])
+        yield (
+            f"every number with a fraction has three digits behind the point ({few}), "
+            "and the others are below 1,000: the points may separate thousands. If "
+            "they do, pass ",
+            Option("decimal", ","),
+            " and ",
+            Option("thousands", "."),
+            "; if not, ",
+            Option("decimal", "."),
+        )
+
+
+RULES = (
+    _about_long,
+    _about_rising,
+    _about_triangle,
+    _about_total_columns,
+    _about_total_row,
+    _about_text,
+    _about_header,
+)
