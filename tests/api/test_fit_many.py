@@ -119,7 +119,7 @@ def test_all_factors_in_two_long_frames(backend):
     expected = np.concatenate([a1gm.fit(stack[k]).row_factor for k in (0, 2)])
     np.testing.assert_allclose(np.asarray(rows["row_factor"]), expected, rtol=1e-12)
     assert np.asarray(columns["column"]).tolist() == [0, 1, 2] * 2
-    with pytest.raises(ParameterError, match=r"backend=\.\.\."):
+    with pytest.raises(ParameterError, match="backend must be"):
         many.to_frames()
 
 

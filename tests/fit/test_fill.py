@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import a1gm
 from a1gm._fit.fill import fill_table
+from a1gm._fit.place import Fills
 from a1gm._rows import read_input
 
 X = np.array([[1.0, 2.0, 3.0], [2.0, np.nan, 6.0], [3.0, 6.0, np.nan]])
@@ -152,16 +153,16 @@ def test_sparse_with_missing_absent_cells_cannot_stay_sparse():
 
 def test_in_place_writes_into_the_array_itself():
     table = X.copy()
-    filled = fill_table(
-        table, read_input(table), lambda i, j: FULL[i, j], in_place=True
-    )
+    fills = Fills(read_input(table), lambda i, j: FULL[i, j])
+    filled = fill_table(table, fills, in_place=True)
     assert filled.table is table
     np.testing.assert_array_equal(table, FULL)
     assert filled.left.n == 0
 
 
 def test_cells_left_are_counted():
-    filled = fill_table(X, read_input(X), lambda i, j: np.where(i == 1, np.nan, 0.0))
+    fills = Fills(read_input(X), lambda i, j: np.where(i == 1, np.nan, 0.0))
+    filled = fill_table(X, fills)
     assert filled.left == (1, (1, 1))
 
 

@@ -71,9 +71,9 @@ def test_columns_without_a_factor_are_left_out():
 
 
 def test_a_row_whose_sum_is_above_the_largest_float():
-    h = np.array([1.0, 2.0])
-    got = row_factors(np.array([[1e308, 1.5e308], [1.0, nan]]), h)
-    np.testing.assert_allclose(got, [8.333333333333333e307, 1.0])
+    rows = np.array([[1.0, nan], [1e308, 1.5e308]])
+    with pytest.raises(NotRepresentableError, match="row 1 "):
+        row_factors(rows, np.array([0.4, 0.6]))
 
 
 def test_a_row_whose_factor_is_no_float_is_named_in_a_table_of_several_blocks():
@@ -126,6 +126,15 @@ def test_a_stored_row_of_nothing_has_no_factor():
     np.testing.assert_array_equal(fit.transform(S), [1.0, nan])
 
 
+def test_a_row_of_zeros_before_a_negative_column_has_the_factor_zero():
+    X = np.array([[5.0, -2.0, 3.0], [4.0, -1.0, nan], [nan, 0.0, nan]])
+    fit = a1gm.fit(X, negatives="allow")
+    assert fit.col_factor[1] < 0.0
+    for factors in (fit.row_factor, fit.transform(X)):
+        assert factors[2] == 0.0
+        assert not np.signbit(factors[2])
+
+
 def test_a_fit_that_may_see_negatives_takes_them_in_new_rows():
     fit = a1gm.fit(np.ones((2, 2)), negatives="allow")
     np.testing.assert_allclose(fit.impute([[-1.0, 4.0]]), [[-1.0, 4.0]])
@@ -151,6 +160,12 @@ def test_weights_of_any_size_place_rows(scale, weight):
     filled = fit.impute(TWO * scale) / scale
     np.testing.assert_allclose(filled, TWO_FILLED, rtol=1e-12)
     assert fit.divergence == pytest.approx(0.0, abs=1e-12 * scale)
+
+
+def test_weights_that_are_fitted_times_a_power_of_two_are_recognised():
+    X = np.array([[1.0, 3.0], [3.0, nan], [nan, 2.0]])
+    V = np.array([[1.0, 1e307], [1e307, 1.0], [1.0, 1e307]])
+    assert a1gm.fit(X, weights=V).divergence == 0.0
 
 
 def test_only_ratios_of_the_weights_of_a_row_count():

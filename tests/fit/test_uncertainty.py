@@ -180,7 +180,7 @@ def test_totals_and_indices_are_frames_on_request():
     assert index.se[1] == 0.0
     assert "<table>" in index._repr_html_()
     assert "se_process" in repr(u.totals("row"))
-    with pytest.raises(ParameterError, match="name the library"):
+    with pytest.raises(ParameterError, match="backend must be one of"):
         a1gm.fit(counts()).uncertainty().index().to_frame()
     polars = a1gm.fit(counts()).uncertainty().index().to_frame("polars")
     assert polars.columns == ["column", "value", "se"]

@@ -202,7 +202,7 @@ def test_zeros_without_a_minimiser():
     assert fit.divergence == pytest.approx(0.0, abs=1e-14)
     assert fit.certificate <= 1e-10
     assert fit.undetermined[0] == (1, 1, "unbounded")
-    with pytest.warns(UndeterminedWarning, match="it is unbounded"):
+    with pytest.warns(UndeterminedWarning, match="do not determine it"):
         assert np.isnan(fit.impute(X, on_undetermined="warn")[1, 1])
     with pytest.raises(UndeterminedError, match="no minimiser"):
         a1gm.fit(X, on_undetermined="raise")

@@ -308,7 +308,7 @@ class _RowFactors:
             scale = self.scale[start:stop]
         else:
             scale = self.scale[self.pattern[start:stop]]
-        factors = product(sums, scale, exponent=self.exponent)
+        factors = product(sums, scale, exponent=self.exponent) + 0.0  # no -0.0
         # Without weights scales are 1 or more, and a row of data has a factor.
         check_rows(factors, np.where(scale != 0.0, sums, 0.0), start)
         return factors

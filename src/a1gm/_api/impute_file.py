@@ -17,8 +17,8 @@ from a1gm._api.fit_file import (
 from a1gm._base.atomic import check_target
 from a1gm._base.types import OnUndetermined
 from a1gm._base.words import shown
+from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.rounding import Rounding, check_rounding
 from a1gm._fit.sure.arguments import check_level
 from a1gm._rows.files.paths import (
     FORMATS,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.save import read_fit
-from a1gm._fit.table import Table
 
 
 def load(path: str | os.PathLike[str]) -> RankOneFit:
@@ -43,17 +41,5 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     array([[1., 2.],
            [2., 4.]])
     """
-    return _fit_of_state(read_fit(path))
-
-
-def _fit_of_state(state: dict[str, Any]) -> RankOneFit:
-    """Make the fit again whose state was written to a file."""
-    labels = {name: state[name] for name in ("row_labels", "col_labels")}
-    statistics = state["scatter"] | {"divergence": state["divergence"]}
-    return RankOneFit(
-        state["solved"],
-        state["rows"],
-        Table(**state["table"], **labels, **statistics),
-        tol=state["tol"],
-        on_undetermined=state["on_undetermined"],
-    )
+    solved, rows, table, options = read_fit(path)
+    return RankOneFit(solved, rows, table, **options)

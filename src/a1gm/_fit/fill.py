@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from numbers import Integral
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
-from a1gm._fit.place import Left, Placed, Target, write_pieces
+from a1gm._base.types import AnyArray, Bools, Floats
+from a1gm._fit.place import Fills, Left, Target
 from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm._rows.frames import names_of, open_frame, with_types
-from a1gm._rows.rows import read_parts
 from a1gm.exceptions import ParameterError
 
-#: The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
-Values: TypeAlias = Callable[[Ints, Ints], Floats]
-CELLS_AT_ONCE = 1 << 14  # when holes are looked for
 TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
@@ -32,12 +28,7 @@ class Filled:
 
 
 def fill_table(
-    X: Any,
-    rows: AnyRows,
-    by: Placed | Values,
-    *,
-    in_place: bool = False,
-    as_array: bool = False,
+    X: Any, fills: Fills, *, in_place: bool = False, as_array: bool = False
 ) -> Filled:
     """Fill the missing cells of X.
 
@@ -46,10 +37,8 @@ def fill_table(
     X : table
         What the user passed; it is not modified unless ``in_place`` is set and it is a
         writeable array of floats.
-    rows : Rows or SparseRows
-        X, as it was read.
-    by : Placed or callable
-        The rows, placed; or what gives the values of missing cells.
+    fills : Fills
+        X as it was read, and the values of its missing cells.
     in_place : bool
         Write into X itself where that is possible.
     as_array : bool
@@ -61,15 +50,14 @@ def fill_table(
         A table of the kind of X, with its labels; columns without a missing cell keep
         their type.
     """
-    if isinstance(by, Placed) and (in_place or isinstance(rows, SparseRows)):
-        by.check()  # before a cell is changed
+    rows = fills.rows
+    if in_place:
+        fills.check()
     if isinstance(rows, SparseRows):
-        values = by.values if isinstance(by, Placed) else by
-        return _fill_sparse(X, rows, values, in_place=in_place)
-    write = by.write if isinstance(by, Placed) else partial(write_pieces, rows, by)
+        return _fill_sparse(X, rows, fills, in_place=in_place)
     if rows.backend is not None and not as_array:
-        return Filled(*_fill_frame(X, rows, write))
-    return _fill_array(X, rows, write, in_place=in_place, as_array=as_array)
+        return Filled(*_fill_frame(X, rows, fills.write))
+    return _fill_array(X, rows, fills.write, in_place=in_place, as_array=as_array)
 
 
 # ------------------------------------------------------------------------- arrays
@@ -99,7 +87,8 @@ def _fill_array(
 
 
 # ------------------------------------------------------------------------- sparse
-def _fill_sparse(X: Any, rows: SparseRows, values: Values, *, in_place: bool) -> Filled:
+def _fill_sparse(X: Any, rows: SparseRows, fills: Fills, *, in_place: bool) -> Filled:
+    fills.check()
     if rows.absent == "missing":
         raise ParameterError(
             'With absent="missing" every absent cell would be filled, and the table '
@@ -113,7 +102,7 @@ def _fill_sparse(X: Any, rows: SparseRows, values: Values, *, in_place: bool) ->
     out = X if is_own else _sparse_copy(X, rows)
     i = np.searchsorted(rows.ptr, holes, side="right") - 1
     j = rows.cols[holes].astype(np.int64)
-    out.data[holes] = found = values(i, j)
+    out.data[holes] = found = fills.values(i, j)
     left = np.flatnonzero(np.isnan(found))
     first = (int(i[left[0]]), int(j[left[0]])) if len(left) else None
     return Filled(out.asformat(X.format), Left(len(left), first))
@@ -177,20 +166,10 @@ def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
 
 def _columns_with_holes(rows: Rows) -> Bools:
     """Which columns have a missing cell."""
-    found = [np.zeros(0, bool)]
-    for part in rows.in_one_piece().parts:
-        values, mask, validity, _ = part
-        n, width = values.shape
-        found.append(np.zeros(width, bool))
-        if mask is None and validity is None and values.dtype.kind != "f":
-            continue
-        step = max(1, CELLS_AT_ONCE // width)
-        for start in range(0, n, step):
-            piece = read_parts([part], start, min(start + step, n))
-            found[-1] |= np.isnan(piece).any(axis=0)
-            if found[-1].all():
-                break
-    return np.concatenate(found)
+    has_holes = np.zeros(rows.n_cols, bool)
+    for _, piece in rows.blocks():
+        has_holes |= np.isnan(piece).any(axis=0)
+    return has_holes
 
 
 def _is_turned(rows: Rows) -> bool:
@@ -309,3 +288,51 @@ def _pandas_values(values: Floats, dtype: Any) -> AnyArray:
 def filled_dtype(dtype: Any) -> Any:
     """Type of a filled pandas column: floats keep theirs, others become float64."""
     return _pandas_values(np.zeros(1), dtype).dtype
+
+
+# ----------------------------------------------------------------------- rounding
+#: Digits after the point, or ``"auto"``: whole numbers in columns of whole numbers.
+Rounding: TypeAlias = Literal["auto"] | int | None
+MOST_DIGITS = 17
+
+
+def check_rounding(how: Any) -> None:
+    """Raise unless ``round`` is None, ``"auto"`` or a number of digits."""
+    is_number = isinstance(how, Integral) and not isinstance(how, bool)
+    if how is not None and how != "auto" and not is_number:
+        raise ParameterError(
+            f'round must be None, "auto" or a whole number of digits, got {how!r}.'
+        )
+    if is_number and abs(how) > MOST_DIGITS:
+        raise ParameterError(
+            f"round must be between -{MOST_DIGITS} and {MOST_DIGITS}, got {how}: a "
+            "float64 has no more digits."
+        )
+
+
+def rounded(values: Floats, is_whole: Bools | bool, how: Rounding) -> Floats:
+    """Round values; ``is_whole`` tells which are of columns of whole numbers."""
+    if how is None:
+        return values
+    if how != "auto":
+        return np.round(values, int(how))
+    return np.where(is_whole, np.round(values), values)
+
+
+def rounded_fills(fills: Fills, how: Rounding) -> Fills:
+    """Return the same fills with rounded values."""
+    rows = fills.rows
+    is_whole = _whole_columns(rows) if how == "auto" else np.zeros(rows.n_cols, bool)
+    return Fills(rows, lambda i, j: rounded(fills.values(i, j), is_whole[j], how))
+
+
+def _whole_columns(source: AnyRows) -> Bools:
+    """Columns whose known cells are all whole."""
+    whole = np.ones(source.n_cols, bool)
+    if isinstance(source, SparseRows):
+        known = source.values[~source.missing]
+        whole[source.cols[~source.missing][known != np.floor(known)]] = False
+        return whole
+    for _, piece in source.blocks():
+        whole &= ((piece == np.floor(piece)) | np.isnan(piece)).all(axis=0)
+    return whole

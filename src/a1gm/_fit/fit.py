@@ -15,7 +15,6 @@ import numpy as np
 from a1gm._base.float_range import check_cells, product
 from a1gm._base.types import (
     AnyArray,
-    Bools,
     Fate,
     Floats,
     Ints,
@@ -25,19 +24,18 @@ from a1gm._base.types import (
 )
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
-from a1gm._fit.fill import fill_table
+from a1gm._fit.fill import Rounding, check_rounding, fill_table, rounded_fills
 from a1gm._fit.frames import FactorFrames, factor_frames, table_frame
-from a1gm._fit.long import filled_long, predicted, read_pairs
+from a1gm._fit.long import filled_long, predicted
 from a1gm._fit.messages import (
     check_on_undetermined,
-    text_of_left,
+    text_of_left_cells,
     text_of_unplaced_rows,
     warn_undetermined,
 )
 from a1gm._fit.pattern import MissingPattern
-from a1gm._fit.place import FATES, UNBOUNDED, ZERO, Columns, Fates, UndeterminedCells
+from a1gm._fit.place import FATES, Columns, Fates, UndeterminedCells, decided
 from a1gm._fit.residuals import Kind, divergence_of_rows, residuals_of
-from a1gm._fit.rounding import Rounding, check_rounding, values_rounded
 from a1gm._fit.save import save_fit
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure.arguments import Dispersion
@@ -330,26 +328,15 @@ class RankOneFit(Solution):
         >>> a1gm.fit(X).predict(["x", "y"], "b")
         array([2., 6.])
         """
-        places, unknown = [], []
-        given: Any = (rows, columns)
-        if columns is None:
-            given = read_pairs(rows, self._table.long)
-        for side, names in zip(self._finders, given, strict=True):
-            # Each label of a long frame once, not once per row.
-            labels = names.labels if columns is None else names
-            found = side.find_known(labels, are_labels=columns is None)
-            unknown.append(side.unknown(labels, found))
-            places.append(found[names.codes] if columns is None else found)
-        return predicted(unknown, places, self._fitted)
+        pairs = rows, columns
+        return predicted(self._finders, self._fitted, self._table.long, *pairs)
 
     def _fitted(self, rows: Ints, cols: Ints) -> Floats:
         """Fitted values of cells at places; NaN where the data determine none."""
         with np.errstate(over="ignore"):
             values: Floats = self._rows.at(rows) * self.col_factor[cols]
         if not self._is_plain:
-            fates = self._fates.of_cells(rows, cols)
-            values[fates == ZERO] = 0.0
-            values[fates >= UNBOUNDED] = np.nan
+            decided(values, self._fates.of_cells(rows, cols))
         check_cells(values)
         return values
 
@@ -374,13 +361,6 @@ class RankOneFit(Solution):
         self._table, self.col_labels = table, table.col_labels
         for cached in ("_finders", "_scatter"):
             self.__dict__.pop(cached, None)
-
-    def _filled_cells(self) -> tuple[Floats, Bools]:
-        """The fitted table with its holes filled, and which cells they were."""
-        cells = self._table.source.rows(slice(0, self.shape[0]))
-        missing = np.isnan(cells)
-        cells[missing] = self._fitted(*np.nonzero(missing))
-        return cells, missing
 
     # ------------------------------------------------------------------- divergence
     @property
@@ -565,10 +545,8 @@ class RankOneFit(Solution):
                 table = np.outer(w, h)
         if not self._is_plain:
             for start, stop in self._fates.pieces():
-                fates = self._fates.of_rows(start, stop)
-                table[start:stop][fates == ZERO] = 0.0
                 # An observed cell always has a value, if only 0.
-                table[start:stop][fates >= UNBOUNDED] = np.nan
+                decided(table[start:stop], self._fates.of_rows(start, stop))
         if exposures is not None:
             table[E == 0.0] = 0.0
         check_cells(table)
@@ -635,21 +613,14 @@ class RankOneFit(Solution):
     ) -> Any:
         """Fill a table that was read as ``rows``, and warn about cells left missing."""
         placed = columns.place(rows)
-        by: Any = placed
-        if round is not None:
-            by = values_rounded(placed.values, rows, round)
-        filled = fill_table(X, rows, by)
+        filled = fill_table(
+            X, placed if round is None else rounded_fills(placed, round)
+        )
         n_left, first_left = filled.left
         if first_left is not None and (
             on_undetermined is not None or not self._has_warned(n_left, rows)
         ):
-            text = text_of_left(
-                self._fates.totals.fates,
-                n_left,
-                rows.where(*first_left),
-                is_exposed=self._table.is_exposed,
-                is_listed=self._rows.is_kept,
-            )
+            text = text_of_left_cells(n_left, rows.where(*first_left))
             warn_undetermined(text, on_undetermined or self._on_undetermined)
         return filled.table
 
@@ -749,35 +720,26 @@ class RankOneFit(Solution):
         overwrite : bool, default=False
             Whether a file that is already there may be replaced.
         """
-        save_fit(self._state(), path, overwrite=overwrite)
+        save_fit(
+            path,
+            self._solved,
+            self._rows,
+            self._without_data(),
+            overwrite=overwrite,
+            tol=float(self.tol),
+            on_undetermined=self._on_undetermined,
+        )
 
-    def _state(self) -> dict[str, Any]:
-        """What is written to a file; see ``_fit.save``."""
-        return {
-            "solved": self._solved,
-            "rows": self._rows,
-            "table": self._table,
-            "tol": self.tol,
-            "on_undetermined": self._on_undetermined,
-            "certificate": self.certificate,
-            **self._kept_scatter(),
-            "row_labels": self._table.row_labels,
-            "col_labels": self.col_labels,
-        }
-
-    def _kept_scatter(self) -> dict[str, Any]:
-        """Statistics of a table that is left behind."""
-        table = self._table
-        kept = {name: getattr(table, name) for name in STATISTICS}
-        if table.source is None:
-            return kept
+    def _without_data(self) -> Table:
+        """What a fit that travels keeps of its table: the data stay behind."""
+        table, kept = self._table, dict[str, Any]()
         known = vars(self._scatter) if "_scatter" in vars(self) else {}
-        for name in STATISTICS:
+        for name in STATISTICS if table.source is not None else ():
             follows = name == "gain" and not table.is_weighted  # from the margins
             if name in known or (self._rows.is_held and not follows):
                 with suppress(NotRepresentableError, ParameterError):
                     kept[name] = getattr(self._scatter, name)
-        return kept
+        return replace(table, source=None, **kept)
 
     def _has_warned(self, n_left: int, source: AnyRows) -> bool:
         """Whether the fit has warned of the cells that stay missing in this table."""
@@ -809,11 +771,9 @@ class RankOneFit(Solution):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fit without the data, but with their divergence."""
-        state = self.__dict__.copy()
-        state["_table"] = replace(self._table, source=None, **self._kept_scatter())
-        for cached in ("_scatter", "_fates", "_columns", "_finders", "pattern"):
-            state.pop(cached, None)
-        return state
+        names = ("_solved", "_patterns", "_rows", "_on_undetermined", "tol")
+        kept = {name: self.__dict__[name] for name in (*names, "col_labels")}
+        return {**kept, "_table": self._without_data()}
 
 
 def _column_sums(source: AnyRows) -> Floats:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from a1gm._base.optional import how_to_install
 from a1gm._base.types import AnyArray, Floats
+from a1gm._rows.keys import taken
 from a1gm._rows.labels import plain_text
 from a1gm.exceptions import MissingExtraError, ParameterError
 
 BACKENDS = ("pandas", "polars", "pyarrow")
+KNOWN_TYPES = (str, int, float, date, timedelta)  # of labels that stay as they are
 
 
 class FactorFrames(NamedTuple):
@@ -39,39 +42,71 @@ def table_frame(table: Floats, backend: str, row_labels: Any, col_labels: Any) -
         index = None if row_labels is None else _index(row_labels)
         return _pandas().DataFrame(table, index=index, columns=_index(names))
     columns = {plain_text(name): table[:, j] for j, name in enumerate(names)}
-    gaps = [name for name, values in columns.items() if np.isnan(values).any()]
-    return _library_frame(columns, backend, gaps)
+    return _make_frame(columns, backend, nan_to_null=True)
+
+
+def check_backend(backend: Any) -> None:
+    """Raise for a library of frames that is not known."""
+    if backend not in (*BACKENDS, "modin", "cudf"):
+        raise ParameterError(
+            f"backend must be one of {BACKENDS}, got {backend!r}: the library of the "
+            "frame, which is known only if the fitted table was a frame."
+        )
 
 
 def labelled_frame(
     what: str, labels: Any, values: dict[str, Any], backend: str | None
 ) -> Any:
     """Make a frame of columns, with the labels of its rows."""
-    if backend is None:
-        raise ParameterError(
-            "The fitted table was not a frame, so name the library: backend=... with "
-            f"one of {BACKENDS}."
-        )
+    check_backend(backend)
     if backend == "pandas":
-        return _pandas_frame(what, labels, values)
-    if backend not in (*BACKENDS, "modin", "cudf"):
-        raise ParameterError(f"backend must be one of {BACKENDS}, got {backend!r}.")
+        index = None if labels is None else _index(labels)
+        if index is not None and index.nlevels == 1 and index.name is None:
+            index = index.rename(what)
+        return _pandas().DataFrame(values, index=index)
     if labels is None:
-        n = len(next(iter(values.values())))
-        return _library_frame({what: np.arange(n), **values}, backend)
+        labels = range(len(next(iter(values.values()))))
+    plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
+    # Older versions of polars take no time spans of pandas.
+    plain = [x.to_pytimedelta() if hasattr(x, "to_pytimedelta") else x for x in plain]
+    texts = [plain_text(x) for x in plain]
+    if not all(isinstance(x, KNOWN_TYPES) for x in plain):
+        plain = texts
     try:
-        return _library_frame({what: _texts(labels), **values}, backend)
+        return _make_frame({what: plain, **values}, backend)
     except (TypeError, ValueError, OverflowError):  # no column of one type
-        return _library_frame({what: list(map(plain_text, labels)), **values}, backend)
+        return _make_frame({what: texts, **values}, backend)
 
 
-def _library_frame(columns: dict[str, Any], backend: str, gaps: Any = ()) -> Any:
-    """Make a frame of another library than pandas; NaN in ``gaps`` becomes null."""
+def long_frame(
+    backend: str | None,
+    keys: Sequence[tuple[Any, Any, AnyArray]],
+    columns: dict[Any, AnyArray],
+) -> Any:
+    """Make a frame of key columns, each distinct values and their places, and numbers.
+
+    Numbers that are NaN become null in libraries that have it.
+    """
+    names = {name: taken(values, codes) for name, values, codes in keys}
+    return _make_frame({**names, **columns}, backend, nan_to_null=True)
+
+
+def _make_frame(
+    columns: dict[str, Any], backend: Any, *, nan_to_null: bool = False
+) -> Any:
+    if backend == "pandas":
+        return _pandas().DataFrame(columns)
     import narwhals as nw
 
-    library: Any = backend
+    gaps = []
+    for name, values in columns.items():
+        kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+        if kind == "O":
+            columns[name] = list(values)
+        if kind == "f" and nan_to_null and np.isnan(values).any():
+            gaps.append(name)
     try:
-        frame = nw.from_dict(columns, backend=library)
+        frame = nw.from_dict(columns, backend=backend)
     except (ImportError, ModuleNotFoundError) as error:
         raise _absent(backend) from error
     if gaps:
@@ -94,30 +129,11 @@ def _absent(backend: str) -> MissingExtraError:
     )
 
 
-def _pandas_frame(what: str, labels: Any, values: dict[str, AnyArray]) -> Any:
-    index = None if labels is None else _index(labels)
-    if index is not None and index.nlevels == 1 and index.name is None:
-        index = index.rename(what)
-    return _pandas().DataFrame(values, index=index)
-
-
 def _index(labels: Any) -> Any:
-    """Labels as an Index of their own kind: of several levels, periods, days, ..."""
+    """Labels as an Index of their kind: of several levels, periods, days, ..."""
     pd = _pandas()
     if isinstance(labels, pd.Index):
         return labels
     index = pd.Index(list(labels))
     levels = getattr(labels, "levels", None)
     return index.set_names(levels) if levels else index
-
-
-def _texts(labels: Any) -> list[Any]:
-    """Labels as every library takes them: text for what only pandas has."""
-    plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
-    # Older versions of polars take no time spans of pandas.
-    plain = [x.to_pytimedelta() if hasattr(x, "to_pytimedelta") else x for x in plain]
-    # Of one kind: a column has one type. A datetime is a date as well.
-    known = (str, int, float, datetime, date, timedelta)
-    kinds = {next((k for k in known if isinstance(x, k)), None) for x in plain}
-    is_plain = len(kinds) == 1 and None not in kinds
-    return plain if is_plain else [plain_text(x) for x in plain]

@@ -9,11 +9,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Floats, Ints
+from a1gm._base.types import AnyArray, Ints
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.frames import BACKENDS, FactorFrames
-from a1gm._fit.long import long_frame
+from a1gm._fit.frames import FactorFrames, check_backend, long_frame
+from a1gm._fit.long import filled_pairs
 from a1gm._rows.keys import labels_of, taken
 from a1gm._rows.labels import text_of_label
 from a1gm.exceptions import A1gmError, LabelError, ParameterError
@@ -46,24 +46,20 @@ class Side:
         return None if self.values is None else labels_of(self.names(k))
 
     @classmethod
-    def of_lengths(cls, name: Any, lengths: Sequence[int]) -> Side:
-        """Rows without names."""
-        ends = np.concatenate(([0], np.cumsum(np.array(lengths, np.int64))))
-        places = np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
-        return cls(name, ends, places)
-
-    @classmethod
     def of_labels(
         cls, name: Any, labels: Sequence[Any], lengths: Sequence[int]
     ) -> Side:
         """Rows with names, or with places where a table has none."""
-        plain = cls.of_lengths(name, lengths)
+        sizes = np.array(lengths, np.int64)
+        ends = np.concatenate(([0], np.cumsum(sizes)))
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
         if all(names is None for names in labels):
-            return plain
-        values = np.empty(len(plain.codes), object)
+            return cls(name, ends, places)
+        values = places.astype(object)
         for k, names in enumerate(labels):
-            values[plain.of(k)] = list(range(lengths[k]) if names is None else names)
-        return cls(name, plain.ends, np.arange(len(values)), values)
+            if names is not None:
+                values[ends[k] : ends[k + 1]] = list(names)
+        return cls(name, ends, np.arange(len(values)), values)
 
 
 class ManyFits(Mapping[Any, RankOneFit]):
@@ -182,30 +178,30 @@ class ManyFits(Mapping[Any, RankOneFit]):
         3      1       1        0.50          0
         """
         backend = backend or self._backend
-        if backend not in BACKENDS:
-            raise ParameterError(
-                f"Name the library of the frames: backend=... with one of {BACKENDS}."
-            )
+        check_backend(backend)
         parts = {"row": self._rows, "col": self._columns}
         return FactorFrames(*(self._frame(backend, *part) for part in parts.items()))
 
-    def _frame(self, backend: str, what: str, side: Side) -> Any:
-        places = list(self._fits)  # none, if no table could be fitted
-        lines = [side.codes[side.of(k)] for k in places]
-        lengths = np.array([len(line) for line in lines], np.int64)
-        tables = np.repeat(np.array(places, np.int64), lengths)
-        codes = np.concatenate([np.zeros(0, np.int64), *lines])
+    def _frame(self, backend: str | None, what: str, side: Side) -> Any:
+        columns: dict[str, list[AnyArray]] = {
+            "table": [np.zeros(0, np.int64)],
+            "code": [np.zeros(0, np.int64)],
+            f"{what}_factor": [np.zeros(0)],
+            f"{what}_block": [np.zeros(0, np.int32)],
+        }
+        for k, fit in self._fits.items():
+            codes = side.codes[side.of(k)]
+            numbers = getattr(fit, f"{what}_factor"), getattr(fit, f"{what}_block")
+            found = np.full(len(codes), k), codes, *numbers
+            for parts, part in zip(columns.values(), found, strict=True):
+                parts.append(part)
+        joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+        tables, codes = joined.pop("table"), joined.pop("code")
         values: Any = side.values
         if values is None:
             values = np.arange(codes.max(initial=-1) + 1)
-        fits = self._fits.values()
-        factors = [getattr(fit, f"{what}_factor") for fit in fits]
-        blocks = [getattr(fit, f"{what}_block") for fit in fits]
-        factor = np.concatenate([np.zeros(0), *factors])
-        block = np.concatenate([np.zeros(0, np.int32), *blocks])
-        columns = {f"{what}_factor": factor, f"{what}_block": block.astype(np.int32)}
         keys = [*self._key_columns(tables), (side.name, values, codes)]
-        return long_frame(backend, keys, columns)
+        return long_frame(backend, keys, joined)
 
     def _key_columns(self, tables: AnyArray) -> list[tuple[Any, Any, AnyArray]]:
         """The keys of tables as columns, one for each part of the keys."""
@@ -231,34 +227,19 @@ class ManyFits(Mapping[Any, RankOneFit]):
                 "These are not the groups of a long table. many[key].impute(X) fills a "
                 "table; a1gm.fit_groups fits long tables."
             )
-        found = [self._filled(k, only_missing) for k in self._fits]
-        parts = [np.concatenate(part) for part in zip(*found, strict=True)]
-        if not parts:
-            parts = [np.zeros(0, np.int64) for _ in range(4)]
-        tables, rows, cols, values = parts
-        sides = zip((self._rows, self._columns), (rows, cols), strict=True)
-        keys = [
-            *self._key_columns(tables),
-            *((side.name, side.values, codes) for side, codes in sides),
-        ]
-        assert self._backend is not None
-        return long_frame(self._backend, keys, {self._value: values * 1.0})
-
-    def _filled(self, k: int, only_missing: bool) -> tuple[Ints, Ints, Ints, Floats]:
-        """Table, names of row and column, and value of the pairs of a group."""
-        fit = self._fits[k]
-        n, m = fit.shape
-        filled, missing = fit._filled_cells()
-        i, j = (
-            np.nonzero(missing) if only_missing else np.indices((n, m)).reshape(2, -1)
-        )
-        rows, cols = self._rows.codes[self._rows.of(k)], self._columns.codes
-        return (
-            np.full(len(i), k),
-            rows[i],
-            cols[self._columns.of(k)][j],
-            filled[i, j],
-        )
+        none = np.zeros(0, np.int64)
+        found: list[tuple[Any, ...]] = [(none, none, none, np.zeros(0))]
+        sides = self._rows, self._columns
+        for k, fit in self._fits.items():
+            pairs = filled_pairs(fit._table.source, fit._fitted, only_missing)
+            for i, j, values in pairs:
+                rows, cols = (side.codes[side.of(k)] for side in sides)
+                found.append((np.full(len(values), k), rows[i], cols[j], values))
+        tables, *both, values = (np.concatenate(p) for p in zip(*found, strict=True))
+        keys = self._key_columns(tables)
+        for side, codes in zip(sides, both, strict=True):
+            keys.append((side.name, side.values, codes))
+        return long_frame(self._backend, keys, {self._value: values})
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed):,} failed" if self.failed else ""

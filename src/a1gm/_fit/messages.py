@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsInt
 
 import numpy as np
 
-from a1gm._base.types import Ints, OnUndetermined
+from a1gm._base.types import OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, first_place
-from a1gm._fit.place import EMPTY, UNBOUNDED, UNDETERMINED, Placed
+from a1gm._fit.place import UNBOUNDED, UNDETERMINED, Placed
 from a1gm._rows.labels import Names
 from a1gm._solve.cell_error import SURELY_RIGHT
 from a1gm.exceptions import (
@@ -32,13 +31,14 @@ if TYPE_CHECKING:
     from a1gm._fit.fit import RankOneFit, Solution
 
 
+# ------------------------------------------------------------------------ about cells
 def text_of_zeros(n: int, first: object = None, *, of: str = "") -> str:
-    """Say that observed zeros are given up; ``of`` names the table among several."""
+    """Text about observed zeros given up; ``of`` names the table among several."""
     where = "" if first is None else f", {first_place(n, first)},"
     return (
-        f"{counted(n, 'observed zero')}{_of(of)}{where} can only be approached, not "
-        f"fitted (no minimiser exists); {'it is' if n == 1 else 'they are'} fitted by "
-        "0."
+        f"{counted(n, 'observed zero')}{of and f' of {of}'}{where} can only be "
+        f"approached, not fitted (no minimiser exists); "
+        f"{'it is' if n == 1 else 'they are'} fitted by 0."
     )
 
 
@@ -51,54 +51,38 @@ def text_of_unknown_cells(
     how: OnUndetermined = "warn",
     is_listed: bool = True,
 ) -> Text:
-    """Say how many missing cells have no value, by kind, and where to see them."""
+    """Text about missing cells without a value, by kind, and where they are listed."""
     see: Text = See("fit.undetermined")
     if not is_listed:
         see = "; their rows were not kept"
     elif how == "raise":
         see = See("fit.undetermined", Option("on_undetermined", "warn"))
-    kinds = _kinds(n_unbounded, n_open)
-    (n, kind), rest = kinds[0], kinds[1:]
-    name = f"missing cell{_of(of)}"
-    cells = counted(n, f"{name} is", f"missing cells{_of(of)} are")
-    others = "".join(f" and {m:,} {other}" for m, other in rest)
-    total = sum(m for m, _ in kinds)
+    counts = {"unbounded": int(n_unbounded), "undetermined": int(n_open)}
+    (kind, n), *rest = ((kind, n) for kind, n in counts.items() if n)
+    noun = f"missing cell{{}}{of and f' of {of}'}"
+    cells = counted(n, f"{noun.format('')} is", f"{noun.format('s')} are")
+    others = "".join(f" and {m:,} {other}" for other, m in rest)
+    total = sum(counts.values())
     where = "" if first is None else f", {first_place(total, first)}"
     stay = "It stays" if total == 1 else "They stay"
     return f"{cells} {kind}{others}{where}. {stay} missing", see, "."
 
 
-def text_of_left_cells(
-    n: int,
-    first: object = None,
-    kinds: Sequence[SupportsInt] | None = None,
-    *,
-    is_exposed: bool = False,
-) -> str:
-    """Say which missing cells were not filled, and why; ``kinds`` as in `_kinds`."""
+def text_of_left_cells(n: int, first: object = None) -> str:
+    """Text about missing cells that were not filled."""
     cells = counted(n, "missing cell stays", "missing cells stay")
     where = "" if first is None else f", {first_place(n, first)}"
-    if is_exposed:
-        why = "rate or exposure is not known"
-    elif kinds is None:
-        why = f"the data do not determine {'it' if n == 1 else 'them'}"
-    elif n == 1:
-        why = f"it is {_kinds(*kinds)[0][1]}"
-    else:
-        why = " and ".join(
-            f"{counted(m, 'is', 'are')} {kind}" for m, kind in _kinds(*kinds)
-        )
-    return f"{cells} missing{where}: {why}."
+    them = "it" if n == 1 else "them"
+    return f"{cells} missing{where}: the data do not determine {them}."
 
 
 def text_of_unplaced_rows(placed: Placed) -> str:
-    """Say which rows have no factor: nothing to place them by, or several blocks."""
+    """Text about rows without a factor: nothing to place them by, or several blocks."""
     texts, without = [], np.isnan(placed.factors)
     if not without.any():
         return ""
-    without &= ~placed.has_several
     for chosen, what in (
-        (without, "no observed cell with a known factor"),
+        (without & ~placed.has_several, "no observed cell with a known factor"),
         (placed.has_several, "positive cells in several blocks, which share no scale"),
     ):
         rows = np.flatnonzero(chosen)
@@ -108,17 +92,6 @@ def text_of_unplaced_rows(placed: Placed) -> str:
             whose = "its" if len(rows) == 1 else "their"
             texts.append(f"{who} {what} ({which} {rows[0]}); {whose} factor is NaN.")
     return " ".join(texts)
-
-
-def _of(name: str) -> str:
-    return f" of {name}" if name else ""
-
-
-def _kinds(*counts: SupportsInt) -> list[tuple[int, str]]:
-    """Counts of cells with their kind, those of none left out."""
-    kinds = "unbounded", "undetermined", "in an empty row or column"
-    found = zip(map(int, counts), kinds, strict=False)
-    return [(n, kind) for n, kind in found if n]
 
 
 # -------------------------------------------------------------------- about one fit
@@ -170,7 +143,7 @@ def warn_undetermined(text: Text, how: OnUndetermined) -> None:
 
 
 def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:
-    """Say how far the fit may be off the optimum; empty where it has converged."""
+    """Text about how far the fit may be off; empty where it has converged."""
     factors = fit._solved.factors
     is_sure = factors.gap <= fit.tol and factors.step < SURELY_RIGHT
     if is_sure or fit.converged:
@@ -202,7 +175,7 @@ def text_of_convergence(fit: Solution, names: Names | None = None) -> Text:
 
 
 def text_of_empty(fit: RankOneFit, names: Names) -> str:
-    """Say in which rows and columns nothing is observed; empty for none."""
+    """Text about rows and columns without an observed cell; empty for none."""
     if fit._is_plain:
         return ""
     rows, n_rows = fit._fates.empty_rows(MOST_NAMED)
@@ -219,7 +192,7 @@ def text_of_empty(fit: RankOneFit, names: Names) -> str:
 def text_of_unknown(
     fit: RankOneFit, names: Names, how: OnUndetermined = "warn"
 ) -> list[Text]:
-    """Say which cells cannot be known and which zeros are given up; empty for none."""
+    """Text about unknown cells and zeros given up; empty for none."""
     if fit._is_plain:
         return []
     fates, totals = fit._fates, fit._fates.totals
@@ -241,22 +214,3 @@ def text_of_unknown(
         is_listed = fates.rows.is_kept
         parts.append(text_of_unknown_cells(*cells, how=how, is_listed=is_listed))
     return separated(parts)
-
-
-def text_of_left(
-    fates: Ints,
-    n: int,
-    where: str,
-    *,
-    is_exposed: bool = False,
-    is_listed: bool = True,
-) -> Text:
-    """Say how many cells of a table stay missing, and the first of them."""
-    if is_exposed:
-        return text_of_left_cells(n, where, is_exposed=True)
-    kinds = fates[[UNBOUNDED, UNDETERMINED, EMPTY]].tolist()
-    # A table with other holes than the fitted one leaves other cells.
-    if sum(kinds) != n:
-        return text_of_left_cells(n, where)
-    text = text_of_left_cells(n, where, kinds)
-    return (text[:-1], See("fit.undetermined"), ".") if is_listed else text

@@ -9,7 +9,7 @@ the row, and undetermined where neither does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, overload
@@ -28,7 +28,6 @@ from a1gm._base.types import (
 )
 from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel, say_if_slow, threads_for
-from a1gm._observe.observe import observe
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
 from a1gm._rows.rows import Rows, check_piece, table_of
@@ -47,13 +46,21 @@ FATES: tuple[Fate, ...] = (
     "undetermined",
 )
 CELLS_AT_ONCE = 1 << 20
-MOST_KEPT = 1 << 12  # classes of rows whose fates are remembered
 #: Component of patterns that observe nothing, and of those without a positive cell.
 NOTHING, ZEROS = -1, -2
 LOW = 2.0**-1015  # smaller sums of weighted cells have lost digits
 
 #: Where some columns are written; None for a column that is not needed.
 Target: TypeAlias = AnyArray | None
+#: The values of the cells (rows[k], cols[k]); NaN for a cell that stays missing.
+Values: TypeAlias = Callable[[Ints, Ints], Floats]
+
+
+def decided(values: Floats, fates: SmallInts) -> Floats:
+    """Put 0 and NaN where cells have no finite value."""
+    values[fates == ZERO] = 0.0
+    values[fates >= UNBOUNDED] = np.nan
+    return values
 
 
 class Left(NamedTuple):
@@ -133,11 +140,46 @@ class Columns:
         return filled
 
 
-class Placed:
+class Fills:
+    """Rows and the values of their missing cells; NaN for a cell that stays missing."""
+
+    def __init__(self, rows: AnyRows, values: Values) -> None:
+        self.rows, self._compute = rows, values
+
+    def values(self, i: Ints, j: Ints) -> Floats:
+        """Values of missing cells; NaN where the data determine none."""
+        return self._compute(i, j)
+
+    def check(self) -> None:
+        """Raise for cells that cannot be placed, before any is changed."""
+
+    def write(self, targets: Sequence[Target]) -> Left:
+        """Write the rows, filled, to targets that have their columns."""
+        assert isinstance(self.rows, Rows)
+        n_left, first = 0, None
+        for some, piece in self.rows.blocks():
+            i, j = np.nonzero(np.isnan(piece))
+            if len(i):
+                piece[i, j] = values = self.values(i + some.start, j)
+                left = np.flatnonzero(np.isnan(values))
+                if len(left) and first is None:
+                    first = int(i[left[0]]) + some.start, int(j[left[0]])
+                n_left += len(left)
+            at = 0
+            for target in targets:
+                width = 1 if target is None else target.shape[1]
+                if target is not None:  # -0.0 becomes 0.0
+                    cells = piece[:, at : at + width]
+                    np.add(cells, 0.0, out=target[some], casting="same_kind")
+                at += width
+        return Left(n_left, first)
+
+
+class Placed(Fills):
     """Rows with their factors, and the values of their cells.
 
-    Rows of one component without weights are placed by the kernel, in the pass that
-    needs them.
+    Dense rows of one component without weights are placed by the kernel, in the pass
+    that needs them.
     """
 
     def __init__(
@@ -152,34 +194,25 @@ class Placed:
         self.columns, self.rows, self.otherwise = columns, rows, otherwise
         self.is_plain = rows.weights is None and columns.graph.is_single
 
-    # ------------------------------------------------------------------------ factors
+    @cached_property
+    def _groups(self) -> Groups:
+        cells = observed_cells(self.rows, self.columns.negatives)
+        return Groups(self.columns, self.rows, cells)
+
     @cached_property
     def factors(self) -> Floats:
         """Factor of each row; NaN where it has none, or several."""
-        if not self.is_plain:
-            return self._groups.factors
         h, negatives = self.columns.factor, self.columns.takes_negatives
-        if isinstance(self.rows, Rows):
-            found = [
-                kernel.row_factors(parts, h, negatives, threads)
-                for _, parts, threads in kernel_pieces(self.rows)
-            ]
-            if not any(factors is None for factors in found):
+        found = []
+        for _, parts, threads in kernel_pieces(self.columns, self.rows):
+            factors = kernel.row_factors(parts, h, negatives, threads)
+            if factors is None:
+                break
+            found.append(factors + 0.0 if negatives else factors)  # no -0.0
+        else:
+            if found:
                 return found[0] if len(found) == 1 else np.concatenate(found)
-        return self._factors_by_pattern()
-
-    def _factors_by_pattern(self) -> Floats:
-        """Factors of rows that the kernel declines; raises for bad cells."""
-        seen = observe(self.rows, negatives=self.columns.negatives)
-        pattern = slice(None) if seen.pattern_of_row is None else seen.pattern_of_row
-        reach = seen.reach(self.columns.factor)[pattern]
-        sums, has_data = seen.sum_of_row, seen.sum_of_row != 0.0
-        with np.errstate(all="ignore"):
-            factors = product(sums, over=reach, exponent=seen.exponent)
-        if not has_data.all():
-            factors[~has_data] = np.where(abs(reach[~has_data]) > 0.0, 0.0, np.nan)
-        check_rows(factors, sums)
-        return factors
+        return self._groups.factors
 
     @cached_property
     def has_several(self) -> Bools:
@@ -189,89 +222,92 @@ class Placed:
         return self._groups.n_held > 1
 
     def check(self) -> None:
-        """Raise for cells that cannot be placed."""
+        """Raise for cells that cannot be placed, before any is changed."""
         _ = self.factors if self.is_plain else self._groups
 
-    # ------------------------------------------------------------------------- values
     def values(self, i: Ints, j: Ints) -> Floats:
         """Values of missing cells; NaN where the data determine none."""
         if self.is_plain:
             values: Floats = self.factors[i] * self.columns.factor[j]
         else:
-            values = self._groups.values(i, j)
+            weights: Any = self.rows.weights
+            exposure = weights.values_at(i, j) if self.columns.exposed else None
+            values = self._groups.values(i, j, exposure)
         check_cells(values)
         if self.otherwise is None:
             return values
         return np.where(np.isnan(values), self.otherwise[j], values)
 
-    @cached_property
-    def _groups(self) -> _Groups:
-        return _Groups(self.columns, self.rows)
-
-    # ------------------------------------------------------------------------ writing
     def write(self, targets: Sequence[Target]) -> Left:
         """Write the rows, filled, to targets that have their columns."""
-        left = self._write_by_kernel(targets) if self.is_plain else None
-        if left is not None:
-            return left
-        self.check()
-        assert isinstance(self.rows, Rows)
-        return write_pieces(self.rows, self.values, targets)
-
-    def _write_by_kernel(self, targets: Sequence[Target]) -> Left | None:
         h, otherwise = self.columns.factor, self.otherwise
         if otherwise is None:
             otherwise = np.full(len(h), np.nan)
-        n_empty, first_empty = 0, 0
-        for first, parts, threads in kernel_pieces(self.rows):
+        n_empty, first_empty, is_written = 0, 0, False
+        for first, parts, threads in kernel_pieces(self.columns, self.rows):
             rows = slice(first, first + len(parts[0][0]))
             some = [target if target is None else target[rows] for target in targets]
             found = kernel.fill_rows(
                 parts, h, otherwise, some, self.columns.takes_negatives, threads
             )
+            is_written = found is not None
             if found is None:
-                return None
+                break
             if found[0] and not n_empty:
                 first_empty = first + found[1]
             n_empty += found[0]
+        if not is_written:
+            self.check()
+            return super().write(targets)
         without = np.flatnonzero(np.isnan(otherwise))
         if not n_empty or not len(without):
             return Left(0, None)
         return Left(n_empty * len(without), (first_empty, int(without[0])))
 
 
-def kernel_pieces(rows: Any) -> Iterator[tuple[int, Any, int]]:
-    """Yield first row, parts and threads of the pieces of a dense table."""
+def kernel_pieces(columns: Columns, rows: Any) -> Iterator[tuple[int, Any, int]]:
+    """Yield first row, parts and threads of pieces that the kernel can place.
+
+    Nothing for rows that it cannot: sparse, in files, with weights, or of several
+    components.
+    """
+    is_dense = isinstance(rows, Rows) and rows.weights is None
+    if not (is_dense and columns.graph.is_single):
+        return
     say_if_slow()
     for first, piece in rows.pieces():
         yield first, piece.parts, threads_for(piece.n_rows * piece.n_cols, None)
 
 
-def write_pieces(
-    rows: Rows, values: Callable[[Ints, Ints], Floats], targets: Sequence[Target]
-) -> Left:
-    """Write the rows to targets that have their columns, holes filled with values."""
-    n_left, first = 0, None
-    for some, piece in rows.blocks():
-        i, j = np.nonzero(np.isnan(piece))
-        if len(i):
-            piece[i, j] = found = values(i + some.start, j)
-            left = np.flatnonzero(np.isnan(found))
-            if len(left) and first is None:
-                first = int(i[left[0]]) + some.start, int(j[left[0]])
-            n_left += len(left)
-        at = 0
-        for target in targets:
-            width = 1 if target is None else target.shape[1]
-            if target is not None:  # -0.0 becomes 0.0
-                cells = piece[:, at : at + width]
-                np.add(cells, 0.0, out=target[some], casting="same_kind")
-            at += width
-    return Left(n_left, first)
-
-
 # ------------------------------------------------------- several components or weights
-class _Groups:
+#: Observed cells of some rows: row, column, value, and weight or None.
+Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
+
+
+def observed_cells(rows: Any, negatives: Negatives | None) -> Iterator[Cells]:
+    """Yield the observed cells of rows, some rows at a time; raise for bad ones.
+
+    Cells of weight 0 are not observed. Absent cells of a sparse table that count as
+    zeros are not yielded.
+    """
+    V: Any = getattr(rows, "weights", None)  # files have none
+    if isinstance(rows, SparseRows):
+        if V is not None:
+            rows = rows.with_values(np.where(V.values > 0.0, rows.values, np.nan))
+        check_stored_cells(rows, negatives)
+        seen = ~rows.missing
+        i, j = rows.row_of_cell[seen], rows.cols[seen].astype(np.int64)
+        yield i, j, rows.values[seen], None if V is None else V.values[seen]
+        return
+    for some, cells in rows.blocks():
+        v = None if V is None else V.rows(some)
+        piece = cells if v is None else np.where(v > 0.0, cells, np.nan)
+        check_piece(rows, piece, some.start, negatives)
+        i, j = np.nonzero(~np.isnan(piece))
+        yield i + some.start, j, piece[i, j], None if v is None else v[i, j]
+
+
+class Groups:
     """The observed cells of rows, grouped by row and component of the column.
 
     ``key`` is row times number of components plus component, ascending. For each key:
@@ -281,12 +317,12 @@ class _Groups:
     cells that are zeros (``else_zeros``), for zeros.
     """
 
-    def __init__(self, columns: Columns, rows: AnyRows) -> None:
+    def __init__(self, columns: Columns, rows: Any, cells: Iterable[Cells]) -> None:
         self._columns, self._rows, self._n = columns, rows, columns.graph.n
-        found = [_group(columns, *cells) for cells in _observed_cells(columns, rows)]
+        found = [_group(columns, *some) for some in cells]
         parts = (np.concatenate(part) for part in zip(*found, strict=True))
         self.key, self.sums, self.reach, self.held = parts
-        if columns.takes_negatives:
+        if columns.takes_negatives and len(self.key):
             self._count_all_cells()
         self.touched = np.ones(len(self.key), bool)
         self.else_zeros = isinstance(rows, SparseRows) and rows.absent == "zero"
@@ -299,7 +335,8 @@ class _Groups:
         Cells of columns that sum to zero have factor 0, but belong to the row's sum.
         Where they are all of it, observed zeros decide which component it is.
         """
-        rows, known = self.key // self._n, self.reach != 0.0
+        rows = self.key // self._n
+        rows, known = rows - rows[0], self.reach != 0.0
         n_held, n_known = np.bincount(rows, self.held), np.bincount(rows, known)
         total = weighted_counts(rows, self.sums, len(n_held))[rows]
         held = self.held | (known & (n_held[rows] == 0) & (n_known[rows] == 1))
@@ -311,7 +348,6 @@ class _Groups:
     def _add_absent_zeros(self) -> None:
         """Let absent cells count as zeros: all cells but the holes are observed."""
         source, n, label = self._rows, self._n, self._columns.graph.label
-        assert isinstance(source, SparseRows)
         h, known = np.nan_to_num(self._columns.factor), label >= 0
         all_cols = np.bincount(label[known], minlength=n)
         totals = weighted_counts(label[known], h[known], n)
@@ -336,35 +372,31 @@ class _Groups:
 
     # ------------------------------------------------------------------------ factors
     @cached_property
-    def _row_of_key(self) -> Ints:
-        return self.key // self._n
-
-    @cached_property
     def n_held(self) -> Ints:
         """In how many components each row is positive."""
-        return np.bincount(self._row_of_key[self.held], minlength=self._rows.n_rows)
+        rows = self.key[self.held] // self._n
+        return np.bincount(rows, minlength=self._rows.n_rows)
 
-    @cached_property
+    @property
     def factors(self) -> Floats:
         """Factor of each row; NaN where it has none, or several."""
-        rows, n_rows = self._row_of_key, self._rows.n_rows
+        rows, n_rows = self.key // self._n, self._rows.n_rows
         has_data = np.bincount(rows, self.sums != 0.0, minlength=n_rows) > 0
         touched = np.bincount(rows, self.touched, minlength=n_rows) > 0
         if self.else_zeros:  # then a row touches every component but those it misses
             label = self._columns.graph.label
             n_missed = np.bincount(rows, ~self.touched, minlength=n_rows)
             touched = n_missed < len(np.unique(label[label >= 0]))
-        factors = np.where(~has_data & touched, 0.0, np.nan)
-        own = np.flatnonzero(self.held & (self.n_held[rows] == 1))
-        factors[rows[own]] = product(self.sums[own], over=self.reach[own])
-        data = np.zeros(n_rows)
-        data[rows[own]] = self.sums[own]
+        factors, data = np.where(~has_data & touched, 0.0, np.nan), np.zeros(n_rows)
+        single = np.flatnonzero(self.held & (self.n_held[rows] == 1))
+        data[rows[single]] = self.sums[single]
+        factors[rows[single]] = product(self.sums[single], over=self.reach[single])
         check_rows(factors, data)
         return factors
 
     # ------------------------------------------------------------------------- values
-    def values(self, i: Ints, j: Ints) -> Floats:
-        """Values of missing cells; NaN where the data determine none."""
+    def values(self, i: Ints, j: Ints, exposure: Floats | None) -> Floats:
+        """Values of cells; NaN where the data determine none."""
         component = self._columns.graph.label[j].astype(np.int64)
         known = component >= 0
         key = i * self._n + component
@@ -377,17 +409,15 @@ class _Groups:
         out = np.where(touched, 0.0, np.nan)
         rest = np.flatnonzero(known & ~touched)
         out[rest] = self._unreached(i[rest], component[rest])
-        own = np.flatnonzero(is_there)
-        own = own[self.held[at[own]]]
-        h, place = self._columns.factor[j[own]], at[own]
-        if not self._columns.exposed:
-            out[own] = product(self.sums[place], h, over=self.reach[place])
-            return out
-        exposure = self._rows.weights.values_at(i, j)  # type: ignore[union-attr]
-        rates = self.sums[place], h, exposure[own]
-        out[own] = product(*rates, over=self.reach[place])
-        out[exposure == 0.0] = 0.0  # nothing could be counted
-        out[np.isnan(exposure)] = np.nan
+        held = np.flatnonzero(is_there)
+        held = held[self.held[at[held]]]
+        factors = [self.sums[at[held]], self._columns.factor[j[held]]]
+        if exposure is not None:
+            factors.append(exposure[held])
+        out[held] = product(*factors, over=self.reach[at[held]])
+        if exposure is not None:
+            out[exposure == 0.0] = 0.0  # nothing could be counted
+            out[np.isnan(exposure)] = np.nan
         return out
 
     def _unreached(self, i: Ints, component: Ints) -> Floats:
@@ -408,46 +438,18 @@ class _Groups:
         """A number for each row; rows with the same number observe alike."""
         state = self.key % self._n * 4 + self.held * 2 + self.touched
         start, stop = np.searchsorted(self.key, (rows * self._n, (rows + 1) * self._n))
-        kinds, is_one = np.full(len(rows), -1), stop - start == 1
-        kinds[is_one] = state[start[is_one]]
         known: dict[bytes, int] = {}
-        for k in np.flatnonzero(stop - start > 1).tolist():
-            name = state[start[k] : stop[k]].tobytes()
-            kinds[k] = 4 * self._n + known.setdefault(name, len(known))
-        return kinds
+        ends = zip(start.tolist(), stop.tolist(), strict=True)
+        names = (state[first:last].tobytes() for first, last in ends)
+        return np.array([known.setdefault(name, len(known)) for name in names])
 
     def _fates_of(self, row: int) -> SmallInts:
         keys = slice(*np.searchsorted(self.key, (row * self._n, (row + 1) * self._n)))
         component = self.key[keys] - row * self._n
         touched = np.full(self._n, self.else_zeros)
         touched[component] = self.touched[keys]
-        own = component[self.held[keys]]
-        return fates_of_row(self._columns.graph, own, np.flatnonzero(touched))
-
-
-def _observed_cells(
-    columns: Columns, source: AnyRows
-) -> Iterator[tuple[Ints, Ints, Floats, Floats | None]]:
-    """Yield row, column, value and weight of the observed cells, some at a time.
-
-    Cells of weight 0 are not observed. Raises for bad cells.
-    """
-    V: Any = source.weights
-    if isinstance(source, SparseRows):
-        if V is not None:
-            used = np.where(V.values > 0.0, source.values, np.nan)
-            source = source.with_values(used)
-        check_stored_cells(source, columns.negatives)
-        seen = ~source.missing
-        rows, cols = source.row_of_cell[seen], source.cols[seen].astype(np.int64)
-        yield rows, cols, source.values[seen], None if V is None else V.values[seen]
-        return
-    for some, cells in source.blocks():
-        v = None if V is None else V.rows(some)
-        piece = cells if v is None else np.where(v > 0.0, cells, np.nan)
-        check_piece(source, piece, some.start, columns.negatives)
-        i, j = np.nonzero(~np.isnan(piece))
-        yield i + some.start, j, piece[i, j], None if v is None else v[i, j]
+        held = component[self.held[keys]]
+        return fates_of_row(self._columns.graph, held, np.flatnonzero(touched))
 
 
 def _group(
@@ -527,32 +529,18 @@ class UndeterminedCells(Sequence[UndeterminedCell]):
         kind = FATES[int(self.code[at])]
         return UndeterminedCell(int(self.row[at]), int(self.column[at]), kind)
 
-    def __iter__(self) -> Iterator[UndeterminedCell]:
-        return (self[k] for k in range(len(self)))
-
     def __repr__(self) -> str:
         shown = ", ".join(repr(tuple(cell)) for cell in self[:3])
         more = ", ..." if len(self) > 3 else ""
         return f"<{len(self)} undetermined cells: {shown}{more}>"
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What was counted over all rows.
+class Totals(NamedTuple):
+    """Counts over all rows."""
 
-    Attributes
-    ----------
-    n_empty_rows : int
-        Rows without an observed cell.
-    n_given_up : int
-        Observed zeros between components.
-    fates : ndarray of int64
-        Missing cells of each fate.
-    """
-
-    n_empty_rows: int
-    n_given_up: int
-    fates: Ints
+    n_empty_rows: int  # without an observed cell
+    n_given_up: int  # observed zeros between components
+    fates: Ints  # missing cells of each fate
 
     @property
     def n_undetermined(self) -> int:
@@ -586,7 +574,6 @@ class Fates:
         # Only margins count with negative cells, and no observed zero is given up.
         is_signed = self.patterns.n_negative > 0
         self._positive_cols: Bools = (self.patterns.col_sums > 0.0) & (not is_signed)
-        self._known: dict[int, SmallInts] = {}
 
     # ---------------------------------------------------------------------- classes
     def _classes(self, patterns: Ints, is_zero: Bools) -> Ints:
@@ -596,22 +583,14 @@ class Fates:
 
     def _of_class(self, row_class: int) -> SmallInts:
         """Fate by component of the column; the last place is for empty columns."""
-        found = self._known.get(row_class)
-        if found is None:
-            n, none = self.graph.n, np.zeros(0, np.int64)
-            if row_class < 0:
-                found = np.full(n + 1, EMPTY, np.int32)
-            elif row_class < n:
-                found = fates_of_row(self.graph, np.array([row_class]), none)
-            else:
-                pattern = row_class - n
-                observed = self.patterns.observed_cells(slice(pattern, pattern + 1))[0]
-                touched = np.unique(self.graph.label[observed])
-                found = fates_of_row(self.graph, none, touched)
-            if len(self._known) >= MOST_KEPT:
-                self._known.clear()
-            self._known[row_class] = found
-        return found
+        n, none = self.graph.n, np.zeros(0, np.int64)
+        if row_class < 0:
+            return np.full(n + 1, EMPTY, np.int32)
+        if row_class < n:
+            return fates_of_row(self.graph, np.array([row_class]), none)
+        pattern = row_class - n
+        observed = self.patterns.observed_cells(slice(pattern, pattern + 1))[0]
+        return fates_of_row(self.graph, none, np.unique(self.graph.label[observed]))
 
     def _table(self, classes: Ints) -> tuple[SmallInts, Ints]:
         """Fates by component for each class given, and the place of each class."""
@@ -657,60 +636,42 @@ class Fates:
     # --------------------------------------------------------------------- counting
     @cached_property
     def totals(self) -> Totals:
-        """What is counted over all rows."""
-        graph = self.graph
-        n_cols = len(graph.label)
-        of_component = np.zeros(graph.n, np.int64)  # rows with data
+        """Counts over all rows."""
+        label, n = self.graph.label, self.graph.n
+        cols = np.bincount(label % (n + 1), minlength=n + 1)  # last: empty columns
+        with_data = np.zeros(n, np.int64)  # rows of each component
+        rows_of: dict[int, int] = {}  # of other classes
         counts = np.zeros(len(FATES), np.int64)
         n_empty = n_given_up = 0
         for some in self.patterns.stretches():
             component = self.component[some]
             n_rows, n_zero = self.rows.pattern_counts(some)
-            n_data = np.where(component >= 0, n_rows - n_zero, 0)
+            known, is_empty = component >= 0, component == NOTHING
+            n_data = np.where(known, n_rows - n_zero, 0)
             observed, inside, between = self.patterns.count_cells(
-                some, component, graph.label, self._positive_cols
+                some, component, label, self._positive_cols
             )
             # A row reaches whatever it observes: such cells are finite or 0.
             n_finite = int(inside @ n_data)
             counts[FINITE] -= n_finite
             counts[ZERO] -= int(observed @ n_rows) - n_finite
             n_given_up += int(between @ n_data)
-            is_empty = component == NOTHING
             n_empty += int(n_rows[is_empty].sum())
-            known = component >= 0
-            of_component += np.bincount(
-                component[known], n_data[known], minlength=graph.n
-            ).astype(np.int64)
+            np.add.at(with_data, component[known], n_data[known])
             zeros = np.where(is_empty, 0, n_rows - n_data)
-            for k in np.flatnonzero(zeros):
-                fates = self._of_class(graph.n + some.start + int(k))
-                counts += zeros[k] * self._per_fate(fates)
-        counts[EMPTY] += n_empty * n_cols
-        counts += self._of_components(of_component)
+            for k in np.flatnonzero(zeros).tolist():
+                rows_of[n + some.start + k] = int(zeros[k])
+        counts[EMPTY] += n_empty * len(label)
+        if len(self.graph.edges):
+            rows_of |= {c: with_data[c] for c in np.flatnonzero(with_data).tolist()}
+        else:  # there may be many components, and none leads to another
+            found = int(with_data @ cols[:-1]), int(with_data.sum() * cols[-1])
+            counts[[FINITE, EMPTY]] += found
+            counts[UNDETERMINED] += int(with_data.sum()) * len(label) - sum(found)
+        for row_class, times in rows_of.items():
+            cells = np.bincount(self._of_class(row_class), cols, minlength=len(FATES))
+            counts += times * cells.astype(np.int64)
         return Totals(n_empty, n_given_up, counts)
-
-    @cached_property
-    def _cols_of(self) -> Ints:
-        """Columns of each component, and, last, empty ones."""
-        n = self.graph.n
-        return np.bincount(self.graph.label % (n + 1), minlength=n + 1)
-
-    def _per_fate(self, fates: SmallInts) -> Ints:
-        cells = np.bincount(fates, self._cols_of, minlength=len(FATES))
-        return cells.astype(np.int64)
-
-    def _of_components(self, n_rows: Ints) -> Ints:
-        """Cells of each fate in rows with data, were all of them missing."""
-        counts = np.zeros(len(FATES), np.int64)
-        cols, total = self._cols_of, int(n_rows.sum())
-        if not len(self.graph.edges):  # no edges between components
-            counts[FINITE] = n_rows @ cols[:-1]
-            counts[EMPTY] = total * cols[-1]
-            counts[UNDETERMINED] = total * cols.sum() - counts.sum()
-            return counts
-        for c in np.flatnonzero(n_rows):
-            counts += n_rows[c] * self._per_fate(self._of_class(int(c)))
-        return counts
 
     # --------------------------------------------------------------------- the cells
     def unknown_cells(
@@ -730,9 +691,8 @@ class Fates:
         """All missing cells without a value, row by row."""
         none = np.zeros(0, np.int64)
         found = [(none, none, none), *self.unknown_cells()]
-        return UndeterminedCells(
-            *(np.concatenate(part) for part in zip(*found, strict=True))
-        )
+        parts = (np.concatenate(part) for part in zip(*found, strict=True))
+        return UndeterminedCells(*parts)
 
     def first_unknown(self) -> tuple[int, int] | None:
         """Place of the first missing cell without a value, empty rows aside."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from a1gm._base.float_range import check_cells
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.frames import table_frame
-from a1gm._fit.place import Columns, kernel_pieces
+from a1gm._fit.place import Columns, Groups, kernel_pieces, observed_cells
 from a1gm._kernel import kernel
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import Rows, check_piece, table_of
 from a1gm._rows.sparse import SparseRows
-from a1gm.exceptions import DataError, NotRepresentableError, ParameterError
+from a1gm.exceptions import NotRepresentableError, ParameterError
 
 Kind: TypeAlias = Literal["pearson", "deviance", "response"]
 
@@ -82,48 +82,20 @@ class Cells:
         return total
 
 
-def fitted_cells(columns: Columns, source: AnyRows) -> Iterator[Cells]:
-    """Yield the observed cells of rows placed by their own cells, some at a time.
+def fitted_cells(columns: Columns, source: Any) -> Iterator[Cells]:
+    """Yield the observed cells of rows with their fitted values, some at a time.
 
-    A cell of weight 0 is not observed. Absent cells of a sparse table that count as
-    zeros are not yielded.
+    Absent cells of a sparse table that count as zeros are not yielded.
     """
-    V: Any = getattr(source, "weights", None)  # files have none
-    if isinstance(source, SparseRows):
-        used = ~source.missing
-        if V is not None:
-            used &= V.values > 0.0
-        i, j = source.row_of_cell[used], source.cols[used].astype(np.int64)
-        fitted = columns.place(source).values(i, j)
-        v = None if V is None else V.values[used]
-        yield _cells(columns, i, j, source.values[used], fitted, v)
-        return
-    for rows, piece in source.blocks():
-        used = ~np.isnan(piece)
-        part = table_of(piece)
-        if V is not None:
-            weights = V.rows(rows)
-            used &= weights > 0.0
-            part = replace(part, weights=table_of(weights), exposed=columns.exposed)
-        i, j = np.nonzero(used)
-        if not len(i):
-            continue
-        try:
-            fitted = columns.place(part).values(i, j)
-        except DataError:  # name the cell as one of the whole table
-            cells = np.where(used, piece, np.nan)
-            check_piece(source, cells, rows.start, columns.negatives)
-            raise
-        v = None if V is None else weights[i, j]
-        yield _cells(columns, i + rows.start, j, piece[i, j], fitted, v)
-
-
-def _cells(
-    columns: Columns, i: Ints, j: Ints, x: Floats, fitted: Floats, v: Floats | None
-) -> Cells:
-    ones = np.ones(len(i))
-    both = (ones, ones) if v is None else (v, ones)
-    return Cells(i, j, x, fitted, *(both[::-1] if columns.exposed else both))
+    for i, j, x, v in observed_cells(source, columns.negatives):
+        groups = Groups(columns, source, [(i, j, x, v)])
+        fitted = groups.values(i, j, v if columns.exposed else None)
+        check_cells(fitted)
+        ones = np.ones(len(i))
+        weight, exposure = ones if v is None else v, ones
+        if columns.exposed:
+            weight, exposure = exposure, weight
+        yield Cells(i, j, x, fitted, weight, exposure)
 
 
 def absent_zeros(source: AnyRows, cells: Cells) -> float:
@@ -143,13 +115,10 @@ def kernel_sums(
 ) -> tuple[float, float] | None:
     """Sum over the cells, and of the row factors, in one pass of the kernel.
 
-    None for rows that the kernel does not place: with weights, of several components,
-    sparse, or out of range.
+    None for rows that the kernel does not place.
     """
-    if not isinstance(source, Rows) or not columns.place(source).is_plain:
-        return None
-    total = factors = 0.0
-    for _, parts, threads in kernel_pieces(source):
+    total, factors, is_placed = 0.0, 0.0, False
+    for _, parts, threads in kernel_pieces(columns, source):
         if of == "divergence":
             found = kernel.divergence(parts, columns.factor, threads)
         else:
@@ -157,8 +126,8 @@ def kernel_sums(
             found = kernel.pearson(parts, columns.factor, signs, threads)
         if found is None:
             return None
-        total, factors = total + found[0], factors + found[1]
-    return total, factors
+        total, factors, is_placed = total + found[0], factors + found[1], True
+    return (total, factors) if is_placed else None
 
 
 def divergence_of_rows(columns: Columns, source: AnyRows) -> float:

@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from a1gm._base.atomic import atomic_write, is_special
 from a1gm._base.types import AnyArray
 from a1gm._base.version import __version__
 from a1gm._base.words import shown
-from a1gm._fit.table import FitRows
+from a1gm._fit.table import STATISTICS, FitRows, Table
 from a1gm._observe.codec import (
     from_arrays,
     is_count,
@@ -27,43 +27,51 @@ from a1gm._observe.codec import (
     write_archive,
 )
 from a1gm._observe.patterns import Patterns
+from a1gm._rows.columns import Choice
 from a1gm._solve.components import Components
 from a1gm._solve.dispatch import Solved
 from a1gm._solve.factors import Factors
 from a1gm.exceptions import FileFormatError, MissingFileError
 
 KIND = "RankOneFit"
+#: What a fit is made of: the solution, its rows and table, and options.
+Parts: TypeAlias = tuple[Solved, FitRows, Table, dict[str, Any]]
 _need = partial(need, "a fit")
 BACKENDS = (None, "pandas", "polars", "pyarrow", "modin", "cudf")
-SCATTER = ("pearson_chi2", "gain")
-PLAIN = ("absent", "backend", "takes_negatives", "is_weighted", "is_exposed")
+TRUTHS = ("takes_negatives", "is_weighted", "is_exposed")
+PLAIN = ("absent", "backend", *TRUTHS, *STATISTICS)
 
 
 # ------------------------------------------------------------------------- writing
 def save_fit(
-    state: dict[str, Any], path: str | os.PathLike[str], *, overwrite: bool
+    path: str | os.PathLike[str],
+    solved: Solved,
+    rows: FitRows,
+    table: Table,
+    *,
+    overwrite: bool,
+    **options: Any,
 ) -> None:
-    """Write the state of a fit to a file, whole or not at all."""
-    solved, rows, table = state["solved"], state["rows"], state["table"]
-    is_held = rows.is_held
+    """Write the parts of a fit to a file, whole or not at all."""
+    is_held, choice = rows.is_held, table.choice
+    labels = {
+        "rows": table.row_labels if is_held else None,
+        "columns": table.col_labels,
+        "long": table.long,
+        "ids": choice and choice.ids,
+        "kept": choice and choice.kept,
+    }
     content: dict[str, Any] = {
-        "tol": float(state["tol"]),
-        "on_undetermined": state["on_undetermined"],
-        "certificate": _number(state["certificate"]),
-        "divergence": _number(state["divergence"]),
-        "scatter": {name: _number(state[name]) for name in SCATTER},
-        "row_labels": labels_to_json(state["row_labels"]) if is_held else None,
-        "col_labels": labels_to_json(state["col_labels"]),
+        "options": options,
+        "labels": {name: labels_to_json(own) for name, own in labels.items()},
         "table": {name: getattr(table, name) for name in PLAIN},
-        "long": table.long and labels_to_json(table.long),
         "n_rows": int(rows.n_rows),
     }
     arrays: dict[str, AnyArray] = {}
-    parts: dict[str, Any] = {"factors": solved.factors}
+    parts = {"factors": solved.factors, "patterns": solved.statistics}
     if is_held:
         arrays["row_factor"] = rows.factor
-    parts["patterns"] = solved.statistics
-    if not is_held:
+    else:
         parts["patterns"] = replace(solved.statistics, pattern_of_row=None)
     if solved.components is not None:
         parts["components"] = solved.components
@@ -73,13 +81,9 @@ def save_fit(
         write_archive(file, KIND, content, arrays, version=__version__)
 
 
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
 # ------------------------------------------------------------------------- reading
-def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the state of a fit, every part of it checked.
+def read_fit(path: str | os.PathLike[str]) -> Parts:
+    """Read the parts of a fit, each of them checked.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def read_fit(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _refusal(place, "it is a pipe or a device", "Name a file.")
     try:
         with read_archive(place, place.stat().st_size, KIND) as (content, arrays):
-            return _state_of(content, arrays)
+            return _parts_of(content, arrays)
     except FileNotFoundError:
         raise MissingFileError(
             f"{shown(place)} does not exist. Check the path; save() of a fit writes "
@@ -114,48 +118,49 @@ def _refusal(
     return FileFormatError(f"{shown(place)} is refused: {shown(why)}. {what_to_do}")
 
 
-def _state_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> dict[str, Any]:
-    state = _plain_state(content)
-    factors = from_arrays("factors", Factors, content, arrays)
+def _parts_of(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Parts:
     n_rows = content["n_rows"]
     _need(is_count(n_rows, 1), "the number of rows")
+    factors = from_arrays("factors", Factors, content, arrays)
     patterns = from_arrays("patterns", Patterns, content, arrays)
-    n_cols, signed = len(factors.col_factor), patterns.n_negative > 0
+    signed = patterns.n_negative > 0
     patterns.check(signed=signed)
     _check_factors(factors, patterns.n_patterns, patterns.n_cols, signed=signed)
     components = _components_of(content, arrays, patterns)
     rows = _rows_of(arrays, patterns, n_rows, signed=signed)
-    solved = Solved(factors, patterns, components)
-    state |= {"solved": solved, "rows": rows}
-    state["row_labels"] = labels_from_json(content["row_labels"], n_rows, unique=False)
-    state["col_labels"] = labels_from_json(content["col_labels"], n_cols, unique=True)
-    return state
-
-
-def _plain_state(content: dict[str, Any]) -> dict[str, Any]:
-    tol, how, table = content["tol"], content["on_undetermined"], content["table"]
+    table = _table_of(content["table"], content["labels"], n_rows, patterns.n_cols)
+    options = content["options"]
+    _need(set(options) == {"tol", "on_undetermined"}, "options")
+    tol, how = options["tol"], options["on_undetermined"]
     _need(type(tol) is float and 0.0 < tol < math.inf, "tol")
     _need(how in ("warn", "raise", "ignore"), "on_undetermined")
-    _need(isinstance(table, dict) and set(table) == set(PLAIN), "table")
-    _need(table["absent"] in (None, "missing", "zero"), "absent")
-    _need(table["backend"] in BACKENDS, "backend")
-    for name in PLAIN[2:]:
-        _need(isinstance(table[name], bool), name)
-    _need(table["is_weighted"] or not table["is_exposed"], "is_exposed")
-    long = labels_from_json(content.get("long"), 3, unique=True)
-    table = {**table, "long": long and tuple(long)}
-    state = {"tol": tol, "on_undetermined": how, "table": table}
-    for name in ("certificate", "divergence"):
-        state[name] = _number_of(content[name], name)
-    found = content.get("scatter", dict.fromkeys(SCATTER))
-    _need(isinstance(found, dict) and set(found) == set(SCATTER), "scatter")
-    state["scatter"] = {name: _number_of(found[name], name) for name in SCATTER}
-    return state
+    return Solved(factors, patterns, components), rows, table, options
 
 
-def _number_of(value: Any, name: str) -> float:
-    _need(value is None or type(value) is float, name)
-    return math.nan if value is None else float(value)
+def _table_of(
+    values: dict[str, Any], labels: dict[str, Any], n_rows: int, n_cols: int
+) -> Table:
+    _need(set(values) == set(PLAIN), "table")
+    _need(values["absent"] in (None, "missing", "zero"), "absent")
+    _need(values["backend"] in BACKENDS, "backend")
+    for name in (*TRUTHS, *STATISTICS):
+        _need(type(values[name]) is (bool if name in TRUTHS else float), name)
+    _need(values["is_weighted"] or not values["is_exposed"], "is_exposed")
+    long = labels_from_json(labels["long"], 3, unique=True)
+    choice = None
+    if labels["ids"] is not None:
+        ids, kept = (
+            labels_from_json(labels[name], len(labels[name]), unique=False) or []
+            for name in ("ids", "kept")
+        )
+        choice = Choice(ids=ids, kept=kept)
+    return Table(
+        row_labels=labels_from_json(labels["rows"], n_rows, unique=False),
+        col_labels=labels_from_json(labels["columns"], n_cols, unique=True),
+        long=None if long is None else (long[0], long[1], long[2]),
+        choice=choice,
+        **values,
+    )
 
 
 def _check_factors(
@@ -209,12 +214,9 @@ def _rows_of(
         _need(counts is not None and zero_counts is not None, "counts")
         _need(patterns.n_rows == n_rows, "counts")
         return FitRows(patterns, is_kept=False)
-    pattern = patterns.pattern_of_row
+    of_row, n = patterns.pattern_of_row, patterns.n_patterns
     _check_numbers(arrays["row_factor"], n_rows, "row_factor", signed=signed)
-    _need(
-        n_rows == (patterns.n_patterns if pattern is None else len(pattern)),
-        "row_factor",
-    )
+    _need(n_rows == (n if of_row is None else len(of_row)), "row_factor")
     return FitRows(patterns, arrays["row_factor"])
 
 

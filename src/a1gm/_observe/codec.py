@@ -23,8 +23,7 @@ from a1gm._rows.labels import plain_text
 from a1gm.exceptions import FileFormatError
 
 FORMAT = "a1gm model"
-FORMAT_VERSION = 5
-OLDEST_VERSION = 5
+FORMAT_VERSION = 6
 HEADER = "header.json"
 MAX_HEADER_BYTES = 1 << 28
 MAX_ARRAYS = 64
@@ -158,7 +157,7 @@ def _check_version(header: dict[str, Any]) -> None:
             f"it was written by a1gm {header.get('package_version')} in format "
             f"{version}, and this release reads format {FORMAT_VERSION}: upgrade a1gm"
         )
-    if version < OLDEST_VERSION:
+    if version < FORMAT_VERSION:
         raise FileFormatError(
             f"it was written by an earlier release, in format {version}; this "
             f"release reads format {FORMAT_VERSION}: fit again and save"

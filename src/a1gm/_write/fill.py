@@ -15,10 +15,10 @@ import numpy as np
 from a1gm._base.atomic import output_folder
 from a1gm._base.types import AnyArray, Bools, Floats, OnUndetermined
 from a1gm._base.warn import warn_user
+from a1gm._fit.fill import Rounding, rounded
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
 from a1gm._fit.place import Columns
-from a1gm._fit.rounding import Rounding, rounded
 from a1gm._rows.files.source import Source
 from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined

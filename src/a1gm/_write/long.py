@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats, Ints
-from a1gm._fit.rounding import Rounding, rounded
+from a1gm._fit.fill import Rounding, rounded
 from a1gm._rows.files.table import LongFile
 from a1gm._rows.files.text import joined
 from a1gm._write.fill import MARK, as_text, check_new_column

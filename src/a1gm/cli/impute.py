@@ -76,7 +76,7 @@ def impute(
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import check_place
-    from a1gm._fit.rounding import check_rounding
+    from a1gm._fit.fill import check_rounding
     from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.paths import find_files
 

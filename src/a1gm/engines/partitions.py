@@ -124,7 +124,7 @@ def fill_partition(
         with _saying_where(piece):
             options = BY_RULE if names is None else ColumnOptions(columns=names)
             source = read_input(piece, columns=options)
-            found = fill_table(piece, source, columns.place(source))
+            found = fill_table(piece, columns.place(source))
         filled, (n_left, first) = found.table, found.left
         if tells and first is not None:
             text = text_of_left_cells(n_left, source.where(*first))

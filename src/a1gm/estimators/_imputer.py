@@ -306,7 +306,7 @@ class RankOneImputer(Estimator):
         without_any = np.isnan(self.col_factor_) & np.isnan(self.fallback_)
         fallback = np.where(without_any, 0.0, self.fallback_)
         placed = self._columns.place(rows, otherwise=fallback)
-        filled = fill_table(X, rows, placed, in_place=not self.copy, as_array=True)
+        filled = fill_table(X, placed, in_place=not self.copy, as_array=True)
         table = filled.table
         table = table.tocsc() if is_sparse(X) else table.astype(dtype, copy=False)
         if not kept.all():

@@ -16,7 +16,7 @@ from a1gm._fit.fill import fill_table
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import (
     check_on_undetermined,
-    text_of_left,
+    text_of_left_cells,
     text_of_unknown_cells,
     text_of_zeros,
     warn_undetermined,
@@ -28,7 +28,9 @@ from a1gm._fit.place import (
     UNBOUNDED,
     UNDETERMINED,
     ZERO,
+    Fills,
     UndeterminedCells,
+    decided,
 )
 from a1gm._fit.residuals import divergence_of_cells
 from a1gm._rows import Rows, same_cells
@@ -86,11 +88,7 @@ class TableView:
     def values(self, i: Ints, j: Ints) -> Floats:
         """Fitted values of cells; NaN where the data do not determine one."""
         values: Floats = self.row.factor[i] * self.col.factor[j]
-        if not self.is_one_block:
-            fates = self._fates(i, j)
-            values[fates == ZERO] = 0.0
-            values[fates >= UNBOUNDED] = np.nan
-        return values
+        return values if self.is_one_block else decided(values, self._fates(i, j))
 
     def fitted(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Fitted values of a part; NaN where the data do not determine one."""
@@ -184,14 +182,14 @@ class TableView:
         check_on_undetermined(how)
         rows = open_table(X, self.table.name)
         self._check_same_table(rows)
-        filled = fill_table(X, rows, self.values)
+        filled = fill_table(X, Fills(rows, self.values))
         n_left, first_left = filled.left
         if first_left is not None:
             if how is None and not self._has_warned(n_left, rows):
                 how = self.on_undetermined
-            if how not in (None, "ignore"):  # counting the kinds takes time
-                where = rows.where(*first_left)
-                warn_undetermined(text_of_left(self.counts, n_left, where), how)
+            if how is not None:
+                text = text_of_left_cells(n_left, rows.where(*first_left))
+                warn_undetermined(text, how)
         return filled.table
 
     def _check_same_table(self, rows: Rows) -> None:

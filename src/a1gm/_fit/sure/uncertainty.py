@@ -16,7 +16,7 @@ from a1gm._base.words import counted
 from a1gm._fit.fill import fill_table
 from a1gm._fit.frames import labelled_frame
 from a1gm._fit.lazy_rows import LazyRows
-from a1gm._fit.place import FINITE, ZERO
+from a1gm._fit.place import FINITE, ZERO, Fills
 from a1gm._fit.show import html_grid, html_table, one_line, text_grid
 from a1gm._fit.sure.arguments import (
     Axis,
@@ -561,7 +561,7 @@ class Uncertainty(Errors):
         """
         holes = self._holes(X, weights, exposure)
         lower, upper = (
-            fill_table(X, holes.source, partial(holes.quantiles, tail))
+            fill_table(X, Fills(holes.source, partial(holes.quantiles, tail)))
             for tail in _tails(level)
         )
         return lower.table, upper.table
