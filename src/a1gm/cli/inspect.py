@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from a1gm._base.words import counted, listed, shown
 from a1gm.cli.app import command
@@ -11,6 +11,8 @@ from a1gm.cli.tables import fit_open, fit_table, open_table, uses_of
 from a1gm.exceptions import A1gmError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from a1gm._fit.pattern import MissingPattern
     from a1gm._rows.files.table import TableFiles
 
@@ -89,14 +91,13 @@ def _print(
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for use, names in uses.items():
-        if names:
-            table.add_row(use, Text(shown(listed(names, 20))))
-    for name, text in _facts_of(pattern) if pattern else ():
-        table.add_row(name, text)
+    facts = {use: listed(names, 20) for use, names in uses.items() if names}
+    if pattern is not None:
+        facts |= _facts_of(pattern, None if files is None else files.names)
+    for name, text in facts.items():
+        table.add_row(name, Text(shown(text)))
     console.print(table)
     if pattern is not None and pattern.n_missing and files is not None:
-        _print_columns(console, pattern, files)
         title = "\nmissing cells (dark), rows downwards, columns across"
         console.print(Text(title, style="dim"))
         shares = hole_shares(files, 16, 64)
@@ -107,50 +108,28 @@ def _print(
             console.print(Text(f"│{cells}│"))
 
 
-def _facts_of(pattern: MissingPattern) -> list[tuple[str, str]]:
+def _facts_of(pattern: MissingPattern, names: Sequence[str] | None) -> dict[str, str]:
     n_cells, n_blocks = pattern.n_rows * pattern.n_cols, pattern.n_blocks
     share = pattern.n_missing / n_cells
     rows, columns = counted(pattern.n_rows, "row"), counted(pattern.n_cols, "column")
     core = "core of {:,} × {:,}: solved iteratively, to a certificate"
     apart = f"{n_blocks:,}: their scales cannot be compared"
-    facts = [
-        ("table", f"{rows} × {columns}"),
-        ("missing", f"{pattern.n_missing:,} of {n_cells:,} cells ({share:.1%})"),
-        (
-            "patterns",
-            f"{pattern.n_row_patterns:,} among the rows, "
-            f"{pattern.n_col_patterns:,} among the columns",
-        ),
-        (
-            "shape",
-            _SHAPES.get(pattern.shape_name) or core.format(*pattern.core_shape),
-        ),
-        (
-            "increase rate",
-            f"{pattern.increase_rate:.4g} (of the paper: above 1 its method drops "
-            "cells)",
-        ),
-        ("blocks", _BLOCKS[n_blocks] if n_blocks < 2 else apart),
-    ]
+    facts = {
+        "table": f"{rows} × {columns}",
+        "missing": f"{pattern.n_missing:,} of {n_cells:,} cells ({share:.1%})",
+        "patterns": f"{pattern.n_row_patterns:,} among the rows, "
+        f"{pattern.n_col_patterns:,} among the columns",
+        "shape": _SHAPES.get(pattern.shape_name) or core.format(*pattern.core_shape),
+        "increase rate": f"{pattern.increase_rate:.4g} (of the paper: above 1 its "
+        "method drops cells)",
+        "blocks": _BLOCKS[n_blocks] if n_blocks < 2 else apart,
+    }
     if pattern.n_undetermined:
         cells = counted(pattern.n_undetermined, "missing cell")
-        facts.append(("not determined", f"{cells}; these stay missing"))
+        facts["not determined"] = f"{cells}; these stay missing"
+    if pattern.n_missing and names is not None:
+        missing = pattern.missing_per_col
+        most = [j for j in missing.argsort()[::-1][:8] if missing[j]]
+        shares = [f"{names[j]} {missing[j] / pattern.n_rows:.1%}" for j in most]
+        facts["most missing"] = ", ".join(shares)
     return facts
-
-
-def _print_columns(console: Any, pattern: MissingPattern, files: TableFiles) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    missing = pattern.missing_per_col
-    table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left")
-    table.add_column("columns with most missing cells")
-    table.add_column("missing", justify="right")
-    table.add_column("")
-    for j in missing.argsort()[::-1][:8]:
-        if missing[j]:
-            share = missing[j] / pattern.n_rows
-            bar = f"{share:6.1%} {'█' * round(24 * share)}"
-            table.add_row(Text(shown(files.names[j])), f"{missing[j]:,}", bar)
-    console.print(table)
