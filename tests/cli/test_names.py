@@ -112,13 +112,6 @@ def test_77_what_has_no_plain_character_is_escaped(monkeypatch):
     assert stream.buffer.getvalue() == rb"2 x 3 \xe9"
 
 
-def test_names_of_files_are_no_markup(tmp_path, monkeypatch):
-    monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with options.progress_bar("Reading [/red].csv", quiet=False) as show:
-        show(1, 0.5)
-
-
 def test_77_json_is_plain_in_any_case(table):
     done = run("impute", table, "-o", str(table) + "out.csv", "--json")
     assert done.stdout.isascii()

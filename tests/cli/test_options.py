@@ -1,14 +1,19 @@
-"""What all commands share."""
+"""What commands share: options, output on any terminal, advice as options."""
 
-from support.commands import CSV, run
+import os
 
-from a1gm.cli.options import split_names
+import pytest
+from support.commands import CSV, run, run_executable
+
+from a1gm.cli import options
+from a1gm.cli.options import command_style, split_names
+from a1gm.exceptions import Call, Option, See
 
 
-def test_debug_shows_the_traceback(tmp_path):
-    done = run("inspect", CSV / "ragged_short.csv", "--debug", code=1)
-    assert "Traceback" in done.stderr
-    assert "Traceback" not in run("inspect", CSV / "ragged_short.csv", code=1).stderr
+def test_debug_shows_the_traceback():
+    for more in ([], ["--debug"]):
+        words = run("inspect", CSV / "ragged_short.csv", *more, code=1).stderr
+        assert ("Traceback" in words) == bool(more)
 
 
 def test_names_are_split_at_commas_outside_quotes():
@@ -17,6 +22,83 @@ def test_names_are_split_at_commas_outside_quotes():
     assert split_names(None) == []
 
 
-def test_a_command_has_no_options_of_others(tmp_path):
+def test_a_command_has_no_options_of_others():
     done = run("inspect", CSV / "plain.csv", "--by", "x", code=2)
     assert "No such option" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["Reading a.csv", "Reading [/red].csv"])
+def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, capsys, name):
+    monkeypatch.setattr(options, "_SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with options.progress_bar(name, quiet=False) as show:
+        show(1000, 0.5)
+        show(2000, 1.0)
+    words = capsys.readouterr().err
+    assert name in words  # the name of a file is not markup
+    assert "rows/s" in words
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [
+        ("inspect", None),
+        ("impute", "o.csv"),
+        ("fit", "o"),
+        ("assess", None),
+        ("report", "o.html"),
+        ("demo", "d"),
+    ],
+)
+def test_every_command_speaks_plainly(tmp_path, command, out, encoding):
+    (tmp_path / "a.csv").write_text(
+        "shop,a,b,c\nA,10,20,\nB,20,,60\nC,30,61,92\nD,,80,119\nE,9,19,31\n"
+    )
+    arguments = [command] if command == "demo" else [command, "a.csv"]
+    done = run_executable(
+        *arguments,
+        *([] if out is None else ["-o", out]),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        encoding=encoding,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    if command == "inspect":
+        assert ("█" if encoding == "cp437" else "#") in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (Option("missing", ["NULL"]), "--missing NULL"),
+        (Option("missing", ["-"]), "--missing '-'"),
+        (Option("missing", ["it's"]), """--missing 'it'"'"'s'"""),
+        (Option("columns"), "--columns"),
+        (Option("columns", ["x y", "z"]), "--columns 'x y,z'"),
+        (Option("columns", ["a,b", "c"]), "--columns a,b --columns c"),
+        (Option("delimiter", "\t"), "--delimiter '\t'"),  # escaped when printed
+        (Option("decimal", ","), "--decimal ','"),
+        (Option("overwrite", True), "--overwrite"),
+        (Option("n_threads", 2), "--threads 2"),
+        (
+            Call("fit_long", "X", (Option("keys", ["a,b", "c"]), Option("value", "d"))),
+            "--long '\"a,b\",c,d'",
+        ),
+        (Call("fit_many", "X"), "a1gm.fit_many(X)"),
+        (See("fit.undetermined"), "; a1gm report lists them"),
+        (See("many.failed"), ""),
+    ],
+)
+def test_parts_are_written_as_options(part, words):
+    assert command_style(part) == words
+
+
+def test_names_of_columns_are_printed_as_they_are(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\"decimal=','\",x\n-1,2\n3,4\n")
+    words = run("inspect", path, code=1).stderr
+    assert "column \"decimal=','\": -1 is negative" in words
+    assert "--missing -1" in words
