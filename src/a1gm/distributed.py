@@ -54,8 +54,8 @@ def fit(
     RankOneFit
         As ``a1gm.fit`` gives it, except that ``row_factor`` is a lazy Dask array (or a
         series with the frame's index), and that ``impute`` and ``transform`` take
-        collections like this one, lazily, beside tables in memory. Single rows cannot
-        be asked about.
+        collections like this one, lazily, beside tables in memory. Single rows have
+        no fates.
 
     Raises
     ------

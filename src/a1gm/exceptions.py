@@ -107,7 +107,7 @@ def separated(sentences: Iterable[Text]) -> list[Text]:
 
 
 class _Message:
-    """What errors and warnings share: parts, and fields for code that handles them.
+    """Base of errors and warnings: a text in parts, and fields for programs.
 
     Parameters
     ----------

@@ -257,7 +257,7 @@ PARTS: dict[str, Callable[[Header, Arrays], None]] = {
     "too many labels": say(labels=list("abcd")),
     "columns of 2^62": say(n_columns=2**62),
     "rows of 2^62": say(n_rows=2**62 - 1),
-    "keys that nest": say(pieces=[[[[None]]]]),
+    "keys that nest": say(pieces=[[[{}]]]),
     "exponent of 2^40": say_of_patterns(exponent=2**40),
     "columns of 2^40": say_of_patterns(n_cols=2**40),
 }

@@ -121,13 +121,13 @@ def fit(
         with an offset), the same as ``fit(X / exposure, weights=exposure)``; fills,
         residuals and totals are in units of X. A cell of exposure 0 is not observed,
         and its value is 0; one of unknown exposure (NaN) is not observed, and stays
-        missing if it is. ``fate`` and ``undetermined`` speak of the rates.
+        missing if it is. ``fate`` and ``undetermined`` refer to the rates.
     id, columns, exclude : name or list of names, optional
         For frames: columns that name the rows, the columns that are the table (by
         default all others; in the order that the frame has them), and columns to leave
         out. ``impute`` gives them all back. An Index, an array or a Series is a list.
     absent : {"missing", "zero"}, optional
-        For SciPy sparse tables, what an absent cell is. It must be said.
+        For SciPy sparse tables, what an absent cell is; required for them.
     negatives : {"raise", "allow"}, default="raise"
         ``"allow"`` fits the row and column sums only, as claims reserving does with
         negative increments; the divergence is then NaN.
@@ -142,12 +142,12 @@ def fit(
         Threads for the pass over the data; the cores available by default. More than
         1,024 count as 1,024.
     **rank : int
-        ``rank=1`` or ``n_components=1`` may be said; any other rank is refused.
+        ``rank=1`` or ``n_components=1`` are accepted; any other rank is refused.
 
     Returns
     -------
     RankOneFit
-        The factors, what they are worth, and how to use them.
+        The factors, their certificate, and the methods that use them.
 
     Raises
     ------

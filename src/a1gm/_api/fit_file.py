@@ -25,7 +25,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 # ---------------------------------------------------------------------- options
 class FileOptions(TypedDict, total=False):
-    """What both functions take: see :class:`TableOptions` and :class:`FitOptions`."""
+    """Options of both functions: see :class:`TableOptions` and :class:`FitOptions`."""
 
     columns: Sequence[str] | None
     exclude: Sequence[str] | None
@@ -146,8 +146,7 @@ def fit_file(
     >>> fit.row_factor[:]
     array([ 6., 12.])
     """
-    given = {**options, "on_undetermined": on_undetermined}
-    reading, fitting = split_options(given)
+    reading, fitting = split_options({**options, "on_undetermined": on_undetermined})
     files = TableFiles(find_files(path_or_paths), reading)
     return fit_files(files, fitting, uncertainty=uncertainty)
 
@@ -155,7 +154,7 @@ def fit_file(
 def fit_files(
     files: TableFiles, options: FitOptions, *, uncertainty: bool = False
 ) -> RankOneFit:
-    """Fit a table that was found in files, in one pass over them."""
+    """Fit the table of some files, in one pass over them."""
     with closing(files.pieces(progress=options.progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:  # again, when the columns are known better
@@ -175,18 +174,7 @@ def fit_files(
                 )
                 gathered.add(seen, files.n_rows_expected)
             except TableTooLargeError as error:
-                if options.negatives == "raise":
-                    raise
-                raise TableTooLargeError(
-                    f"{files.name} has too many patterns of holes for ",
-                    Option("negatives", "allow"),
-                    ", which keeps a sum per pattern in memory. Leave out columns "
-                    "with ",
-                    Option("exclude"),
-                    ", or mark the negative cells as missing with ",
-                    Option("missing"),
-                    ".",
-                ) from error
+                raise error.within(files.name) from error
             except DataError:
                 piece.check_cells(options.negatives)  # names the cell in the file
                 raise
@@ -215,7 +203,7 @@ def files_of(fit: RankOneFit) -> TableFiles | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FileNames(Names):
-    """What messages call rows and columns: as the owner of the files finds them."""
+    """Names of rows and columns in messages: files and lines, or labels."""
 
     files: TableFiles
 

@@ -33,7 +33,7 @@ def fit_groups(
     frame : pandas, polars or pyarrow frame
         One row per cell of one of the tables.
     by : name, or list of names
-        The column that says which table a row belongs to. With several, a group's key
+        The column that identifies the table of a row. With several, a group's key
         is the tuple of their values.
     keys : two names
         The columns with the keys of the rows and of the columns.

@@ -43,7 +43,7 @@ def fit_long(
     ----------
     frame : pandas, polars or pyarrow frame, or pandas Series with two levels
         One row per cell; a pair that is not there is a missing cell, and so is one
-        whose value is null or NaN. The frame is never modified.
+        with a null or NaN value. The frame is never modified.
     keys : two names
         The columns with the keys of the rows and of the columns: text, numbers, dates
         or categories. Not needed for a Series; levels of a pandas index will do.

@@ -49,7 +49,7 @@ def fit_many(
     Parameters
     ----------
     tables : array of shape (n_tables, n_rows, n_cols), mapping, or iterable of tables
-        A stack of tables, whose keys are 0, 1, 2, ...; tables by key; or tables one
+        A stack of tables, with keys 0, 1, 2, ...; tables by key; or tables one
         after the other, of any kind that ``a1gm.fit`` takes. A ``Triangle`` of the
         package chainladder is the triangles it holds: their keys are the labels of its
         index and the name of its column, their rows the origins, their columns the

@@ -83,8 +83,8 @@ def impute_file(
         Whether ``dst`` may be replaced.
     on_undetermined : {"warn", "raise", "ignore"}, optional
         What to do about cells that the data do not determine; they stay missing. By
-        default a warning, unless ``fit_file`` has given it for these files; with
-        ``fit``, as said there.
+        default a warning, unless ``fit_file`` has warned about these files; with
+        ``fit``, the value of the fit.
     {shared options}
 
     Returns

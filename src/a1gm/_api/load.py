@@ -20,9 +20,9 @@ def load(path: str | os.PathLike[str]) -> RankOneFit:
     Returns
     -------
     RankOneFit
-        The same factors, certificate and knowledge of what can be known; the data
+        The same factors, certificate and fates of cells; the data
         themselves are not in the file. Names that are neither numbers nor text, such
-        as periods and times, come back as text, and are found by their own kind too.
+        as periods and times, come back as text; their original types are accepted, too.
 
     Raises
     ------

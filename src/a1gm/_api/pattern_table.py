@@ -57,7 +57,7 @@ class PatternTable:
     Parameters
     ----------
     n_columns : int, optional
-        Number of columns; taken from the first piece when not given.
+        Number of columns; by default that of the first piece.
     keep_rows : bool, default=True
         Keep the sum and the pattern of each row (12 bytes a row), so that ``solve``
         can give the row factors. Without them ``fit.transform(rows)`` gives the row
@@ -69,8 +69,8 @@ class PatternTable:
     n_threads : int, optional
         Threads per piece; the cores available by default.
     uncertainty : bool, default=False
-        Keep, beside the sums, what ``fit.uncertainty()`` and ``fit.divergence`` need of
-        the scatter of the cells; it takes a second look at each piece.
+        Keep the sums of the scatter of the cells, which ``fit.uncertainty()`` and
+        ``fit.divergence`` need; each piece is read twice.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class PatternTable:
         piece : table
             Rows with the same columns as before.
         key : hashable, optional
-            Name of the piece. A piece whose name is known already is skipped.
+            Name of the piece. A piece with a known name is skipped.
 
         Returns
         -------
@@ -244,7 +244,7 @@ class PatternTable:
     def merge(self, other: PatternTable) -> PatternTable:
         """Take the union with another table, in place.
 
-        Pieces are told apart by their keys: those that both tables hold count once.
+        Pieces are identified by their keys: those in both tables count once.
 
         Parameters
         ----------
@@ -362,14 +362,20 @@ class PatternTable:
                 "uncertainty": self.uncertainty,
                 "negatives": self.negatives,
                 "labels": labels_to_json(self._col_labels),
-                "pieces": [_key_to_json(key) for key in self._pieces],
+                "pieces": list(self._pieces),
             }
             arrays: dict[str, AnyArray] = {}
             if self._sums is not None:
                 parts = self._sums.in_parts()
                 content["patterns"] = to_arrays("patterns", parts, arrays)
             file = io.BytesIO()
-            write_archive(file, KIND, content, arrays, version=__version__)
+            try:
+                write_archive(file, KIND, content, arrays, version=__version__)
+            except TypeError as error:
+                raise ParameterError(
+                    f"A key of a piece cannot be written ({error}). Use numbers, texts "
+                    "or tuples of them as keys."
+                ) from error
         return file.getvalue()
 
     @classmethod
@@ -439,19 +445,5 @@ class PatternTable:
         return table
 
 
-def _key_to_json(key: Hashable) -> Any:
-    if isinstance(key, tuple):
-        return [_key_to_json(part) for part in key]
-    if isinstance(key, bool) or not isinstance(key, int | str | float):
-        raise ParameterError(
-            f"The key {key!r} of a piece cannot be written: use numbers, texts or "
-            "tuples of them as keys."
-        )
-    return key
-
-
 def _key_from_json(key: Any) -> Hashable:
-    if isinstance(key, list):
-        return tuple(_key_from_json(part) for part in key)
-    _need(isinstance(key, int | str | float), "a key")
-    return key  # type: ignore[no-any-return]
+    return tuple(map(_key_from_json, key)) if isinstance(key, list) else key

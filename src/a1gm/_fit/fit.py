@@ -642,7 +642,7 @@ class RankOneFit(Solution):
         """
         engine, columns = self._engine_for(X, weights, exposure)
         if engine is not None:
-            return engine.factors(X, columns, tells=True)
+            return engine.factors(X, columns, warns=True)
         rows, columns = self._read(X, weights, exposure)
         placed = columns.place(rows)
         if text := text_of_unplaced_rows(placed):

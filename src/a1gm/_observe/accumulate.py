@@ -359,8 +359,9 @@ class Gathered:
                 "With ",
                 Option("negatives", "allow"),
                 " a sum per pattern of holes is kept, and these would need "
-                f"{need:,} bytes. Leave out columns, or mark the negative cells as "
-                "missing.",
+                f"{need:,} bytes. Leave out columns with ",
+                Option("exclude"),
+                ", or mark the negative cells as missing.",
             )
         return True
 

@@ -62,10 +62,15 @@ def _compute_on(client: Any, task: Any, worker_timeout: float) -> Any:
             try:
                 wait(future, timeout=POLL_SECONDS)
             except TimeoutError:
-                if _n_workers(client):
+                if client.nthreads():
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > worker_timeout:
-                    _give_up(future, worker_timeout)
+                    future.cancel()
+                    raise ClusterError(
+                        "All workers of the cluster are gone, and none came back "
+                        f"within {worker_timeout:g} seconds. Start workers and run the "
+                        "fit again; raise worker_timeout if they need longer to start."
+                    ) from None
         return future.result()
     except KilledWorker as error:
         raise ClusterError(
@@ -80,16 +85,3 @@ def _compute_on(client: Any, task: Any, worker_timeout: float) -> Any:
         ) from error
     finally:
         future.release()
-
-
-def _n_workers(client: Any) -> int:
-    return len(client.nthreads())
-
-
-def _give_up(future: Any, worker_timeout: float) -> None:
-    future.cancel()
-    raise ClusterError(
-        f"All workers of the cluster are gone, and none came back within "
-        f"{worker_timeout:g} seconds. Start workers and run the fit again; raise "
-        "worker_timeout if they need longer to start."
-    )

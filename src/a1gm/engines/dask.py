@@ -52,47 +52,47 @@ class DaskEngine:
     def _table_of(self, collection: Any) -> Any:
         return table_of(collection, ColumnOptions(fitted=self.names))
 
-    def factors(self, collection: Any, rule: Any, *, tells: bool = False) -> Any:
+    def factors(self, collection: Any, rule: Any, *, warns: bool = False) -> Any:
         """Row factors as a lazy Dask array, or a series with the frame's index.
 
-        With ``tells`` each partition warns of its rows without a factor when it is
+        With ``warns`` each partition warns about its rows without a factor when it is
         computed.
         """
         if is_array(collection):
             meta = np.zeros(0)
             return collection.map_blocks(
-                partition_factors, rule, tells, drop_axis=1, dtype=meta.dtype, meta=meta
+                partition_factors, rule, warns, drop_axis=1, dtype=meta.dtype, meta=meta
             )
         return self._table_of(collection).map_partitions(
-            series_of_factors, rule, tells, meta=("row_factor", "f8")
+            series_of_factors, rule, warns, meta=("row_factor", "f8")
         )
 
     def fill(
         self,
         collection: Any,
         rule: Columns,
-        asked: OnUndetermined | None,
-        fitted: OnUndetermined,
+        on_undetermined: OnUndetermined | None,
+        default: OnUndetermined,
     ) -> Any:
         """Fill the missing cells; same partitions, divisions and labels.
 
         Columns of nullable integers that have holes become floats; of another
         collection than the fitted one it is not known which have. Partitions warn of
-        cells that stay missing when they are computed, as ``asked`` now or, but not of
-        the fitted collection again, when the fit was made.
+        cells that stay missing when they are computed. ``default`` is the option of the
+        fit, which has warned about its own collection.
         """
-        if asked == "raise":
+        if on_undetermined == "raise":
             raise ParameterError(
-                "A lazy collection is filled when it is computed, so it cannot be told "
-                'now with on_undetermined="raise". Look at fit.n_undetermined.'
+                'on_undetermined="raise" cannot be used with a lazy collection, which '
+                "is filled when it is computed. See fit.n_undetermined."
             )
-        is_new = asked is not None or collection is not self.fitted
-        tells = is_new and (asked or fitted) != "ignore"
+        is_new = on_undetermined is not None or collection is not self.fitted
+        warns = is_new and (on_undetermined or default) != "ignore"
         if is_array(collection):
             dtype = collection.dtype if collection.dtype.kind in "fiub" else np.float64
             meta = np.zeros((0, 0), dtype)
             return collection.map_blocks(
-                fill_partition, rule, {}, None, tells, dtype=dtype, meta=meta
+                fill_partition, rule, {}, None, warns, dtype=dtype, meta=meta
             )
         table = self._table_of(collection)
         names = names_of(table) or []
@@ -102,7 +102,7 @@ class DaskEngine:
         dtypes = common_dtypes(table._meta, np.asarray(has_holes))
         meta = fill_partition(collection._meta, rule, dtypes, names)
         return collection.map_partitions(
-            fill_partition, rule, dtypes, names, tells, meta=meta
+            fill_partition, rule, dtypes, names, warns, meta=meta
         )
 
     def divergence(self, collection: Any, rule: Columns) -> float:

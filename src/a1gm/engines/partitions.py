@@ -69,7 +69,7 @@ def merge_tables(pieces: list[bytes], max_bytes: int) -> bytes:
 
 
 @contextmanager
-def _saying_where(piece: Any) -> Iterator[None]:
+def _in_partition(piece: Any) -> Iterator[None]:
     """Raise errors about cells again with what their rows are counted in."""
     try:
         yield
@@ -78,32 +78,32 @@ def _saying_where(piece: Any) -> Iterator[None]:
         raise error.within(f"In one partition{how}") from None
 
 
-def partition_factors(piece: Any, columns: Columns, tells: bool = False) -> Floats:
-    """Row factors of a partition; with ``tells`` it warns of rows without one."""
+def partition_factors(piece: Any, columns: Columns, warns: bool = False) -> Floats:
+    """Row factors of a partition; with ``warns`` it warns of rows without one."""
     if len(piece) == 0:
         return np.zeros(0)
-    with _saying_where(piece):
+    with _in_partition(piece):
         placed = columns.place(read_input(piece, columns=EVERY_COLUMN))
         factors = placed.factors
-    if tells and (text := text_of_unplaced_rows(placed)):
+    if warns and (text := text_of_unplaced_rows(placed)):
         warn_user(f"In one partition: {text}", EmptyLineWarning)
     return factors
 
 
 def partition_divergence(piece: Any, columns: Columns) -> float:
     """Divergence of the rows of a partition."""
-    with _saying_where(piece):
+    with _in_partition(piece):
         if not len(piece):
             return 0.0
         rows = read_input(piece, columns=EVERY_COLUMN)
         return divergence_of_rows(columns, rows)
 
 
-def series_of_factors(piece: Any, columns: Columns, tells: bool = False) -> Any:
+def series_of_factors(piece: Any, columns: Columns, warns: bool = False) -> Any:
     """Row factors of a partition of a frame, with its index."""
     import pandas as pd
 
-    factors = partition_factors(piece, columns, tells)
+    factors = partition_factors(piece, columns, warns)
     return pd.Series(factors, index=piece.index, name="row_factor")
 
 
@@ -112,21 +112,21 @@ def fill_partition(
     columns: Columns,
     dtypes: dict[Any, Any],
     names: list[Any] | None,
-    tells: bool = False,
+    warns: bool = False,
 ) -> Any:
     """Fill a partition; columns that have holes anywhere get their common type.
 
-    ``names`` are the columns of a frame that are the table. With ``tells`` it warns of
+    ``names`` are the columns of a frame that are the table. With ``warns`` it warns of
     cells that stay missing.
     """
     filled = piece
     if len(piece):
-        with _saying_where(piece):
+        with _in_partition(piece):
             options = BY_RULE if names is None else ColumnOptions(columns=names)
             source = read_input(piece, columns=options)
             found = fill_table(piece, columns.place(source))
         filled, (n_left, first) = found.table, found.left
-        if tells and first is not None:
+        if warns and first is not None:
             text = text_of_left_cells(n_left, source.where(*first))
             warn_user(f"In one partition: {text}", UndeterminedWarning)
     if not dtypes:

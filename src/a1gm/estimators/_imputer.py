@@ -84,11 +84,11 @@ class RankOneImputer(Estimator):
     n_iter_ : int
         Iterations of the fit; 1 for the closed form, which takes none.
     uncertainty_ : Uncertainty
-        How sure the fit is: dispersion, tests, errors of cells and totals of X, made
-        when asked for. It reads X again, so it is not there with ``copy=False``, and
-        not after the imputer was copied or pickled.
+        Uncertainty of the fit: dispersion, tests, errors of cells and totals of X,
+        computed on access. It reads X again, so it is not there with ``copy=False``,
+        and not after the imputer was copied or pickled.
     assessment_ : Assessment
-        What ``check`` found; only with ``check=True``.
+        The result of ``check``; only with ``check=True``.
     indicator_ : MissingIndicator
         The indicator of missing cells; None if ``add_indicator`` is false.
     n_features_in_ : int
@@ -258,7 +258,7 @@ class RankOneImputer(Estimator):
 
     @property
     def uncertainty_(self) -> Uncertainty:
-        """How sure the fit is, as ``fit.uncertainty()`` of ``a1gm.fit``."""
+        """Uncertainty of the fit, as ``fit.uncertainty()`` of ``a1gm.fit``."""
         check_is_fitted(self)
         if self._fit is None:
             raise ParameterError(

@@ -60,7 +60,7 @@ class RankOneNMF(RowFactors):
     col_factor_ : ndarray of shape (n_features,)
         The same as a vector.
     reconstruction_err_ : float
-        Divergence on the observed cells, computed when first asked for. NaN after
+        Divergence on the observed cells, computed on first access. NaN after
         ``partial_fit``, which does not keep the data.
     n_iter_ : int
         Iterations; 1 when ``solver_`` is "closed form", which takes none.
@@ -154,7 +154,7 @@ class RankOneNMF(RowFactors):
         """Add rows to those seen before.
 
         Exact: any order and any way of cutting the same rows gives the same factors
-        as one ``fit``. They are solved for when first asked for.
+        as one ``fit``. They are computed on first access.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class RankOneNMF(RowFactors):
         return self._factors_of(self._solution()._columns.place(rows), X, rows)
 
     def inverse_transform(self, X: Any) -> AnyArray:
-        """Rank-1 table of given row factors.
+        """Rank-1 table of row factors.
 
         Parameters
         ----------

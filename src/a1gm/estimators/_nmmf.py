@@ -54,7 +54,7 @@ class RankOneNMMF(RowFactors):
     a_, b_ : ndarray
         The factors of the rows of Y and of the columns of Z.
     divergence_ : float
-        The weighted divergence, computed when first asked for.
+        The weighted divergence, computed on first access.
     certificate_ : float
         Largest relative mismatch between the margins of the fit and of the data.
     converged_ : bool

@@ -252,7 +252,7 @@ def _solve_zero_corner(y: Floats, z: Floats) -> tuple[Floats, Floats, Floats, Fl
             "Where the complete rows of X cross its complete columns every cell is "
             "zero, but both have a positive cell elsewhere: no minimum exists, for "
             "their factors fit those cells ever better the smaller their product is, "
-            "but it cannot be 0. Use a1gm.fit(X): it gives the limit and says which "
-            "cells have none."
+            "but it cannot be 0. Use a1gm.fit(X): it gives the limit and lists the "
+            "cells that have none."
         )
     return factors
