@@ -95,7 +95,7 @@ def test_no_exposure_and_unknown_exposure():
     table = fit.reconstruct()
     assert table[2, 3] == 0.0
     assert np.isnan([table[3, 2], table[4, 4]]).all()
-    with pytest.warns(UndeterminedWarning, match="exposure is not known"):
+    with pytest.warns(UndeterminedWarning, match="do not determine"):
         filled = fit.impute(X)
     assert (filled[2, 3], filled[4, 4]) == (0.0, X[4, 4])
     assert np.isnan(filled[3, 2])
