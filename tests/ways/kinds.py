@@ -29,13 +29,17 @@ class Made(NamedTuple):
         return {} if self.weights is None else {"weights": self.weights}
 
 
-def in_memory(X: Table, folder: Path) -> Made:
-    return Made(a1gm.fit(X), X, folder)
+Maker = Callable[[Table, Path], Made]
 
 
-def frame(X: Table, folder: Path) -> Made:
-    given = containers.pandas_frame(X)
-    return Made(a1gm.fit(given), given, folder)
+def of(fit: Callable[[Any], Any], give: Callable[[Table], Any] = lambda X: X) -> Maker:
+    """A fit of what ``give`` makes of the table."""
+
+    def make(X: Table, folder: Path) -> Made:
+        given = give(X)
+        return Made(fit(given), given, folder)
+
+    return make
 
 
 def sparse(X: Table, folder: Path) -> Made:
@@ -67,21 +71,10 @@ def negatives(X: Table, folder: Path) -> Made:
     return Made(a1gm.fit(Y, negatives="allow"), Y, folder)
 
 
-def pieces(X: Table, folder: Path) -> Made:
-    return Made(ways.in_pieces(X).solve(), X, folder)
-
-
-def pieces_without_rows(X: Table, folder: Path) -> Made:
-    return Made(ways.in_pieces(X, keep_rows=False).solve(), X, folder)
-
-
-def _file_fit(X: Table, folder: Path) -> Any:
-    path = file_ways.write_parquet(X, folder / "table.parquet")
-    return a1gm.fit_file(path, columns=containers.names_of(X))
-
-
 def file_patterns(X: Table, folder: Path) -> Made:
-    return Made(_file_fit(X, folder), containers.pandas_frame(X), folder)
+    path = file_ways.write_parquet(X, folder / "table.parquet")
+    fit = a1gm.fit_file(path, columns=containers.names_of(X))
+    return Made(fit, containers.pandas_frame(X), folder)
 
 
 def file_masks(X: Table, folder: Path) -> Made:
@@ -89,60 +82,42 @@ def file_masks(X: Table, folder: Path) -> Made:
         return file_patterns(X, folder)
 
 
-def distributed_array(X: Table, folder: Path) -> Made:
-    given = ways.dask_array(X)
-    return Made(a1gm.distributed.fit(given), given, folder)
+def again(make: Maker, travel: Callable[[Any, Path], Any]) -> Maker:
+    """The same kind after its fit has travelled."""
+
+    def made(X: Table, folder: Path) -> Made:
+        first = make(X, folder)
+        return first._replace(fit=travel(first.fit, folder))
+
+    return made
 
 
-def distributed_frame(X: Table, folder: Path) -> Made:
-    given = ways.dask_frame(X)
-    return Made(a1gm.distributed.fit(given), given, folder)
+def unpickled(fit: Any, folder: Path) -> Any:
+    return pickle.loads(pickle.dumps(fit))
 
 
-def reread(make: Callable[[Table, Path], Made]) -> Callable[[Table, Path], Made]:
-    """The same kind, saved and loaded."""
-
-    def again(X: Table, folder: Path) -> Made:
-        made = make(X, folder)
-        return made._replace(fit=ways.loaded(made.fit, folder))
-
-    return again
-
-
-def unpickled(make: Callable[[Table, Path], Made]) -> Callable[[Table, Path], Made]:
-    """The same kind, pickled and unpickled."""
-
-    def again(X: Table, folder: Path) -> Made:
-        made = make(X, folder)
-        return made._replace(fit=pickle.loads(pickle.dumps(made.fit)))
-
-    return again
-
-
-KINDS: dict[str, Callable[[Table, Path], Made]] = {
-    "in memory": in_memory,
-    "frame": frame,
+KINDS: dict[str, Maker] = {
+    "in memory": of(a1gm.fit),
+    "frame": of(a1gm.fit, containers.pandas_frame),
     "sparse": sparse,
     "long": long,
     "weighted": weighted,
     "negatives": negatives,
-    "pieces": pieces,
-    "pieces without rows": pieces_without_rows,
+    "pieces": of(lambda X: ways.in_pieces(X).solve()),
+    "pieces without rows": of(lambda X: ways.in_pieces(X, keep_rows=False).solve()),
     "file, patterns": file_patterns,
     "file, masks": file_masks,
-    "Dask array": distributed_array,
-    "Dask frame": distributed_frame,
-    "loaded": reread(in_memory),
-    "loaded sparse": reread(sparse),
-    "loaded weighted": reread(weighted),
-    "loaded negatives": reread(negatives),
-    "loaded pieces without rows": reread(pieces_without_rows),
-    "loaded file, patterns": reread(file_patterns),
-    "loaded file, masks": reread(file_masks),
-    "unpickled": unpickled(in_memory),
-    "unpickled weighted": unpickled(weighted),
-    "unpickled file, patterns": unpickled(file_patterns),
-    "unpickled file, masks": unpickled(file_masks),
+    "Dask array": of(a1gm.distributed.fit, ways.dask_array),
+    "Dask frame": of(a1gm.distributed.fit, ways.dask_frame),
+}
+FILES = "file, patterns", "file, masks"
+LOADED = "sparse", "weighted", "negatives", "pieces without rows", *FILES
+KINDS |= {
+    "loaded": again(KINDS["in memory"], ways.loaded),
+    "unpickled": again(KINDS["in memory"], unpickled),
+    **{f"loaded {kind}": again(KINDS[kind], ways.loaded) for kind in LOADED},
+    **{f"unpickled {kind}": again(KINDS[kind], unpickled) for kind in FILES},
+    "unpickled weighted": again(weighted, unpickled),
 }
 # Kinds that know no single row: what asks for one is refused in words.
 WITHOUT_ROWS = {

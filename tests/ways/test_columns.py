@@ -6,6 +6,7 @@ import csv
 import datetime
 import warnings
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -183,10 +184,6 @@ class Outcome:
     warned: set[type[Warning]] | bool  # or whether anything was printed
 
 
-def pandas_frame(columns: Columns) -> pd.DataFrame:
-    return pd.DataFrame(columns)
-
-
 def arrow_table(columns: Columns) -> pa.Table:
     plain = {
         str(name): column if isinstance(column, list) else pa.array(column)
@@ -204,7 +201,7 @@ def polars_frame(columns: Columns) -> pl.DataFrame:
 
 
 def dask_frame(columns: Columns) -> Any:
-    return dd.from_pandas(pandas_frame(columns), npartitions=2, sort=False)
+    return dd.from_pandas(pd.DataFrame(columns), npartitions=2, sort=False)
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
@@ -224,23 +221,34 @@ def named(label: Any) -> str:
     return str(label).removesuffix(" 00:00:00")
 
 
+@contextmanager
+def caught():
+    """The package's warnings; any other is an error."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("error")
+        warnings.simplefilter("always", A1gmWarning)
+        yield found
+
+
+def outcome(fit: Any, filled: pd.DataFrame, found: list[Any]) -> Outcome:
+    names = fit.row_labels
+    return Outcome(
+        [named(name) for name in fit.col_labels],
+        None if names is None else [named(name) for name in names],
+        filled,
+        {one.category for one in found},
+    )
+
+
 def in_memory(make: Callable[[Columns], Any], fit_of=a1gm.fit):
     def ask(columns: Columns, folder: Path) -> Outcome:
         given = make(columns)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("error")
-            warnings.simplefilter("always", A1gmWarning)
+        with caught() as found:
             fit = fit_of(given)
             filled = as_pandas(fit.impute(given))
         if isinstance(filled.index, pd.MultiIndex):
             filled = filled.reset_index()
-        names = fit.row_labels
-        return Outcome(
-            [named(name) for name in fit.col_labels],
-            None if names is None else [named(name) for name in names],
-            filled,
-            {one.category for one in caught},
-        )
+        return outcome(fit, filled, found)
 
     return ask
 
@@ -252,15 +260,11 @@ def write_csv(columns: Columns, path: Path) -> None:
         lines.writerows(zip(*columns.values(), strict=True))
 
 
-def write_sheet(columns: Columns, path: Path) -> None:
-    pandas_frame(columns).to_excel(path, index=False)
-
-
 WRITERS: dict[str, Callable[[Columns, Path], Any]] = {
     ".csv": write_csv,
     ".parquet": lambda columns, path: pq.write_table(arrow_table(columns), path),
     ".feather": lambda columns, path: feather.write_feather(arrow_table(columns), path),
-    ".xlsx": write_sheet,
+    ".xlsx": lambda columns, path: pd.DataFrame(columns).to_excel(path, index=False),
 }
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": lambda path: pd.read_csv(path).rename(columns={"Unnamed: 0": ""}),
@@ -274,18 +278,10 @@ def of_file(suffix: str):
         path = folder / f"table{suffix}"
         out = folder / f"filled{suffix if suffix in READERS else '.csv'}"
         WRITERS[suffix](columns, path)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("error")
-            warnings.simplefilter("always", A1gmWarning)
+        with caught() as found:
             fit = a1gm.fit_file(path)
             a1gm.impute_file(path, out, fit=fit)
-        names = fit.row_labels
-        return Outcome(
-            [named(name) for name in fit.col_labels],
-            None if names is None else [named(name) for name in names],
-            READERS[out.suffix](out),
-            {one.category for one in caught},
-        )
+        return outcome(fit, READERS[out.suffix](out), found)
 
     return ask
 
@@ -310,7 +306,7 @@ def by_command(columns: Columns, folder: Path) -> Outcome:
 
 
 WAYS: dict[str, Callable[[Columns, Path], Outcome]] = {
-    "pandas": in_memory(pandas_frame),
+    "pandas": in_memory(pd.DataFrame),
     "polars": in_memory(polars_frame),
     "pyarrow": in_memory(arrow_table),
     "Dask": in_memory(dask_frame, a1gm.distributed.fit),
@@ -336,7 +332,7 @@ def test_same_table_by_every_way(way, name, tmp_path):
         pytest.skip("another way cannot hold this")
     columns = table.columns
     if name == "index of two levels" and way == "pandas":
-        frame = pandas_frame(columns).set_index(table.ids)
+        frame = pd.DataFrame(columns).set_index(table.ids)
         found = in_memory(lambda _: frame)(columns, tmp_path)
     else:
         found = WAYS[way](columns, tmp_path)

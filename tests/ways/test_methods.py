@@ -168,27 +168,9 @@ def refusal_of(made, name):
 
 # A fit knows these even when its rows are gone.
 ALWAYS = {
-    "attained",
-    "certificate",
-    "col_factor",
-    "col_labels",
-    "converged",
-    "impute",
-    "n_blocks",
-    "n_iter",
-    "n_undetermined",
-    "row_labels",
-    "save",
-    "shape",
-    "solver",
-    "summary",
-    "tol",
-    "transform",
-    "repr",
-    "page",
-    "copy",
-    "deep copy",
-    "pickle",
+    *("attained", "certificate", "col_factor", "col_labels", "converged", "impute"),
+    *("n_blocks", "n_iter", "n_undetermined", "row_labels", "save", "shape", "solver"),
+    *("summary", "tol", "transform", *PROTOCOLS),
 }
 
 

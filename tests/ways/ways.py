@@ -324,32 +324,30 @@ def imputer(X: Table, folder: Path) -> Answers:
     )
 
 
+def answers_of_nmf(model: RankOneNMF, X: Table, **more: Any) -> Answers:
+    with noted():
+        rows = model.transform(X)[:, 0]
+    return Answers(
+        row_factor=rows,
+        col_factor=model.components_[0],
+        certificate=model.certificate_,
+        converged=model.converged_,
+        transform=lambda rows: model.transform(rows)[:, 0],
+        **more,
+    )
+
+
 @way("RankOneNMF", lacks=NO_FILLS)
 def nmf(X: Table, folder: Path) -> Answers:
     with noted() as found:
         model = RankOneNMF().fit(X)
-        rows = model.transform(X)[:, 0]
-    return Answers(
-        row_factor=rows,
-        col_factor=model.components_[0],
-        certificate=model.certificate_,
-        converged=model.converged_,
-        says_something=bool(found.classes),
-        transform=lambda rows: model.transform(rows)[:, 0],
-    )
+    return answers_of_nmf(model, X, says_something=bool(found.classes))
 
 
 @way("RankOneNMF in pieces", lacks=NO_FILLS)
 def nmf_in_pieces(X: Table, folder: Path) -> Answers:
+    model = RankOneNMF()
     with noted():
-        model = RankOneNMF()
         for start in range(0, len(X), 3):
             model.partial_fit(X[start : start + 3])
-        rows = model.transform(X)[:, 0]
-    return Answers(
-        row_factor=rows,
-        col_factor=model.components_[0],
-        certificate=model.certificate_,
-        converged=model.converged_,
-        transform=lambda rows: model.transform(rows)[:, 0],
-    )
+    return answers_of_nmf(model, X)
