@@ -9,7 +9,7 @@ from a1gm._api.fit import DEFAULT_MAX_ITER, DEFAULT_TOL, FitOptions
 from a1gm._api.fit_long import check_duplicates
 from a1gm._api.fit_many import fit_tables
 from a1gm._base.types import Negatives, OnUndetermined
-from a1gm._fit.many import ManyFits, Side
+from a1gm._fit.many import ManyFits
 from a1gm._rows.long import Duplicates, read_groups
 
 
@@ -82,14 +82,13 @@ def fit_groups(
     options = FitOptions(negatives, on_undetermined, tol, max_iter, n_threads)
     check_duplicates(duplicates)
     groups = read_groups(frame, by, keys, value, duplicates)
-    row, column, value = groups.names
     return fit_tables(
         groups.keys,
         groups.tables,
-        (Side(row, *groups.rows), Side(column, *groups.cols)),
+        (groups.rows, groups.cols),
         options,
         named=groups.named,
         parts=groups.parts,
         backend=groups.backend,
-        value=value,
+        value=groups.names[2],
     )

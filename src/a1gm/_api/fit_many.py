@@ -18,9 +18,10 @@ from a1gm._base.types import Absent, Negatives, OnUndetermined
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
-from a1gm._fit.many import ManyFits, Side
+from a1gm._fit.many import ManyFits
 from a1gm._fit.messages import text_of_convergence, text_of_empty, text_of_unknown
 from a1gm._rows.labels import Names, text_of_label
+from a1gm._rows.long import Side
 from a1gm._rows.read import AnyRows, is_triangle, read_input, read_triangles
 from a1gm.exceptions import (
     A1gmError,

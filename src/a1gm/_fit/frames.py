@@ -10,8 +10,8 @@ import numpy as np
 
 from a1gm._base.optional import how_to_install
 from a1gm._base.types import AnyArray, Floats
-from a1gm._rows.keys import taken
 from a1gm._rows.labels import plain_text
+from a1gm._rows.long import taken
 from a1gm.exceptions import MissingExtraError, ParameterError
 
 BACKENDS = ("pandas", "polars", "pyarrow")

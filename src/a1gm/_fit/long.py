@@ -11,9 +11,8 @@ from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._fit.frames import long_frame
 from a1gm._fit.table import Table
-from a1gm._rows.keys import Key, code_key
 from a1gm._rows.labels import Lookup, check_there, paired
-from a1gm._rows.long import open_pairs
+from a1gm._rows.long import Key, code_key, open_pairs
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning

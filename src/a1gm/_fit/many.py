@@ -3,63 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Ints
+from a1gm._base.types import AnyArray
 from a1gm._base.words import counted
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.frames import FactorFrames, check_backend, long_frame
 from a1gm._fit.long import filled_pairs
-from a1gm._rows.keys import labels_of, taken
 from a1gm._rows.labels import text_of_label
+from a1gm._rows.long import Side
 from a1gm.exceptions import A1gmError, LabelError, ParameterError
-
-
-@dataclass(frozen=True)
-class Side:
-    """The rows, or the columns, of many tables, one table after the other.
-
-    ``values`` are distinct names in their own type, ``codes`` the name of each row,
-    ``ends`` where the rows of each table begin, and the end. Without names a row is
-    called by its place.
-    """
-
-    name: Any
-    ends: Ints
-    codes: Ints
-    values: Any = None
-
-    def of(self, k: int) -> slice:
-        """Where the rows of a table are."""
-        return slice(int(self.ends[k]), int(self.ends[k + 1]))
-
-    def names(self, k: int) -> Any:
-        """Names of the rows of a table, in their own type."""
-        return taken(self.values, self.codes[self.of(k)])
-
-    def labels(self, k: int) -> Any:
-        """Names of the rows of a table; None if there are none."""
-        return None if self.values is None else labels_of(self.names(k))
-
-    @classmethod
-    def of_labels(
-        cls, name: Any, labels: Sequence[Any], lengths: Sequence[int]
-    ) -> Side:
-        """Rows with names, or with places where a table has none."""
-        sizes = np.array(lengths, np.int64)
-        ends = np.concatenate(([0], np.cumsum(sizes)))
-        places = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
-        if all(names is None for names in labels):
-            return cls(name, ends, places)
-        values = places.astype(object)
-        for k, names in enumerate(labels):
-            if names is not None:
-                values[ends[k] : ends[k + 1]] = list(names)
-        return cls(name, ends, np.arange(len(values)), values)
 
 
 class ManyFits(Mapping[Any, RankOneFit]):

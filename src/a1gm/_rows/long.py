@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from a1gm._base.types import Floats, Ints, Negatives
+from a1gm._base.optional import require
+from a1gm._base.types import AnyArray, Bools, Floats, Ints, Negatives, SmallInts
 from a1gm._base.words import counted, listed
 from a1gm._rows.columns import EVERY_COLUMN
 from a1gm._rows.frames import open_frame, read_frame
-from a1gm._rows.keys import Key, code_key, labels_of, row_number, taken
 from a1gm._rows.labels import check_there, names_in, text_of_label
 from a1gm._rows.read import AnyRows, is_triangle
 from a1gm._rows.rows import check_values, table_of
@@ -31,8 +32,155 @@ Duplicates: TypeAlias = Literal["raise", "sum"]
 NAMES = ("row", "column", "value")  # of a Series whose index has none
 SPARSE = 32  # cells per row of the frame from which on a group is read as sparse
 SMALL_TABLE = 1 << 16
+ROW_NUMBER = "row {}".format  # what messages call a row of a frame
+
+#: Text that sorts as the time it means: years, quarters, months, days, clock times.
+_ISO = re.compile(
+    r"\d{4}(-?Q[1-4]|-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?)?)?", re.ASCII
+)
 
 
+# --------------------------------------------------------------------------------- keys
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key column, coded by the library of its frame.
+
+    ``codes`` (int32) are the position of each row's key among the distinct ones,
+    ``values`` these in their own type, a pandas Index, polars Series or pyarrow Array:
+    numbers, dates and periods ascend, also text such as ``2024-01``; others are in
+    order of first appearance.
+    """
+
+    codes: SmallInts
+    values: Any
+
+    @property
+    def labels(self) -> Any:
+        """The distinct keys as labels: an Index, or an array of Python's own types."""
+        return labels_of(self.values)
+
+
+def code_key(
+    frame: Any, column: Any, place_of: Callable[[int], str] = ROW_NUMBER
+) -> Key:
+    """Code a column of a frame that narwhals has opened; ``place_of`` names a row.
+
+    Raises LabelError for a key that is missing, a list or the like.
+    """
+    series = frame.get_column(column)
+    is_pandas = series.implementation.is_pandas()
+    if not is_pandas:
+        is_missing = series.is_null().to_numpy()
+        if series.dtype.is_float():
+            is_missing |= np.isnan(series.to_numpy())
+        _check_keys(column, is_missing, place_of)
+    try:
+        codes, values = (_coded_by_pandas if is_pandas else _coded_by_arrow)(series)
+    except (TypeError, NotImplementedError) as error:  # not hashable; not in Arrow
+        raise LabelError(
+            f"The values of {column!r}, such as {series[:1].to_list()[0]!r}, cannot be "
+            "keys. Make text or numbers of them, or take another column."
+        ) from error
+    _check_keys(column, codes < 0, place_of)
+    return _in_order(codes.astype(np.int32, copy=False), values, series.dtype)
+
+
+def _in_order(codes: AnyArray, values: Any, dtype: Any) -> Key:
+    """Put numbers, dates and periods in their own order: years and months have one."""
+    has_order = dtype.is_numeric() or dtype.is_temporal()
+    if not has_order and hasattr(values, "inferred_type"):  # pandas: objects, periods
+        has_order = values.inferred_type in ("date", "period", "integer")
+    if not has_order and not _are_iso(values):
+        return Key(codes, values)
+    order = np.argsort(np.asarray(labels_of(values)), kind="stable")
+    if (order[1:] > order[:-1]).all():
+        return Key(codes, values)
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    return Key(position[codes], taken(values, order))
+
+
+def _are_iso(values: Any) -> bool:
+    """Whether all keys are text with a date or a month; mostly the first is not."""
+    return all(
+        isinstance(label, str) and _ISO.fullmatch(label)
+        for part in (values[:1], values)
+        for label in labels_of(part)
+    )
+
+
+def _check_keys(column: Any, is_missing: Bools, place_of: Callable[[int], str]) -> None:
+    """Raise for rows whose key is missing."""
+    if is_missing.any():
+        raise LabelError(
+            f"The key {column!r} is missing in {place_of(int(is_missing.argmax()))} "
+            f"({int(is_missing.sum()):,} in all). Every row of a long table needs all "
+            "keys: drop these rows, or name the key."
+        )
+
+
+def _coded_by_pandas(series: Any) -> tuple[AnyArray, Any]:
+    import pandas as pd
+
+    native = series.to_native()
+    if isinstance(native.dtype, np.dtype) and not native.dtype.isnative:
+        native = native.astype(native.dtype.newbyteorder("="))
+    codes, values = pd.factorize(native)
+    return codes, pd.Index(values)
+
+
+def _coded_by_arrow(series: Any) -> tuple[AnyArray, Any]:
+    """Code a column through Arrow; distinct keys of polars in its type again."""
+    is_polars = series.implementation.is_polars()
+    if is_polars:
+        require("pyarrow", "cli", "a long table of polars")
+        import polars as pl
+
+        native = series.to_native()
+        is_odd = native.dtype in (pl.Categorical, pl.Enum) or "Int128" in str(
+            native.dtype
+        )
+        array = (native.cast(pl.String) if is_odd else native).to_arrow()
+    else:
+        array = series.to_arrow()
+    import pyarrow as pa
+
+    chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    kind = chunked.type
+    if pa.types.is_dictionary(kind):  # its entries need be neither used nor once
+        chunked = chunked.cast(kind.value_type)
+    coded = chunked.dictionary_encode().unify_dictionaries()
+    codes = [chunk.indices.to_numpy() for chunk in coded.chunks if len(chunk)]
+    values = coded.chunk(coded.num_chunks - 1).dictionary.cast(kind)
+    if is_polars:
+        values = pl.Series(native.name, values).cast(native.dtype)
+    return np.concatenate(codes), values
+
+
+def labels_of(values: Any) -> Any:
+    """Distinct keys as labels: an Index, or an array of Python's own types."""
+    if isinstance(values, np.ndarray) or hasattr(values, "get_indexer"):  # pandas
+        return values
+    names = values.to_pylist() if hasattr(values, "to_pylist") else values.to_list()
+    if names and type(names[0]) in (int, float):
+        return np.array(names)
+    found = np.empty(len(names), object)
+    found[:] = names
+    return found
+
+
+def taken(values: Any, codes: AnyArray) -> Any:
+    """Keys by their codes, in their own type: pandas, polars, Arrow or an array."""
+    if hasattr(values, "gather"):  # polars
+        return values.gather(codes)
+    if hasattr(values, "to_pylist"):  # Arrow
+        import pyarrow as pa
+
+        return values.take(pa.array(codes))
+    return values.take(codes)
+
+
+# ------------------------------------------------------------------------------- tables
 class PlacedFrame(NamedTuple):
     """A long frame whose rows are named otherwise, such as by lines of a file."""
 
@@ -54,7 +202,7 @@ class LongTable:
     column: Key
     values: Floats
     weights: Floats | None = None
-    place_of: Callable[[int], str] = row_number
+    place_of: Callable[[int], str] = ROW_NUMBER
     positions: Ints | None = None
     name: str = "frame"
 
@@ -163,7 +311,7 @@ def _open_long(
 
     ``by`` are further columns, which may be levels of the index, as the keys may.
     """
-    place_of: Callable[[int], str] = row_number
+    place_of: Callable[[int], str] = ROW_NUMBER
     if isinstance(given, PlacedFrame):
         given, place_of = given
     if type(given).__name__ == "Series" and hasattr(given, "index"):
@@ -237,9 +385,47 @@ def _numbers_of(frame: Any, column: Any) -> Floats:
 
 
 # ------------------------------------------------------------------------------- groups
-#: Distinct keys of all groups, one group after the other: where each begins, and the
-#: end; codes; and what codes mean.
-Side: TypeAlias = tuple[Ints, Ints, Any]
+@dataclass(frozen=True)
+class Side:
+    """The rows, or the columns, of many tables, one table after the other.
+
+    ``values`` are distinct names in their own type, ``codes`` the name of each row,
+    ``ends`` where the rows of each table begin, and the end. Without names a row is
+    called by its position.
+    """
+
+    name: Any
+    ends: Ints
+    codes: Ints
+    values: Any = None
+
+    def of(self, k: int) -> slice:
+        """Where the rows of a table are."""
+        return slice(int(self.ends[k]), int(self.ends[k + 1]))
+
+    def names(self, k: int) -> Any:
+        """Names of the rows of a table, in their own type."""
+        return taken(self.values, self.codes[self.of(k)])
+
+    def labels(self, k: int) -> Any:
+        """Names of the rows of a table; None if there are none."""
+        return None if self.values is None else labels_of(self.names(k))
+
+    @classmethod
+    def of_labels(
+        cls, name: Any, labels: Sequence[Any], lengths: Sequence[int]
+    ) -> Side:
+        """Rows with names, or with positions where a table has none."""
+        sizes = np.array(lengths, np.int64)
+        ends = np.concatenate(([0], np.cumsum(sizes)))
+        positions = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+        if all(names is None for names in labels):
+            return cls(name, ends, positions)
+        values = positions.astype(object)
+        for k, names in enumerate(labels):
+            if names is not None:
+                values[ends[k] : ends[k + 1]] = list(names)
+        return cls(name, ends, np.arange(len(values)), values)
 
 
 @dataclass(frozen=True)
@@ -259,15 +445,10 @@ class Groups:
 
     def named(self, k: int) -> AnyRows:
         """A group with the labels of its rows and columns."""
-        row, col = (labels_of(_names(side, k)) for side in (self.rows, self.cols))
         table, name = self.tables[k], str(self.names[2])
         assert not isinstance(table, A1gmError)
+        row, col = self.rows.labels(k), self.cols.labels(k)
         return replace(table, row_labels=row, col_labels=col, name=name)
-
-
-def _names(side: Side, k: int) -> Any:
-    ends, codes, values = side
-    return taken(values, codes[ends[k] : ends[k + 1]])
 
 
 def read_groups(
@@ -289,8 +470,8 @@ def read_groups(
     parts = [(n, k.values, c) for n, k, c in zip(names, coded, first, strict=True)]
     labels = [list(labels_of(taken(values, codes))) for _, values, codes in parts]
     n_groups = len(labels[0])
-    rows, of_row = _in_groups(group, table.row, n_groups)
-    cols, of_col = _in_groups(group, table.column, n_groups)
+    rows, of_row = _in_groups(table.names[0], group, table.row, n_groups)
+    cols, of_col = _in_groups(table.names[1], group, table.column, n_groups)
     return Groups(
         labels[0] if len(labels) == 1 else list(zip(*labels, strict=True)),
         parts,
@@ -302,13 +483,13 @@ def read_groups(
     )
 
 
-def _in_groups(group: Ints, key: Key, n_groups: int) -> tuple[Side, Ints]:
+def _in_groups(name: Any, group: Ints, key: Key, n_groups: int) -> tuple[Side, Ints]:
     """Distinct keys of every group, and the position of each row's key among them."""
     n = len(key.values)
-    distinct, place = _distinct(group * n + key.codes, n_groups * n)
+    distinct, position = _distinct(group * n + key.codes, n_groups * n)
     owner, codes = np.divmod(distinct, n)
     ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n_groups))))
-    return (ends, codes, key.values), place - ends[group]
+    return Side(name, ends, codes, key.values), position - ends[group]
 
 
 def _distinct(numbers: Ints, end: int) -> tuple[Ints, Ints]:
@@ -324,17 +505,17 @@ def _tables(
     table: LongTable,
     duplicates: Duplicates,
     group: Ints,
-    places: tuple[Ints, Ints],
+    positions: tuple[Ints, Ints],
     sides: tuple[Side, Side],
 ) -> list[AnyRows | A1gmError]:
     """The table of every group: small ones dense, side by side in one array."""
-    n, m = (np.diff(side[0]) for side in sides)
+    n, m = (np.diff(side.ends) for side in sides)
     counts = np.bincount(group, minlength=len(n))
     is_dense = n * m <= np.maximum(SPARSE * counts, SMALL_TABLE)
     start = np.concatenate(([0], np.cumsum(np.where(is_dense, n * m, 0))))
     in_dense = is_dense[group]
     owner, x = group[in_dense], table.values[in_dense]
-    pairs = start[owner] + places[0][in_dense] * m[owner] + places[1][in_dense]
+    pairs = start[owner] + positions[0][in_dense] * m[owner] + positions[1][in_dense]
     if duplicates == "raise":
         seen = np.bincount(pairs, minlength=int(start[-1]))
         is_dense[owner[seen[pairs] > 1]] = False
@@ -345,7 +526,7 @@ def _tables(
     return [
         table_of(cells[a : a + rows * cols].reshape(rows, cols))
         if dense
-        else _sparse(table, duplicates, np.flatnonzero(group == k), places, sides, k)
+        else _sparse(table, duplicates, np.flatnonzero(group == k), positions, sides, k)
         for k, (a, rows, cols, dense) in enumerate(
             zip(start[:-1].tolist(), n.tolist(), m.tolist(), is_dense, strict=True)
         )
@@ -356,14 +537,14 @@ def _sparse(
     table: LongTable,
     duplicates: Duplicates,
     chosen: Ints,
-    places: tuple[Ints, Ints],
+    positions: tuple[Ints, Ints],
     sides: tuple[Side, Side],
     k: int,
 ) -> AnyRows | A1gmError:
     """A group by its cells alone; the error if it has a pair twice."""
     row, column = (
-        Key(place[chosen].astype(np.int32), _names(side, k))
-        for place, side in zip(places, sides, strict=True)
+        Key(position[chosen].astype(np.int32), side.names(k))
+        for position, side in zip(positions, sides, strict=True)
     )
     own = replace(table, row=row, column=column, positions=chosen)
     try:
