@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,7 +27,8 @@ from a1gm.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from a1gm._rows.files.table import WholeTable
+    from a1gm._base.types import Floats
+    from a1gm._rows.files.table import TableFiles
 
 
 @command(*LONG_OPTIONS, "skip_bad", "negatives")
@@ -72,6 +73,7 @@ def nmmf(
     """
     from a1gm import fit_nmmf
     from a1gm._base.atomic import output_folder
+    from a1gm._rows.files.table import row_names
     from a1gm._write.writers import one_batch, write_factor
 
     if y is None and z is None:
@@ -80,11 +82,20 @@ def nmmf(
         raise UsageError("Only one table can come from standard input.")
     outputs = ["w.csv", "h.csv", "a.csv", "b.csv", "fit.json"]
     check_outputs(out, outputs, [file, y, z], options)
-    x_table = _read(file, options, columns=split_names(options.columns))
-    y_table = None if y is None else _read(y, options, x_table.columns, of=x_table)
-    z_table = None if z is None else _rows_as(_read(z, options), x_table)
+    x, values = _read(file, options, columns=split_names(options.columns))
+    rows = row_names(x)
+    tables = {"X": _named(values, rows, x.names)}
+    labels = {"w": ("row", x.row_labels), "h": ("column", x.names)}
+    if y is not None:
+        y_files, values = _read(y, options, x.names, of=x)
+        tables["Y"] = _named(values, row_names(y_files), x.names)
+        labels["a"] = "row", y_files.row_labels
+    if z is not None:
+        z_files, values = _read(z, options)
+        tables["Z"] = _named(values[_matched_rows(z_files, x)], rows, z_files.names)
+        labels["b"] = "column", z_files.names
     fit = fit_nmmf(
-        *(t if t is None else t.source for t in (x_table, y_table, z_table)),
+        **tables,
         alpha=alpha,
         beta=beta,
         on_undetermined=options.on_undetermined,
@@ -92,17 +103,13 @@ def nmmf(
     )
     known = {"divergences": fit.divergences, "n_undetermined": fit.n_undetermined}
     summary = {"alpha": alpha, "beta": beta, **quality_of(fit), **known}
-    names = {"w": ("row", _row_names(x_table)), "h": ("column", x_table.columns)}
-    if y_table is not None:
-        names["a"] = "row", _row_names(y_table)
-    if z_table is not None:
-        names["b"] = "column", z_table.columns
     with output_folder(out, overwrite=options.overwrite) as place:
-        for letter, (title, labels) in names.items():
+        for letter, (title, names) in labels.items():
+            factor = getattr(fit, letter)
             write_factor(
                 place(f"{letter}.csv"),
-                [one_batch(title, labels)],
-                {"factor": getattr(fit, letter)},
+                [one_batch(title, names or list(map(str, range(len(factor)))))],
+                {"factor": factor},
                 fit.blocks[letter],
                 overwrite=options.overwrite,
             )
@@ -111,16 +118,19 @@ def nmmf(
     options.finish(summary, wrote)
 
 
-def _row_names(table: WholeTable) -> list[str]:
-    return table.ids or [str(k) for k in range(len(table.values))]
+def _named(values: Floats, rows: Sequence[str], columns: Sequence[str]) -> Any:
+    """The table with the names that messages use."""
+    from a1gm._rows import read_input
+
+    return replace(read_input(values), row_labels=rows, col_labels=list(columns))
 
 
 def _read(
     path: str,
     options: Options,
     columns: Sequence[str] = (),
-    of: WholeTable | None = None,
-) -> WholeTable:
+    of: TableFiles | None = None,
+) -> tuple[TableFiles, Floats]:
     """Read a table whole; ``of`` is the table that must have the same columns.
 
     If that one has labels of rows, a first column that it does not have labels the
@@ -136,36 +146,37 @@ def _read(
         for names in (options.id, options.exclude)
     )
     if of is not None and of.id and not ids:
-        ids = [name for name in known[:1] if name not in (*of.columns, *exclude)]
+        ids = [name for name in known[:1] if name not in (*of.names, *exclude)]
     reason = None if of is None else f"{of.name} has"
     files = files.choosing(
         reason=reason, columns=list(columns) or None, id=ids or None, exclude=exclude
     )
     with progress_bar(f"Reading {files.name}", quiet=options.quiet) as progress:
-        table = read_whole(files, progress=progress)
+        values = read_whole(files, progress)
     describe(files, options)
-    return table
+    return files, values
 
 
-def _rows_as(z: WholeTable, x: WholeTable) -> WholeTable:
-    """Put the rows of Z in the order of X."""
-    if z.ids is None or x.ids is None or z.id != x.id:
-        if len(z.values) != len(x.values):
+def _matched_rows(z: TableFiles, x: TableFiles) -> Any:
+    """The positions in Z of the rows of X."""
+    z_labels, x_labels = z.row_labels, x.row_labels
+    if z_labels is None or x_labels is None or z.id != x.id:  # matched by their order
+        if z.n_rows != x.n_rows:
             raise UsageError(
-                f"{z.name} has {counted(len(z.values), 'row')} and {x.name} has "
-                f"{len(x.values):,}. Z has the rows of X: name the column that labels "
-                "them by --id."
+                f"{z.name} has {counted(z.n_rows or 0, 'row')} and {x.name} has "
+                f"{x.n_rows:,}. Z has the rows of X: name the column that labels them "
+                "by --id."
             )
-        return replace(z, ids=x.ids, places=x.places)  # matched by their order
-    place = {name: k for k, name in enumerate(z.ids)}
-    for table in (x, z):
-        if len(set(table.ids or ())) < len(table.values):
-            raise UsageError(f"{table.name}: two rows have the same --id.")
-    if set(place) != set(x.ids):
-        strange = min(set(place) ^ set(x.ids))
+        return slice(None)
+    position = {name: k for k, name in enumerate(z_labels)}
+    for files, labels in ((x, x_labels), (z, z_labels)):
+        if len(set(labels)) < len(labels):
+            raise UsageError(f"{files.name}: two rows have the same --id.")
+    if set(position) != set(x_labels):
+        label = min(set(position) ^ set(x_labels))
         raise UsageError(
-            f"Row {strange!r} is in only one of {x.name} and {z.name}, whose rows are "
+            f"Row {label!r} is in only one of {x.name} and {z.name}, whose rows are "
             f"matched by {' and '.join(map(repr, x.id))}. To match them by their "
             "order, leave that column out by --exclude."
         )
-    return replace(z, values=z.values[[place[name] for name in x.ids]], ids=x.ids)
+    return [position[name] for name in x_labels]

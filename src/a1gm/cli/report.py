@@ -35,6 +35,7 @@ def report(
       a1gm report sales.csv --id shop -o report.html
     """
     from a1gm._base.optional import require
+    from a1gm._rows.files.table import row_names
     from a1gm._rows.labels import plain_text
     from a1gm.report import write_report
     from a1gm.report.findings import notes_of
@@ -46,8 +47,7 @@ def report(
     fit, files = fit_table(file, options)
     rows = fit.row_labels
     if rows is None:
-        noun, numbers = files.name_rows(range(fit.shape[0]))
-        rows = [f"{noun} {number}" for number in numbers]
+        rows = row_names(files)
     write_report(
         out,
         cells_of(fit),

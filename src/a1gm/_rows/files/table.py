@@ -684,43 +684,24 @@ def read_ahead(items: Generator[_Item], depth: int = 3) -> Generator[_Item]:
 
 
 # ------------------------------------------------------------------- in memory
-@dataclass(frozen=True)
-class WholeTable:
-    """A table in memory; NaN is a missing cell."""
-
-    name: str  # in messages
-    values: Floats
-    id: tuple[str, ...]  # the columns that label the rows
-    ids: list[str] | None  # their labels
-    places: list[str]  # without ids: "line 2" or "row 0"
-    columns: tuple[str, ...]
-
-    @property
-    def source(self) -> Rows:
-        """The table with the names that messages use."""
-        n_rows, n_cols = self.values.shape
-        names, columns = self.ids or self.places, list(self.columns)
-        return Rows([(self.values, None, None, 0)], n_rows, n_cols, names, columns)
-
-
-def read_whole(
-    files: TableFiles, negatives: Negatives = "raise", progress: Progress | None = None
-) -> WholeTable:
+def read_whole(files: TableFiles, progress: Progress | None = None) -> Floats:
     """Read a table into memory; bad cells are refused with their place in the file."""
     arrays: list[Floats] = []
     with closing(files.pieces(progress=progress)) as pieces:
         for first_row, piece in pieces:
             if first_row == 0:
                 arrays = []
-            piece.check_cells(negatives)
+            piece.check_cells("raise")
             arrays.append(piece.values)
-    values = np.concatenate(arrays)
-    ids = files.row_labels
-    places: list[str] = []
-    if ids is None:
-        noun, numbers = files.name_rows(range(len(values)))
-        places = [f"{noun} {number}" for number in numbers]
-    return WholeTable(files.name, values, files.id, ids, places, files.names)
+    return np.concatenate(arrays)
+
+
+def row_names(files: TableFiles) -> list[str]:
+    """The labels of all rows, or where they are: "line 2" or "row 0"."""
+    if files.row_labels is not None:
+        return files.row_labels
+    noun, numbers = files.name_rows(range(files.n_rows or 0))
+    return [f"{noun} {number}" for number in numbers]
 
 
 def hole_shares(files: TableFiles, height: int, width: int) -> Floats:
