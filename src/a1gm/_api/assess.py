@@ -99,72 +99,40 @@ def assess(
             "X is sparse, and assess hides cells of a whole table. Pass an array with "
             "NaN for missing cells, of some of the rows if it is large."
         )
+    is_last = isinstance(hide, str)
+    if not (hide == "last" if is_last else is_share(hide)):
+        raise ParameterError(
+            f'hide must be a share between 0 and 1, or "last", got {hide!r}.'
+        )
+    check_level(level)
+    n: Any = repeats
+    if not (isinstance(n, int | np.integer) and n >= 1):
+        raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
+    random = generator_of(random_state)
     rows: Rows = read_input(X, columns=ColumnOptions(id, columns, exclude))
     every = slice(0, rows.n_rows)
-    cells, more = rows.rows(every), {}
+    options: dict[str, Any] = {"negatives": negatives}
+    cells = rows.rows(every)
     name, given = weights_or_exposure(weights, exposure)
-    used = cells
     if given is not None:
         check_signs(negatives, name)
         V: Any = with_weights(rows, name, given).weights
-        more = {name: V.rows(every)}
-        used = np.where(more[name] > 0.0, cells, np.nan)
-    check_piece(rows, used, 0, negatives)  # the fits below have no labels
-    return assess_cells(
-        cells,
-        hide,
-        repeats,
-        random_state,
-        ordered=ordered,
-        negatives=negatives,
-        level=level,
-        **more,
-    )
-
-
-def assess_cells(
-    cells: Floats,
-    hide: Hide = 0.1,
-    repeats: Any = 5,
-    random_state: Any = None,
-    *,
-    weights: Floats | None = None,
-    exposure: Floats | None = None,
-    ordered: bool = False,
-    negatives: Negatives = "raise",
-    level: float = 0.95,
-) -> Assessment:
-    """Assess a table that has been read and checked; NaN for missing cells."""
-    share = _share(hide)
-    check_level(level)
-    if not (isinstance(repeats, int | np.integer) and repeats >= 1):
-        raise ParameterError(f"repeats must be a whole number >= 1, got {repeats!r}.")
-    both = {"weights": weights, "exposure": exposure}
-    given = {name: V for name, V in both.items() if V is not None}
-    for V in given.values():
-        cells = np.where(V > 0.0, cells, np.nan)
+        options[name] = V.rows(every)
+        cells = np.where(options[name] > 0.0, cells, np.nan)
+    check_piece(rows, cells, 0, negatives)  # the fits below have no labels
     observed = ~np.isnan(cells)
     some = np.ix_(observed.any(axis=1), observed.any(axis=0))
-    cells, given = cells[some], {name: V[some] for name, V in given.items()}
-    random = generator_of(random_state)
-    scorer = _Scorer(cells, level, {"negatives": negatives, **given})
+    cells = cells[some]
+    if given is not None:
+        options[name] = options[name][some]
+    scorer = _Scorer(cells, level, options)
     with np.errstate(all="ignore"):  # what leaves float64 is infinite, or unknown
         for _ in range(repeats if cells.size else 0):
-            if share is None:
+            if is_last:
                 scorer.add(_last_cells(cells, random))
             else:
-                scorer.add(_some_cells(cells, share, random))
-        return scorer.result(is_ordered=bool(ordered) or share is None)
-
-
-def _share(hide: Any) -> float | None:
-    if isinstance(hide, str) and hide == "last":
-        return None
-    if is_share(hide):
-        return float(hide)
-    raise ParameterError(
-        f'hide must be a share between 0 and 1, or "last", got {hide!r}.'
-    )
+                scorer.add(_some_cells(cells, float(hide), random))
+        return scorer.result(is_ordered=bool(ordered) or is_last)
 
 
 # ------------------------------------------------------------------- what is hidden

@@ -13,7 +13,7 @@ from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from a1gm._api.assess import Assessment, assess_cells
+from a1gm._api.assess import Assessment, assess
 from a1gm._api.fit import FitOptions, fit_patterns
 from a1gm._base.types import AnyArray, Bools, Floats
 from a1gm._base.warn import warn_user
@@ -212,7 +212,7 @@ class RankOneImputer(Estimator):
                 )
             seed = check_random_state(self.random_state).randint(2**31)
             cells = rows.rows(slice(0, rows.n_rows))
-            found["assessment_"] = assess_cells(cells, random_state=seed)
+            found["assessment_"] = assess(cells, random_state=seed)
         self._set_fitted(
             col_factor_=fit.col_factor,
             fallback_=fallback,

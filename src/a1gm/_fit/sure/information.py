@@ -10,10 +10,9 @@ between its row and its column.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,23 +32,12 @@ FAR = 1e150  # weights whose sums are further from 1 may have been scaled
 LARGEST_CONDITION = 1e13  # up to here standard errors have three digits
 
 
-@dataclass(frozen=True)
-class CellSums:
-    """Sums over the observed cells of the fitted table.
+class CellSums(NamedTuple):
+    """Sums over the observed cells of the fitted table."""
 
-    Attributes
-    ----------
-    chi2 : float
-        Of v (x - f)² / f.
-    gain : float
-        Deviance of one constant per block less that of the factors.
-    rows : ndarray
-        Sum of weight times cell of each row.
-    """
-
-    chi2: float
-    gain: float
-    rows: Floats
+    chi2: float  # of v (x - f)² / f
+    gain: float  # deviance of one constant per block less that of the factors
+    rows: Floats  # of weight times cell of each row
 
 
 class Information:
@@ -95,10 +83,9 @@ class Information:
         total = self.unit * float(np.abs(self.patterns.col_sums).sum())
         if not (total == 0.0 or SMALLEST < total < LARGEST):
             raise NotRepresentableError(
-                "Errors are roots of sums of squares, and the squares of data that sum "
-                f"to {total:.0e} are outside the range of float64. Multiply the data "
-                "by a power of ten that brings them nearer to 1: their errors change "
-                "by the same power."
+                f"The squares of data that sum to {total:.0e} are outside the range of "
+                "float64, and errors are roots of sums of squares. Multiply the data "
+                "by a power of ten first: their errors change by the same power."
             )
 
     # ----------------------------------------------------------------------- patterns
@@ -122,11 +109,15 @@ class Information:
         reach = Q.sum(axis=1)
         return Q / np.where(reach > 0.0, reach, 1.0)[:, None], reach
 
+    def by_pattern(self, compute: Callable[[slice], Any]) -> Any:
+        """What ``compute`` gives some patterns at a time, for all patterns."""
+        return np.concatenate([compute(some) for some in self.patterns.stretches()])
+
     @cached_property
     def reach(self) -> Floats:
         """Reach of every pattern."""
-        found = [self.shares(some)[1] for some in self.patterns.stretches()]
-        return np.concatenate(found)
+        found: Floats = self.by_pattern(lambda some: self.shares(some)[1])
+        return found
 
     def chosen(self, some: slice, cells: Which) -> Bools:
         """Which of the missing, or of all, cells of some patterns have a value."""
@@ -197,15 +188,15 @@ class Information:
         """Factor, sum of the weighted cells, and pattern of all rows."""
         return self.rows(np.arange(self.shape[0]))
 
+    def by_row(self, patterns: Ints, compute: Callable[[slice], Any]) -> Any:
+        """What ``compute`` gives some patterns, for rows with these patterns."""
+        some = slice(int(patterns.min()), int(patterns.max()) + 1)
+        return compute(some)[patterns - some.start]
+
     def shares_of_rows(self, patterns: Ints) -> Floats:
         """Share of each column in the fitted sums of rows with these patterns."""
-        some = slice(int(patterns.min()), int(patterns.max()) + 1)
-        return self.shares(some)[0][patterns - some.start]
-
-    def chosen_of_rows(self, patterns: Ints, cells: Which) -> Bools:
-        """Which of the missing, or of all, cells of such rows have a value."""
-        some = slice(int(patterns.min()), int(patterns.max()) + 1)
-        return self.chosen(some, cells)[patterns - some.start]
+        found: Floats = self.by_row(patterns, lambda some: self.shares(some)[0])
+        return found
 
     @cached_property
     def _weighted_sums(self) -> Floats:
@@ -338,19 +329,18 @@ class Information:
         sizes = {"row": self.shape[0], "column": self.shape[1], "all": 1}
         if not len(rows):
             return np.zeros(sizes[by], bool)
-        pattern = self.fates.rows.read(0, self.shape[0])[0]
-        times = np.bincount(pattern, minlength=self.patterns.n_patterns)
-        of_patterns, of_columns = [], np.zeros(self.shape[1], np.int64)
+        counts: Ints = np.zeros(self.shape[1], np.int64)
+        of_patterns = []
         for some in self.patterns.stretches():
             is_missing = self.patterns.weights_of(some) == 0.0
             of_patterns.append(is_missing.sum(axis=1))
-            of_columns += times[some] @ is_missing
-        pairs: dict[str, tuple[Ints, Ints]] = {
-            "row": (rows, np.concatenate(of_patterns)[pattern]),
-            "column": (cols, of_columns),
-            "all": (np.zeros_like(rows), of_columns.sum(keepdims=True)),
-        }
-        at, counts = pairs[by]
+            counts += self.fates.rows.pattern_counts(some)[0] @ is_missing
+        at = cols
+        if by == "row":
+            pattern = self.fates.rows.read(0, self.shape[0])[0]
+            at, counts = rows, np.concatenate(of_patterns)[pattern]
+        elif by == "all":
+            at, counts = np.zeros_like(rows), counts.sum(keepdims=True)
         found: Bools = np.bincount(at, minlength=sizes[by]) == counts
         return found & (counts > 0)
 

@@ -250,8 +250,8 @@ class Errors(ABC):
         TotalsWithErrors
             ``labels``, ``value``, ``se_estimation``, ``se_process`` and ``se``, the
             root of the sum of both squares; the process error is that of cells of
-            weight 1. Cells without a value are in no total, and
-            it says how many they are; NaN where there are no others.
+            weight 1. Cells without a value are in no total, and it says how many they
+            are; NaN where there are no others.
         """
         check_totals(by, cells)
         self._info.check_size()
@@ -343,11 +343,8 @@ class Errors(ABC):
         info = self._info
         w, r, pattern = info.every_row
         base, _ = info.shares(slice(int(pattern[at]), int(pattern[at]) + 1))
-        of_pattern = np.concatenate(
-            [
-                spread(info.shares(some)[0] - base, self.covariance)
-                for some in info.patterns.stretches()
-            ]
+        of_pattern = info.by_pattern(
+            lambda some: spread(info.shares(some)[0] - base, self.covariance)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.dispersion * (1.0 / r + 1.0 / r[at])
@@ -434,20 +431,18 @@ class Uncertainty(Errors):
         own = np.flatnonzero(fate == FINITE)
         if len(own):
             some, place = np.unique(rows[own], return_inverse=True)
-            w, r, patterns = info.rows(some)
-            used, at = np.unique(patterns, return_inverse=True)
-            f = w[place] * info.h[cols[own]]
+            w, r, pattern = (values[place] for values in info.rows(some))
+            f = w * info.h[cols[own]]
             if exposures is not None:
                 f *= exposures.values_at(rows[own], cols[own])
             value[own] = f
             G = np.empty(len(own))
-            pattern_of_cell = at[place]
-            for k, pattern in enumerate(used.tolist()):
-                chosen = np.flatnonzero(pattern_of_cell == k)
-                Q, _ = info.shares(slice(pattern, pattern + 1))
+            for k in np.unique(pattern).tolist():
+                chosen = np.flatnonzero(pattern == k)
+                Q, _ = info.shares(slice(k, k + 1))
                 G[chosen] = resistance(Q, self.covariance)[0, cols[own[chosen]]]
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = f**2 * (self.dispersion / r[place] + G)
+                found = f**2 * (self.dispersion / r + G)
             variance[own] = np.where(f == 0.0, 0.0, found)
         if exposures is not None:
             nothing = exposures.values_at(rows, cols) == 0.0
@@ -491,8 +486,8 @@ class Uncertainty(Errors):
             F = w[:, None] * info.h
             if info.exposures is not None:
                 F = F * info.exposures.rows(rows)  # in units of the data
-            chosen = info.chosen_of_rows(pattern, cells) & ~np.isnan(F)
-            F = np.where(chosen, F, 0.0)
+            chosen = info.by_row(pattern, lambda some: info.chosen(some, cells))
+            F = np.where(chosen & ~np.isnan(F), F, 0.0)
             own = 1.0 / np.where(w > 0.0, r, np.inf)
             yield info.shares_of_rows(pattern), F, np.ones(len(w)), own
 
@@ -518,10 +513,13 @@ class Uncertainty(Errors):
         same = (info.label[:, None] == info.label) & inside
         of_h = info.h * np.sqrt(spread(np.eye(len(p)) - same * p, self.covariance))
 
+        def of_patterns(some: slice) -> Floats:
+            own = np.where(info.inside(info.component[some]), p, 0.0)
+            return spread(own - info.shares(some)[0], self.covariance)
+
         def of_rows(start: int, stop: int) -> Floats:
             w, r, pattern = info.rows(np.arange(start, stop))
-            own = np.where(info.inside(info.component[pattern]), p, 0.0)
-            away = spread(own - info.shares_of_rows(pattern), self.covariance)
+            away = info.by_row(pattern, of_patterns)
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = w * np.sqrt(self.dispersion / r + away)
             found: Floats = np.where(w == 0.0, 0.0, errors)
