@@ -27,7 +27,7 @@ from a1gm.exceptions import (
 TABLE_CELLS = 1 << 16  # a table of patterns smaller than this is always kept
 SAME = 1e-13  # relative: sums of the same numbers on two scales
 LOWEST, HIGHEST = -1021, 1020  # powers of two within which sums keep their digits
-MANY_ROWS = 1 << 16  # of a piece
+MANY_CELLS = 1 << 18  # of a piece
 
 
 def observe(
@@ -91,7 +91,7 @@ def _observe_pieces(
     try:
         for _, piece in source.pieces():
             # A large piece shows by itself whether nearly every row has its own.
-            keep = keep_table or piece.n_rows < MANY_ROWS
+            keep = keep_table or piece.n_rows * piece.n_cols < MANY_CELLS
             found.add(_observe(piece, n_threads, keep, negatives, row_offset))
     except (InfiniteValuesError, NegativeValuesError):
         _observe(source.in_one_piece(), n_threads, True, negatives, row_offset)

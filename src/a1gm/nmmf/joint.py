@@ -67,7 +67,7 @@ def _joint_rows(layout: Layout) -> Rows:
         cut, what = partial(layout.cut, "weights"), "cells"
         weights = Rows([], n, m, cut=cut, steps=(0, n))
     cut = partial(layout.cut, what)
-    return Rows([], n, m, cut=cut, steps=layout.steps(), weights=weights)
+    return Rows([], n, m, cut=cut, steps=layout.steps, weights=weights)
 
 
 def check_cells(table: Rows) -> None:

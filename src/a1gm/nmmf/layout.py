@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from a1gm.exceptions import (
 )
 
 PROPORTIONAL = 1e-12  # weights are a product of units when they agree to within this
-SCALED_CELLS = 1 << 22  # of a table that is copied with its weight at once
 OUT_OF_RANGE = (
     "The shared factors of these tables, or their weighted cells, are outside the "
     "range of float64 (about 1e-308 to 1e308). Multiply the tables by powers of ten "
@@ -167,15 +167,10 @@ class Layout:
         return units
 
     # ---------------------------------------------------------------- the joint table
+    @property
     def steps(self) -> tuple[int, ...]:
-        """Where pieces begin and end: at row sets, and often where cells are copied."""
-        is_copied = {s for t in self.fitted if t.weight != 1.0 for s in t.sets}
-        step = max(1, SCALED_CELLS // self.shape[1])
-        found = {self.shape[0]}
-        for entities in self.fitted_sets(columns=False):
-            own_step = step if entities.name in is_copied else entities.size
-            found.update(range(entities.start, entities.place.stop, own_step))
-        return tuple(sorted(found))
+        """Where the row sets begin in the joint table, and where the last ends."""
+        return *(s.start for s in self.fitted_sets(columns=False)), self.shape[0]
 
     def cut(self, what: str, start: int, stop: int) -> list[Part]:
         """Rows of the joint table: "cells", "weights", or the "product" of both."""
@@ -219,9 +214,10 @@ def weighted(table: Rows, rows: slice, weight: float) -> Floats:
     cells = table.rows(rows)
     with np.errstate(over="ignore", under="ignore"):
         found: Floats = cells * weight
-    is_lost = ((found < LEAST) & (cells > 0.0)) | (np.isinf(found) & np.isfinite(cells))
-    if is_lost.any():
-        raise NotRepresentableError(OUT_OF_RANGE)
+    if not (np.fmin.reduce(found, None) >= LEAST and np.fmax.reduce(found, None) < inf):
+        is_lost = (found < LEAST) & (cells > 0.0)
+        if (is_lost | (np.isinf(found) & np.isfinite(cells))).any():
+            raise NotRepresentableError(OUT_OF_RANGE)
     return found
 
 
