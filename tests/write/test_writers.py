@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import io
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -25,8 +26,9 @@ from a1gm.exceptions import (
 )
 
 
-def write(path, table, **options):
-    with open_writer(path, table.schema, **options) as writer:
+def write(path, table, dialect=None):
+    like = None if dialect is None else SimpleNamespace(dialect=dialect)
+    with open_writer(path, table.schema, like=like) as writer:
         for batch in table.to_batches(max_chunksize=2):
             writer.write(batch)
 

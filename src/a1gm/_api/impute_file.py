@@ -76,8 +76,7 @@ def impute_file(
         read once more for their scatter.
     round : int or "auto", optional
         Digits after the point of the filled cells; ``"auto"`` rounds those to whole
-        numbers whose column has only such, and keeps the types of integer columns,
-        or widens those that cannot hold a fill, which takes one more pass.
+        numbers whose column has only such, and keeps the types of integer columns.
         Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.

@@ -15,6 +15,7 @@ import numpy as np
 from a1gm._base.atomic import output_folder
 from a1gm._base.types import AnyArray, Bools, Floats, OnUndetermined
 from a1gm._base.warn import warn_user
+from a1gm._base.words import listed
 from a1gm._fit.fill import Rounding, rounded
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import text_of_left_cells
@@ -23,7 +24,7 @@ from a1gm._rows.files.source import Source
 from a1gm._rows.files.table import Piece, Progress, TableFiles
 from a1gm._rows.files.text import joined
 from a1gm._rows.frames import with_types
-from a1gm._write.writers import format_for, open_writer
+from a1gm._write.writers import as_text, format_of, open_writer
 from a1gm.exceptions import (
     DataError,
     LabelError,
@@ -72,16 +73,10 @@ class FillFiles:
 
     def _write_file(self, at: int, target: str | os.PathLike[str]) -> None:
         source = self.files.sources[at]
-        kind = format_for(target, source.file.format)
-        filler = _Filler(self, source, to_text=kind == "csv")
-        how: Any = {"kind": kind, "dialect": getattr(source, "dialect", None)}
+        filler = _Filler(self, source, to_text=format_of(target, source) == "csv")
         pieces = self.files.pieces_of(at, all_columns=True, progress=self.progress)
-        with (
-            closing(pieces),
-            open_writer(
-                target, filler.schema, **how, overwrite=self.overwrite
-            ) as writer,
-        ):
+        how: Any = {"like": source, "overwrite": self.overwrite}
+        with closing(pieces), open_writer(target, filler.schema, **how) as writer:
             for piece in pieces:
                 writer.write(filler.fill(piece))
             if self.n_left and self.on_undetermined == "raise":
@@ -91,18 +86,6 @@ class FillFiles:
     def bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
         """What gives the bounds of the holes of rows, if they are asked for."""
         return None if self.interval is None else bounds_of(self.fit, self.interval)
-
-    @cached_property
-    def fill_range(self) -> tuple[Floats, Floats]:
-        """The least and the greatest fill of each column, rounded; costs a pass."""
-        low, high = np.zeros((2, self.files.n_cols))
-        with closing(self.files.pieces(progress=self.progress)) as pieces:
-            for _, piece in pieces:
-                fills = np.round(self.columns.fill(piece.values))
-                fills[~np.isnan(piece.values)] = np.nan
-                low = np.fmin(low, np.fmin.reduce(fills, axis=0, initial=0.0))
-                high = np.fmax(high, np.fmax.reduce(fills, axis=0, initial=0.0))
-        return low, high
 
     @cached_property
     def columns(self) -> Columns:
@@ -133,9 +116,9 @@ def bounds_of(
 class _Filler:
     """Turns the pieces of one file into batches to write, with columns ``schema``.
 
-    Integers, decimals and float16 with holes become float64, which can hold any fill;
-    integers that stay whole become int64 if the fills do not fit their own type. Text
-    that goes from a text file to another is kept letter by letter.
+    Integers, decimals and float16 with missing cells become float64, which can hold any
+    fill, unless integers are filled with whole numbers. Text that goes from a text file
+    to another is kept letter by letter.
     """
 
     def __init__(self, job: FillFiles, source: Source, *, to_text: bool) -> None:
@@ -157,15 +140,41 @@ class _Filler:
         self._alike: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
         fields, changed = list(before), {}
         for place, old in enumerate(before):
-            if old.name in position:
-                j = position[old.name]
-                new = self._type(old.type, j)
-                self._alike[old.type, new].append((place, j))
-                if new != old.type:
-                    fields[place] = old.with_type(new)
-                    changed[old.name] = new.to_pandas_dtype().__name__
+            j = position.get(old.name)
+            if j is None:
+                continue
+            new = self._type(old.type, j)
+            self._alike[old.type, new].append((place, j))
+            if new != old.type:
+                fields[place] = old.with_type(new)
+                changed[old.name] = new.to_pandas_dtype().__name__
         metadata = before.metadata and with_types(before.metadata, changed)
         self.schema = pa.schema([*fields, *self._more_fields()], metadata=metadata)
+
+    def _type(self, own: pa.DataType, j: int) -> pa.DataType:
+        """Return the type of a filled column: its own, or one that holds any fill."""
+        import pyarrow as pa
+
+        has_holes, is_text = self._has_holes[j], self._source.is_text
+        if is_text and self._to_text:
+            return own
+        if not is_text and (not has_holes or own in (pa.float32(), pa.float64())):
+            return own
+        if self._is_whole[j] and (not has_holes or self._job.round == "auto"):
+            return pa.int64() if is_text else own
+        return pa.float64()
+
+    def _more_fields(self) -> Iterator[pa.Field]:
+        """Yield the columns that are added: for each with holes, one per suffix."""
+        import pyarrow as pa
+
+        known = set(self._source.names)
+        for j in np.flatnonzero(self._has_holes):
+            for suffix in self._suffixes:
+                name = self._job.files.names[j] + suffix
+                check_new_column(self._source.file.name, name, known)
+                kind = pa.bool_() if suffix == MARK else pa.float64()
+                yield pa.field(name, pa.string() if self._to_text else kind)
 
     def fill(self, piece: Piece) -> pa.RecordBatch:
         """Fill the holes of a piece, which has all columns of the file."""
@@ -192,55 +201,6 @@ class _Filler:
             columns += self._more_columns(piece.values, filled)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _type(self, own: pa.DataType, j: int) -> pa.DataType:
-        """The type of a filled column: its own, or the next that holds every fill."""
-        import pyarrow as pa
-
-        has_holes = self._has_holes[j]
-        if self._source.is_text:
-            if self._to_text:
-                return own
-            own = pa.int64()
-        elif own in (pa.float32(), pa.float64()) or not has_holes:
-            return own
-        if not self._is_whole[j] or (has_holes and self._job.round != "auto"):
-            return pa.float64()
-        if not has_holes:
-            return own
-        low, high = (float(ends[j]) for ends in self._job.fill_range)
-        for kind in (own, pa.int64()):
-            holds = np.iinfo(kind.to_pandas_dtype())
-            if holds.min <= low and high <= holds.max:  # Python compares them exactly
-                return kind
-        return pa.float64()
-
-    def _more_fields(self) -> Iterator[pa.Field]:
-        """Columns that are added: for each with holes, one per suffix."""
-        import pyarrow as pa
-
-        known = set(self._source.schema.names)
-        for j in np.flatnonzero(self._has_holes):
-            for suffix in self._suffixes:
-                name = self._job.files.names[j] + suffix
-                check_new_column(self._source.file.name, name, known)
-                kind = pa.bool_() if suffix == MARK else pa.float64()
-                yield pa.field(name, pa.string() if self._to_text else kind)
-
-    def _more_columns(self, values: Floats, filled: Bools) -> Iterator[pa.Array]:
-        import pyarrow as pa
-
-        job = self._job
-        tables: list[AnyArray] = [filled] * job.mark
-        if job.bounds is not None:
-            for bound in job.bounds(values):
-                whole = rounded(bound, self._is_whole, job.round)
-                tables.append(np.where(filled, whole, np.nan))
-        point = self._source.options.point
-        for j in np.flatnonzero(self._has_holes):
-            for table in tables:
-                column = pa.array(table[:, j], from_pandas=True)
-                yield as_text(column, point) if self._to_text else column
-
     def _fill_columns(
         self,
         columns: list[pa.Array],
@@ -254,38 +214,44 @@ class _Filler:
         import pyarrow.compute as pc
 
         places, positions = map(list, zip(*chosen, strict=True))
-        numbers = values.T[positions].ravel()
-        if self._source.is_text and not self._to_text:
-            cells = pa.array(numbers, target, from_pandas=True)
-        else:
-            where = filled.T[positions].ravel()
-            fills = pa.array(numbers[where])
-            if pa.types.is_string(target):
-                fills = as_text(fills, self._source.options.point)
+        numbers, where = values.T[positions].ravel(), filled.T[positions].ravel()
+        try:
+            if self._source.is_text and not self._to_text:
+                cells = pa.array(numbers, target, from_pandas=True)
             else:
-                fills = fills.cast(target, safe=False)
-            same = [self._cast(columns[place], target, place) for place in places]
-            cells = pc.replace_with_mask(joined(same), pa.array(where), fills)
-        n_rows = len(values)
+                fills = pa.array(numbers[where])
+                if pa.types.is_string(target):
+                    fills = as_text(fills, self._source.options.point)
+                else:
+                    fills = fills.cast(target, safe=pa.types.is_integer(target))
+                same = joined([columns[place] for place in places]).cast(target)
+                cells = pc.replace_with_mask(same, pa.array(where), fills)
+        except pa.ArrowInvalid as error:
+            some = [self._source.names[place] for place in places]
+            raise DataError(
+                f"{listed(list(map(repr, some)), 3)}: the cells and the fills do not "
+                f"fit in {target} without being rounded. Leave columns out with ",
+                Option("exclude", some[:1]),
+                ", or store them as float64.",
+                where=self._source.file.name,
+            ) from error
         for k, place in enumerate(places):
-            columns[place] = cells.slice(k * n_rows, n_rows)
+            columns[place] = cells.slice(k * len(values), len(values))
 
-    def _cast(self, column: pa.Array, target: pa.DataType, place: int) -> pa.Array:
+    def _more_columns(self, values: Floats, filled: Bools) -> Iterator[pa.Array]:
         import pyarrow as pa
 
-        if column.type == target:
-            return column
-        try:
-            return column.cast(target)
-        except pa.ArrowInvalid as error:
-            name = self._source.schema.names[place]
-            raise DataError(
-                "integers above 2**53 cannot be stored beside filled fractions without "
-                "being rounded. Leave the column out with ",
-                Option("exclude", [name]),
-                ", or store it as float64.",
-                where=f"{self._source.file.name}, column {name!r}",
-            ) from error
+        job = self._job
+        tables: list[AnyArray] = [filled] * job.mark
+        if job.bounds is not None:
+            for bound in job.bounds(values):
+                whole = rounded(bound, self._is_whole, job.round)
+                tables.append(np.where(filled, whole, np.nan))
+        for j in np.flatnonzero(self._has_holes):
+            for table in tables:
+                cells = pa.array(table[:, j], from_pandas=True)
+                point = self._source.options.point
+                yield as_text(cells, point) if self._to_text else cells
 
 
 def check_new_column(file: str, name: str, known: Collection[str]) -> None:
@@ -297,12 +263,3 @@ def check_new_column(file: str, name: str, known: Collection[str]) -> None:
             by,
             " would add. Rename it.",
         )
-
-
-def as_text(cells: pa.Array, point: str) -> pa.Array:
-    """Numbers or truths as text with this decimal mark."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = cells.cast(pa.string())
-    return pc.replace_substring(text, ".", ",") if point == "," else text

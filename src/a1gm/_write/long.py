@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from a1gm._base.types import AnyArray, Bools, Floats, Ints
+from a1gm._base.types import AnyArray, Floats
 from a1gm._fit.fill import Rounding, rounded
 from a1gm._rows.files.table import LongFile
 from a1gm._rows.files.text import joined
-from a1gm._write.fill import MARK, as_text, check_new_column
-from a1gm._write.writers import format_for, open_writer
+from a1gm._write.fill import MARK, check_new_column
+from a1gm._write.writers import as_text, format_of, open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,107 +41,80 @@ class FillLong:
         """Write the table; the file appears whole or not at all."""
         import pyarrow as pa
 
-        long, source = self.long, self.long.files.first
-        kind, value = format_for(target, source.file.format), long.value
-        self._to_text = kind == "csv" and source.is_text
-        bounds = self.filled.column_names[len(long.keys) + 1 :]
+        long, value, n = self.long, self.long.value, len(self.long.table)
+        source, keys = long.files.first, list(long.keys)
+        to_text = format_of(target, source) == "csv" and source.is_text
+        bounds = self.filled.column_names[len(keys) + 1 :]
         for name in (*bounds, *[value + MARK] * self.mark):
             check_new_column(long.files.name, name, long.table.column_names)
-        self._round([value, *bounds])
-        is_left = np.isnan(_floats(self.filled[value]))
-        self.n_filled, self.n_left = int((~is_left).sum()), int(is_left.sum())
-        inside, found, absent = self._matched()
-        cells: dict[str, tuple[AnyArray, AnyArray]] = {}  # in rows there are, and below
+        row = self._rows()
+        absent = self.filled.select(keys).filter(pa.array(row < 0))
+        places = np.where(row < 0, n + np.cumsum(row < 0) - 1, row)
+        numbers = long.numbers[~np.isnan(long.numbers)]
+        is_whole = bool((numbers == np.floor(numbers)).all())
+        cells: dict[str, AnyArray] = {}  # one for each row of the result
         for name in (value, *bounds):
-            beside = np.full(len(long.table), np.nan)
-            beside[inside] = _floats(found[name])
-            cells[name] = beside, _floats(absent[name])
-        fills, new = cells.pop(value)
-        is_filled, is_new = ~np.isnan(fills), ~np.isnan(new)
+            found = np.asarray(self.filled[name].to_numpy(), np.float64)
+            cells[name] = np.full(n + len(absent), np.nan)
+            cells[name][places] = rounded(found, is_whole, self.round)
+        fills = cells.pop(value)
+        is_filled = ~np.isnan(fills)
+        self.n_filled = int(is_filled.sum())
+        self.n_left = len(self.filled) - self.n_filled
         if self.mark:
-            cells[value + MARK] = is_filled, is_new
-        table = self._with_values(fills, is_filled)
-        columns: list[Any] = [
-            self._column(new)
-            if column.name == value
-            else absent[column.name].cast(column.type)
-            if column.name in long.keys
-            else pa.nulls(len(absent), column.type)
-            for column in table.schema
-        ]
-        more = pa.table(columns, schema=table.schema)
-        for name, (beside, below) in cells.items():
-            table = table.append_column(name, self._column(beside))
-            more = more.append_column(name, self._column(below))
+            cells[value + MARK] = is_filled
+        types = pa.schema([long.table.schema.field(name) for name in keys])
+        parts = [long.table, absent.cast(types)]
+        table = pa.concat_tables(parts, promote_options="default")
+        if source.is_text or len(self.filled):
+            column = self._values(table[value], fills, is_filled, to_text=to_text)
+            at = table.schema.get_field_index(value)
+            table = table.set_column(at, value, column)
+        for name, new in cells.items():
+            added = pa.array(new, from_pandas=True)
+            added = as_text(added, source.options.point) if to_text else added
+            table = table.append_column(name, added)
         if self.only_filled:
             table = table.filter(pa.array(is_filled))
-            more = more.filter(pa.array(is_new))
-        how: Any = {"kind": kind, "dialect": getattr(source, "dialect", None)}
-        with open_writer(target, table.schema, **how, overwrite=overwrite) as writer:
-            for batch in (*table.to_batches(), *more.to_batches()):
+        with open_writer(
+            target, table.schema, like=source, overwrite=overwrite
+        ) as writer:
+            for batch in table.to_batches():
                 writer.write(batch)
 
-    def _round(self, names: list[str]) -> None:
-        """Round the filled values and their bounds."""
-        import pyarrow as pa
-
-        numbers = self.long.numbers
-        is_whole = not (numbers != np.floor(numbers))[~np.isnan(numbers)].any()
-        for name in names:
-            at = self.filled.schema.get_field_index(name)
-            values = rounded(_floats(self.filled[name]), is_whole, self.round)
-            column = pa.array(values, from_pandas=True)
-            self.filled = self.filled.set_column(at, name, column)
-
-    def _matched(self) -> tuple[Ints, pa.Table, pa.Table]:
-        """Rows without a value, what they get, and the pairs that are in no row.
+    def _rows(self) -> Any:
+        """Return for each pair the row that gets its value, -1 without such a row.
 
         Of several rows of one pair the first: their values would be added.
         """
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        long, keys = self.long, list(self.long.keys)
-        inside = np.flatnonzero(np.isnan(long.numbers))
-        if not len(inside):
-            return inside, self.filled.slice(0, 0), self.filled
-        at = max([*keys, self.long.value, *self.filled.column_names], key=len) + "+"
-        rows = long.frame.select(keys).take(pa.array(inside))
-        rows = rows.append_column(at, pa.array(inside)).group_by(keys)
-        rows = rows.aggregate([(at, "min")]).select([*keys, f"{at}_min"])
-        rows = rows.rename_columns([*keys, at])
-        found = rows.join(self.filled, keys, join_type="left outer").sort_by(at)
-        places = pa.array(np.arange(len(self.filled)))
-        absent = self.filled.append_column(at, places)
-        absent = absent.join(rows.select(keys), keys, join_type="left anti")
-        absent = absent.sort_by(at).drop_columns([at])
-        return found[at].to_numpy(), found, absent
+        keys = list(self.long.keys)
+        row, place = (max(keys, key=len) + mark for mark in "+-")
+        empty = np.flatnonzero(np.isnan(self.long.numbers))
+        rows = self.long.frame.select(keys).take(pa.array(empty))
+        rows = rows.append_column(row, pa.array(empty)).group_by(keys)
+        pairs = self.filled.select(keys)
+        pairs = pairs.append_column(place, pa.array(np.arange(len(pairs))))
+        pairs = pairs.join(rows.aggregate([(row, "min")]), keys).sort_by(place)
+        return pc.fill_null(pairs[f"{row}_min"], -1).to_numpy()
 
-    def _with_values(self, fills: Floats, is_filled: Bools) -> pa.Table:
-        """The table as it stands, with fills in the rows that had no value."""
+    def _values(
+        self, column: Any, fills: Floats, is_filled: AnyArray, *, to_text: bool
+    ) -> Any:
+        """Return the column of the values with the fills in it."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table, value = self.long.table, self.long.value
-        column: Any
-        if self._to_text:
-            text, new = joined(table[value].chunks), self._column(fills[is_filled])
-            column = pc.replace_with_mask(text, pa.array(is_filled), new)
-        elif self.long.files.first.is_text or len(self.filled):
-            every = np.where(is_filled, fills, self.long.numbers)
-            column = pa.array(every, from_pandas=True)
-        else:
-            return table
-        return table.set_column(table.schema.get_field_index(value), value, column)
-
-    def _column(self, cells: AnyArray) -> pa.Array:
-        import pyarrow as pa
-
-        column, long = pa.array(cells, from_pandas=True), self.long
-        if not self._to_text:
-            return column
-        text = as_text(column, long.files.first.options.point)
-        return text.cast(long.table[long.value].type)
-
-
-def _floats(column: Any) -> Floats:
-    return np.asarray(column.to_numpy(), np.float64)
+        if to_text:
+            new = as_text(
+                pa.array(fills[is_filled]), self.long.files.first.options.point
+            )
+            return pc.replace_with_mask(joined(column.chunks), pa.array(is_filled), new)
+        numbers = np.pad(
+            self.long.numbers,
+            (0, len(fills) - len(self.long.numbers)),
+            constant_values=np.nan,
+        )
+        return pa.array(np.where(is_filled, fills, numbers), from_pandas=True)

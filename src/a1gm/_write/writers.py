@@ -25,7 +25,7 @@ from a1gm._rows.files.paths import (
     Format,
     suffix_of,
 )
-from a1gm._rows.files.source import Dialect
+from a1gm._rows.files.source import Dialect, Source
 from a1gm._rows.files.table import TableFiles
 from a1gm._rows.files.text import joined
 from a1gm.exceptions import DataError, Option, OutputError, ParameterError
@@ -38,8 +38,13 @@ _MOST_BYTES = 1 << 28
 _ROWS_AT_ONCE = 1 << 16
 
 
-def format_of(path: str | os.PathLike[str]) -> Format:
-    """Tell the format a file name asks for; raise for an unknown extension."""
+def format_of(path: str | os.PathLike[str], like: Source | None = None) -> Format:
+    """Return the format that a file name asks for; raise for an unknown extension.
+
+    A stream or a device gets the format of ``like``.
+    """
+    if like is not None and is_stream(path):
+        return "csv" if like.is_text else like.file.format
     kind = FORMATS.get(suffix_of(path))
     if kind is None or (kind != "csv" and Path(path).suffix.lower() == ".gz"):
         why = "no table format goes by this extension"
@@ -51,20 +56,13 @@ def format_of(path: str | os.PathLike[str]) -> Format:
     return kind
 
 
-def format_for(target: str | os.PathLike[str], source_format: Format) -> Format:
-    """Tell the format to write; a stream or a device gets the one that was read."""
-    if not is_stream(target):
-        return format_of(target)
-    return "csv" if source_format == "spreadsheet" else source_format
-
-
 def is_stream(target: str | os.PathLike[str]) -> bool:
     """Whether a target is standard output, a pipe or a device."""
     return os.fspath(target) == "-" or is_special(Path(target))
 
 
 def dialect_for(path: str | os.PathLike[str], dialect: Dialect | None) -> Dialect:
-    """How to write a text table: as its name says, or as it was read."""
+    """Return how to write a text table: by its extension, or as it was read."""
     dialect, suffix = dialect or Dialect(), suffix_of(path)
     if suffix in TAB_SUFFIXES:
         return replace(dialect, delimiter="\t")
@@ -78,33 +76,32 @@ def open_writer(
     path: str | os.PathLike[str],
     schema: pa.Schema,
     *,
-    kind: Format | None = None,
-    dialect: Dialect | None = None,
+    like: Source | None = None,
     overwrite: bool = False,
 ) -> Iterator[Any]:
     """Open a writer of record batches, to a file that appears whole or not at all.
 
-    The extension of the path decides the format, unless ``kind`` is given; ``"-"`` is
-    standard output. ``dialect`` is for text.
+    The extension of the path decides the format; ``"-"`` is standard output. A stream
+    is written in the format of ``like``, and text in its dialect.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
-    kind = kind or format_of(path)
+    kind = format_of(path, like)
     with contextlib.ExitStack() as stack:
         file: Any
         if os.fspath(path) == "-":
             file = sys.stdout.buffer  # not there in notebooks
         else:
             file = stack.enter_context(atomic_write(path, overwrite=overwrite))
-            dialect = dialect_for(path, dialect)
         if Path(path).suffix.lower() == ".gz":
             # Without a time stamp: the same table gives the same bytes.
             zipped = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0)
             file = stack.enter_context(zipped)
         try:
             if kind == "csv":
-                yield CsvWriter(file, schema, dialect or Dialect())
+                dialect = None if like is None else like.dialect
+                yield CsvWriter(file, schema, dialect_for(path, dialect))
                 return
             if kind == "parquet":
                 # Measured numbers hardly repeat: a dictionary of them doubles the time.
@@ -112,11 +109,10 @@ def open_writer(
                 new: Any = parquet.ParquetWriter(
                     file, schema, write_page_checksum=True, use_dictionary=repeating
                 )
+            elif kind == "arrow stream":
+                new = pa.ipc.new_stream(file, schema)
             else:
-                open_ipc = (
-                    pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file
-                )
-                new = open_ipc(file, schema)
+                new = pa.ipc.new_file(file, schema)
             with new as writer:
                 yield writer
         except pa.ArrowInvalid as error:
@@ -142,18 +138,15 @@ def write_factor(
 
     batches, start = iter(names), 0
     first = next(batches)
-    added = {**dict.fromkeys(columns, pa.float64()), "block": pa.int64()}
-    schema = pa.schema(
-        [*first.schema, *(pa.field(*column) for column in added.items())]
-    )
+    added = [pa.field(name, pa.float64()) for name in columns]
+    added.append(pa.field("block", pa.int64()))
+    schema = pa.schema([*first.schema, *added])
     with open_writer(path, schema, overwrite=overwrite) as writer:
         for batch in chain([first], batches):
             stop, cells = start + batch.num_rows, batch.columns
-            for values, kind in zip(
-                (*columns.values(), block), added.values(), strict=True
-            ):
+            for field, values in zip(added, (*columns.values(), block), strict=True):
                 some = [None] * batch.num_rows if values is None else values[start:stop]
-                cells.append(pa.array(some, kind, from_pandas=True))
+                cells.append(pa.array(some, field.type, from_pandas=True))
             writer.write(pa.RecordBatch.from_arrays(cells, schema=schema))
             start = stop
 
@@ -186,10 +179,8 @@ class CsvWriter:
     def __init__(self, sink: IO[bytes], schema: pa.Schema, dialect: Dialect) -> None:
         import pyarrow as pa
 
-        self._sink = sink
-        self._dialect = dialect
-        self._special = [mark.encode() for mark in (dialect.delimiter, '"', "\n", "\r")]
-        self._special_regex = f'[{re.escape(dialect.delimiter)}"\r\n]'
+        self._sink, self._dialect = sink, dialect
+        self._special = re.compile(f'[{re.escape(dialect.delimiter)}"\r\n]'.encode())
         codec = codecs.lookup(dialect.encoding).name
         # An encoder with a mark of its own writes it once, in front of the header.
         is_utf8 = codec == "utf-8"
@@ -210,65 +201,49 @@ class CsvWriter:
             self.write(batch.slice(0, half))
             self.write(batch.slice(half))
             return
-        cells = self._cells(batch)
-        cells[-1] = pc.binary_join_element_wise(
-            cells[-1], "", self._dialect.newline, null_handling="replace"
-        )
-        lines = pc.binary_join_element_wise(
-            *cells, self._dialect.delimiter, null_handling="replace"
-        )
-        self._sink.write(self._encoded(lines))
-
-    def _cells(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The columns as text, with quotes around the cells that need them."""
-        import pyarrow.compute as pc
-
-        cells = list(map(self._as_text, batch.columns, batch.schema))
+        cells = list(map(self._as_text, batch.columns, batch.schema.names))
         # One look at the bytes of all columns: a call per column takes longer.
-        text = joined(cells)
-        if self._is_special(text):
+        if self._is_special(joined(cells)):
             cells = [self._quoted(c) if self._is_special(c) else c for c in cells]
         if len(cells) == 1:  # readers skip a blank line
-            cells = [pc.if_else(pc.equal(pc.fill_null(text, ""), ""), '""', cells[0])]
-        return cells
+            is_empty = pc.equal(pc.fill_null(cells[0], ""), "")
+            cells = [pc.if_else(is_empty, '""', cells[0])]
+        how = {"null_handling": "replace"}
+        newline, delimiter = self._dialect.newline, self._dialect.delimiter
+        cells[-1] = pc.binary_join_element_wise(cells[-1], "", newline, **how)
+        lines = _bytes_of(pc.binary_join_element_wise(*cells, delimiter, **how))
+        self._sink.write(lines if self._encoder is None else self._encoded(lines))
 
     def _is_special(self, text: pa.Array) -> bool:
-        data = _bytes_of(text)
-        return any(mark in data for mark in self._special)
+        return self._special.search(_bytes_of(text)) is not None
 
     def _quoted(self, column: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
-        needs_quotes = pc.match_substring_regex(column, self._special_regex)
+        needs_quotes = pc.match_substring_regex(column, self._special.pattern)
         doubled = pc.replace_substring(column, '"', '""')
         quoted = pc.binary_join_element_wise('"', doubled, '"', "")
         return pc.if_else(needs_quotes, quoted, column)
 
-    def _as_text(self, column: pa.Array, described: pa.Field) -> pa.Array:
+    def _as_text(self, column: pa.Array, name: str) -> pa.Array:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         kind = column.type
         if pa.types.is_string(kind):
             return column
         try:
-            text = column.cast(pa.string())
+            text = as_text(column, self._dialect.decimal)
         except pa.ArrowException as error:
             raise OutputError(
-                f"Column {described.name!r} holds {kind} that is no text ({error}). "
-                "Write to .parquet, or leave the column out."
+                f"Column {name!r} holds {kind}, which cannot be written as text "
+                f"({error}). Write to .parquet, or leave the column out."
             ) from error
-        is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if is_number and self._dialect.decimal != ".":
-            text = pc.replace_substring(text, ".", self._dialect.decimal)
         return _without_zeros(text) if pa.types.is_timestamp(kind) else text
 
-    def _encoded(self, lines: pa.Array) -> Any:
-        data = _bytes_of(lines)
-        if self._encoder is None:
-            return data
+    def _encoded(self, lines: bytes) -> bytes:
+        assert self._encoder is not None
         try:
-            return self._encoder.encode(data.decode("utf-8"))
+            return self._encoder.encode(lines.decode("utf-8"))
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{error.object[error.start]!r} cannot be written in "
@@ -278,8 +253,20 @@ class CsvWriter:
             ) from error
 
 
+def as_text(cells: pa.Array, point: str) -> pa.Array:
+    """Return cells as text, numbers with this decimal mark."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = cells.cast(pa.string())
+    is_number = pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type)
+    if is_number and point != ".":
+        return pc.replace_substring(text, ".", point)
+    return text
+
+
 def _without_zeros(times: pa.Array) -> pa.Array:
-    """Dates where all times are midnight, and no fraction where all seconds are whole.
+    """Shorten times: dates if all are midnight, no fractions if all seconds are whole.
 
     Times with a zone stay as they are.
     """
@@ -292,7 +279,7 @@ def _without_zeros(times: pa.Array) -> pa.Array:
 
 
 def _bytes_of(text: pa.Array) -> bytes:
-    """All cells of a text column, one after the other."""
+    """Return all cells of a text column, one after the other."""
     offsets = np.frombuffer(text.buffers()[1], np.int32)
     start, stop = offsets[text.offset], offsets[text.offset + len(text)]
     data: bytes = text.buffers()[2].slice(int(start), int(stop - start)).to_pybytes()
