@@ -76,8 +76,8 @@ def impute_file(
         read once more for their scatter.
     round : int or "auto", optional
         Digits after the point of the filled cells; ``"auto"`` rounds those to whole
-        numbers whose column has only such, and keeps the types of integer columns.
-        Observed digits stay as they are.
+        numbers whose column has only such, and integer columns with missing cells
+        become int64. Observed digits stay as they are.
     overwrite : bool, default=False
         Whether ``dst`` may be replaced.
     on_undetermined : {"warn", "raise", "ignore"}, optional

@@ -117,8 +117,8 @@ class _Filler:
     """Turns the pieces of one file into batches to write, with columns ``schema``.
 
     Integers, decimals and float16 with missing cells become float64, which can hold any
-    fill, unless integers are filled with whole numbers. Text that goes from a text file
-    to another is kept letter by letter.
+    fill, and integers that are filled with whole numbers int64. Text that goes from a
+    text file to another is kept letter by letter.
     """
 
     def __init__(self, job: FillFiles, source: Source, *, to_text: bool) -> None:
@@ -160,9 +160,8 @@ class _Filler:
             return own
         if not is_text and (not has_holes or own in (pa.float32(), pa.float64())):
             return own
-        if self._is_whole[j] and (not has_holes or self._job.round == "auto"):
-            return pa.int64() if is_text else own
-        return pa.float64()
+        is_integer = self._is_whole[j] and (not has_holes or self._job.round == "auto")
+        return pa.int64() if is_integer else pa.float64()
 
     def _more_fields(self) -> Iterator[pa.Field]:
         """Yield the columns that are added: for each with holes, one per suffix."""
