@@ -423,6 +423,7 @@ class Patterns:
             ("logs", "f8", (2,)),
         ):
             self._check_array(name, dtype, size)
+        _need((self.squares is None) == (self.logs is None), "logs")
         has_sums = self.sums is not None
         _need(has_sums == (margins[0] is None) == (margins[1] is None), "margins")
         if not signed:
