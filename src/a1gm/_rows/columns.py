@@ -98,31 +98,14 @@ def choose(
 ) -> Choice:
     """Choose the columns of a table, its row labels, and those that are kept as is.
 
-    Parameters
-    ----------
-    schema : mapping
-        Kind of each column by its name, in the order of the table.
-    id, columns, exclude : name or iterable of names, optional
-        Columns that the caller asks for: row labels, data, neither.
-    fitted : iterable of names, optional
-        Columns of a fit, which are data here as well; no others become row labels, and
-        ``id`` and ``exclude`` need not be there.
-    has_index : bool, default=False
-        Whether the container's own index labels the rows.
-    name : str, default="X"
-        Name of the table in messages.
+    ``schema`` has the kind of each column by its name, in the order of the table.
+    ``id``, ``columns`` and ``exclude`` are names that the caller asks for: row labels,
+    data, neither. ``fitted`` are the columns of a fit, which are data here as well; no
+    others become row labels then, and ``id`` and ``exclude`` need not be there.
+    ``has_index``: the container's own index labels the rows.
 
-    Returns
-    -------
-    Choice
-        The columns of each use, in the order of the schema (``ids`` as asked for).
-
-    Raises
-    ------
-    LabelError
-        A name is not in the schema, or no column is left to fit.
-    NotNumericError
-        No column holds numbers.
+    Raises LabelError for a name that is not there or where no column is left to fit,
+    NotNumericError where no column holds numbers.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from weakref import ref
@@ -101,7 +101,9 @@ def open_frame(X: Any, name: str) -> Any:
     import narwhals as nw
 
     if type(X).__name__ == "RecordBatch":
-        X = _table_of_batch(X)
+        import pyarrow as pa
+
+        X = pa.Table.from_batches([X])
     try:
         frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -337,9 +339,9 @@ def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
     """
     manager = X._mgr
     arrays = [block.values for block in manager.blocks]
-    if len(arrays) == 1 and len(names) == X.shape[1] and arrays[0].ndim == 2:
-        return [(_kernel_values(arrays[0], name, names), None, None, 0)]
     is_all = len(names) == X.shape[1]
+    if is_all and len(arrays) == 1 and arrays[0].ndim == 2:
+        return [(_kernel_values(arrays[0].T, name, names), None, None, 0)]
     columns = slice(None) if is_all else X.columns.get_indexer(list(names))
     block, place = manager.blknos[columns], manager.blklocs[columns]
     is_next = (np.diff(block) == 0) & (np.diff(place) == 1)
@@ -348,19 +350,21 @@ def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
     parts: list[Part] = []
     for a, b in pairwise(ends):
         cells = arrays[block[a]]
-        if cells.ndim == 2:
-            cells = cells[place[a] : place[a] + b - a]
+        if cells.ndim == 2:  # columns lie in its rows
+            cells = cells[place[a] : place[a] + b - a].T
         parts.append((_kernel_values(cells, name, names[a:b]), None, None, 0))
     return parts
 
 
 def _kernel_values(cells: Any, name: str, names: Any) -> AnyArray:
-    """Columns of a block of pandas, which lie in its rows, as the kernel reads them."""
+    """Columns of a block of pandas as the kernel reads them."""
+    if cells.dtype in KERNEL_DTYPES:
+        return as_kernel_array(cells, name)
     if not isinstance(cells, np.ndarray):  # nullable, sparse, or of Arrow
         return np.atleast_2d(cells.to_numpy(np.float64, na_value=np.nan)).T
     if cells.dtype.kind == "O":
-        return objects_to_floats(cells.T, name, names)
-    return as_kernel_array(cells.T, name)
+        return objects_to_floats(cells, name, names)
+    return as_kernel_array(cells, name)
 
 
 # -------------------------------------------------------------------- column by column
@@ -369,11 +373,12 @@ def _with_numbers(frame: Any, names: tuple[Any, ...], name: str) -> Any:
     import narwhals as nw
 
     frame = frame.select(nw.col(list(names)))
-    odd = [c for c, dtype in frame.schema.items() if dtype not in _kernel_types()]
     fresh = []
-    for column in odd:
+    for column, dtype in frame.schema.items():
+        if (dtype.is_float() or dtype.is_integer()) and "128" not in str(dtype):
+            continue
         series = frame.get_column(column)
-        if series.dtype == nw.Object:
+        if dtype == nw.Object:
             cells = np.array([*series.to_list(), None], object)[:-1, None]
             values = objects_to_floats(cells, name, [column])[:, 0]
             like = {"backend": frame.implementation}
@@ -381,14 +386,6 @@ def _with_numbers(frame: Any, names: tuple[Any, ...], name: str) -> Any:
         else:
             fresh.append(series.cast(nw.Float64))
     return frame.with_columns(*fresh) if fresh else frame
-
-
-@cache
-def _kernel_types() -> frozenset[Any]:
-    import narwhals as nw
-
-    sizes = [getattr(nw, f"{u}Int{n}") for u in ("", "U") for n in (8, 16, 32, 64)]
-    return frozenset((nw.Float64, nw.Float32, *sizes))
 
 
 def _read_numbers(frame: Any, rows: Rows) -> None:
@@ -428,12 +425,6 @@ def piece_steps(ends: list[int], n_rows: int) -> tuple[int, ...]:
         if end - steps[-1] >= PIECE_ROWS and end < n_rows:
             steps.append(end)
     return (*steps, n_rows)
-
-
-def _table_of_batch(batch: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.Table.from_batches([batch])
 
 
 def with_types(metadata: Any, kinds: Mapping[str, str]) -> Any:

@@ -101,6 +101,8 @@ def may_hint(rows: Rows) -> bool:
     if a % 1 == 0 and ((a < b and b % 1 == 0) or rows.n_cols <= MOST_VALUES + 2):
         return True
     last = parts[-1]
+    if last[2] is None and not isnan(last[0].item(-1)):
+        return False
     tail = [last] if last[0].shape[1] > 1 else [parts[-2], last]
     x, y = read_parts(tail, n - 1, n)[0, -2:].tolist()
     return isnan(x) and isnan(y)

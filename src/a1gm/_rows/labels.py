@@ -119,14 +119,8 @@ def check_there(
 def check_same_labels(side: str, labels: Any, others: Any, name: str, of: str) -> None:
     """Raise unless labels are those of the other table, position by position.
 
-    Parameters
-    ----------
-    side : {"row", "column"}
-        What the labels are of.
-    labels, others : sequence or None
-        The labels, and the ones they must equal; None where a table has none.
-    name, of : str
-        Names of the two tables in the message.
+    ``side`` is "row" or "column", ``name`` and ``of`` are the names of the two tables.
+    A table without labels agrees with any other.
     """
     at = first_difference(labels, others)
     if at is not None:
@@ -183,18 +177,8 @@ class Lookup:
 
     Labels come first. A whole number is a position, counted from 0 or from the end when
     negative, where there are no labels, or where no label is a number: labels that
-    only count 0, 1, 2, ... are positions as well.
-
-    Parameters
-    ----------
-    side : {"row", "column"}
-        What is looked for.
-    labels : sequence or None
-        The labels; None without labels.
-    n : int
-        How many rows or columns there are.
-    owner : str
-        Whose they are, in messages.
+    only count 0, 1, 2, ... are positions as well. ``side`` is "row" or "column", ``n``
+    how many there are, ``owner`` the table in messages.
     """
 
     def __init__(self, side: str, labels: Any, n: int, owner: str = "the fit") -> None:
@@ -242,17 +226,9 @@ class Lookup:
         )
 
     def find(self, given: Any) -> Ints:
-        """Positions of a label or a position, or of an array of these.
+        """Positions of a label or a position, or of an array of these, in its shape.
 
-        Returns
-        -------
-        ndarray of int
-            Of the shape of what is given.
-
-        Raises
-        ------
-        LabelError
-            There is no such row or column, or more than one.
+        Raises LabelError where there is no such row or column, or more than one.
         """
         positions = self.find_known(given)
         self._refuse(given, positions == UNKNOWN)

@@ -344,10 +344,7 @@ def objects_to_floats(X: AnyArray, name: str, col_names: Any = None) -> Floats:
 def kind_of_cells(cells: list[Any], column: Any, name: str) -> Kind:
     """Kind of a column of Python objects: that of all its cells.
 
-    Raises
-    ------
-    NotNumericError
-        Some cells are numbers and others are not; the first of these is named.
+    Raises NotNumericError for the first other cell where some are numbers.
     """
     kinds = {kind: _kind_of_type(kind) for kind in set(map(type, cells))}
     if len(set(kinds.values())) > 1:  # NaN is a float, and missing
