@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from a1gm._base.types import AnyArray, Bools, Floats
-from a1gm._fit.place import Fills, Left, Target
+from a1gm._fit.place import Fills, Left, Target, cells_of
 from a1gm._kernel import kernel
 from a1gm._rows import AnyRows, Rows, SparseRows
 from a1gm._rows.frames import names_of, open_frame, with_types
@@ -19,8 +18,7 @@ from a1gm.exceptions import ParameterError
 TURNED = 20  # columns per row: taking over a column costs as much as copying 50 cells
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(NamedTuple):
     """A filled table, and the cells of it that stay missing."""
 
     table: Any
@@ -56,7 +54,7 @@ def fill_table(
     if isinstance(rows, SparseRows):
         return _fill_sparse(X, rows, fills, in_place=in_place)
     if rows.backend is not None and not as_array:
-        return Filled(*_fill_frame(X, rows, fills.write))
+        return _fill_frame(X, rows, fills.write)
     return _fill_array(X, rows, fills.write, in_place=in_place, as_array=as_array)
 
 
@@ -119,7 +117,7 @@ def _sparse_copy(X: Any, rows: SparseRows) -> Any:
 
 
 # ------------------------------------------------------------------------- frames
-def _fill_frame(X: Any, rows: Rows, write: Write) -> tuple[Any, Left]:
+def _fill_frame(X: Any, rows: Rows, write: Write) -> Filled:
     """Return X with new columns where it had holes; the others are its own.
 
     A frame of float64 alone, which keeps its types whatever is filled, is made anew.
@@ -129,21 +127,23 @@ def _fill_frame(X: Any, rows: Rows, write: Write) -> tuple[Any, Left]:
     has_holes = np.ones(rows.n_cols, bool) if is_anew else _columns_with_holes(rows)
     cells, targets = _room_for(rows, has_holes)
     left = write(targets)
-    if is_anew and (frame := _whole_frame(X, rows, cells, has_nan=left.n > 0)):
-        return frame[0], left
+    has_nan = left.n > 0
+    if is_anew:
+        frame = _whole_frame(X, rows, cells, has_nan=has_nan)
+        if frame is not None:
+            return Filled(frame, left)
     places = np.arange(rows.n_cols)
     if rows.choice is not None:
         place = {name: j for j, name in enumerate(names_of(X))}
         places = np.array([place[name] for name in rows.choice.table])
     columns = dict(zip(places[has_holes].tolist(), cells.T, strict=True))
-    if type(X).__name__ == "RecordBatch":
-        return _fill_arrow(X, columns, has_nan=left.n > 0), left
-    frame = open_frame(X, "X")
+    frame = None if type(X).__name__ == "RecordBatch" else open_frame(X, "X")
+    if frame is None or frame.implementation.is_pyarrow():
+        table = X if frame is None else frame.to_native()
+        return Filled(_fill_arrow(table, columns, has_nan=has_nan), left)
     if frame.implementation.is_pandas_like():
-        return _fill_pandas(frame.to_native(), columns), left
-    if frame.implementation.is_pyarrow():
-        return _fill_arrow(frame.to_native(), columns, has_nan=left.n > 0), left
-    return _fill_any(frame, columns, has_nan=left.n > 0), left
+        return Filled(_fill_pandas(frame.to_native(), columns), left)
+    return Filled(_fill_any(frame, columns, has_nan=has_nan), left)
 
 
 def _room_for(rows: Rows, has_holes: Bools) -> tuple[Floats, list[Target]]:
@@ -178,26 +178,25 @@ def _is_turned(rows: Rows) -> bool:
 
 
 def _whole_frame(X: Any, rows: Rows, cells: Floats, *, has_nan: bool) -> Any:
-    """A frame like X of these cells, which are not copied; None where it must be.
-
-    In a tuple: frames have no truth value.
-    """
+    """A frame like X of these cells, which are not copied; None where it must be."""
     if rows.backend == "pandas":
-        return (_new_pandas(X, cells),)
+        return _new_pandas(X, cells)
     if has_nan:
         return None
     names = list(rows.col_labels)
-    if _is_turned(rows):
-        turned = kernel.write_stream(cells.T, list(map(str, range(len(cells)))))
-        return turned and (type(X)(_Stream(turned)).transpose(column_names=names),)
-    stream = kernel.write_stream(cells, names)
-    if stream is None or rows.backend == "polars":
-        return None if stream is None else (type(X)(_Stream(stream)),)
+    is_turned = _is_turned(rows)
+    numbered = [str(k) for k in range(len(cells))] if is_turned else names
+    stream = kernel.write_stream(cells.T if is_turned else cells, numbered)
+    if stream is None:
+        return None
+    if rows.backend == "polars":
+        frame = type(X)(_Stream(stream))
+        return frame.transpose(column_names=names) if is_turned else frame
     import pyarrow as pa
 
     made = pa.table(_Stream(stream)).replace_schema_metadata(X.schema.metadata)
     is_alike = type(X) is pa.Table and made.schema.equals(X.schema, check_metadata=True)
-    return (made,) if is_alike else None
+    return made if is_alike else None
 
 
 class _Stream:
@@ -329,10 +328,6 @@ def rounded_fills(fills: Fills, how: Rounding) -> Fills:
 def _whole_columns(source: AnyRows) -> Bools:
     """Columns whose known cells are all whole."""
     whole = np.ones(source.n_cols, bool)
-    if isinstance(source, SparseRows):
-        known = source.values[~source.missing]
-        whole[source.cols[~source.missing][known != np.floor(known)]] = False
-        return whole
-    for _, piece in source.blocks():
-        whole &= ((piece == np.floor(piece)) | np.isnan(piece)).all(axis=0)
+    for _, j, x in cells_of(source):
+        whole[j[x != np.floor(x)]] = False
     return whole

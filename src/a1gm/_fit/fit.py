@@ -46,6 +46,7 @@ from a1gm._fit.table import STATISTICS, FitRows, Table, are_close
 from a1gm._rows.frames import select
 from a1gm._rows.labels import Lookup, Names, paired
 from a1gm._rows.read import AnyRows
+from a1gm._rows.rows import table_of
 from a1gm._solve.cell_error import CELLS_RIGHT, SURELY_RIGHT, cell_error
 from a1gm._solve.certificate import margin_mismatch
 from a1gm._solve.components import ColumnGraph
@@ -430,27 +431,23 @@ class RankOneFit(Solution):
         return Scatter(info)
 
     def _own_cells(self, X: Any) -> Floats:
-        """The cells of the table that was fitted; any other is refused.
-
-        A table that the fit does not hold is recognised by its row factors and the
-        sums of its columns.
-        """
-        source, is_same = self._table.read_fitted(X, self.shape)
-        if type(source) is not type(self._table.source) and not self._is_signed:
+        """The cells of the table that was fitted; any other is refused."""
+        cells, is_same = self._table.read_fitted(X, self.shape)
+        if is_same is None and not self._is_signed:
+            # Recognised by the sums of its columns and by its row factors.
             sums = self._patterns.col_sums, self._patterns.exponent
-            seen = _column_sums(source)
-            is_same &= are_close(seen, np.ldexp(*sums), self.certificate)
-            if self._rows.is_kept and is_same:
-                w = self._columns.place(source).factors
-                fitted = np.asarray(self.row_factor)
-                is_same &= are_close(w, fitted, self.certificate)
-        if not is_same:
+            pairs = [(np.nansum(cells, axis=0), np.ldexp(*sums))]
+            if self._rows.is_kept:
+                w = self._columns.place(table_of(cells)).factors
+                pairs.append((w, np.asarray(self.row_factor)))
+            is_same = all(are_close(*pair, self.certificate) for pair in pairs)
+        if is_same is False:
             raise ParameterError(
                 "This is not the table that was fitted: cells differ, or rows are "
                 "others or in another order. Fit this table, or pass the one that was "
                 "fitted."
             )
-        return source.rows(slice(0, self.shape[0]))
+        return cells
 
     def uncertainty(
         self, dispersion: Dispersion = "pearson", *, robust: bool = False
@@ -774,10 +771,3 @@ class RankOneFit(Solution):
         names = ("_solved", "_patterns", "_rows", "_on_undetermined", "tol")
         kept = {name: self.__dict__[name] for name in (*names, "col_labels")}
         return {**kept, "_table": self._without_data()}
-
-
-def _column_sums(source: AnyRows) -> Floats:
-    sums: Floats = np.zeros(source.n_cols)
-    for _, piece in source.blocks():
-        sums += np.nansum(piece, axis=0)
-    return sums

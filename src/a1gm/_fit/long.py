@@ -10,11 +10,11 @@ import numpy as np
 from a1gm._base.types import Floats, Ints
 from a1gm._base.warn import warn_user
 from a1gm._fit.frames import long_frame
+from a1gm._fit.place import cells_of
 from a1gm._fit.table import Table
 from a1gm._rows.labels import Lookup, check_there, paired
 from a1gm._rows.long import Key, code_key, open_pairs
 from a1gm._rows.read import AnyRows
-from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import ParameterError, TableTooLargeError, UndeterminedWarning
 
 Fitted = Callable[[Ints, Ints], Floats]
@@ -86,7 +86,7 @@ def filled_long(
             "This fit was loaded or unpickled, and the data are not in the file. "
             "fit.predict(frame) gives the fitted values of the pairs in a frame."
         )
-    n_known = _count_known(source)
+    n_known = sum(len(i) for i, _, _ in cells_of(source))
     n_rows = shape[0] * shape[1] - (n_known if only_missing else 0)
     if n_rows > max_rows:
         raise TableTooLargeError(
@@ -100,12 +100,6 @@ def filled_long(
     assert table.key_values is not None
     keys = zip(table.long[:2], table.key_values, (rows, cols), strict=True)
     return long_frame(table.backend, list(keys), {table.long[2]: values})
-
-
-def _count_known(source: AnyRows) -> int:
-    if isinstance(source, SparseRows):
-        return int(np.count_nonzero(~source.missing))
-    return sum(int(np.count_nonzero(~np.isnan(x))) for _, x in source.blocks())
 
 
 def filled_pairs(

@@ -30,8 +30,8 @@ from a1gm._fit.table import FitRows
 from a1gm._kernel import kernel, say_if_slow, threads_for
 from a1gm._observe.patterns import weighted_counts
 from a1gm._rows.read import AnyRows
-from a1gm._rows.rows import Rows, check_piece, table_of
-from a1gm._rows.sparse import SparseRows, check_stored_cells
+from a1gm._rows.rows import Rows, check_values, table_of
+from a1gm._rows.sparse import SparseRows
 from a1gm._solve.components import ColumnGraph, number_by_rows
 from a1gm._solve.dispatch import Solved
 from a1gm.exceptions import ParameterError
@@ -284,27 +284,39 @@ def kernel_pieces(columns: Columns, rows: Any) -> Iterator[tuple[int, Any, int]]
 Cells: TypeAlias = tuple[Ints, Ints, Floats, Floats | None]
 
 
-def observed_cells(rows: Any, negatives: Negatives | None) -> Iterator[Cells]:
-    """Yield the observed cells of rows, some rows at a time; raise for bad ones.
+def cells_of(rows: Any) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """Yield row, column and value of the cells that are not missing, some at a time.
 
-    Cells of weight 0 are not observed. Absent cells of a sparse table that count as
-    zeros are not yielded.
+    Absent cells of a sparse table that count as zeros are not yielded.
+    """
+    if isinstance(rows, SparseRows):
+        seen = ~rows.missing
+        cols = rows.cols[seen].astype(np.int64)
+        yield rows.row_of_cell[seen], cols, rows.values[seen]
+        return
+    for some, piece in rows.blocks():
+        i, j = np.nonzero(~np.isnan(piece))
+        yield i + some.start, j, piece[i, j]
+
+
+def observed_cells(rows: Any, negatives: Negatives | None) -> Iterator[Cells]:
+    """Yield the observed cells of rows, some at a time; raise for bad ones.
+
+    Cells of weight 0 are not observed.
     """
     V: Any = getattr(rows, "weights", None)  # files have none
-    if isinstance(rows, SparseRows):
-        if V is not None:
-            rows = rows.with_values(np.where(V.values > 0.0, rows.values, np.nan))
-        check_stored_cells(rows, negatives)
-        seen = ~rows.missing
-        i, j = rows.row_of_cell[seen], rows.cols[seen].astype(np.int64)
-        yield i, j, rows.values[seen], None if V is None else V.values[seen]
-        return
-    for some, cells in rows.blocks():
-        v = None if V is None else V.rows(some)
-        piece = cells if v is None else np.where(v > 0.0, cells, np.nan)
-        check_piece(rows, piece, some.start, negatives)
-        i, j = np.nonzero(~np.isnan(piece))
-        yield i + some.start, j, piece[i, j], None if v is None else v[i, j]
+    for cells in cells_of(rows):
+        i, j, x = cells
+        v = None if V is None else V.values_at(i, j)
+        if v is not None:
+            used = v > 0.0
+            i, j, x, v = i[used], j[used], x[used], v[used]
+
+        def position(at: int, i: Ints = i, j: Ints = j) -> tuple[int, int]:
+            return int(i[at]), int(j[at])
+
+        check_values(rows, x, position, negatives)
+        yield i, j, x, v
 
 
 class Groups:
@@ -325,7 +337,7 @@ class Groups:
         if columns.takes_negatives and len(self.key):
             self._count_all_cells()
         self.touched = np.ones(len(self.key), bool)
-        self.else_zeros = isinstance(rows, SparseRows) and rows.absent == "zero"
+        self.else_zeros = getattr(rows, "absent", None) == "zero"
         if self.else_zeros:
             self._add_absent_zeros()
 

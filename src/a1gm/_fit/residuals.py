@@ -104,7 +104,7 @@ def absent_zeros(source: AnyRows, cells: Cells) -> float:
     Each adds its fitted value. Rows are fitted exactly, so the fitted values of all
     observed cells sum to the data.
     """
-    if not (isinstance(source, SparseRows) and source.absent == "zero"):
+    if getattr(source, "absent", None) != "zero":
         return 0.0
     own = cells.fitted > 0.0
     return float(cells.x[own].sum() - cells.fitted[own].sum())

@@ -15,7 +15,7 @@ from a1gm._observe.patterns import Patterns
 from a1gm._rows.columns import Choice, columns_like
 from a1gm._rows.labels import first_difference, plain_text, text_of_label
 from a1gm._rows.read import AnyRows, is_sparse, read_input, same_cells
-from a1gm._rows.rows import Rows
+from a1gm._rows.rows import Rows, table_of
 from a1gm._rows.weights import weights_or_exposure, with_weights
 from a1gm.exceptions import DataError, LabelError, ParameterError
 
@@ -93,29 +93,27 @@ class Table:
         order = self._order_of(source.n_cols, source.col_labels, n_cols)
         return self._with_weights(source, weights, exposure), order
 
-    def read_fitted(self, X: Any, shape: tuple[int, int]) -> tuple[AnyRows, bool]:
-        """Read the fitted table again, its columns in the order of the fit.
+    def read_fitted(self, X: Any, shape: tuple[int, int]) -> tuple[Floats, bool | None]:
+        """Cells of X in the order of the fit, and whether X is the fitted table.
 
-        Also whether its rows have the names of the fit, and its cells are those of the
-        table that the fit holds, if it does.
+        None where the fit does not hold that table, so that cells cannot be compared.
         """
-        source: AnyRows = self.source_of(X)
-        n, m = shape
-        if (source.n_rows, source.n_cols) != shape:
+        rows: AnyRows = self.source_of(X)
+        if (rows.n_rows, rows.n_cols) != shape:
             raise DataError(
-                f"The table is {source.n_rows} × {source.n_cols}, the fit {n} × {m}. "
-                "Pass the table that was fitted."
+                f"The table is {rows.n_rows} × {rows.n_cols}, the fit {shape[0]} × "
+                f"{shape[1]}. Pass the table that was fitted."
             )
-        names = self.row_labels
-        if names is None and source.row_labels is not None:
-            names = getattr(self.source, "row_labels", None)
-        is_same = first_difference(source.row_labels, names) is None
-        order = self._order_of(m, source.col_labels, m)
+        order = self._order_of(shape[1], rows.col_labels, shape[1])
+        cells = rows.rows(slice(0, shape[0]))
         if order is not None:
-            source = read_input(source.rows(slice(0, n))[:, np.argsort(order)])
-        if type(source) is type(self.source):
-            is_same = is_same and self.is_same(source)
-        return source, is_same
+            cells = cells[:, np.argsort(order)]
+            rows = replace(table_of(cells), row_labels=rows.row_labels)
+        names = self.row_labels if rows.row_labels is None else self.names_of_rows
+        if first_difference(rows.row_labels, names) is not None:
+            return cells, False
+        is_held = type(rows) is type(self.source)
+        return cells, self.is_same(rows) if is_held else None
 
     def is_same(self, source: AnyRows) -> bool:
         """Whether rows are the table that was fitted, cell by cell."""
@@ -147,14 +145,13 @@ class Table:
             found = [place.get(plain_text(name), -1) for name in labels]
             if is_right and sorted(found) == list(range(n_cols)):
                 return np.array(found, np.int64)
-            extra = [x for x, j in zip(labels, found, strict=True) if j < 0]
             lost = [own[j] for j in sorted(set(range(n_cols)) - set(found))]
-            texts = [
-                named("column", [text_of_label(name) for name in names])
-                for names in (lost, extra)
-            ]
-            parts = f"it lacks {texts[0]}" * bool(lost), f"{texts[1]} is new"
-            text = ", ".join(filter(None, (parts[0], parts[1] * bool(extra))))
+            extra = [x for x, j in zip(labels, found, strict=True) if j < 0]
+            text = ", ".join(
+                form.format(named("column", list(map(text_of_label, names))))
+                for form, names in (("it lacks {}", lost), ("{} is new", extra))
+                if names
+            )
         if not is_right:
             raise DataError(
                 f"X has {counted(n_found, 'column')}, but the fit has {n_cols:,}"
@@ -199,10 +196,9 @@ class Table:
         if self.is_same(source):
             return replace(source, weights=self.weights, exposed=self.is_exposed)
         name = "exposure" if self.is_exposed else "weights"
-        one = "an exposure" if self.is_exposed else "a weight"
         raise ParameterError(
             f"This fit had {name}, and these rows are not known to be the table that "
-            f"was fitted. Pass {name}= with {one} for every cell of these rows."
+            f"was fitted. Pass {name}= with a number for every cell of these rows."
         )
 
     def exposures(self, shape: tuple[int, int], given: Any = None) -> Rows | None:
