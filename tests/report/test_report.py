@@ -100,7 +100,6 @@ def test_a_table_that_rank_1_does_not_suit():
 def test_a_table_that_is_rank_1(X):
     page = report_html(X, a1gm.fit(X))
     assert "Rank 1 suits this table: it fills hidden cells exactly." in page
-    assert "does not suit" not in page
 
 
 def test_a_section_without_content_is_left_out():
@@ -243,32 +242,18 @@ def test_equal_cells_have_one_shade_and_the_ends_those_of_the_legend():
     assert (shades[filled == 9.0] == 9).all()
 
 
-def test_a_line_without_data_is_in_no_block():
-    X = np.array([[1.0, nan, nan], [nan, 2, nan], [nan, nan, nan]])
-    with pytest.warns(a1gm.exceptions.A1gmWarning):
-        fit = a1gm.fit(X)
-    assert ">-1<" not in report_html(X, fit)
-
-
+@pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 def test_what_cannot_be_known_is_explained():
-    X = np.array([[0.0, 5, nan], [5, nan, nan], [nan, nan, 2]])
-    with pytest.warns(a1gm.exceptions.UndeterminedWarning):
-        fit = a1gm.fit(X)
-    page = report_html(X, fit)
+    X = np.array([[0.0, 5, nan], [5, nan, nan], [nan, nan, 2], [nan, nan, nan]])
+    page = report_html(X, a1gm.fit(X))
     assert "unbounded: because of an observed zero, a larger value" in page
     assert "undetermined: no chain of observed cells connects" in page
+    assert ">-1<" not in page  # a row without data is in no block
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.array([[1.0]]),
-        np.array([[1.0, 2, 3]]),
-        np.zeros((2, 2)),
-        np.array([[1.0, 2], [2, 4]]),
-    ],
-)
+@pytest.mark.parametrize("X", [[[1.0]], [[1.0, 2, 3]], [[0.0] * 2] * 2])
 def test_small_tables(X):
+    X = np.array(X)
     assert "Every observed cell is fitted exactly" in report_html(X, a1gm.fit(X))
 
 
@@ -298,11 +283,10 @@ def test_a_fit_of_a_file_brings_its_warnings(tmp_path):
     path.write_text("shop,city,a,b\nA,Ulm,1,2\nB,Ulm,2,\nC,Ulm,5,9\ntotal,,8,11\n")
     with pytest.warns(a1gm.exceptions.DataHintWarning):
         fit = a1gm.fit_file(path)
-    page = report_html(np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit)
-    assert page.count("looks like the total of the others") == 1
-    assert "looks like the total" not in report_html(
-        np.array([[1, 2], [2, nan], [5, 9], [8, 11]]), fit, notes=[]
-    )
+    X = np.array([[1, 2], [2, nan], [5, 9], [8, 11]])
+    total = "looks like the total of the others"
+    assert report_html(X, fit).count(total) == 1
+    assert total not in report_html(X, fit, notes=[])
 
 
 def test_columns_of_a_frame_that_were_left_out_are_told():
@@ -354,18 +338,16 @@ def test_cells_off_a_fit_of_0_have_no_deviation():
     assert "2 cells have a fitted value of 0 or less and no deviation." in page
 
 
-def test_notes_are_escaped():
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        ([f"{HOSTILE}\x1b[31m"], "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m"),
+        ("or --id-of a--b.", 'or <span class="nowrap">--id-of</span> a--b.'),
+    ],
+)
+def test_notes_are_escaped_and_options_do_not_break(notes, words):
     X = np.outer([1.0, 2, 3], [1.0, 2, 3])
-    page = report_html(X, a1gm.fit(X), notes=[f"{HOSTILE}\x1b[31m"])
-    assert "<li>&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m</li>" in page
-
-
-def test_options_in_notes_do_not_break():
-    X = np.outer([1.0, 2, 3], [1.0, 2, 3])
-    page = report_html(X, a1gm.fit(X), notes="Pass --columns, or --id-of a--b.")
-    option = '<span class="nowrap">{}</span>'
-    words = f"Pass {option.format('--columns')}, or {option.format('--id-of')} a--b."
-    assert f"<li>{words}</li>" in page
+    assert f"<li>{words}</li>" in report_html(X, a1gm.fit(X), notes=notes)
 
 
 def test_blocks_are_numbered_as_those_of_the_fit():
@@ -374,12 +356,6 @@ def test_blocks_are_numbered_as_those_of_the_fit():
     cells = re.findall(r'<th scope="row">column \d</th>.*?</tr>', page)
     found = [float(re.findall(r'data-value="([^"]*)"', x)[-1]) for x in cells]
     assert sorted(found) == [0.0, 0.0, 1.0]
-
-
-def test_another_table_is_refused():
-    X = np.ones((2, 2))
-    with pytest.raises(DataError, match="2 × 3"):
-        report_html(np.ones((2, 3)), a1gm.fit(X))
 
 
 @pytest.mark.parametrize("side", ["row", "col"])
@@ -414,6 +390,8 @@ def test_the_page_is_of_the_fitted_table(tmp_path, kind):
     for other in (moved, moved.to_numpy(), FRAME * 7, FRAME.fillna(1), cell, renamed):
         with pytest.raises(ParameterError, match="not the table that was fitted"):
             report_html(other, fit)
+    with pytest.raises(DataError, match="4 × 2"):
+        report_html(np.ones((4, 2)), fit)
 
 
 def test_a_table_that_was_changed_is_refused():

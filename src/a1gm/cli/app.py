@@ -130,7 +130,7 @@ def _run(body: Callable[[], None], options: Options) -> None:
             unreadable.append(text)  # shown at the end, as an error
             return
         is_note = kind == "SkippedWarning" or getattr(warning, "is_inferred", False)
-        options.say(text, "note" if is_note else "warning", kind=kind)
+        options.echo(text, "note" if is_note else "warning", kind=kind)
 
     try:
         with warnings.catch_warnings():
@@ -181,5 +181,5 @@ def _set_up_pyarrow(options: Options) -> None:
 def _stop(code: int, text: str, options: Options, **fields: Any) -> None:
     if options.debug:
         traceback.print_exc()
-    options.say(text, "error", **fields, exit_code=code)
+    options.echo(text, "error", **fields, exit_code=code)
     raise typer.Exit(code) from None

@@ -40,18 +40,18 @@ def demo(out: FolderOption = "demo-output", *, options: Options) -> None:
         check_outputs(out, names, (), options)  # not the folder of a demo
     folder.mkdir(parents=True, exist_ok=True)
     Path(table).write_text(text, encoding="utf-8")
-    options.say(f"{table}: simulated monthly sales of forty shops, with missing cells.")
+    options.echo(f"{table}: simulated sales of forty shops, with missing cells.")
     shared = {"file": [table], "id": ["shop"], "debug": options.debug}
     replaced = {"overwrite": True, **shared}
 
-    options.say(f"\n$ a1gm impute {shlex.quote(table)} -o {shlex.quote(filled)}")
+    options.echo(f"\n$ a1gm impute {shlex.quote(table)} -o {shlex.quote(filled)}")
     impute(out=filled, quiet=options.quiet, **replaced)
     if not options.quiet:
-        options.say(f"\n$ a1gm assess {shlex.quote(table)}")
+        options.echo(f"\n$ a1gm assess {shlex.quote(table)}")
         assess(quiet=True, **shared)
-    options.say(f"\n$ a1gm report {shlex.quote(table)} -o {shlex.quote(page)}")
+    options.echo(f"\n$ a1gm report {shlex.quote(table)} -o {shlex.quote(page)}")
     report(out=page, title="Sales of forty shops", quiet=True, **replaced)
-    options.say(f"Open {page} in a browser: fills, their errors, and the worst misfit.")
+    options.echo(f"Open {page} in a browser: fills, their errors, the worst misfit.")
 
 
 def demo_table() -> str:

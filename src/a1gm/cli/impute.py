@@ -76,7 +76,6 @@ def impute(
       cat sales.csv | a1gm impute - -o - > filled.csv
     """
     from a1gm._api.impute_file import check_place
-    from a1gm._fit.fill import check_rounding
     from a1gm._fit.sure.arguments import check_level
     from a1gm._rows.files.paths import find_files
 
@@ -97,7 +96,6 @@ def impute(
     if options.by and interval is not None:
         raise UsageError("--interval and --by cannot be combined; drop one.")
     rounding: Any = "auto" if round == "auto" else digits
-    check_rounding(rounding)
     with usage_errors():
         place = {"overwrite": options.overwrite, "to_one": is_long, "model": model}
         check_place(find_files(file), out, **place)  # type: ignore[arg-type]
@@ -148,9 +146,11 @@ def _impute_pairs(
     import numpy as np
     import pyarrow as pa
 
+    from a1gm._fit.fill import check_rounding
     from a1gm._write.fill import BOUNDS, bounds_of
     from a1gm._write.long import FillLong
 
+    check_rounding(round)
     long = read_long(file, options)
     fit = fit_pairs(long, options)
     pairs = fit.fill_long()

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -40,6 +41,7 @@ _PLAIN = {
     "≥": ">=",
     "…": "...",
 }
+_ESCAPED = {repr(mark)[1:-1]: mark for mark in "\t\xa0\u202f"}
 _PREFIXES = {"error": "a1gm: ", "warning": "warning: ", "note": "note: ", "info": ""}
 
 
@@ -158,18 +160,17 @@ class Options:
     @property
     def fitting(self) -> dict[str, Any]:
         """The options of ``a1gm.fit`` for fitting."""
-        given = {"tol": self.tol, "max_iter": self.max_iter, "n_threads": self.threads}
-        return {
-            "negatives": self.negatives,
-            **{name: value for name, value in given.items() if value is not None},
-        }
+        given: dict[str, Any] = {"negatives": self.negatives}
+        given |= {"tol": self.tol} if self.tol is not None else {}
+        given |= {"max_iter": self.max_iter} if self.max_iter is not None else {}
+        return given | {"n_threads": self.threads}
 
     @property
     def on_undetermined(self) -> Any:
         """What to do about cells that the data do not determine."""
         return "raise" if self.strict else "warn"
 
-    def say(self, text: str, level: str = "info", **fields: Any) -> None:
+    def echo(self, text: str, level: str = "info", **fields: Any) -> None:
         """Print a message on standard error, unless ``--quiet`` or an error.
 
         ``level`` is error, warning, note (a decision made for the user) or info. With
@@ -189,7 +190,7 @@ class Options:
         if self.json:
             sys.stdout.write(to_json(summary))
         for line in lines:
-            self.say(line)
+            self.echo(line)
 
 
 LONG_OPTIONS = "long", "by", "duplicates"
@@ -199,14 +200,12 @@ TABLE_OPTIONS = {f.name for f in fields(Options)} - {"quiet", "overwrite", "debu
 
 def split_names(values: Collection[str] | None) -> list[str]:
     """Split names at commas; a name with a comma is in quotes, as in CSV."""
-    lines = (next(csv.reader([value]), []) for value in values or ())
-    return [name for line in lines for name in line]
+    return list(chain.from_iterable(csv.reader(values or ())))
 
 
 def _unescaped(text: str | None) -> str | None:
     r"""Return the character that messages write as an escape, such as ``\t``."""
-    escapes = {repr(mark)[1:-1]: mark for mark in "\t\xa0\u202f"}
-    return None if text is None else escapes.get(text, text)
+    return None if text is None else _ESCAPED.get(text, text)
 
 
 # ------------------------------------------------------------------------- output

@@ -66,14 +66,16 @@ def fit_open(
 
 def describe(files: TableFiles, options: Options) -> None:
     """Print which columns form the table and which do not."""
+    if options.quiet:
+        return
     size = counted(files.n_rows or 0, "row")
     columns = counted(files.n_cols, "numeric column")
-    options.say(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
+    options.echo(f"{files.name}: {size}, {columns} ({listed(files.names, 5)}).")
     if hidden := files.hidden:
-        options.say(f"Hidden files left out: {listed(hidden, 5)}.")
+        options.echo(f"Hidden files left out: {listed(hidden, 5)}.")
     for use, names in uses_of(files).items():
         if names and use != "fitted":
-            options.say(f"{use[0].upper()}{use[1:]}: {listed(names)}.")
+            options.echo(f"{use[0].upper()}{use[1:]}: {listed(names)}.")
 
 
 def uses_of(files: TableFiles) -> dict[str, list[str]]:
@@ -153,7 +155,7 @@ def fit_pairs(long: LongFile, options: Options) -> Any:
         size = "{:,} different {} by {:,} different {}"
         size = size.format(fits.shape[0], row, fits.shape[1], column)
     rows = counted(len(long.numbers), "row")
-    options.say(f"{long.files.name}: {rows}, {size}.")
+    options.echo(f"{long.files.name}: {rows}, {size}.")
     return fits
 
 

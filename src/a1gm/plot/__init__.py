@@ -1,4 +1,4 @@
-"""Pictures of a table with holes and of its fit, as matplotlib axes.
+"""Pictures of a table with missing cells and of its fit, as matplotlib axes.
 
 Needs matplotlib, the extra ``plot``. Colours are safe for the colour-blind, names are
 thinned out, and large tables are averaged down to what a screen shows.

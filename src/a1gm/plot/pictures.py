@@ -1,4 +1,4 @@
-"""The pictures: holes, cells beside their fit, factors, indices and totals."""
+"""The pictures: missing cells, residuals, factors, indices and totals."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def pattern(
 
 def _structure_order(missing: Bools) -> tuple[Ints, Ints]:
     """Order rows and columns so that grids become rectangles and staircases stairs."""
-    columns = _line_order(missing.T)
-    return _line_order(missing[:, columns]), columns
+    columns = _pattern_order(missing.T)
+    return _pattern_order(missing[:, columns]), columns
 
 
-def _line_order(missing: Bools) -> Ints:
-    """Order lines by their number of holes, then equal patterns together."""
-    # Patterns as whole numbers, 64 cells each: equal lines have equal numbers.
+def _pattern_order(missing: Bools) -> Ints:
+    """Order rows by their number of missing cells, then by pattern."""
+    # Patterns as integers of 64 cells each: equal rows have equal integers.
     bits = np.packbits(missing, axis=1)
     bits = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
     words = np.ascontiguousarray(bits).view(np.uint64)
@@ -236,18 +236,18 @@ def interval(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one row: its cells, and its holes filled with their bounds.
+    """Draw one row: its observed cells, and the bounds of its missing ones.
 
     Parameters
     ----------
     X : table of shape (n_rows, n_cols)
         The table.
     errors : Uncertainty
-        What ``fit.uncertainty()`` gives.
+        The result of ``fit.uncertainty()``.
     row : label or int
-        Which row: by its name, or by its place from 0.
+        The row: its label, or its position from 0.
     level : float
-        The share of cells that the bounds hold.
+        The level of the prediction intervals.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -267,15 +267,15 @@ def interval(
     """
     if not isinstance(errors, Uncertainty):
         raise ParameterError(
-            "The bounds of cells are those of an Uncertainty, and this is a "
-            f"{type(errors).__name__}. Pass fit.uncertainty()."
+            f"errors must be an Uncertainty, got {type(errors).__name__}. Pass "
+            "fit.uncertainty()."
         )
     source = errors._holes(X).source
     found = Lookup("row", source.row_labels, source.n_rows, "X").find(row)
     if found.ndim:
         raise ParameterError(
-            f"A picture shows one row, and row={row!r} are {found.size:,}. Give the "
-            "name or the place of one; ax= puts several pictures side by side."
+            f"A picture shows one row; row={row!r} selects {found.size:,}. Pass one "
+            "label or position; ax= puts several pictures side by side."
         )
     at = int(found)
     x = source.rows(slice(at, at + 1))[0]
@@ -378,7 +378,7 @@ def factors(
 
 
 def units_of_factors(fit: RankOneFit) -> tuple[str, str]:
-    """Say what the factors of rows and of columns are."""
+    """Titles of the row factors and of the column factors."""
     if fit.n_blocks <= 1 and fit.has_exposure:
         return "estimated total of a row at exposure 1", "share of a row's rate"
     if fit.n_blocks <= 1:
@@ -392,9 +392,9 @@ def index(found: Index, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     found : Index
-        What ``fit.uncertainty().index()`` gives.
+        The result of ``fit.uncertainty().index()``.
     level : float
-        The share that the band holds.
+        The level of the confidence band.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -443,7 +443,7 @@ def totals(found: TotalsWithErrors, *, most: int = 20, ax: Axes | None = None) -
     Parameters
     ----------
     found : TotalsWithErrors
-        What ``fit.uncertainty().totals()`` gives.
+        The result of ``fit.uncertainty().totals()``.
     most : int
         The most bars; the largest are shown.
     ax : matplotlib.axes.Axes, optional
@@ -488,7 +488,7 @@ def bars(
 ) -> Ints:
     """Draw numbers as horizontal bars, largest first; return their places.
 
-    ``title`` says what they are. NaN values are left out; ``names`` are numbers by
+    ``title`` labels the axis. NaN values are left out; ``names`` are numbers by
     default.
     """
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -553,7 +553,7 @@ def _binned(table: AnyArray) -> Floats:
 
 
 def _name_table(axes: Axes, source: AnyRows, order: str = "") -> None:
-    """Say how many rows and columns a picture has, and name some of them."""
+    """Write the numbers of rows and columns, and name some of them."""
     for axis, n in (("y", source.n_rows), ("x", source.n_cols)):
         noun = "row" if axis == "y" else "column"
         getattr(axes, f"set_{axis}label")(counted(n, noun) + order)
@@ -570,7 +570,7 @@ def name_places(
     axis: Literal["x", "y"] = "x",
     middle: float = 0.0,
 ) -> None:
-    """Name some places of an axis: all of a few, every so many of more."""
+    """Label some positions of an axis: all of a few, evenly spaced ones of many."""
     if labels is None:
         return
     places = np.arange(0, len(labels), -(-len(labels) // MOST_NAMES))

@@ -82,8 +82,8 @@ def residual_figure(findings: Findings) -> str:
         name_places(axes, findings.row_names, axis="y", middle=0.5)
         name_places(axes, findings.col_names, axis="x", middle=0.5)
 
-    words = "Map of the deviations: blue cells are below the fit, red ones above it."
-    return drawn(draw, words, name="residuals")
+    text = "Map of the deviations: blue cells are below the fit, red ones above it."
+    return drawn(draw, text, name="residuals")
 
 
 def drawn(

@@ -160,20 +160,20 @@ def _verdict(findings: Findings) -> str:
     """Whether rank 1 suits the table, and how large the errors of fills are."""
     found, why_not = findings.assessment
     if found is None:
-        words = f"Whether rank 1 suits this table could not be tested. {why_not}"
-        return f'<div class="verdict"><p>{html.escape(words)}</p></div>'
+        text = f"Whether rank 1 suits this table could not be tested. {why_not}"
+        return f'<div class="verdict"><p>{html.escape(text)}</p></div>'
     is_exact = found.scores["rank 1"].median_relative_error <= _EXACT
     mark = "good" if found.skill > 0.0 or is_exact else "bad"
     if is_exact:
-        head, words = "Rank 1 suits this table: it fills hidden cells exactly.", ""
+        head, text = "Rank 1 suits this table: it fills hidden cells exactly.", ""
     else:
-        head, _, words = found.verdict.partition(": ")
-        head, words = f"{head}.", f"{words[0].upper()}{words[1:]} "
+        head, _, text = found.verdict.partition(": ")
+        head, text = f"{head}.", f"{text[0].upper()}{text[1:]} "
         mark = "unclear" if found.may_be_chance else mark
-    words += _how_tried(findings, found)
+    text += _how_tried(findings, found)
     return (
         f'<div class="verdict {mark}"><p class="head">{html.escape(head)}</p>'
-        f"{_errors(found)}<p>{html.escape(words)}</p></div>"
+        f"{_errors(found)}<p>{html.escape(text)}</p></div>"
     )
 
 
@@ -181,17 +181,17 @@ def _how_tried(findings: Findings, found: Assessment) -> str:
     n, n_rows = len(findings.assessed_rows), findings.X.shape[0]
     where = "" if n == n_rows else f", in {n:,} of the {n_rows:,} rows"
     hidden = counted(found.n_hidden, "observed cell was", "observed cells were")
-    words = f"{hidden} hidden{where}, and filled from the others."
+    text = f"{hidden} hidden{where}, and filled from the others."
     if findings.fit.has_exposure:
-        words += " Means are rates, times the exposure of the hidden cell."
+        text += " Means are rates, times the exposure of the hidden cell."
     elif findings.fit.has_weights:
-        words += " Means are weighted as the cells are."
+        text += " Means are weighted as the cells are."
     if not math.isnan(found.coverage):
         held, level = 100 * found.coverage, 100 * found.level
         # Spaces that do not break: no line shall begin with a percent sign.
-        words += f" {held:.0f}\u00a0% of the {level:.0f}\u00a0% intervals contained "
-        words += "the hidden value."
-    return words
+        text += f" {held:.0f}\u00a0% of the {level:.0f}\u00a0% intervals contained "
+        text += "the hidden value."
+    return text
 
 
 def _errors(found: Assessment) -> str:
@@ -228,12 +228,12 @@ def _cards(findings: Findings) -> str:
         facts.append(("filled", number(total), what))
     if findings.n_unknown:
         cells = "cell" if findings.n_unknown == 1 else "cells"
-        words = f"{cells} cannot be known"
-        facts.append(("unknown", f"{findings.n_unknown:,}", words))
+        text = f"{cells} cannot be known"
+        facts.append(("unknown", f"{findings.n_unknown:,}", text))
     return "".join(
         f'<div class="card {kind}"><dt>{kind}</dt><dd><strong>{html.escape(value)}'
-        f"</strong> <span>{html.escape(words)}</span></dd></div>"
-        for kind, value, words in facts
+        f"</strong> <span>{html.escape(text)}</span></dd></div>"
+        for kind, value, text in facts
     )
 
 
@@ -251,7 +251,7 @@ def _sections(findings: Findings, source: str) -> Iterator[tuple[str, str, str]]
 
 
 def _totals(findings: Findings) -> str:
-    words = (
+    text = (
         f"These totals come without errors. {html.escape(findings.why_not_sure)}"
         if findings.sure is None
         else "The standard error (s.e.) includes the estimation error of the factors "
@@ -260,15 +260,15 @@ def _totals(findings: Findings) -> str:
     beside = tables.totals_table(findings)
     if int(findings.is_filled.any(axis=1).sum()) > 2:
         beside = _pair(figures.totals_figure(findings), "", beside)
-    return f"<p>{words}</p>{beside}"
+    return f"<p>{text}</p>{beside}"
 
 
 def _table(findings: Findings) -> str:
-    words = "Point at a cell, tap it, or walk with the arrow keys to read its value"
+    text = "Point at a cell, tap it, or walk with the arrow keys to read its value"
     has_bounds = findings.n_filled and findings.sure is not None
-    words += " and the bounds of a fill." if has_bounds else "."
+    text += " and the bounds of a fill." if has_bounds else "."
     cut = tables.cut_in_words(findings)
-    body = f'<p>{cut} <span class="script">{words}</span></p>{tables.heatmap(findings)}'
+    body = f'<p>{cut} <span class="script">{text}</span></p>{tables.heatmap(findings)}'
     if not findings.n_filled:
         return body
     listing = tables.filled_table(findings)
@@ -283,26 +283,26 @@ def _table(findings: Findings) -> str:
 
 
 def _factors(findings: Findings) -> str:
-    words = (
+    text = (
         "Each row and each column has one number; a cell is fitted by the product "
         "of its two"
     )
-    words += " and its exposure." if findings.fit.has_exposure else "."
+    text += " and its exposure." if findings.fit.has_exposure else "."
     n_blocks = findings.fit.n_blocks
     if n_blocks <= 1:
         by = " at exposure 1" if findings.fit.has_exposure else ""
-        words += (
+        text += (
             " The column numbers sum to 1, so the number of a row is its estimated "
             f"total{by}, in the units of the table."
         )
     else:
-        words += (
+        text += (
             f" The table has {n_blocks:,} blocks with separate scales: numbers can be "
             "compared and multiplied only within a block. The column numbers of a "
             "block sum to its share of the observed total; the number of a row times "
             "that share is its estimated total over the columns of its block."
         )
-    parts = [f"<p>{html.escape(words)}</p>"]
+    parts = [f"<p>{html.escape(text)}</p>"]
     for kind, names in (("column", findings.col_names), ("row", findings.row_names)):
         if len(names) > 1:
             is_ordered = n_blocks <= 1 and are_ordered(names, of_rows=kind == "row")
@@ -319,10 +319,10 @@ def _misfits(findings: Findings) -> str:
     listing = tables.misfit_table(findings)
     if not listing and not findings.n_without_residual:
         return "<p>Every observed cell is fitted exactly.</p>"
-    words = "Residuals are in standard deviations of the cell."
+    text = "Residuals are in standard deviations of the cell."
     if findings.n_without_residual:
         cells = counted(findings.n_without_residual, "cell has", "cells have")
-        words += f" {cells} a fitted value of 0 or less and no deviation."
+        text += f" {cells} a fitted value of 0 or less and no deviation."
     caption = "Observed against fitted; cells on the line are fitted exactly"
     beside = ""
     if listing:
@@ -336,7 +336,7 @@ def _misfits(findings: Findings) -> str:
         name="fit",
     )
     pair = _pair(figure, caption, beside)
-    return f"<p>{words}</p>{pair}{listing}"
+    return f"<p>{text}</p>{pair}{listing}"
 
 
 def _pair(figure: str, caption: str, listing: str) -> str:
@@ -346,8 +346,8 @@ def _pair(figure: str, caption: str, listing: str) -> str:
 
 
 def _figure(figure: str, caption: str) -> str:
-    words = f"<figcaption>{caption}</figcaption>" if caption else ""
-    return f"<figure>{figure}{words}</figure>"
+    text = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f"<figure>{figure}{text}</figure>"
 
 
 # -------------------------------------------------------------------------- the method

@@ -34,7 +34,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const tools = make("div", { className: "tools" });
   const count = make("span", {});
   const printed = make("span", { className: "printed", textContent: " (the first 15 are printed)" });
-  const say = () => {
+  const showCount = () => {
     const shown = body.rows.length, all = rows.length, words = all === 1 ? " line" : " lines";
     count.textContent = (shown === all ? "" : shown + " of ") + all.toLocaleString("en") + words;
     if (shown > 15) count.append(printed);
@@ -46,7 +46,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const wanted = filter.value.toLowerCase();
       body.replaceChildren(...rows.filter((row) => row.textContent.toLowerCase().includes(wanted)));
       for (const head of heads) head.setAttribute("aria-sort", "none");
-      say();
+      showCount();
     });
     tools.append(filter);
   }
@@ -64,13 +64,13 @@ for (const table of document.querySelectorAll("table.sortable")) {
     setTimeout(() => URL.revokeObjectURL(file), 10000);
   });
   tools.append(count, button);
-  say();
+  showCount();
   const box = table.parentElement, listing = make("div", { className: "listing" });
   box.replaceWith(listing);
   listing.append(tools, box);
 }
 
-// A cell of the heat map tells its value: under the mouse, at a tap, by arrow keys.
+// The value of a cell of the heat map is shown under the mouse, at a tap, by arrow keys.
 const tip = document.getElementById("tip");
 for (const map of document.querySelectorAll(".heat table")) {
   const columns = [...map.tHead.rows[0].cells];
