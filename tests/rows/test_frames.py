@@ -1,4 +1,4 @@
-"""Columns of a frame that are its table: ``id=``, ``columns=`` and ``exclude=``."""
+"""Frames: the columns that are the table, their kinds, and reading in place."""
 
 import gc
 import pickle
@@ -15,12 +15,14 @@ from support.frames import (
     as_nulls,
     as_pandas,
     as_polars,
+    assert_same_fit,
     holed_table,
 )
 
 import a1gm
 from a1gm import RankOneNMF
 from a1gm._kernel import is_compiled
+from a1gm._observe import accumulate
 from a1gm._observe.observe import observe
 from a1gm._rows import frames, read_input
 from a1gm._rows.columns import EVERY_COLUMN
@@ -54,6 +56,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_impute_gives_every_column_back(kind):
     frame = KINDS[kind](FRAME)
+    with pytest.warns(DataHintWarning, match="took 'year' as row labels and 'note' as"):
+        a1gm.fit(frame)
     fit = a1gm.fit(frame, id="shop", exclude=["year", "note"])
     assert list(fit.row_labels) == ["a", "b", "c"]
     assert list(fit.col_labels) == ["x", "y", "z"]
@@ -110,20 +114,6 @@ def test_columns_whose_names_are_numbers():
     fit = a1gm.fit(frame, id=0, columns=[2, 4, 5])
     assert fit.impute(frame)[4].tolist() == [2.0, 4.0, 6.0]
     assert fit.fate("b", 4) == "finite"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_rule_chooses_and_names_what_it_inferred(kind):
-    frame = KINDS[kind](FRAME)
-    words = "took 'year' as row labels and 'note' as not part of the table"
-    with pytest.warns(DataHintWarning, match=words):
-        fit = a1gm.fit(frame)
-    assert list(fit.col_labels) == ["x", "y", "z"]
-    assert list(fit.row_labels) == [("a", 2020), ("b", 2021), ("c", 2022)]
-    filled = fit.impute(frame)  # without a warning
-    back = filled if kind == "pandas" else filled.to_pandas()
-    want = FRAME.assign(y=[2.0, 4.0, 6.0])
-    pd.testing.assert_frame_equal(back, want, check_dtype=False)
 
 
 def test_an_index_labels_rows_unless_it_is_the_default():
@@ -290,21 +280,11 @@ def test_frames_in_chunks_are_read_in_pieces(monkeypatch):
     np.testing.assert_array_equal(source.rows(slice(3, 33)), X[3:33])
     np.testing.assert_array_equal(np.vstack([b for _, b in source.blocks()]), X)
     expected, found = a1gm.fit(X), a1gm.fit(chunked)
-    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
-    assert found.divergence == pytest.approx(expected.divergence, rel=RTOL)
+    assert_same_fit(found, expected)
     filled = found.impute(chunked).to_numpy()
     np.testing.assert_allclose(filled, expected.impute(X), rtol=RTOL)
-
-
-def test_pieces_with_too_many_patterns_are_joined(monkeypatch):
-    from a1gm._observe import accumulate
-
-    monkeypatch.setattr(frames, "PIECE_ROWS", 8)
-    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)
-    X = holed_table()
-    chunked = pl.concat([as_nulls(X)[:20], as_nulls(X)[20:]], rechunk=False)
-    found = a1gm.fit(chunked)
-    np.testing.assert_allclose(found.row_factor, a1gm.fit(X).row_factor, rtol=RTOL)
+    monkeypatch.setattr(accumulate, "TABLE_BYTES", 1)  # too many patterns: joined
+    assert_same_fit(a1gm.fit(chunked), expected)
 
 
 def test_a_bad_cell_in_pieces_is_named_and_counted_as_in_one(monkeypatch):
@@ -335,22 +315,8 @@ def test_piece_steps_follow_chunks_and_join_tiny_ones(monkeypatch):
 def test_frames_work_without_pyarrow(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     X = holed_table()
-    expected = a1gm.fit(X)
     for frame in (as_nulls(X), as_pandas(X).astype("Float64")):
-        found = a1gm.fit(frame)
-        np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=RTOL)
-
-
-def test_messages_use_the_labels():
-    frame = as_pandas(holed_table(share=0.0)).set_index(
-        pd.Index([f"r{i}" for i in range(60)])
-    )
-    frame.loc["r7", "c2"] = -1.0
-    with pytest.raises(ValueError, match=r"X\['r7', 'c2'\] = -1"):
-        a1gm.fit(frame)
-    frame.loc["r7", "c2"] = np.inf
-    with pytest.raises(ValueError, match=r"X\['r7', 'c2'\] = inf"):
-        a1gm.fit(frame)
+        assert_same_fit(a1gm.fit(frame), a1gm.fit(X))
 
 
 @pytest.mark.parametrize("n_cols", [4, 5, 7, 8, 10])
@@ -362,9 +328,7 @@ def test_arrow_columns_at_any_offset(n_cols, offset):
     X[offset], X[:, 1] = 1.0, 1.0
     frame = as_nulls(X).to_arrow().slice(offset, 201)
     rows = X[offset : offset + 201]
-    found, expected = a1gm.fit(frame), a1gm.fit(rows)
-    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=1e-12)
-    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=1e-12)
+    assert_same_fit(a1gm.fit(frame), a1gm.fit(rows), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["decimal32", "decimal64", "decimal128", "decimal256"])

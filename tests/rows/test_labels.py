@@ -15,7 +15,6 @@ import pytest
 from pyarrow import feather
 
 import a1gm
-from a1gm._rows import read_input
 from a1gm._rows.labels import Lookup, text_of_label
 from a1gm.exceptions import (
     A1gmWarning,
@@ -88,13 +87,6 @@ def test_names_that_are_no_text_survive_a_file(
     a1gm.fit(named).save(tmp_path / "model.a1gm")
     filled = a1gm.load(tmp_path / "model.a1gm").impute(named)
     assert filled.notna().all(axis=None)
-
-
-def test_a_path_is_no_table() -> None:
-    with pytest.raises(DataError, match=r"single str.*fit_file"):
-        a1gm.fit("sales.csv")
-    with pytest.raises(DataError, match="single NoneType, not a table"):
-        read_input(None)
 
 
 def test_warnings_call_lines_by_their_labels() -> None:

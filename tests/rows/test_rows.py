@@ -53,6 +53,14 @@ def test_the_count_and_the_first_of_many():
         a1gm.fit(np.ones((2, 4))).transform(X)
 
 
+@pytest.mark.parametrize("bad", [-1, inf])
+def test_bad_cells_are_named_by_their_labels(bad):
+    frame = pd.DataFrame(np.ones((9, 3)), [f"r{i}" for i in range(9)], ["a", "b", "c"])
+    frame.loc["r7", "c"] = bad
+    with pytest.raises(DataError, match=rf"X\['r7', 'c'\] = {bad}"):
+        a1gm.fit(frame)
+
+
 def test_infinity_is_named_before_a_negative_cell():
     with pytest.raises(InfiniteValuesError, match=r"X\[1, 0\] = -inf"):
         a1gm.fit([[-1.0, 2.0], [-inf, 1.0]])

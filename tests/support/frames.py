@@ -34,3 +34,11 @@ def as_nulls(X):
 
 def as_arrow(X):
     return as_nulls(X).to_arrow()
+
+
+def assert_same_fit(found, expected, rtol=RTOL):
+    """Two fits of one table."""
+    np.testing.assert_allclose(found.row_factor, expected.row_factor, rtol=rtol)
+    np.testing.assert_allclose(found.col_factor, expected.col_factor, rtol=rtol)
+    np.testing.assert_allclose(found.divergence, expected.divergence, rtol=rtol)
+    assert found.row_factor.dtype == found.col_factor.dtype == np.float64
