@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +18,7 @@ from a1gm._kernel import reference
 from a1gm.exceptions import ParameterError
 
 nan = np.nan
-ignore_words = [
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.UndeterminedWarning"),
-    pytest.mark.filterwarnings("ignore::a1gm.exceptions.EmptyLineWarning"),
-]
-pytestmark = ignore_words
-
-
-def test_the_example_of_the_documentation():
-    X = np.array([[1.0, 2.0, 3.0], [2.0, nan, 6.0]])
-    fit = a1gm.fit(X)
-    assert fit.solver == "closed form"
-    assert fit.n_iter == 0
-    np.testing.assert_allclose(fit.impute(X), [[1, 2, 3], [2, 4, 6]])
-    assert fit.col_factor.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(fit.row_factor, [6.0, 12.0])
+pytestmark = pytest.mark.filterwarnings("ignore::a1gm.exceptions.A1gmWarning")
 
 
 @pytest.mark.parametrize(
@@ -112,31 +97,6 @@ def test_threads_leave_no_trace(kind, n_threads):
     one, other = a1gm.fit(X, n_threads=1), a1gm.fit(X, n_threads=n_threads)
     np.testing.assert_allclose(other.row_factor, one.row_factor, rtol=1e-12)
     np.testing.assert_allclose(other.col_factor, one.col_factor, rtol=1e-12)
-
-
-def test_fits_in_many_threads_at_once():
-    X = [make_table("at random", 300, 40, seed=k) for k in range(8)]
-    alone = [a1gm.fit(x).row_factor for x in X]
-    together: list[np.ndarray | None] = [None] * 8
-
-    def work(k: int) -> None:
-        for _ in range(5):
-            together[k] = a1gm.fit(X[k]).row_factor
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for mine, theirs in zip(alone, together, strict=True):
-        np.testing.assert_allclose(theirs, mine, rtol=1e-12)
-
-
-def test_the_same_table_gives_the_same_bits():
-    X = make_table("at random", 500, 60, seed=8)
-    one, other = a1gm.fit(X), a1gm.fit(X.copy())
-    np.testing.assert_array_equal(one.row_factor, other.row_factor)
-    np.testing.assert_array_equal(one.col_factor, other.col_factor)
 
 
 # -------------------------------------------------------------- the NumPy kernel

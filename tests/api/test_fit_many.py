@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from operator import attrgetter, methodcaller
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,6 @@ from a1gm.exceptions import (
     LabelError,
     NegativeValuesError,
     NotNumericError,
-    NotRepresentableError,
     ParameterError,
     SkippedWarning,
     UndeterminedError,
@@ -176,14 +174,6 @@ def test_what_is_not_many_tables_is_told_what_to_do():
         a1gm.fit_many(stack_of(), tol=-1.0)
 
 
-def asked(question, fit):
-    """What a fit answers, or the words in which it says that it cannot."""
-    try:
-        return question(fit)
-    except NotRepresentableError as error:
-        return str(error)
-
-
 @given(st.integers(0, 10**6))
 @example(386)  # a row factor of 1e322
 def test_every_fit_is_that_of_a_single_table_to_the_last_bit(seed):
@@ -203,17 +193,11 @@ def test_every_fit_is_that_of_a_single_table_to_the_last_bit(seed):
                 with pytest.raises(type(many.failed[k])):
                     a1gm.fit(table)
                 continue
-            right = a1gm.fit(table)
-            fit = many[k]
+            fit, right = many[k], a1gm.fit(table)
             for name in ("col_factor", "row_factor", "row_block", "col_block"):
-                both = [asked(attrgetter(name), each) for each in (fit, right)]
-                np.testing.assert_array_equal(*both)
+                np.testing.assert_array_equal(getattr(fit, name), getattr(right, name))
             for name in ("solver", "n_iter", "certificate", "cell_error", "n_blocks"):
                 assert getattr(fit, name) == getattr(right, name)
-            fill = methodcaller("impute", table)
-            both = [asked(fill, each) for each in (fit, right)]
-            np.testing.assert_array_equal(*both)
-            assert fit.divergence == right.divergence or np.isnan(right.divergence)
 
 
 def test_tables_without_keys_are_found_by_place():

@@ -170,12 +170,12 @@ def col_factor(X):
     return a1gm.fit(X, n_threads=2).col_factor
 
 
-def test_one_model_serves_many_threads():
+def test_fits_and_one_model_on_many_threads():
     X = gamma_table()
     model = RankOneImputer().fit(X)
-    expected = model.transform(X)
-    with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: model.transform(X), range(16)):
+    for work in (lambda _: model.transform(X), lambda _: a1gm.fit(X).row_factor):
+        expected = work(0)
+        for found in on_threads(work, 16):
             np.testing.assert_array_equal(found, expected)
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dask
 import dask.array as da
@@ -20,6 +16,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from support.clusters import local_cluster
 from support.tables import gamma_table
 
 import a1gm
@@ -28,25 +25,6 @@ from a1gm.exceptions import ClusterError, DataError, TableTooLargeError
 
 SAME = 1e-12
 pytestmark = pytest.mark.timeout(90)
-
-
-@contextlib.contextmanager
-def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
-
-    with warnings.catch_warnings():
-        # Dask warns of a port in use and of workers that died; both are expected.
-        warnings.simplefilter("ignore")
-        cluster = LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=50,
-            **options,
-        )
-        with cluster, Client(cluster) as client:
-            yield client
 
 
 def slow_copy(block: np.ndarray) -> np.ndarray:

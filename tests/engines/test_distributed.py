@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from support.clusters import local_cluster
 from support.tables import gamma_table
 
 import a1gm
@@ -126,24 +126,6 @@ def test_a_partition_without_holes_has_the_type_of_the_others() -> None:
     assert kinds == [pd.Float64Dtype(), pd.Float64Dtype()]
 
 
-def test_tables_with_odd_corners() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(8):
-        X = rng.poisson(0.7, size=(40, 6)).astype(float)
-        X[rng.random(X.shape) < 0.55] = np.nan
-        X[0, 0] = 1.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", a1gm.exceptions.A1gmWarning)
-            lazy = da.from_array(X, chunks=(7, 6))
-            fit, whole = a1gm.distributed.fit(lazy), a1gm.fit(X)
-            want = whole.impute(X)
-        np.testing.assert_allclose(fit.impute(lazy).compute(), want, rtol=1e-9)
-        np.testing.assert_allclose(
-            fit.row_factor.compute(), whole.row_factor, rtol=1e-9
-        )
-        assert fit.n_undetermined == whole.n_undetermined
-
-
 def test_negative_cells_where_they_are_allowed() -> None:
     X = np.array([[100.0, 50.0, 20.0], [110.0, 60.0, -5.0], [120.0, np.nan, np.nan]])
     lazy = da.from_array(X, chunks=(1, 3))
@@ -160,19 +142,6 @@ def test_bad_cells_have_their_row_in_the_whole() -> None:
     X[345, 2] = np.inf
     with pytest.raises(InfiniteValuesError, match=r"Partition 3: .*X\[345, 2\] = inf"):
         a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
-
-
-def test_unknown_cells_are_said() -> None:
-    X = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, np.nan], [np.nan, np.nan, 3.0]])
-    lazy = da.from_array(X, chunks=(2, 3))
-    with pytest.warns(UndeterminedWarning, match="2 blocks"):
-        fit = a1gm.distributed.fit(lazy)
-    assert np.isnan(fit.impute(lazy).compute()).sum() == 4
-    X = np.array([[1.0, 2.0], [np.nan, np.nan]])
-    with pytest.warns(EmptyLineWarning, match="in 1 row"):
-        a1gm.distributed.fit(da.from_array(X, chunks=(1, 2)))
-    with pytest.raises(DataError):
-        a1gm.distributed.fit(da.from_array(X[1:], chunks=(1, 2)))
 
 
 def test_what_is_no_table_is_refused() -> None:
@@ -201,16 +170,8 @@ def test_estimators_and_fit_point_here() -> None:
 # ------------------------------------------------------------------ a real cluster
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    from distributed import Client, LocalCluster
-
-    with warnings.catch_warnings():
-        # Dask warns of a port in use and of forks of threads; neither is ours.
-        warnings.simplefilter("ignore")
-        cluster = LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        )
-        with cluster, Client(cluster) as client:
-            yield client
+    with local_cluster(2) as client:
+        yield client
 
 
 @pytest.mark.cluster

@@ -24,7 +24,6 @@ from a1gm.exceptions import (
     EmptyLineWarning,
     NegativeValuesError,
     ParameterError,
-    UndeterminedWarning,
     WeightsError,
 )
 
@@ -180,12 +179,8 @@ def test_single_precision_stays_single():
     assert RankOneNMF().fit_transform(X).dtype == np.float64
     for model in (RankOneImputer(), RankOneImputer(fallback="column")):
         assert model.fit_transform(X.astype(np.float32)).dtype == np.float32
-    assert (
-        RankOneImputer()
-        .fit_transform(pl.DataFrame(X, schema=list("abcdef")).cast(pl.Float32))
-        .dtype
-        == np.float32
-    )
+    frame = pl.DataFrame(X, schema=list("abcdef")).cast(pl.Float32)
+    assert RankOneImputer().fit_transform(frame).dtype == np.float32
 
 
 def test_a_row_without_data_has_no_factor():
@@ -315,14 +310,6 @@ def with_unknown_cells():
             [nan, nan, nan, nan],
         ]
     )
-
-
-def test_without_a_fallback_cells_stay_missing():
-    X = with_unknown_cells()
-    with pytest.warns(UndeterminedWarning, match="10 missing cells stay missing"):
-        filled = RankOneImputer().fit_transform(X)
-    assert np.isnan(filled).sum() == 10
-    assert np.isnan(RankOneImputer().fit(X).fallback_).all()
 
 
 @pytest.mark.parametrize(
