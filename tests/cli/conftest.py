@@ -13,3 +13,14 @@ def sales(tmp_path):
         'C,,30,60,\n"D, new",2022-02-02,40,80,120\n'
     )
     return path
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Writes a text table and returns its path."""
+
+    def write(text, name="a.csv"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write

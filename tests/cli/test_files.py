@@ -50,16 +50,14 @@ def test_messages(tmp_path, monkeypatch, text, options, code, words):
 
 
 @pytest.mark.parametrize("header", ["2020,2021,2022", "0,1,2", "jan,feb,mar"])
-def test_numbers_that_count_are_names(tmp_path, header):
-    path = tmp_path / "a.csv"
-    path.write_text(header + "\n1,2,3\n")
+def test_numbers_that_count_are_names(csv, header):
+    path = csv(header + "\n1,2,3\n")
     assert "header" not in run("inspect", path).stderr
 
 
 @pytest.mark.parametrize("command", ["inspect", "impute", "fit", "report"])
-def test_rows_go_by_their_id(tmp_path, command):
-    path = tmp_path / "a.csv"
-    path.write_text(HOLES)
+def test_rows_go_by_their_id(csv, tmp_path, command):
+    path = csv(HOLES)
     out = [] if command == "inspect" else ["-o", tmp_path / OUTPUTS[command]]
     words = run(command, path, *out).stderr  # the first text column
     out += [] if command == "inspect" else ["--overwrite"]
@@ -72,9 +70,8 @@ def test_rows_go_by_their_id(tmp_path, command):
     assert "fit.undetermined" not in words
 
 
-def test_rows_without_an_id_go_by_their_line(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(HOLES)
+def test_rows_without_an_id_go_by_their_line(csv):
+    path = csv(HOLES)
     words = run("inspect", path, "--exclude", "shop").stderr
     # The blank line counts, as it does in an editor.
     assert f"{EMPTY} line 5 and column 'mar':" in words

@@ -99,9 +99,10 @@ def test_fit_says_why_nothing_is_sure(tmp_path):
 
 
 @pytest.mark.parametrize("cell", ["", "0"])
-def test_the_index_is_relative_to_the_first_column_that_has_a_factor(cell, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(f"a,b,c\n{cell},3,5\n{cell},2,4\n{cell},7,9\n")
+def test_the_index_is_relative_to_the_first_column_that_has_a_factor(
+    csv, cell, tmp_path
+):
+    path = csv(f"a,b,c\n{cell},3,5\n{cell},2,4\n{cell},7,9\n")
     run("fit", path, "-o", tmp_path / "out", "-q", "--format", "parquet")
     columns = pq.read_table(tmp_path / "out" / "col_factor.parquet").to_pydict()
     assert columns["index"][1] == 1.0

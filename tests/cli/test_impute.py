@@ -25,9 +25,8 @@ def test_impute_keeps_everything_else(sales, tmp_path):
     assert "Filled 2 cells in 2 columns" in done.stderr
 
 
-def test_what_cannot_be_known_stays_missing(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n1,NA\nNA,2\n3,NA\n")
+def test_what_cannot_be_known_stays_missing(csv, tmp_path):
+    path = csv("x,y\n1,NA\nNA,2\n3,NA\n")
     done = run("impute", path, "-o", tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_text() == path.read_text()
     assert "3 cells stay missing" in done.stderr
@@ -73,9 +72,8 @@ def test_models_that_do_not_fit_are_refused(sales, tmp_path):
     assert not out.exists()
 
 
-def test_only_columns_with_filled_cells_are_counted(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y,z\n1,2,\n2,,\n,,\n")
+def test_only_columns_with_filled_cells_are_counted(csv, tmp_path):
+    path = csv("x,y,z\n1,2,\n2,,\n,,\n")
     done = run("impute", path, "-o", tmp_path / "b.csv", "--json")
     assert "Filled 1 cell in 1 column;" in done.stderr
     assert json.loads(done.stdout)["columns_filled"] == ["y"]

@@ -20,9 +20,8 @@ def test_inspect_prints_what_there_is(sales):
         assert re.search(words, done.stdout)
 
 
-def test_a_table_that_cannot_be_fitted_is_shown_all_the_same(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("shop,x,y,z\nA,,5,6\nB,7,,8\nC,9,-6,\n")
+def test_a_table_that_cannot_be_fitted_is_shown_all_the_same(csv):
+    path = csv("shop,x,y,z\nA,,5,6\nB,7,,8\nC,9,-6,\n")
     done = run("inspect", path, "--negatives", "allow", code=1)
     assert re.search("fitted +x, y, z", done.stdout)
     assert "no closed form" in done.stderr
@@ -70,13 +69,11 @@ def test_inspect_for_programs(sales):
         ("x,y\n0,5\n5,\n", "2: their scales cannot be compared"),
     ],
 )
-def test_inspect_names_the_shape_and_the_blocks(tmp_path, text, words):
-    path = tmp_path / "a.csv"
-    path.write_text(text)
+def test_inspect_names_the_shape_and_the_blocks(csv, text, words):
+    path = csv(text)
     assert words in run("inspect", path).stdout
 
 
-def test_one_row_and_one_column_are_singular(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x\n1\n")
+def test_one_row_and_one_column_are_singular(csv):
+    path = csv("x\n1\n")
     assert "1 row × 1 column\n" in re.sub(" +\n", "\n", run("inspect", path).stdout)

@@ -71,9 +71,8 @@ def test_a_typed_file_keeps_its_types(tmp_path):
     assert pl.read_parquet(out).rows() == [*rows, (2021, "b", 6.0)]
 
 
-def test_a_file_in_another_dialect(tmp_path):
-    path = tmp_path / "long.csv"
-    path.write_text("a;b;v\nx;1;1,50\nx;2;3,0\ny;1;2,0\ny;2;?\n")
+def test_a_file_in_another_dialect(csv):
+    path = csv("a;b;v\nx;1;1,50\nx;2;3,0\ny;1;2,0\ny;2;?\n")
     options = "--delimiter", ";", "--decimal", ",", "--missing", "?"
     done = run("impute", path, "-o", "-", "--long", "a,b,v", *options)
     assert done.stdout.splitlines()[1:] == ["x;1;1,50", "x;2;3,0", "y;1;2,0", "y;2;4"]
@@ -219,18 +218,16 @@ def test_what_pairs_cannot_have_is_refused_with_what_to_do(many_pairs, groups):
         ),
     ],
 )
-def test_a_long_file_is_told_an_option_that_can_be_pasted(tmp_path, text, words):
-    path = tmp_path / "a.csv"
-    path.write_text(text)
+def test_a_long_file_is_told_an_option_that_can_be_pasted(csv, text, words):
+    path = csv(text)
     done = run("impute", path, "-o", "-", code=None)
     assert words in done.stderr
     option = shlex.split(words.rstrip(".;"))
     assert run("impute", path, "-o", "-", *option).stdout.count("\n") > text.count("\n")
 
 
-def test_a_pair_with_a_sum_is_not_said_to_stay_missing(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("r,c,v\na,x,\na,x,5\na,y,10\nb,x,4\nb,y,\nb,y,\n")
+def test_a_pair_with_a_sum_is_not_said_to_stay_missing(csv):
+    path = csv("r,c,v\na,x,\na,x,5\na,y,10\nb,x,4\nb,y,\nb,y,\n")
     long = "--long", "r,c,v", "--duplicates", "sum"
     done = run("impute", path, "-o", "-", *long)
     assert "missing" not in done.stderr
@@ -265,9 +262,8 @@ APART = "shop,month,sales,who\nA,jan,10,p\nA,feb,20,p\nB,mar,5,p\n"
 
 
 @pytest.mark.parametrize("command", ["inspect", "fit", "impute", "report", "assess"])
-def test_warnings_of_long_files_name_what_a_command_has(tmp_path, command):
-    path = tmp_path / "long.csv"
-    path.write_text(APART)
+def test_warnings_of_long_files_name_what_a_command_has(csv, tmp_path, command):
+    path = csv(APART)
     names = {"fit": "out", "impute": "out.csv", "report": "out.html"}
     out = ["-o", tmp_path / names[command]] if command in names else []
     words = run(command, path, *out, *LONG, code=None).stderr
@@ -302,9 +298,8 @@ def test_pairs_twice_in_a_group_are_named_by_their_lines(groups, tmp_path):
     "options",
     [LONG, ("--columns", "sales"), ("--id", "shop"), ("--exclude", "shop")],
 )
-def test_another_delimiter_is_named_before_columns_that_are_absent(tmp_path, options):
-    path = tmp_path / "long.csv"
-    path.write_text("shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n")
+def test_another_delimiter_is_named_before_columns_that_are_absent(csv, options):
+    path = csv("shop;month;sales\nA;jan;1\nA;feb;2\nB;jan;3\n")
     words = run("inspect", path, *options, code=1).stderr
     assert "every row is split by ';'. Pass --delimiter ';'." in words
 
@@ -334,9 +329,8 @@ def test_text_in_a_column_of_a_model_gets_advice_that_can_be_followed(tmp_path):
 
 
 @BY
-def test_a_pair_that_is_empty_twice_gets_its_value_once(tmp_path, by):
-    path = tmp_path / "long.csv"
-    path.write_text(
+def test_a_pair_that_is_empty_twice_gets_its_value_once(csv, by):
+    path = csv(
         "who,shop,month,sales\np,A,jan,10\np,A,feb,20\np,B,jan,5\np,B,feb,\np,B,feb,\n"
     )
     options = *LONG, *by, "--duplicates", "sum"
@@ -386,10 +380,9 @@ def test_when_no_group_can_be_fitted_the_summary_says_why(tmp_path):
     assert (out / "row_factor.csv").read_text() == "who,shop,row_factor,row_block\n"
 
 
-def test_a_value_called_like_both_keys_and_more(tmp_path):
+def test_a_value_called_like_both_keys_and_more(csv):
     """Seen: an internal error of --long a,b,abplace."""
-    path = tmp_path / "a.csv"
-    path.write_text("a,b,abplace\nx,p,1\nx,q,2\ny,p,3\ny,q,\n")
+    path = csv("a,b,abplace\nx,p,1\nx,q,2\ny,p,3\ny,q,\n")
     done = run("impute", path, "-o", "-", "--long", "a,b,abplace")
     assert done.stdout.splitlines()[-1] == "y,q,6"
 

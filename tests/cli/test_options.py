@@ -96,9 +96,8 @@ def test_parts_are_written_as_options(part, words):
     assert command_style(part) == words
 
 
-def test_names_of_columns_are_printed_as_they_are(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("\"decimal=','\",x\n-1,2\n3,4\n")
+def test_names_of_columns_are_printed_as_they_are(csv):
+    path = csv("\"decimal=','\",x\n-1,2\n3,4\n")
     words = run("inspect", path, code=1).stderr
     assert "column \"decimal=','\": -1 is negative" in words
     assert "--missing -1" in words

@@ -7,9 +7,8 @@ import pytest
 from support.commands import run
 
 
-def test_the_report_names_rows_by_their_lines(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n1,2\n\n3,\n")
+def test_the_report_names_rows_by_their_lines(csv, tmp_path):
+    path = csv("x,y\n1,2\n\n3,\n")
     run("report", path, "-o", tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text()
     assert "line 2" in page
@@ -48,9 +47,8 @@ def test_the_page_repeats_what_the_terminal_warns_of(tmp_path, options):
     assert columns == "Columns that are not part of the table: total."
 
 
-def test_the_page_tells_of_numbers_taken_for_names(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("id,jan,feb\n101,10,20\n205,20,\n303,31,60\n")
+def test_the_page_tells_of_numbers_taken_for_names(csv, tmp_path):
+    path = csv("id,jan,feb\n101,10,20\n205,20,\n303,31,60\n")
     run("report", path, "-o", tmp_path / "a.html")
     (note,) = notes_in(tmp_path / "a.html")
     assert note.startswith("Took 'id' as row labels")

@@ -100,9 +100,8 @@ def test_streams(tmp_path):
     assert zipped.stdout.decode() == done.stdout
 
 
-def test_a_file_that_is_redirected_to_the_command_is_not_replaced(tmp_path):
-    path = tmp_path / "in.csv"
-    path.write_text("x,y\n1,2\n2,\n")
+def test_a_file_that_is_redirected_to_the_command_is_not_replaced(csv):
+    path = csv("x,y\n1,2\n2,\n")
     with path.open() as stdin:
         done = run("impute", "-", "-o", path, "--overwrite", stdin=stdin)
     assert done.returncode == 2
