@@ -54,24 +54,29 @@ def test_the_last_cells_are_hidden_as_a_forecaster_would():
     assert "last value" in a1gm.assess(X, ordered=True, random_state=1).scores
 
 
-def test_no_hidden_cell_is_unknowable(monkeypatch):
+@pytest.fixture
+def fits(monkeypatch):
+    """The tables that are fitted, their fits and options, as they come."""
     from a1gm._api import assess
 
+    found = []
+
+    def spy(table, **options):
+        found.append((table, a1gm.fit(table, **options), options))
+        return found[-1][1]
+
+    monkeypatch.setattr(assess, "fit", spy)
+    return found
+
+
+def test_no_hidden_cell_is_unknowable(fits):
     rng = np.random.default_rng(5)
     X = rng.poisson(np.outer(rng.gamma(3, 2, 15), rng.gamma(3, 1, 9))).astype(float)
     X[rng.random(X.shape) < 0.5] = np.nan
-    asked = []
-
-    def spy(table, **options):
-        fit = a1gm.fit(table, **options)
-        asked.append((table, fit))
-        return fit
-
-    monkeypatch.setattr(assess, "fit", spy)
     for hide in (0.1, 0.6, "last"):
         a1gm.assess(X, hide, random_state=0)
     kept = ~np.isnan(X).all(axis=1)
-    for table, fit in asked:
+    for table, fit, _ in fits:
         i, j = np.nonzero(np.isnan(table) & ~np.isnan(X[kept]))
         assert set(fit.fate(i, j)) <= {"finite"}
 
@@ -82,10 +87,6 @@ def test_a_table_too_small_to_hide_anything():
     for hide in (0.1, "last"):
         with pytest.raises(DataError, match="No cell can be hidden"):
             a1gm.assess(np.full((2, 3), np.nan), hide)
-    with pytest.raises(ParameterError, match="hide must be a share"):
-        a1gm.assess(sales(), hide=1.5)
-    with pytest.raises(ParameterError, match="repeats must be"):
-        a1gm.assess(sales(), repeats=0)
 
 
 @pytest.mark.parametrize("exponent", [-900, 980])
@@ -154,11 +155,7 @@ def judged_by_hand(X, V, E, holes):
 
 @pytest.mark.parametrize("name", ["weights", "exposure"])
 @pytest.mark.parametrize("hide", [0.2, "last"])
-def test_weighted_and_exposed_tables_are_judged_as_they_are_fitted(
-    monkeypatch, name, hide
-):
-    from a1gm._api import assess
-
+def test_weighted_and_exposed_tables_are_judged_as_they_are_fitted(fits, name, hide):
     rng = np.random.default_rng(8)
     V = rng.uniform(0.5, 9.0, (9, 6))
     mean = np.outer(rng.gamma(3, 20, 9), rng.gamma(3, 1, 6))
@@ -166,19 +163,12 @@ def test_weighted_and_exposed_tables_are_judged_as_they_are_fitted(
     X[rng.random(X.shape) < 0.15] = np.nan
     V[2, 3], V[4, 0] = 0.0, 0.0
     X[2, 3] = np.nan if name == "exposure" else 1e6  # of weight 0
-    holes = []
-
-    def spy(table, **options):
-        assert name in options
-        holes.append(table)
-        return a1gm.fit(table, **options)
-
-    monkeypatch.setattr(assess, "fit", spy)
     found = a1gm.assess(X, hide, 2, 3, ordered=True, **{name: V})
     known = np.where(V > 0, X, np.nan)
     ones = np.ones_like(V)
     both = (V, ones) if name == "weights" else (ones, V)
-    expected = judged_by_hand(known, *both, holes)
+    assert all(name in options for *_, options in fits)
+    expected = judged_by_hand(known, *both, [table for table, *_ in fits])
     assert found.n_hidden > 4
     for method, score in found.scores.items():
         np.testing.assert_allclose(score, expected[method], rtol=1e-9)
@@ -263,13 +253,15 @@ def test_numbers_of_numpy_are_taken():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"hide": 1.5}, "hide must be a share"),
+        ({"repeats": 0}, "repeats must be a whole number"),
         ({"repeats": 2.5}, "repeats must be a whole number"),
         ({"repeats": "3"}, "repeats must be a whole number"),
         ({"random_state": "abc"}, "random_state must be None, an integer"),
         ({"random_state": -1}, "random_state must be None, an integer"),
     ],
 )
-def test_odd_options_are_told(options, words):
+def test_odd_options_are_refused(options, words):
     with pytest.raises(ParameterError, match=words):
         a1gm.assess(sales(), **options)
 

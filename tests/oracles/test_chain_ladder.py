@@ -60,6 +60,17 @@ def reserves_of(X: np.ndarray, fit: a1gm.RankOneFit) -> np.ndarray:
     return np.where(np.isnan(X), fit.impute(X), 0.0).sum(axis=1)
 
 
+def by_hand(claims: np.ndarray) -> np.ndarray:
+    """Reserves of a triangle of ten years by the textbook's development factors."""
+    factors = [
+        np.nansum(claims[: 9 - j, j + 1]) / np.nansum(claims[: 9 - j, j])
+        for j in range(9)
+    ]
+    ahead = np.append(np.cumprod(factors[::-1])[::-1], 1.0)
+    latest = np.array([claims[i, 9 - i] for i in range(10)])
+    return latest * (ahead[::-1] - 1.0)
+
+
 @pytest.mark.parametrize(("name", "column"), TRIANGLES)
 def test_reserves_are_those_of_chain_ladder(name, column):
     cumulative, expected = load(name, column)
@@ -90,14 +101,7 @@ def test_reserves_with_a_negative_increment(place):
     cumulative, _ = load("genins", "values")
     X = increments(cumulative)
     X[place] = -50_000.0
-    claims = np.cumsum(X, axis=1)
-    factors = [
-        np.nansum(claims[: 9 - j, j + 1]) / np.nansum(claims[: 9 - j, j])
-        for j in range(9)
-    ]
-    ahead = np.append(np.cumprod(factors[::-1])[::-1], 1.0)
-    latest = np.array([claims[i, 9 - i] for i in range(10)])
-    expected = latest * (ahead[::-1] - 1.0)
+    expected = by_hand(np.cumsum(X, axis=1))
     with pytest.raises(a1gm.exceptions.NegativeValuesError, match="-50000"):
         a1gm.fit(X)
     fit = a1gm.fit(X, negatives="allow")
@@ -110,13 +114,7 @@ def test_reserves_with_a_negative_increment(place):
 
 def test_the_hand_formula_is_chainladder_s():
     cumulative, expected = load("genins", "values")
-    factors = [
-        np.nansum(cumulative[: 9 - j, j + 1]) / np.nansum(cumulative[: 9 - j, j])
-        for j in range(9)
-    ]
-    ahead = np.append(np.cumprod(factors[::-1])[::-1], 1.0)
-    latest = np.array([cumulative[i, 9 - i] for i in range(10)])
-    np.testing.assert_allclose(latest * (ahead[::-1] - 1.0), expected, rtol=RTOL)
+    np.testing.assert_allclose(by_hand(cumulative), expected, rtol=RTOL)
 
 
 def every_triangle() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -112,13 +112,18 @@ def test_the_fate_of_each_missing_cell_is_the_trend_of_long_sweeps(case):
     assert min(n_seen.values()) > 0
 
 
+def check_blocks(fit, X):
+    """Compare the blocks with the components of the cells, which are returned."""
+    found = oracles.components(X)
+    blocks = np.concatenate([fit.row_block, fit.col_block])
+    assert oracles.same_partition(blocks, np.concatenate(found))
+    return found
+
+
 def test_blocks_are_the_strong_components_of_the_cells(case):
     tables, _, fits = case
     for X, fit in zip(tables, fits, strict=True):
-        rows, cols = oracles.components(X)
-        assert oracles.same_partition(
-            np.concatenate([fit.row_block, fit.col_block]), np.concatenate([rows, cols])
-        )
+        check_blocks(fit, X)
         # Labels count up in the order of first rows, columns without a row last.
         _, first = np.unique(fit.row_block[fit.row_block >= 0], return_index=True)
         assert (np.diff(first) > 0).all()
@@ -143,10 +148,7 @@ def test_larger_tables_against_the_cell_graph(shape, seed, zeros):
     X[rng.random(shape) < zeros] = 0.0
     X[rng.random(shape) < 0.6] = np.nan
     fit = a1gm.fit(X)
-    rows, cols = oracles.components(X)
-    assert oracles.same_partition(
-        np.concatenate([fit.row_block, fit.col_block]), np.concatenate([rows, cols])
-    )
+    check_blocks(fit, X)
     assert oracles.certificate(X, fit) <= 1e-9
 
 
@@ -161,14 +163,10 @@ def test_wide_tables_get_the_same_verdict(seed, zeros):
     X[:, 5] = np.where(np.isnan(X[:, 5]), np.nan, 0.0)
     X[rng.random(1500) < 0.995, 7] = np.nan
     fit = a1gm.fit(X)
-    rows, cols = oracles.components(X)
-    assert oracles.same_partition(
-        np.concatenate([fit.row_block, fit.col_block]), np.concatenate([rows, cols])
-    )
+    rows, cols = check_blocks(fit, X)
     assert oracles.certificate(X, fit) <= 1e-9
     for i, j in np.argwhere(np.isnan(X))[:: X.size // 200]:
-        same = rows[i] == cols[j]
-        assert (fit.fate(i, j) == "finite") == same
+        assert (fit.fate(i, j) == "finite") == (rows[i] == cols[j])
 
 
 # ------------------------------------- separation in Poisson two-way effects
