@@ -265,7 +265,7 @@ def test_bad_cells_are_named(name):
 
 def test_filling_a_table_that_was_not_fitted_is_refused():
     X, Y, _ = made(11)
-    with pytest.raises(ParameterError, match="Y was not among"):
+    with pytest.raises(ParameterError, match="'Y' is not among"):
         a1gm.fit_nmmf(X).impute(X, Y)
     with pytest.raises(DataError):
         a1gm.fit_nmmf(X, Y).impute(X[:3])

@@ -69,12 +69,12 @@ def assess(
     negatives : {"raise", "allow"}, default="raise"
         As for ``a1gm.fit``.
     level : float, default=0.95
-        Of the intervals whose coverage is counted.
+        Level of the intervals.
 
     Returns
     -------
     Assessment
-        ``skill``, ``coverage``, ``scores``, and one sentence that says it.
+        ``skill``, ``coverage``, ``scores``, and a ``verdict`` in one sentence.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def assess(
 
 # ------------------------------------------------------------------- what is hidden
 def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Bools:
-    """Choose cells at random, but none of a tree that keeps the others knowable."""
+    """Choose cells at random, outside a tree that keeps them knowable."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
@@ -147,7 +147,7 @@ def _some_cells(cells: Floats, share: float, random: np.random.Generator) -> Boo
     order = 1.0 + random.permutation(len(i))
     graph = csr_array((order, (i, n + j)), shape=(n + m, n + m))
     tree = minimum_spanning_tree(graph).tocoo()
-    free = _within_one_piece(cells, tree.row, tree.col) & ~np.isnan(cells)
+    free = _within_components(cells, tree.row, tree.col) & ~np.isnan(cells)
     free[tree.row, tree.col - n] = False
     at = np.flatnonzero(free)
     wanted = round(share * int((~np.isnan(cells)).sum()))
@@ -165,12 +165,12 @@ def _last_cells(cells: Floats, random: np.random.Generator) -> Bools:
     hidden = np.zeros((n, m), bool)
     hidden[rows, last[rows]] = True
     i, j = np.nonzero((cells > 0.0) & ~hidden)
-    hidden &= _within_one_piece(cells, i, n + j)
+    hidden &= _within_components(cells, i, n + j)
     return hidden
 
 
-def _within_one_piece(cells: Floats, heads: AnyArray, tails: AnyArray) -> Bools:
-    """Cells whose row and column these edges tie together."""
+def _within_components(cells: Floats, heads: AnyArray, tails: AnyArray) -> Bools:
+    """Cells with row and column in one component of these edges."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -306,7 +306,7 @@ def _mean(rates: Floats, shares: Floats, axis: int | None = None) -> Any:
 
 
 def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
-    """The value of the row in the last column before; the column's mean for none."""
+    """The value of the row in the last column before; else the column's mean."""
     at = np.where(np.isnan(rates), -1, np.arange(rates.shape[1]))
     last = np.maximum.accumulate(at, axis=1)[i, j]
     values: Floats = np.where(last >= 0, rates[i, last], by_column)
@@ -315,7 +315,7 @@ def _last_values(rates: Floats, i: Ints, j: Ints, by_column: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Assessment:
-    """What rank 1 is worth for a table, by cells that were hidden from it.
+    """Rank 1 against simpler guesses at the hidden cells of a table.
 
     Attributes
     ----------
@@ -325,7 +325,7 @@ class Assessment:
     skill_error : float
         Its standard error, roughly: a skill within two of 0 may be chance.
     coverage : float
-        Share of the hidden cells within their intervals; NaN where there were none.
+        Share of the hidden cells within their intervals; NaN without intervals.
     scores : dict
         ``Score(deviance, mean_absolute_error)`` of each method.
     n_hidden : int
@@ -333,7 +333,7 @@ class Assessment:
     level : float
         Of the intervals.
     no_intervals : str
-        Why some fits had no intervals; empty if all had.
+        Reason why some fits had no intervals; else empty.
     """
 
     skill: float

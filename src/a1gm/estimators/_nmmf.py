@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from a1gm._api.fit import FitOptions
 from a1gm._base.types import AnyArray, Floats
 from a1gm._rows import Rows
 from a1gm._rows.columns import EVERY_COLUMN
@@ -150,11 +151,8 @@ class RankOneNMMF(RowFactors):
                 X, Y, Z, alpha=self.alpha, beta=self.beta, columns=EVERY_COLUMN
             ),
             NMMFFit,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_threads=self.n_threads,
-            on_undetermined="warn",
-            convergence=EstimatorConvergenceWarning,
+            FitOptions("raise", "warn", self.tol, self.max_iter, self.n_threads),
+            EstimatorConvergenceWarning,
         )
         factors = {"row_factor_": fit.w, "a_": fit.a, "b_": fit.b}
         self._set_fitted(_fit=fit, **factors, **features_of(X))

@@ -79,7 +79,7 @@ def fit_nmmf(
     Kullback-Leibler divergence on the observed cells. This is the missing-data problem
     on the table ``[[X, Z], [Y, nothing]]`` with weights ``[[1, beta], [alpha, 0]]``;
     that table is never built. The answer is the global optimum for every pattern of
-    holes, and Theorem 1 of Ghalamkari & Sugiyama (2022) when there are none. As there,
+    holes, and Theorem 1 of Ghalamkari & Sugiyama (2022) without holes. As there,
     ``w`` and ``h`` have the same sum (in each block, when there are several).
 
     Examples
@@ -93,14 +93,8 @@ def fit_nmmf(
     array([[1., 2.],
            [2., 4.]])
     """
-    return fit_layout(
-        lay_out_nmmf(X, Y, Z, alpha=alpha, beta=beta),
-        NMMFFit,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-        on_undetermined=on_undetermined,
-    )
+    options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
+    return fit_layout(lay_out_nmmf(X, Y, Z, alpha=alpha, beta=beta), NMMFFit, options)
 
 
 def lay_out_nmmf(
@@ -157,7 +151,7 @@ def fit_relations(
         ``{("user", "item"): X, ("group", "item"): Y, ("user", "trait"): Z}``. Entities
         of one name are the same ones, in the same order, in every table.
     weights : mapping, optional
-        Weight of the divergence of each table, 1 where none is given. With 0 a table
+        Weight of the divergence of each table, 1 by default. With 0 a table
         does not steer the factors it shares.
     on_undetermined, tol, max_iter, n_threads
         As in ``fit_nmmf``.
@@ -202,14 +196,8 @@ def fit_relations(
     check_mapping(tables, "tables", ParameterError)
     if weights is not None:
         check_mapping(weights, "weights", WeightsError)
-    return fit_layout(
-        lay_out(_declared(tables, weights or {})),
-        RelationsFit,
-        tol=tol,
-        max_iter=max_iter,
-        n_threads=n_threads,
-        on_undetermined=on_undetermined,
-    )
+    options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
+    return fit_layout(lay_out(_declared(tables, weights or {})), RelationsFit, options)
 
 
 def _declared(
@@ -237,16 +225,11 @@ def _declared(
 def fit_layout(
     layout: Layout,
     kind: type[Result],
-    *,
-    tol: float,
-    max_iter: int,
-    n_threads: int | None,
-    on_undetermined: OnUndetermined,
+    options: FitOptions,
     convergence: type[Warning] = ConvergenceWarning,
 ) -> Result:
     """Fit a layout; ``convergence`` is the class of the warning of a poor fit."""
-    options = FitOptions("raise", on_undetermined, tol, max_iter, n_threads)
     joint, layout = fit_joint(layout, options)
-    fit = kind(layout, joint, on_undetermined=on_undetermined)
+    fit = kind(layout, joint, on_undetermined=options.on_undetermined)
     fit._warn(convergence)
     return fit

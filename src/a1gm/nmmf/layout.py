@@ -2,7 +2,7 @@
 
 Every table relates two sets of entities: its rows and its columns. A table is an edge
 between two sets, and the joint problem is a missing-data problem on one large table if
-the sets can be given two sides so that every table lies between the sides (the graph is
+the sets have two sides so that every table lies between the sides (the graph is
 bipartite).
 """
 
@@ -81,7 +81,7 @@ class Entities:
     Attributes
     ----------
     name, size, labels
-        What it is called, how many entities it has, and their names or positions.
+        Name of the set, number of its entities, and their names or positions.
     is_column : bool
         Whether they are columns of the joint table.
     start : int

@@ -14,7 +14,7 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import MOST_NAMED, counted, listed
 from a1gm._fit.fit import RankOneFit, Solution
 from a1gm._fit.messages import text_of_convergence, warn_undetermined
-from a1gm._fit.place import Placed, UndeterminedCells
+from a1gm._fit.place import EMPTY, UNBOUNDED, Placed, UndeterminedCells
 from a1gm._fit.show import html_table, one_line, solver_in_words
 from a1gm._fit.sure.arguments import Dispersion
 from a1gm._rows import Rows
@@ -38,7 +38,7 @@ class SharedFit(Solution):
 
     @property
     def attained(self) -> bool:
-        """Whether a minimiser exists; False when observed zeros had to be given up."""
+        """Whether a minimiser exists; False where observed zeros cannot be fitted."""
         return self._joint.attained
 
     def _column_names(self) -> Names:
@@ -60,10 +60,8 @@ class SharedFit(Solution):
             return False
         if joint.n_undetermined == 0:
             return True
-        (n, m), w, h = joint.shape, joint.row_factor, joint.col_factor
-        empty = int(np.isnan(w).sum()), int(np.isnan(h).sum())
-        n_empty = empty[0] * m + empty[1] * n - empty[0] * empty[1]
-        return joint.n_undetermined == n_empty
+        # Cells of empty rows and columns have a factor of NaN.
+        return not joint._fates.totals.fates[UNBOUNDED:EMPTY].any()
 
     @cached_property
     def _views(self) -> dict[Hashable, TableView]:
@@ -85,7 +83,7 @@ class SharedFit(Solution):
 
         Computed when first asked for, from the tables where they lie: an array that was
         changed since the fit gives the divergence of the changed one. NaN for a table
-        of weight 0 with observed cells whose value is not determined.
+        of weight 0 with observed cells that have no fitted value.
         """
         return {key: view.divergence for key, view in self._views.items()}
 
@@ -124,7 +122,7 @@ class SharedFit(Solution):
         Returns
         -------
         dict of TableUncertainty
-            By the key of the table; those of weight 0 have none.
+            By the key of the table, without those of weight 0.
 
         Examples
         --------
@@ -143,6 +141,16 @@ class SharedFit(Solution):
             )
             for table in self._layout.fitted
         }
+
+    def _impute(
+        self, tables: Mapping[Any, Any], how: OnUndetermined | None
+    ) -> dict[Any, Any]:
+        for key in tables:
+            if key not in self._views:
+                raise ParameterError(
+                    f"{key!r} is not among the fitted tables: {list(self._views)}."
+                )
+        return {key: self._views[key].impute(X, how) for key, X in tables.items()}
 
     # ------------------------------------------------------------------ by entity
     @property
@@ -203,11 +211,11 @@ class SharedFit(Solution):
 
 
 def check_mapping(given: Any, name: str, error: type[Exception]) -> None:
-    """Raise unless it is a mapping whose keys are pairs of entity sets."""
+    """Raise unless it is a mapping from pairs of entity sets."""
     if not isinstance(given, Mapping):
         raise error(
-            f"{name} must be a mapping whose keys name the entities of the rows and of "
-            f'the columns, as in {{("user", "item"): ...}}, got {type(given).__name__}.'
+            f"{name} must be a mapping from the entities of the rows and of the "
+            f'columns, as in {{("user", "item"): ...}}, got {type(given).__name__}.'
         )
 
 
@@ -229,29 +237,13 @@ class NMMFFit(SharedFit):
         Factors of the columns of Z; empty without Z.
     """
 
-    @property
-    def w(self) -> Floats:
-        """Factors of the rows of X and Z."""
-        return self._factor("w")
-
-    @property
-    def h(self) -> Floats:
-        """Factors of the columns of X and Y."""
-        return self._factor("h")
-
-    @property
-    def a(self) -> Floats:
-        """Factors of the rows of Y."""
-        return self._factor("a")
-
-    @property
-    def b(self) -> Floats:
-        """Factors of the columns of Z."""
-        return self._factor("b")
-
-    def _factor(self, name: str) -> Floats:
-        sets = self._layout.sets
-        return sets[name].factor if name in sets else np.zeros(0)
+    def __init__(
+        self, layout: Layout, joint: RankOneFit, *, on_undetermined: OnUndetermined
+    ) -> None:
+        super().__init__(layout, joint, on_undetermined=on_undetermined)
+        factors = {name: entities.factor for name, entities in layout.sets.items()}
+        self.w, self.h = factors["w"], factors["h"]
+        self.a, self.b = (factors.get(name, np.zeros(0)) for name in "ab")
 
     @property
     def row_block(self) -> SmallInts:
@@ -297,14 +289,9 @@ class NMMFFit(SharedFit):
         X, Y, Z : table or None
             Filled copies of the same kind; None for a table that was not given.
         """
-        filled: dict[str, Any] = {}
-        for name, given in (("X", X), ("Y", Y), ("Z", Z)):
-            if given is not None and name not in self._views:
-                raise ParameterError(
-                    f"{name} was not among the fitted tables, so it cannot be filled."
-                )
-            if given is not None:
-                filled[name] = self._views[name].impute(given, on_undetermined)
+        tables = zip("XYZ", (X, Y, Z), strict=True)
+        given = {name: table for name, table in tables if table is not None}
+        filled = self._impute(given, on_undetermined)
         return filled.get("X"), filled.get("Y"), filled.get("Z")
 
     # ------------------------------------------------------------------- new rows
@@ -366,12 +353,4 @@ class RelationsFit(SharedFit):
             Filled copies by key.
         """
         check_mapping(tables, "tables", ParameterError)
-        for key in tables:
-            if key not in self._views:
-                raise ParameterError(
-                    f"{key!r} is not among the fitted tables: {list(self._views)}."
-                )
-        return {
-            key: self._views[key].impute(X, on_undetermined)
-            for key, X in tables.items()
-        }
+        return self._impute(tables, on_undetermined)

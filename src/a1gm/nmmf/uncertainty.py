@@ -29,7 +29,7 @@ class TableUncertainty(Errors):
         self._backend = None
 
     def summary(self) -> dict[str, str]:
-        """The errors in words, line by line."""
+        """The dispersion and the tests of fit, one entry each."""
         return {"table": self._view.table.name} | super().summary()
 
     def _finder(self, axis: Axis) -> Lookup:

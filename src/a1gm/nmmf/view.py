@@ -1,4 +1,4 @@
-"""One table of a joint fit: a slice of the joint table, and what is known of it."""
+"""One table of a joint fit: a slice of the joint table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CELLS_AT_ONCE = 1 << 17
 
 @dataclass(frozen=True)
 class TableView:
-    """Factors of one table, and what is known of its cells."""
+    """One table: its factors, fitted values, and cells without a value."""
 
     table: SharedTable
     row: Entities
@@ -54,7 +54,7 @@ class TableView:
     on_undetermined: OnUndetermined
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the view without the cells of its table, but with what needs them."""
+        """Pickle the view without its table, but with results that need it."""
         known = {name: getattr(self, name) for name in ("divergence", "undetermined")}
         return self.__dict__ | known | {"table": self.table.without_data()}
 
@@ -132,8 +132,8 @@ class TableView:
     @cached_property
     def undetermined(self) -> UndeterminedCells:
         """Missing cells without a value: row, column and kind, row by row."""
-        none = np.zeros(0, np.int64)
-        found: list[tuple[Any, ...]] = [(none, none, none)]
+        empty = np.zeros(0, np.int64)
+        found: list[tuple[Any, ...]] = [(empty, empty, empty)]
         for rows, missing, fates in self._cells():
             i, j = np.nonzero(missing & (fates >= UNBOUNDED))
             found.append((i + rows.start, j, fates[i, j]))
@@ -158,7 +158,7 @@ class TableView:
         return n
 
     def describe(self) -> Text:
-        """Text about what cannot be known of the table; empty if there is nothing."""
+        """Text about the cells without a value; empty if there are none."""
         name, parts = self.table.name, list[Text]()
         if n := self._n_not_fitted():
             without_value = (

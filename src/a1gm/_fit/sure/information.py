@@ -50,9 +50,9 @@ class Information:
     patterns : Patterns
         Which cells each pattern observes, with which weights, and its sums.
     component, label : ndarray of int32
-        Component of each pattern and of each column; below 0 for none.
+        Component of each pattern and of each column; below 0 without one.
     h : ndarray
-        Column factors, 0 where there are none.
+        Column factors, 0 for a column without one.
     unit : float
         Sums of the patterns times this are sums of the data.
     """
@@ -79,7 +79,7 @@ class Information:
         return self.patterns.n_negative > 0
 
     def check_size(self) -> None:
-        """Raise for data whose squares leave float64."""
+        """Raise for data with squares outside float64."""
         total = self.unit * float(np.abs(self.patterns.col_sums).sum())
         if not (total == 0.0 or SMALLEST < total < LARGEST):
             raise NotRepresentableError(
@@ -110,7 +110,7 @@ class Information:
         return Q / np.where(reach > 0.0, reach, 1.0)[:, None], reach
 
     def by_pattern(self, compute: Callable[[slice], Any]) -> Any:
-        """What ``compute`` gives some patterns at a time, for all patterns."""
+        """Values of ``compute(slice of patterns)`` for all patterns."""
         return np.concatenate([compute(some) for some in self.patterns.stretches()])
 
     @cached_property
@@ -128,13 +128,13 @@ class Information:
 
     def degrees_of_freedom(self) -> int:
         """Observed cells inside blocks less rows, columns, and scales of blocks."""
-        label, none = self.label, np.zeros(len(self.label), bool)
+        label, nothing = self.label, np.zeros(len(self.label), bool)
         blocks, n_cells, n_rows = np.zeros(self.fates.graph.n, bool), 0, 0
         for some in self.patterns.stretches():
             component = self.component[some]
             every, zeros = self.fates.rows.pattern_counts(some)
             n = np.where(component >= 0, every - zeros, 0)
-            _, inside, _ = self.patterns.count_cells(some, component, label, none)
+            _, inside, _ = self.patterns.count_cells(some, component, label, nothing)
             n_cells += int(inside @ n)
             n_rows += int(n.sum())
             blocks[component[n > 0]] = True
@@ -189,7 +189,7 @@ class Information:
         return self.rows(np.arange(self.shape[0]))
 
     def by_row(self, patterns: Ints, compute: Callable[[slice], Any]) -> Any:
-        """What ``compute`` gives some patterns, for rows with these patterns."""
+        """Values of ``compute(slice of patterns)`` for rows with these patterns."""
         some = slice(int(patterns.min()), int(patterns.max()) + 1)
         return compute(some)[patterns - some.start]
 
@@ -299,8 +299,7 @@ class Information:
     @cached_property
     def without_value(self) -> tuple[Ints, Ints]:
         """Rows and columns of the missing cells without a value."""
-        none = np.zeros(0, np.int64)
-        rows, columns = none, none
+        rows = columns = np.zeros(0, np.int64)
         if not self.solved.is_plain:
             rows, columns = self.fates.undetermined.row, self.fates.undetermined.column
         if self.exposures is None:

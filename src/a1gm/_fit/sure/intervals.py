@@ -12,7 +12,7 @@ from a1gm._fit.place import Placed
 from a1gm._fit.sure.information import Information, resistance
 from a1gm._rows.read import AnyRows
 
-CELLS_AT_ONCE = 1 << 20  # of the rows whose missing cells get quantiles
+CELLS_AT_ONCE = 1 << 20  # of the rows that are handled together
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class _Table:
 
 
 def _scattered(means: Floats, phi: float, random: np.random.Generator) -> Floats:
-    """Draw numbers of given means, and variances phi times as large."""
+    """Draw numbers with these means, and variances phi times as large."""
     if phi == 0.0:
         return means
     return phi * random.gamma(np.nan_to_num(means) / phi)

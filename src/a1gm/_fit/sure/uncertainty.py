@@ -67,7 +67,7 @@ class _Labelled:
     labels : sequence
         Names of the rows, or their positions from 0.
     value, se : ndarray
-        The numbers and their standard errors; NaN where the data determine none.
+        The numbers and their standard errors; NaN where they are not determined.
     """
 
     labels: Any
@@ -161,7 +161,7 @@ class Errors(ABC):
 
     @abstractmethod
     def _finder(self, axis: Axis) -> Lookup:
-        """What finds the rows or columns of the table by name."""
+        """Lookup of the rows or columns of the table by name."""
 
     @abstractmethod
     def _slice(self, axis: Axis) -> tuple[Axis, slice]:
@@ -178,19 +178,19 @@ class Errors(ABC):
     # ---------------------------------------------------------------- tests of the fit
     @property
     def pearson_chi2(self) -> float:
-        """Pearson's statistic of the observed cells; NaN where they are not kept."""
+        """Pearson's statistic of the observed cells; NaN without the cells."""
         return self._scatter.pearson_chi2
 
     @property
     def deviance(self) -> float:
-        """Twice the divergence; NaN for negative cells, and where none are kept."""
+        """Twice the divergence; NaN for negative cells, and without the cells."""
         return self._scatter.deviance
 
     @property
     def pearson_p(self) -> float:
         """p-value of Pearson's chi-square under the rank-1 Poisson model.
 
-        With a dispersion that was given as a number, it takes the place of 1.
+        A numeric ``dispersion`` takes the place of 1.
         """
         return self._p_value(self.pearson_chi2)
 
@@ -250,8 +250,8 @@ class Errors(ABC):
         TotalsWithErrors
             ``labels``, ``value``, ``se_estimation``, ``se_process`` and ``se``, the
             root of the sum of both squares; the process error is that of cells of
-            weight 1. Cells without a value are in no total, and it says how many they
-            are; NaN where there are no others.
+            weight 1. Cells without a value are in no total, and are counted below the
+            table; NaN for a total without any other cell.
         """
         check_totals(by, cells)
         self._info.check_size()
@@ -309,7 +309,7 @@ class Errors(ABC):
             The column or row that is 1, as in ``fit.fate``; 0 is the first, unless it
             is a label, and None the first whose factor is known and not 0.
         axis : {"column", "row"}, default="column"
-            Whose factors.
+            Factors of the columns or of the rows.
 
         Returns
         -------
