@@ -13,7 +13,7 @@ from support.commands import run
 
 import a1gm
 from a1gm import RankOneImputer, RankOneNMF, RankOneNMMF
-from a1gm._rows.files.paths import TableOptions
+from a1gm._rows.files.source import TableOptions
 from a1gm.cli.options import command_style
 from a1gm.exceptions import Option
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import a1gm
-from a1gm._rows.files.paths import TableOptions, find_files
+from a1gm._rows.files.source import TableOptions, find_files
 from a1gm._rows.files.table import TableFiles
 
 SAME = 1e-11  # what the design asks of a streamed fit

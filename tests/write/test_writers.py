@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import a1gm
 from a1gm._rows.files.source import Dialect
-from a1gm._write.writers import dialect_for, format_of, open_writer
+from a1gm._write.fill import dialect_for, format_of, open_writer
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,

@@ -15,7 +15,7 @@ from a1gm._fit.fit import RankOneFit
 from a1gm._fit.messages import WarningPolicy
 from a1gm._observe.accumulate import Gathered
 from a1gm._observe.observe import observe
-from a1gm._rows.files.paths import PathOrPaths, TableOptions, find_files
+from a1gm._rows.files.source import PathOrPaths, TableOptions, find_files
 from a1gm._rows.files.table import Progress, TableFiles
 from a1gm._rows.labels import Names
 from a1gm.exceptions import DataError, Option, TableTooLargeError

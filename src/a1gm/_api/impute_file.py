@@ -20,18 +20,17 @@ from a1gm._base.words import shown
 from a1gm._fit.fill import Rounding, check_rounding
 from a1gm._fit.fit import RankOneFit
 from a1gm._fit.sure.arguments import check_level
-from a1gm._rows.files.paths import (
+from a1gm._rows.files.source import (
     FORMATS,
     FoundFiles,
     PathOrPaths,
     TableOptions,
     find_files,
+    missing_file,
     suffix_of,
 )
-from a1gm._rows.files.source import missing_file
 from a1gm._rows.files.table import TableFiles
-from a1gm._write.fill import FillFiles
-from a1gm._write.writers import format_of, is_stream
+from a1gm._write.fill import FillFiles, format_of, is_stream
 from a1gm.exceptions import LabelError, Option, ParameterError
 
 

@@ -12,8 +12,7 @@ from a1gm._base.types import AnyArray, Floats
 from a1gm._fit.fill import Rounding, rounded
 from a1gm._rows.files.table import LongFile
 from a1gm._rows.files.text import joined
-from a1gm._write.fill import MARK, check_new_column
-from a1gm._write.writers import as_text, format_of, open_writer
+from a1gm._write.fill import MARK, as_text, check_new_column, format_of, open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -64,7 +64,7 @@ def fit(
 def _write_groups(many: Any, out: str, names: list[str], options: Options) -> None:
     """Write the factors of every group, and a summary."""
     from a1gm._base.atomic import output_folder
-    from a1gm._write.writers import open_writer
+    from a1gm._write.fill import open_writer
 
     failed = {str(key): e.render(command_style) for key, e in many.failed.items()}
     summary = {"n_tables": len(many), "n_failed": len(failed), "failed": failed}
@@ -84,7 +84,7 @@ def _write_fit(
     """Write both factors beside their labels, the summary and the model."""
     from a1gm._base.atomic import output_folder
     from a1gm._fit.show import solver_in_words
-    from a1gm._write.writers import names_of_rows, one_batch, write_factor
+    from a1gm._write.fill import names_of_rows, one_batch, write_factor
 
     (n, m), row_names, column = fit.shape, names_of_rows(files), "column"
     summary: dict[str, Any] = {"n_rows": n, "n_cols": m}

@@ -77,7 +77,7 @@ def impute(
     """
     from a1gm._api.impute_file import check_place
     from a1gm._fit.sure.arguments import check_level
-    from a1gm._rows.files.paths import find_files
+    from a1gm._rows.files.source import find_files
 
     is_long = options.long is not None
     if interval is not None:

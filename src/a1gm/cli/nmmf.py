@@ -74,7 +74,7 @@ def nmmf(
     from a1gm import fit_nmmf
     from a1gm._base.atomic import output_folder
     from a1gm._rows.files.table import row_names
-    from a1gm._write.writers import one_batch, write_factor
+    from a1gm._write.fill import one_batch, write_factor
 
     if y is None and z is None:
         raise UsageError("Name a second table by --y or --z; for one alone: a1gm fit.")

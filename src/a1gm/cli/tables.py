@@ -30,7 +30,7 @@ MOST_CELLS = 50_000_000  # of a table that a page or a test holds in memory
 # -------------------------------------------------------------------------- tables
 def open_table(file: str | Sequence[str], options: Options) -> TableFiles:
     """Open a table with the options of the command line."""
-    from a1gm._rows.files.paths import TableOptions, find_files
+    from a1gm._rows.files.source import TableOptions, find_files
     from a1gm._rows.files.table import TableFiles
 
     return TableFiles(find_files(file), TableOptions(**options.reading))
@@ -180,7 +180,7 @@ def check_outputs(
     No command replaces a file that it reads.
     """
     from a1gm._base.atomic import check_target
-    from a1gm._rows.files.paths import find_files
+    from a1gm._rows.files.source import find_files
 
     place = Path(out)
     if names and place.exists() and not place.is_dir():

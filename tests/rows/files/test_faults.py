@@ -12,7 +12,7 @@ from support.commands import run
 
 import a1gm
 from a1gm._rows.files.faults import marks_advice
-from a1gm._rows.files.paths import TableOptions
+from a1gm._rows.files.source import TableOptions
 from a1gm._rows.hints import sign_remedy
 from a1gm.exceptions import A1gmError, FileFormatError, NotNumericError
 

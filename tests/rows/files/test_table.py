@@ -10,7 +10,7 @@ import pytest
 from support.files import SAME, open_file, read_file
 
 import a1gm
-from a1gm._rows.files.paths import TableOptions
+from a1gm._rows.files.source import TableOptions
 from a1gm._rows.files.table import read_ahead
 from a1gm.exceptions import (
     DataHintWarning,

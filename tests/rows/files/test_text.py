@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from support.files import read_file
 
-from a1gm._rows.files.paths import TableOptions
+from a1gm._rows.files.source import TableOptions
 from a1gm._rows.files.text import Cells
 from a1gm.exceptions import DataHintWarning, FileFormatError, NotNumericError
 

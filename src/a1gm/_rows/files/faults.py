@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from a1gm._base.words import counted, shown
-from a1gm._rows.files.paths import TableOptions
-from a1gm._rows.files.source import Source, shortened, title_above
+from a1gm._rows.files.source import Source, TableOptions, shortened, title_above
 from a1gm._rows.hints import is_total, sign_remedy
 from a1gm.exceptions import (
     A1gmError,

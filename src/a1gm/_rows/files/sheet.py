@@ -14,8 +14,7 @@ from xml.etree import ElementTree
 
 from a1gm._base.optional import require
 from a1gm._base.words import counted, listed, shown
-from a1gm._rows.files.paths import TableOptions
-from a1gm._rows.files.source import InputFile, Source
+from a1gm._rows.files.source import InputFile, Source, TableOptions
 from a1gm.exceptions import FileFormatError, Option
 
 if TYPE_CHECKING:

@@ -18,9 +18,14 @@ from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed, shown
 from a1gm._rows.columns import Choice, Kind, choose, is_label
 from a1gm._rows.files import faults
-from a1gm._rows.files.paths import FoundFiles, TableOptions, is_hidden
 from a1gm._rows.files.sheet import SheetSource
-from a1gm._rows.files.source import Source, open_input
+from a1gm._rows.files.source import (
+    FoundFiles,
+    Source,
+    TableOptions,
+    is_hidden,
+    open_input,
+)
 from a1gm._rows.files.text import (
     Cells,
     Others,
@@ -147,7 +152,7 @@ class TableFiles:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from a1gm._rows.files.paths import find_files
+    >>> from a1gm._rows.files.source import find_files
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("name,x,y\nann,1,2\nbob,,4\n")
     >>> files = TableFiles(find_files(path), TableOptions())

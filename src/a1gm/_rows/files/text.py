@@ -17,8 +17,13 @@ import numpy as np
 
 from a1gm._base.types import Bools, Floats
 from a1gm._rows.files import faults
-from a1gm._rows.files.paths import TAB_SUFFIXES, TableOptions
-from a1gm._rows.files.source import Dialect, InputFile, Source
+from a1gm._rows.files.source import (
+    TAB_SUFFIXES,
+    Dialect,
+    InputFile,
+    Source,
+    TableOptions,
+)
 from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:

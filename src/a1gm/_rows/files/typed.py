@@ -13,8 +13,7 @@ import numpy as np
 from a1gm._base.types import Floats
 from a1gm._base.words import shown
 from a1gm._rows.columns import Kind
-from a1gm._rows.files.paths import TableOptions
-from a1gm._rows.files.source import InputFile, Source
+from a1gm._rows.files.source import InputFile, Source, TableOptions
 from a1gm.exceptions import FileFormatError
 
 if TYPE_CHECKING:
