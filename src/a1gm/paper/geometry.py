@@ -360,22 +360,13 @@ def _normalised(
 
 def _join(x: Floats, y: Floats, z: Floats, corner: float) -> Floats:
     """Write a triple as one block table with a constant corner."""
-    block = np.full((x.shape[0] + y.shape[0], x.shape[1] + z.shape[1]), corner)
-    n_rows, n_columns = x.shape
-    block[:n_rows, :n_columns] = x
-    block[n_rows:, :n_columns] = y
-    block[:n_rows, n_columns:] = z
-    return block
+    return np.block([[x, z], [y, np.full((len(y), z.shape[1]), corner)]])
 
 
 def _split(block: Floats, shape: tuple[int, int]) -> Triple:
     """Undo `_join`."""
-    n_rows, n_columns = shape
-    return (
-        block[:n_rows, :n_columns].copy(),
-        block[n_rows:, :n_columns].copy(),
-        block[:n_rows, n_columns:].copy(),
-    )
+    n, m = shape
+    return block[:n, :m], block[n:, :m], block[:n, m:]
 
 
 def _blank_corner(block: Floats, shape: tuple[int, ...]) -> Floats:

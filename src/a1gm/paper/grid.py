@@ -205,10 +205,17 @@ def algorithm1(table: Floats, missing: Bools) -> tuple[Floats, Floats]:
             "Algorithm 1 has no complete one to start from. Use a1gm.fit(X): it is "
             "exact for every pattern of holes."
         )
+    factors = _solve_corner(table, row_holes, column_holes)
+    if factors is None:
+        raise DataError(
+            "Where the complete rows of X cross its complete columns every cell is "
+            "zero, but both have a positive cell elsewhere: no minimum exists, for "
+            "their factors fit those cells ever better the smaller their product is, "
+            "but it cannot be 0. Use a1gm.fit(X): it gives the limit and lists the "
+            "cells that have none."
+        )
     c, d = np.empty(table.shape[0]), np.empty(table.shape[1])
-    c[~row_holes], d[~column_holes], c[row_holes], d[column_holes] = _solve_corner(
-        table, row_holes, column_holes
-    )
+    c[~row_holes], d[~column_holes], c[row_holes], d[column_holes] = factors
     return c, d
 
 
@@ -224,8 +231,8 @@ def _swap_to_end(has_hole: Bools) -> Ints:
 
 def _solve_corner(
     table: Floats, row_holes: Bools, column_holes: Bools
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Apply Theorem 1 to ``[[X, Z], [Y, holes]]``, the table after the swaps.
+) -> tuple[Floats, Floats, Floats, Floats] | None:
+    """Apply Theorem 1 to ``[[X, Z], [Y, holes]]``; None when no minimum exists.
 
     Theorem 1 needs sums only, and a swap renames lines without changing a sum: so
     nothing is moved, which halves the time.
@@ -234,7 +241,7 @@ def _solve_corner(
     y, z = table[row_holes][:, columns], table[:, column_holes][rows]
     x_columns = (rows.astype(np.float64) @ table)[columns]
     if not x_columns.any():
-        return _solve_zero_corner(y, z)
+        return factors_of_zero_x(y, z)
     return theorem1_from_sums(
         float(x_columns.sum()),
         table.sum(axis=1)[rows],
@@ -242,17 +249,3 @@ def _solve_corner(
         y.sum(axis=1),
         z.sum(axis=0),
     )
-
-
-def _solve_zero_corner(y: Floats, z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Do as `_solve_corner` when complete rows and columns meet in zeros only."""
-    factors = factors_of_zero_x(y, z)
-    if factors is None:
-        raise DataError(
-            "Where the complete rows of X cross its complete columns every cell is "
-            "zero, but both have a positive cell elsewhere: no minimum exists, for "
-            "their factors fit those cells ever better the smaller their product is, "
-            "but it cannot be 0. Use a1gm.fit(X): it gives the limit and lists the "
-            "cells that have none."
-        )
-    return factors
