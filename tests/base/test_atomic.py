@@ -2,9 +2,7 @@
 
 import errno
 import os
-import signal
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -49,37 +47,6 @@ def test_a_full_disk_is_told_in_words(tmp_path):
     with pytest.raises(OutputError, match=r"disk is full.*out\.csv"):
         write_too_much()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_run_is_cleaned_up_by_the_next_one(tmp_path):
-    target = tmp_path / "out [1].csv"
-    target.write_bytes(b"old")
-    code = (
-        "import sys, time\n"
-        "from a1gm._base.atomic import atomic_write\n"
-        "with atomic_write(sys.argv[1], overwrite=True) as file:\n"
-        "    file.write(b'half'); file.flush(); print('ready', flush=True)\n"
-        "    time.sleep(60)\n"
-    )
-    run = subprocess.Popen(
-        [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True
-    )
-    assert run.stdout.readline() == "ready\n"
-    with atomic_write(target, overwrite=True) as file:
-        # The other run is alive: its part file is not touched.
-        assert len(parts(tmp_path)) == 2
-        file.write(b"mine")
-    assert len(parts(tmp_path)) == 1
-    run.send_signal(signal.SIGKILL)
-    run.wait(timeout=10)
-    run.stdout.close()
-    assert target.read_bytes() == b"mine"
-    deadline = time.monotonic() + 5
-    while parts(tmp_path) and time.monotonic() < deadline:
-        with atomic_write(target, overwrite=True) as file:
-            file.write(b"new")
-    assert parts(tmp_path) == []
-    assert target.read_bytes() == b"new"
 
 
 def test_mode_and_links_are_kept(tmp_path):
@@ -162,23 +129,6 @@ def test_the_owner_stays(tmp_path):
     with atomic_write(target, overwrite=True) as file:
         file.write(b"new")
     assert (target.stat().st_uid, target.stat().st_gid) == (12345, 54321)
-
-
-@posix
-@pytest.mark.timeout(20)
-def test_a_pipe_or_a_link_with_the_name_of_a_part_file(tmp_path):
-    target, victim = tmp_path / "out.csv", tmp_path / "victim"
-    victim.write_text("mine")
-    os.mkfifo(tmp_path / ".out.csv.99999999-1.a1gm-part")
-    (tmp_path / ".out.csv.99999999-2.a1gm-part").symlink_to(victim)
-    (tmp_path / ".out.csv.99999999-3.a1gm-part").write_text("stale")
-    (tmp_path / ".out.csv.99999999-4.a1gm-part").mkdir()
-    with atomic_write(target) as file:
-        file.write(b"new")
-    assert target.read_text() == "new"
-    assert victim.read_text() == "mine"
-    left = [path.name.split("-")[1][0] for path in sorted(parts(tmp_path))]
-    assert left == ["1", "2", "4"]
 
 
 @posix

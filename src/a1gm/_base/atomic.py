@@ -1,9 +1,8 @@
 """Files that appear whole or not at all.
 
 A file is written beside its target under another name, flushed to the disk, and
-renamed over the target. A run that dies leaves the target as it was and a part file
-with the number of its process, which the next run to the same target removes. Part
-files are never more readable than the file they replace.
+renamed over the target. A run that is killed leaves the target as it was, and a part
+file beside it. Part files are never more readable than the file they replace.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -83,9 +81,7 @@ def atomic_write(
             return
         # A link keeps pointing where it did: the file behind it is replaced.
         real = _real(target)
-        _remove_stale_parts(real)
-        number = f"{os.getpid()}-{secrets.token_hex(8)}"
-        part = real.with_name(f".{real.name}.{number}.a1gm-part")
+        part = real.with_name(f".{real.name}.{secrets.token_hex(8)}.a1gm-part")
         mode = 0o600 if real.exists() else 0o666
         try:
             handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
@@ -156,21 +152,6 @@ def is_special(target: Path) -> bool:
     except (OSError, ValueError):  # ValueError: NUL in the name
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def _remove_stale_parts(target: Path) -> None:
-    """Remove what earlier runs to the same target left when they died."""
-    if os.name == "nt":  # pragma: no cover - cannot ask whether a process is alive
-        return
-    name = re.compile(rf"\.{re.escape(target.name)}\.(\d+)-[0-9a-f]+\.a1gm-part")
-    for part in target.parent.iterdir():
-        found = name.fullmatch(part.name)
-        with contextlib.suppress(OSError, OverflowError):
-            if found and stat.S_ISREG(part.lstat().st_mode):  # no pipe, no link
-                try:
-                    os.kill(int(found[1]), 0)
-                except ProcessLookupError:
-                    part.unlink()
 
 
 def _real(target: Path) -> Path:

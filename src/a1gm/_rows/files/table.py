@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
@@ -532,22 +533,13 @@ class TableFiles:
         """
         source = self.first
         if rows and self.id:
-            return "row", [repr(name) for name in self._ids(rows)]
+            labels = chain.from_iterable(map(_ids_of, self.id_batches()))
+            some, wanted = enumerate(islice(labels, max(rows) + 1)), set(rows)
+            found = {row: label for row, label in some if row in wanted}
+            return "row", [repr(found[row]) for row in rows]
         if rows and len(self.paths) == 1:
             return source.row_noun, [str(line) for line in source.lines_of(rows)]
         return "row", [str(row) for row in rows]
-
-    def _ids(self, rows: Sequence[int]) -> list[str]:
-        found: dict[int, str] = {}
-        first, last = 0, max(rows)
-        for batch in self.id_batches():
-            for row in rows:
-                if first <= row < first + batch.num_rows:
-                    found[row] = _ids_of(batch.slice(row - first, 1))[0]
-            first += batch.num_rows
-            if first > last:
-                break
-        return [found[row] for row in rows]
 
     # -------------------------------------------------------------- several files
     def _open(self, at: int) -> Source:
