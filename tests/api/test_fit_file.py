@@ -171,12 +171,9 @@ def test_options_are_checked(tmp_path: Path) -> None:
     path = write(make_table(), tmp_path / "t.csv")
     with pytest.raises(TypeError, match="no option 'sep'"):
         a1gm.fit_file(path, sep=";")
-    with pytest.raises(ParameterError, match="tol"):
-        a1gm.fit_file(path, tol=-1.0)
-    with pytest.raises(ParameterError, match="negatives"):
-        a1gm.fit_file(path, negatives="maybe")
-    with pytest.raises(ParameterError, match="on_undetermined"):
-        a1gm.fit_file(path, on_undetermined="maybe")
+    for bad in ({"tol": -1.0}, {"negatives": "maybe"}, {"on_undetermined": "maybe"}):
+        with pytest.raises(ParameterError, match=next(iter(bad))):
+            a1gm.fit_file(path, **bad)
 
 
 def test_too_many_patterns_for_negative_cells(

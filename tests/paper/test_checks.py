@@ -77,15 +77,18 @@ def test_options_outside_their_range_are_refused(function, option, value) -> Non
         function([[1.0, 2.0], [3.0, 4.0]], **{option: value})
 
 
-@pytest.mark.parametrize("mask", [[[0, 1], [1, 0]], [[0.0, 1.0]]])
-def test_a_mask_must_be_boolean(mask) -> None:
-    with pytest.raises(NotNumericError, match="True where a cell is missing"):
-        paper.grid_like(mask)
-
-
-def test_a_mask_must_have_two_dimensions() -> None:
-    with pytest.raises(DataError, match="1 dimension"):
-        paper.complete_to_grid([True, False])
+@pytest.mark.parametrize(
+    ("mask", "error", "words"),
+    [
+        ([[0, 1], [1, 0]], NotNumericError, "True where a cell is missing"),
+        ([[0.0, 1.0]], NotNumericError, "True where a cell is missing"),
+        ([True, False], DataError, "1 dimension"),
+    ],
+)
+@pytest.mark.parametrize("function", [paper.grid_like, paper.complete_to_grid])
+def test_a_mask_is_a_boolean_table(function, mask, error, words) -> None:
+    with pytest.raises(error, match=words):
+        function(mask)
 
 
 @pytest.mark.parametrize("function", TAKES_HOLES)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,9 +45,3 @@ def pack(header: Header, arrays: Arrays) -> bytes:
             np.save(entry, array, allow_pickle=False)
             archive.writestr(f"{name}.npy", entry.getvalue())
     return file.getvalue()
-
-
-def rewrite(path: Path, header: Header, arrays: Arrays) -> Path:
-    """Put a container in the place of the one it was made from."""
-    path.write_bytes(pack(header, arrays))
-    return path

@@ -59,19 +59,11 @@ def split_options(options: Mapping[str, Any]) -> tuple[TableOptions, FitOptions]
 def takes_file_options(function: _Function) -> _Function:
     """Write the shared options into the signature and the docstring of a function."""
     signature = inspect.signature(function)
-    own = list(signature.parameters.values())[:-1]
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=FileOptions.__annotations__[field.name],
-        )
-        for kind in (TableOptions, FitOptions)
-        for field in fields(kind)
-        if field.name in FileOptions.__annotations__
-    ]
-    parameters = [*own, *shared]
+    parameters = list(signature.parameters.values())[:-1]
+    for kind in (TableOptions, FitOptions):
+        for option in inspect.signature(kind).parameters.values():
+            if option.name in FileOptions.__annotations__:
+                parameters.append(option.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     text = inspect.getdoc(function)
     if text is not None:  # python -OO has none
