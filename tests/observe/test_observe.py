@@ -41,7 +41,9 @@ def test_the_pattern_table_is_that_of_the_rows(X):
         assert count == n
         np.testing.assert_allclose(sums, total, rtol=1e-13)
     np.testing.assert_allclose(seen.sum_of_row, np.nansum(X, axis=1), rtol=1e-13)
-    np.testing.assert_array_equal(table.observed_at(seen.pattern_of_row), ~np.isnan(X))
+    np.testing.assert_array_equal(
+        table.observed_cells(seen.pattern_of_row), ~np.isnan(X)
+    )
     assert seen.exponent == 0
     assert seen.n_negative == 0
     assert seen.n_rows == len(X)

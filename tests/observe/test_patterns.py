@@ -40,7 +40,7 @@ def test_all_forms_agree(X):
             cells[i, j] = positive
         np.testing.assert_array_equal(cells, np.nan_to_num(X) > 0.0)
         some = np.array([len(X) - 1, 0, 0])
-        np.testing.assert_array_equal(found.observed_at(some), seen[some])
+        np.testing.assert_array_equal(found.observed_cells(some), seen[some])
         for part in (slice(0, len(X)), slice(0, 1), slice(len(X) - 1, len(X))):
             np.testing.assert_array_equal(found.observed_cells(part), seen[part])
         found.check(signed=False)

@@ -19,9 +19,7 @@ def factors_of(X: np.ndarray):
     pairs = pairs_of(X)
     reduced = pairs.reduce(force=False)
     core = solve_core(reduced, tol=1e-12, max_iter=1000)
-    return expand_factors(
-        reduced, core, pairs.row_sums, lambda: pairs.has_observed()[1]
-    )
+    return expand_factors(reduced, core, pairs)
 
 
 @given(tables(max_rows=9, max_cols=9))

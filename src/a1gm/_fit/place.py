@@ -633,7 +633,7 @@ class Fates:
     def observed(self, start: int, stop: int) -> Bools:
         """Observed cells of some rows."""
         patterns, _ = self.rows.read(start, stop)
-        return self.patterns.observed_at(patterns)
+        return self.patterns.observed_cells(patterns)
 
     @property
     def _step(self) -> int:

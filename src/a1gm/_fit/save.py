@@ -18,6 +18,7 @@ from a1gm._base.words import shown
 from a1gm._fit.table import STATISTICS, FitRows, Table
 from a1gm._observe.codec import (
     from_arrays,
+    is_array,
     is_count,
     labels_from_json,
     labels_to_json,
@@ -190,7 +191,7 @@ def _check_factors(
 
 
 def _check_numbers(found: Any, n: int, name: str, *, signed: bool) -> None:
-    _need_array(found, "f8", n, name)
+    _need(is_array(found, "f8", (n,)), name)
     _need(not np.isinf(found).any() and (signed or not (found < 0.0).any()), name)
 
 
@@ -203,6 +204,9 @@ def _components_of(
     n = statistics.n_patterns + statistics.n_cols
     _need_labels(found.pattern, statistics.n_patterns, n, "components.pattern")
     _need_labels(found.col, statistics.n_cols, n, "components.col")
+    labels, observed = (found.pattern, found.col), statistics.has_observed()
+    for label, known in zip(labels, observed, strict=True):
+        _need(np.array_equal(label >= 0, known), "components")
     return found
 
 
@@ -220,11 +224,6 @@ def _rows_of(
     return FitRows(patterns, arrays["row_factor"])
 
 
-def _need_array(array: Any, dtype: str, n: int, name: str) -> None:
-    is_right = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
-    _need(is_right and array.shape == (n,), name)
-
-
 def _need_labels(labels: Any, n: int, most: int, name: str) -> None:
-    _need_array(labels, "i4", n, name)
+    _need(is_array(labels, "i4", (n,)), name)
     _need(not n or bool(labels.min() >= -1 and labels.max() < most), name)

@@ -229,19 +229,25 @@ def labels_from_json(labels: Any, n: int, *, unique: bool) -> list[Any] | None:
     if labels is None:
         return None
     is_list = isinstance(labels, list) and len(labels) == n
-    if not is_list or not all(isinstance(x, str | int | float) for x in labels):
+    types = {type(x) for x in labels} if is_list else set()
+    if not is_list or not types <= {str, int, float, bool}:
         raise ValueError("its labels are not those of its table")
-    n_texts = sum(isinstance(x, str) for x in labels)
-    if unique and (len(set(labels)) < n or n_texts not in (0, n)):
+    if unique and (len(set(labels)) < n or (str in types and len(types) > 1)):
         raise ValueError("its labels do not tell its columns apart")
     return list(labels)
 
 
 # ------------------------------------------------------------ what callers check
-def need(owner: str, holds: bool, what: str) -> None:
+def need(owner: str, holds: Any, what: str) -> None:
     """Raise ValueError unless a value is one that its owner can have."""
     if not holds:
         raise ValueError(f"{what} is not what {owner} has")
+
+
+def is_array(value: Any, dtype: str, shape: tuple[int, ...]) -> bool:
+    """Whether a value is an array of this type and shape."""
+    is_right = isinstance(value, np.ndarray) and value.dtype == np.dtype(dtype)
+    return is_right and value.shape == shape
 
 
 def is_count(value: Any, least: int = 0, most: int = 2**62) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,10 @@ from a1gm._base.bits import (
 )
 from a1gm._base.types import Bools, Floats, Ints, SmallInts, Words
 from a1gm._kernel import kernel
+from a1gm._observe.codec import is_array, is_count, need
 
 CELLS_AT_ONCE = 1 << 20
+_need = partial(need, "a table of patterns")
 
 
 @dataclass  # neither frozen nor with slots: a small fit feels the one, skops the other
@@ -179,75 +181,54 @@ class Patterns:
         n_observed = int(np.bitwise_count(self.keys).sum())
         return int(np.count_nonzero(self.sums > 0.0)) != n_observed
 
-    def observed_cells(self, some: slice) -> Bools:
+    def observed_cells(self, some: slice | Ints) -> Bools:
         """Observed cells of some patterns."""
         if self.keys is not None:
             return unpack_bits(self.keys[some], self.n_cols)
-        found: Bools = self._spread(some, np.ones(1, bool))
-        return found
-
-    def observed_at(self, some: Ints) -> Bools:
-        """Observed cells of patterns given by their numbers."""
-        if self.keys is not None:
-            return unpack_bits(self.keys[some], self.n_cols)
-        unique, place = np.unique(some, return_inverse=True)
-        cells = np.zeros((len(unique), self.n_cols), bool)
-        for k, pattern in enumerate(unique.tolist()):
-            cells[k] = self.observed_cells(slice(pattern, pattern + 1))[0]
-        return cells[place.ravel()]
+        observed: Bools = self._listed(np.ones(len(self.cols), bool))[some].toarray()
+        return observed
 
     def positive_cells(self, some: slice) -> Bools:
         """Positive cells of some patterns."""
         if self.sums is None:
             bits = self.keys if self.positive is None else self.positive
             return unpack_bits(bits[some], self.n_cols)
-        if self.keys is not None:
-            above: Bools = self.sums[some] > 0.0
-            return above
-        found: Bools = self._spread(some, self.sums[self._pairs(some)] > 0.0)
-        return found
+        if self.keys is None:
+            return np.asarray(self._listed(self.sums)[some].toarray() > 0.0)
+        return np.asarray(self.sums[some] > 0.0)
 
     def weights_of(self, some: slice) -> Floats:
         """Weights of the cells of some patterns; 0 where nothing is observed."""
-        if self.keys is None:
-            own = np.ones(1)
-            if self.weights is not None:
-                own = self.weights[self._pairs(some)]
-            found: Floats = self._spread(some, own)
-            return found
+        if self.keys is None and self.weights is not None:
+            return np.asarray(self._listed(self.weights)[some].toarray())
         observed = self.observed_cells(some)
         if self.weights is None:
             return observed.astype(np.float64)
         return np.where(observed, self.weights[some], 0.0).astype(np.float64)
 
-    def _pairs(self, some: slice) -> slice:
-        return slice(int(self.ptr[some.start]), int(self.ptr[some.stop]))
+    def _listed(self, values: Any) -> Any:
+        """Numbers of the listed pairs as a sparse matrix."""
+        from scipy.sparse import csr_array
 
-    def _patterns_of_pairs(self, some: slice) -> Ints:
-        """Pattern of each listed pair, counted from the first of some patterns."""
-        lengths = np.diff(self.ptr[some.start : some.stop + 1])
-        return np.repeat(np.arange(len(lengths)), lengths)
-
-    def _spread(self, some: slice, values: Any) -> Any:
-        """Numbers of listed pairs as an array of all cells of some patterns."""
-        cells = np.zeros((some.stop - some.start, self.n_cols), values.dtype)
-        cells[self._patterns_of_pairs(some), self.cols[self._pairs(some)]] = values
-        return cells
+        shape = self.n_patterns, self.n_cols
+        return csr_array((values, self.cols, self.ptr), shape=shape)
 
     def places(self, some: slice) -> tuple[Ints, Ints]:
         """Pattern, counted from the first, and column of the cells of some patterns."""
         if self.keys is not None:
             i, j = np.nonzero(self.observed_cells(some))
             return i, j
-        cols = self.cols[self._pairs(some)]
-        return self._patterns_of_pairs(some), cols.astype(np.int64)
+        ptr = self.ptr[some.start : some.stop + 1]
+        i = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        return i, self.cols[ptr[0] : ptr[-1]].astype(np.int64)
 
     def cells(self) -> Iterator[tuple[Ints, Ints, Bools]]:
         """Yield pattern, column and sign of the observed cells, some at a time."""
         for some in self.stretches():
             i, j = self.places(some)
             if self.keys is None:
-                positive = self.sums[self._pairs(some)] > 0.0
+                pairs = slice(self.ptr[some.start], self.ptr[some.stop])
+                positive = self.sums[pairs] > 0.0
             else:
                 positive = self.positive_cells(some)[i, j]
             yield i + some.start, j, positive
@@ -308,28 +289,15 @@ class Patterns:
         keys = self.keys
         return pack_bits(self.observed_cells(every)) if keys is None else keys, positive
 
-    def as_mask(self) -> Patterns:
-        """Keep the margins and the bits; drop all other sums."""
-        keys, positive = self.mask_words()
-        mask = Patterns(self.n_cols, keys, positive)
-        mask.row_margin, mask.col_margin = self.row_sums, self.col_sums
-        return mask
-
     # -------------------------------------------------------------------- products
     def matrices(self) -> Iterator[tuple[slice, Any]]:
         """Yield the weights of the cells as matrices, some patterns at a time."""
+        if self.keys is None:
+            ones = np.ones(len(self.cols)) if self.weights is None else self.weights
+            yield slice(0, self.n_patterns), self._listed(ones)
+            return
         for some in self.stretches():
-            if self.keys is not None:
-                yield some, self.weights_of(some)
-                continue
-            from scipy.sparse import csr_array
-
-            pairs = self._pairs(some)
-            n = pairs.stop - pairs.start
-            own = np.ones(n) if self.weights is None else self.weights[pairs]
-            ptr = self.ptr[some.start : some.stop + 1] - pairs.start
-            shape = some.stop - some.start, self.n_cols
-            yield some, csr_array((own, self.cols[pairs], ptr), shape=shape)
+            yield some, self.weights_of(some)
 
     def reach(self, h: Floats) -> Floats:
         """Weighted sum of the factors of the columns that each pattern observes."""
@@ -399,106 +367,89 @@ class Patterns:
     # -------------------------------------------------------------------- checking
     def check(self, *, signed: bool) -> None:
         """Raise ValueError if the arrays do not fit together; they may be foreign."""
-        n_cols, keys, ptr = self.n_cols, self.keys, self.ptr
-        _need(type(n_cols) is int and 0 < n_cols < 2**31, "the number of columns")
-        _need((keys is None) != (ptr is None), "cells")
-        if keys is not None:
-            n, shape = len(keys), (len(keys), n_cols)
-            self._check_array("keys", "u8", (n, -(-n_cols // 64)))
-            _need(n > 0 and not has_bits_beyond(keys, n_cols), "keys")
-            _need(self.cols is None, "cols")
+        _need(is_count(self.n_cols, 1, 2**31), "the number of columns")
+        has_bits, has_sums = self.keys is not None, self.sums is not None
+        _need(has_bits == (self.ptr is None) == (self.cols is None), "cells")
+        n, words = len(self.keys if has_bits else self.ptr), -(-self.n_cols // 64)
+        if has_bits:
+            shape: tuple[int, ...] = n, self.n_cols
         else:
-            self._check_pairs()
-            n, shape = self.n_patterns, self.cols.shape
-            _need(self.positive is None, "positive")
-        margins = self.row_margin, self.col_margin
+            n, shape = n - 1, (len(self.cols),)
+        rows = self.sum_of_row if self.pattern_of_row is None else self.pattern_of_row
         for name, dtype, size in (
+            ("keys", "u8", (n, words)),
+            ("positive", "u8", (n, words)),
+            ("ptr", "i8", (n + 1,)),
+            ("cols", "i4", shape),
             ("sums", "f8", shape),
             ("low", "f8", shape),
             ("squares", "f8", shape),
             ("row_margin", "f8", (n,)),
-            ("col_margin", "f8", (n_cols,)),
+            ("col_margin", "f8", (self.n_cols,)),
             ("counts", "i8", (n,)),
             ("zero_counts", "i8", (n,)),
             ("logs", "f8", (2,)),
+            ("sum_of_row", "f8", () if rows is None else (len(rows),)),
         ):
-            self._check_array(name, dtype, size)
-        _need((self.squares is None) == (self.logs is None), "logs")
-        has_sums = self.sums is not None
+            array = getattr(self, name)
+            is_right = array is None or is_array(array, dtype, size)
+            _need(is_right and (array is None or np.isfinite(array).all()), name)
+        margins = self.row_margin, self.col_margin
         _need(has_sums == (margins[0] is None) == (margins[1] is None), "margins")
+        _need((self.squares is None) == (self.logs is None), "logs")
         if not signed:
-            sums: Any = (self.sums,) if has_sums else margins
-            if self.low is not None and has_sums:
-                sums = (self.sums + self.low,)
-            for found in (*sums, self.squares):
+            sums = self.sums if self.low is None else self.sums + self.low
+            for found in (sums, *margins, self.squares, self.sum_of_row):
                 _need(found is None or not (found < 0.0).any(), "a sum below zero")
-        if self.counts is not None:
-            _need(not (self.counts < 0).any(), "counts")
-        if self.zero_counts is not None:
-            zero = self.zero_counts
-            _need(not ((zero < 0) | (zero > self.counts)).any(), "zero_counts")
+        self._check_cells(n)
+        self._check_rows(n)
+        for power in (self.exponent, self.exposure_exponent or 0):
+            _need(type(power) is int and abs(power) < 2048, "exponent")
+        _need(is_count(self.n_negative), "n_negative")
+
+    def _check_cells(self, n: int) -> None:
+        if self.keys is not None:
+            _need(n > 0 and not has_bits_beyond(self.keys, self.n_cols), "keys")
+            if self.positive is not None:
+                _need(not (self.positive & ~self.keys).any(), "positive")
+        else:
+            ptr, cols, lengths = self.ptr, self.cols, np.diff(self.ptr)
+            _need(n > 0 and ptr[0] == 0 and ptr[-1] == len(cols), "ptr")
+            _need((lengths >= 0).all() and self.positive is None, "ptr")
+            starts = np.zeros(len(cols) + 1, bool)
+            starts[ptr[:-1]] = True
+            _need(((np.diff(cols) > 0) | starts[1:-1]).all(), "cols")
+            _need(not ((cols < 0) | (cols >= self.n_cols)).any(), "cols")
+        if self.is_table:
+            _need(len(set(names_of_rows(self.keys))) == n, "a key")
+            observed = self.observed_cells(slice(0, n))
+            _need(not self.sums[~observed].any(), "a missing cell")
         if self.weights is not None:
+            shape = (n, self.n_cols) if self.keys is not None else self.cols.shape
             is_number = self.weights.dtype.kind in "fiub"
             _need(is_number and self.weights.shape == shape, "weights")
             for some in self.stretches():
                 own = self.weights_of(some)[self.places(some)]
-                _need(bool(((own > 0.0) & np.isfinite(own)).all()), "weights")
-        if keys is not None and has_sums:
-            _need(len(set(names_of_rows(keys))) == n, "a key")
-            every = slice(0, n)
-            _need(not self.sums[~self.observed_cells(every)].any(), "a missing cell")
-        if self.positive is not None:
-            self._check_array("positive", "u8", keys.shape)
-            _need(not (self.positive & ~keys).any(), "positive")
-        self._check_rows(n, signed=signed)
-        for power in (self.exponent, self.exposure_exponent or 0):
-            _need(type(power) is int and abs(power) < 2048, "exponent")
-        _need(type(self.n_negative) is int and self.n_negative >= 0, "n_negative")
+                _need(((own > 0.0) & np.isfinite(own)).all(), "weights")
 
-    def _check_array(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-        array = getattr(self, name)
-        if array is None:
-            return
-        is_array = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
-        _need(is_array and array.shape == shape, name)
-        _need(dtype != "f8" or bool(np.isfinite(array).all()), name)
-
-    def _check_pairs(self) -> None:
-        ptr, cols = self.ptr, self.cols
-        for array, dtype in ((ptr, "i8"), (cols, "i4")):
-            is_array = isinstance(array, np.ndarray) and array.dtype == np.dtype(dtype)
-            _need(is_array and array.ndim == 1, "cells")
-        _need(len(ptr) > 1 and ptr[0] == 0 and ptr[-1] == len(cols), "ptr")
-        _need(not (np.diff(ptr) < 0).any(), "ptr")
-        if len(cols):
-            _need(cols.min() >= 0 and cols.max() < self.n_cols, "cols")
-            starts = np.zeros(len(cols), bool)
-            starts[ptr[:-1][np.diff(ptr) > 0]] = True
-            _need(not ((np.diff(cols) <= 0) & ~starts[1:]).any(), "cols")
-
-    def _check_rows(self, n: int, *, signed: bool) -> None:
+    def _check_rows(self, n: int) -> None:
         sums, of_row = self.sum_of_row, self.pattern_of_row
-        if sums is not None:
-            is_right = isinstance(sums, np.ndarray) and sums.dtype == np.float64
-            _need(is_right and sums.ndim == 1, "sum_of_row")
-            _need(bool(np.isfinite(sums).all()), "sum_of_row")
-            _need(signed or not (sums < 0.0).any(), "sum_of_row")
-            _need(of_row is not None or len(sums) == n, "sum_of_row")
+        counts, zero_counts = self.counts, self.zero_counts
+        if counts is not None:
+            _need(not (counts < 0).any(), "counts")
+        if zero_counts is not None:
+            _need(not ((zero_counts < 0) | (zero_counts > counts)).any(), "zero_counts")
         if of_row is None:
+            _need(sums is None or len(sums) == n, "sum_of_row")
             return
-        is_right = isinstance(of_row, np.ndarray) and of_row.dtype.kind in "iu"
-        _need(is_right and of_row.ndim == 1 and of_row.itemsize <= 8, "pattern_of_row")
-        _need(
-            not len(of_row) or (of_row.min() >= 0 and of_row.max() < n),
-            "pattern_of_row",
-        )
-        _need(sums is None or len(sums) == len(of_row), "pattern_of_row")
-        if self.counts is not None:
-            same = np.array_equal(np.bincount(of_row, minlength=n), self.counts)
+        _need(of_row.dtype.kind in "iu" and of_row.ndim == 1, "pattern_of_row")
+        _need(not ((of_row < 0) | (of_row >= n)).any(), "pattern_of_row")
+        if counts is not None:
+            same = np.array_equal(np.bincount(of_row, minlength=n), counts)
             _need(same, "counts")
-        if self.zero_counts is not None and sums is not None:
+        if zero_counts is not None and sums is not None:
             zero = np.bincount(of_row[sums == 0.0], minlength=n)
-            _need(np.array_equal(zero, self.zero_counts), "zero_counts")
+            _need(np.array_equal(zero, zero_counts), "zero_counts")
 
 
 def pairs_of(
@@ -516,8 +467,3 @@ def weighted_counts(places: Ints | SmallInts, values: Floats, n: int) -> Floats:
     """Sum the values that share a place."""
     sums: Floats = np.bincount(places, values, minlength=n).astype(np.float64)
     return sums
-
-
-def _need(holds: Any, what: str) -> None:
-    if not holds:
-        raise ValueError(f"{what} of a table of patterns is not right")

@@ -92,8 +92,7 @@ def solve_patterns(
     if seen.n_negative:
         options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
         return _solve_signed(seen, read_cells, **options)
-    more: Any = {"read_cells": read_cells, "row_of": seen.row_of}
-    return solve(seen, tol, max_iter, n_threads, **more)
+    return solve(seen, tol, max_iter, n_threads, read_cells)
 
 
 def solve(
@@ -101,15 +100,12 @@ def solve(
     tol: float,
     max_iter: int,
     n_threads: int | None = None,
-    *,
     read_cells: Callable[[], Patterns] | None = None,
-    row_of: Callable[[int], int] | None = None,
 ) -> Solved:
     """Solve a table of non-negative cells.
 
     ``read_cells`` gives the sum of every observed cell, for leaves among as many
-    patterns as rows; without it they are left to the iteration. ``row_of`` gives a row
-    of a pattern, for messages.
+    patterns as rows; without it they are left to the iteration.
     """
     plain = _solve_plain(statistics, tol, max_iter, n_threads)
     if plain is not None:
@@ -122,10 +118,9 @@ def solve(
         _check_something_observed(statistics)
     options: Any = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     cells_of = partial(_cells, statistics, read_cells)
-    expand = statistics.row_sums, lambda: statistics.has_observed()[1], row_of
     with np.errstate(all="ignore"):  # what leaves the range is refused below
         core = solve_core(reduced, cells_of, **options)
-    factors = expand_factors(reduced, core, *expand)
+    factors = expand_factors(reduced, core, statistics)
     return Solved(factors, statistics, components)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,28 +14,19 @@ from a1gm._solve.components import Components, number_by_rows
 from a1gm._solve.factors import CoreSolution, Factors
 
 
-def expand_factors(
-    reduced: Any,
-    core: CoreSolution,
-    row_sums: Floats,
-    observed_col: Any,
-    row_of: Callable[[int], int] | None = None,
-) -> Factors:
+def expand_factors(reduced: Any, core: CoreSolution, patterns: Patterns) -> Factors:
     """Replay the peeling and put each block on its scale.
-
-    ``row_sums`` are those of the patterns; ``observed_col`` marks the columns with an
-    observed cell, which have factor 0 when no block holds them. ``row_of`` gives a row
-    of a pattern, for messages.
 
     Raises
     ------
     NotRepresentableError
         The factor of a row or column leaves the range in which float64 has all digits.
     """
+    row_sums = patterns.row_sums
     with np.errstate(all="ignore"):
         w, h, pattern_block, col_block, exact = reduced.replay(core.w, core.h)
         if not (exact and in_range(core.w, core.h)):
-            _refuse_range(w, h, pattern_block, col_block, row_of)
+            _refuse_range(w, h, pattern_block, col_block, patterns)
         n_blocks = int(reduced.n_core_blocks + reduced.n_roots)
         all_inside = n_blocks == 1 and pattern_block.min() == 0 == col_block.min()
         if all_inside:
@@ -49,11 +39,15 @@ def expand_factors(
             )
             _share_out(w, h, pattern_block, col_block, row_sums, n_blocks)
         scale = w / row_sums
-    patterns, cols = pattern_block >= 0, col_block >= 0
-    if not in_range(w[patterns], h[cols], scale[patterns]):
-        _refuse_range(w, h, pattern_block, col_block, row_of)
+    has_data, cols = pattern_block >= 0, col_block >= 0
+    if not in_range(w[has_data], h[cols], scale[has_data]):
+        _refuse_range(w, h, pattern_block, col_block, patterns)
     if not all_inside:
-        _fill_zeros(w, h, pattern_block, col_block, observed_col, n_blocks)
+        # Columns that are observed, and positive nowhere, have factor 0. In a table of
+        # zeros the row factors are 0, and all columns are alike.
+        w[~has_data] = 0.0
+        zero = ~cols & patterns.has_observed()[1]
+        h[zero] = 0.0 if n_blocks else 1.0 / max(int(zero.sum()), 1)
     if not np.isfinite(scale).all():
         scale[row_sums == 0.0] = 0.0
     return Factors(
@@ -150,16 +144,14 @@ def _refuse_range(
     h: Floats,
     pattern_block: SmallInts,
     col_block: SmallInts,
-    row_of: Callable[[int], int] | None,
+    patterns: Patterns,
 ) -> NoReturn:
     """Name the first column, else row, whose factor is out of range."""
     for side, factor, block in (("column", h, col_block), ("row", w, pattern_block)):
         lost = (block >= 0) & ~((factor >= LEAST) & (factor < np.inf))
         if lost.any():
-            number = int(lost.argmax())
-            if side == "row":
-                raise out_of_range(side, None if row_of is None else row_of(number))
-            raise out_of_range(side, number)
+            at = int(lost.argmax())
+            raise out_of_range(side, at if side == "column" else patterns.row_of(at))
     raise out_of_range("row")
 
 
@@ -172,28 +164,10 @@ def _share_out(
     n_blocks: int,
 ) -> None:
     """Scale the column factors of each block to sum to its share of the total."""
-    patterns, cols = pattern_block >= 0, col_block >= 0
-    totals = np.bincount(
-        pattern_block[patterns], row_sums[patterns], minlength=n_blocks
-    )
+    has_data, cols = pattern_block >= 0, col_block >= 0
+    of_data = pattern_block[has_data]
+    totals = np.bincount(of_data, row_sums[has_data], minlength=n_blocks)
     share = totals / max(totals.sum(), np.finfo(float).tiny)
     factor = share / np.bincount(col_block[cols], h[cols], minlength=n_blocks)
     h[cols] *= factor[col_block[cols]]
-    w[patterns] /= factor[pattern_block[patterns]]
-
-
-def _fill_zeros(
-    w: Floats,
-    h: Floats,
-    pattern_block: SmallInts,
-    col_block: SmallInts,
-    observed_col: Any,
-    n_blocks: int,
-) -> None:
-    """Set the factors of patterns and columns without a positive cell to 0."""
-    w[pattern_block < 0] = 0.0
-    zero = col_block < 0
-    if zero.any():
-        zero &= observed_col()
-    # In a table of zeros the row factors are 0, and all columns are alike.
-    h[zero] = 0.0 if n_blocks else 1.0 / max(int(zero.sum()), 1)
+    w[has_data] /= factor[of_data]
