@@ -77,22 +77,18 @@ def read_frame(X: Any, name: str, options: ColumnOptions = BY_RULE) -> Rows:
     names = names or ColumnNames(frame.columns)
     native, backend = frame.to_native(), str(frame.implementation.value)
     index = getattr(native, "index", None)
-    kinds = _kinds_of(frame, name, options)
-    choice = options.choose(kinds, name, has_index=_labels_rows(index))
-    if choice is not None:
-        names = names.like(choice.table)
-        if choice.ids:
-            index = _row_labels(frame, choice.ids)
-    names.check_types(name)
+    names, choice = _choose(frame, names, name, options)
+    if choice is not None and choice.ids:
+        index = _row_labels(frame, choice.ids)
     rows = Rows([], len(frame), len(names), index, names, backend, choice=choice)
     if backend == "pandas":
         rows.parts = _parts_of_pandas(native, names, name)
     else:
         _read_numbers(_with_numbers(frame, names, name), rows)
     if options.fitted is None and not options.every:
-        others = {} if choice is None else {c: frame.get_column(c) for c in kinds}
+        every = {} if choice is None else {c: frame.get_column(c) for c in choice.kinds}
         choice = choice or Choice(table=list(names))
-        warn_hints(rows, choice, others, is_asked=options.has_names)
+        warn_hints(rows, choice, every, is_asked=options.has_names)
     return rows
 
 
@@ -126,12 +122,21 @@ def chosen_columns(
 ) -> tuple[Any, ...]:
     """Names of the columns of a frame that are the table; no row is needed."""
     names = _checked_names(X, name) or ColumnNames()
-    kinds = _kinds_of(open_frame(X, name), name, options)
-    has_index = _labels_rows(getattr(X, "index", None))
+    return _choose(open_frame(X, name), names, name, options)[0]
+
+
+def _choose(
+    frame: Any, names: ColumnNames, name: str, options: ColumnOptions
+) -> tuple[ColumnNames, Choice | None]:
+    """Names of the columns that are the table; the choice, if there are others."""
+    index: Any = getattr(frame.to_native(), "index", None)
+    is_default = type(index).__name__ == "RangeIndex" and index.name is None
+    has_index = index is not None and not is_default
+    kinds = _kinds_of(frame, name, options)
     choice = options.choose(kinds, name, has_index=has_index)
     names = names if choice is None else names.like(choice.table)
     names.check_types(name)
-    return names
+    return names, choice
 
 
 def select(X: Any, columns: list[Any]) -> Any:
@@ -146,13 +151,6 @@ def _row_labels(frame: Any, ids: list[Any]) -> AnyArray:
     labels = np.empty(len(frame), object)
     labels[:] = values[0] if len(ids) == 1 else list(zip(*values, strict=True))
     return labels
-
-
-def _labels_rows(index: Any) -> bool:
-    """Whether the index of a pandas frame labels its rows: a default one does not."""
-    if index is None:
-        return False
-    return type(index).__name__ != "RangeIndex" or index.name is not None
 
 
 def _check_no_long_series(X: Any, name: str) -> None:

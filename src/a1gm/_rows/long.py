@@ -18,6 +18,7 @@ from a1gm._rows.labels import check_there, names_in, text_of_label
 from a1gm._rows.read import AnyRows, is_triangle
 from a1gm._rows.rows import check_values, table_of
 from a1gm._rows.sparse import SparseRows
+from a1gm._rows.weights import check_weights
 from a1gm.exceptions import (
     A1gmError,
     DataError,
@@ -25,7 +26,6 @@ from a1gm.exceptions import (
     NotNumericError,
     Option,
     ParameterError,
-    WeightsError,
 )
 
 Duplicates: TypeAlias = Literal["raise", "sum"]
@@ -171,13 +171,8 @@ def labels_of(values: Any) -> Any:
 
 def taken(values: Any, codes: AnyArray) -> Any:
     """Keys by their codes, in their own type: pandas, polars, Arrow or an array."""
-    if hasattr(values, "gather"):  # polars
-        return values.gather(codes)
-    if hasattr(values, "to_pylist"):  # Arrow
-        import pyarrow as pa
-
-        return values.take(pa.array(codes))
-    return values.take(codes)
+    is_polars = hasattr(values, "gather")
+    return values.gather(codes) if is_polars else values.take(codes)
 
 
 # ------------------------------------------------------------------------------- tables
@@ -210,6 +205,15 @@ class LongTable:
         """Name the value in a row by its keys and by the row."""
         return f"{self.names[2]}[{self.pair(row)}] in {self.row_name(row)}"
 
+    @property
+    def cells(self) -> Floats:
+        """The values."""
+        return self.values
+
+    def position(self, at: int) -> tuple[int, int]:
+        """Row and column of a value in the frame."""
+        return at, 0
+
     def pair(self, at: int) -> str:
         """Name the pair of keys in a row."""
         both = self.row, self.column
@@ -223,18 +227,11 @@ class LongTable:
         """Raise for values and weights that cannot be fitted."""
         x, V = self.values, self.weights
         if V is not None:
-            bad = ~((V >= 0.0) & (np.inf > V)) & ~np.isnan(x)
-            if bad.any():
-                at = int(bad.argmax())
-                raise WeightsError(
-                    f"{weight}[{self.pair(at)}] in {self.row_name(at)} = {V[at]} "
-                    f"({int(bad.sum())} in all). Weights must be finite and >= 0; use "
-                    "0 for a cell to be ignored."
-                )
-            if not (V > 0.0).any():
-                raise WeightsError("All weights are zero: nothing is left to fit.")
+            is_good = (V >= 0.0) & (np.inf > V)
+            V = np.where(is_good | ~np.isnan(x), V, 0.0)  # where there is a value
+            check_weights(replace(self, names=(*self.names[:2], weight), values=V))
             x = np.where(V > 0.0, x, np.nan)
-        check_values(self, x, lambda at: (at, 0), negatives)
+        check_values(self, x, self.position, negatives)
 
     def rows(self, duplicates: Duplicates) -> SparseRows:
         """The cells as a sparse table whose absent cells are missing."""

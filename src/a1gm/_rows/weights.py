@@ -94,8 +94,11 @@ def _check_shape(V: AnyRows, rows: AnyRows) -> None:
         )
 
 
-def check_weights(V: AnyRows) -> None:
-    """Raise for weights or exposures that cannot be used; name and count them."""
+def check_weights(V: Any) -> None:
+    """Raise for weights or exposures that cannot be used; name and count them.
+
+    ``V`` has ``cells``, and ``position`` and ``where`` to name one.
+    """
     cells, is_exposure = V.cells, V.name == "exposure"
     faults = {"infinite": np.isinf(cells), "negative": cells < 0.0}
     zero = "0 is for a cell that cannot have counts, NaN for an unknown one"
@@ -105,9 +108,8 @@ def check_weights(V: AnyRows) -> None:
     for what, bad in faults.items():
         if bad.any():
             at = int(bad.argmax())
-            row, col = V.position(at)
             raise WeightsError(
-                f"{V.name}[{row}, {col}] = {cells.flat[at]} is {what} "
+                f"{V.where(*V.position(at))} = {cells.flat[at]} is {what} "
                 f"({int(bad.sum())} in all). It must be finite and >= 0; {zero}."
             )
     if not (cells > 0.0).any():
