@@ -46,8 +46,8 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
         first.sums.push_back(std::move(other.sums[k]));
         first.counts.push_back(other.counts[k]);
         if (job.is_weighted()) {
-          const double* const own = &other.weighing()->line_weights[k * job.n_cols];
-          std::vector<double>& all = first.weighing()->line_weights;
+          const double* const own = &other.weighing()->pattern_weights[k * job.n_cols];
+          std::vector<double>& all = first.weighing()->pattern_weights;
           all.insert(all.end(), own, own + job.n_cols);
         }
       } else {
@@ -58,7 +58,7 @@ void merge_tables(std::vector<Worker<T>>& workers, const Job<T>& job,
   }
   out.n_patterns = first.patterns.size();
   out.keys = std::move(first.patterns.keys);
-  if (job.is_weighted()) out.weights = std::move(first.weighing()->line_weights);
+  if (job.is_weighted()) out.weights = std::move(first.weighing()->pattern_weights);
   out.sums.resize(static_cast<size_t>(out.n_patterns * job.n_cols));
   out.counts = std::move(first.counts);
   for (int64_t k = 0; k < out.n_patterns; ++k)

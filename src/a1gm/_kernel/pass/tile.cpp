@@ -65,6 +65,11 @@ A1GM_INLINE double lane_min(__m256d v) {
   return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3]));
 }
 
+// The cells that are positive, as bits.
+A1GM_INLINE uint64_t bits_above(__m256d v) {
+  return bits_of(_mm256_cmp_pd(v, _mm256_setzero_pd(), _CMP_GT_OQ));
+}
+
 // Calls f with the number of vectors that hold at most kNarrow columns, as a constant.
 template <typename F>
 void with_vectors(int64_t cols, F&& f) {
@@ -96,7 +101,7 @@ A1GM_INLINE __m256d scan_short_row(const T* x, __m256i tail, uint64_t valid,
     if (kColumns) columns[v] = _mm256_add_pd(columns[v], value);
     smallest = _mm256_min_pd(smallest, value);
     bits |= bits_of(seen) << (4 * v);
-    if (kPositive) above |= bits_of(_mm256_cmp_pd(a, zero, _CMP_GT_OQ)) << (4 * v);
+    if (kPositive) above |= bits_above(a) << (4 * v);
   }
   key = bits & valid;
   positive = above;
@@ -192,22 +197,6 @@ void scan_and_add_avx2(const T* x, int64_t stride, int64_t rows, int64_t cols,
   with_vectors(cols, [&](auto v) { scan_and_add_rows<v>(x, stride, rows, cols, out, sink); });
 }
 
-// The positive cells of a row: all observed ones, unless some are not.
-template <typename T>
-void mark_positive(const T* x, int64_t cols, int64_t words, bool look,
-                   const uint64_t* key, uint64_t* positive) {
-  if (!look) {
-    std::copy_n(key, words, positive);
-    return;
-  }
-  for (int64_t w = 0; w < words; ++w) {
-    const int64_t n = std::min<int64_t>(64, cols - w * 64);
-    positive[w] = 0;
-    for (int64_t k = 0; k < n; ++k)
-      positive[w] |= static_cast<uint64_t>(x[w * 64 + k] > 0.0) << k;
-  }
-}
-
 template <bool kPositive, bool kAdd, typename T>
 A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
                                 int64_t cols, int64_t words, TileScan& out) {
@@ -219,11 +208,10 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     double hi = 0.0, lo = 0.0;
     __m256d s0 = zero, s1 = zero, s2 = zero, s3 = zero;
-    __m256d blank = zero;  // lanes that met an observed cell that is not positive
     for (int64_t w = 0; w < words; ++w) {
       const T* p = x + w * 64;
       const int64_t n = std::min<int64_t>(64, cols - w * 64);
-      uint64_t bits = 0;
+      uint64_t bits = 0, above = 0;
       int64_t k = 0;
       for (; k + 16 <= n; k += 16) {
         const __m256d a = load(p + k), b = load(p + k + 4);
@@ -250,11 +238,9 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
         bits |= (bits_of(ma) | bits_of(mb) << 4 | bits_of(mc) << 8 | bits_of(md) << 12)
                 << k;
         if (kPositive)
-          blank = _mm256_or_pd(
-              blank, _mm256_or_pd(_mm256_or_pd(_mm256_cmp_pd(a, zero, _CMP_LE_OQ),
-                                               _mm256_cmp_pd(b, zero, _CMP_LE_OQ)),
-                                  _mm256_or_pd(_mm256_cmp_pd(c, zero, _CMP_LE_OQ),
-                                               _mm256_cmp_pd(d, zero, _CMP_LE_OQ))));
+          above |= (bits_above(a) | bits_above(b) << 4 | bits_above(c) << 8 |
+                    bits_above(d) << 12)
+                   << k;
       }
       for (; k < n; k += 4) {
         const bool whole = k + 4 <= n;
@@ -268,10 +254,10 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
           _mm256_storeu_pd(r, _mm256_add_pd(_mm256_loadu_pd(r), value));
         }
         bits |= (bits_of(seen) & (whole ? 15 : tail_bits)) << k;
-        // The lanes past the last column read 0: a row of such is looked at twice.
-        if (kPositive) blank = _mm256_or_pd(blank, _mm256_cmp_pd(a, zero, _CMP_LE_OQ));
+        if (kPositive) above |= bits_above(a) << k;
       }
       out.keys[i * words + w] = bits;
+      if (kPositive) out.positive[i * words + w] = above;
       if ((w + 1) % kFlushWords == 0) {
         two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))),
                 hi, lo);
@@ -281,9 +267,6 @@ A1GM_TARGET void scan_long_rows(const T* x, int64_t stride, int64_t rows,
     two_sum(lane_sum(_mm256_add_pd(_mm256_add_pd(s0, s1), _mm256_add_pd(s2, s3))), hi,
             lo);
     out.sums[i] = hi + lo;
-    if (kPositive)
-      mark_positive(x, cols, words, bits_of(blank) != 0, out.keys + i * words,
-                    out.positive + i * words);
   }
   out.smallest = lane_min(smallest);
   if (kAdd) out.done = Scan::added;

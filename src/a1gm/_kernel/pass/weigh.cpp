@@ -10,7 +10,7 @@ namespace a1gm {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr uint64_t kHalf = 1 << 8, kDigits = ~uint64_t{2 * kHalf - 1};  // 44 bits
+constexpr uint64_t kLifted = uint64_t{1} << 63;
 constexpr double kProportional = 0x1p-50;
 const double kLift = std::ldexp(1.0, 1020);
 
@@ -32,23 +32,34 @@ void weigh_cell(double x, double v, int exponent, bool is_exposure, double& y,
   range.most_cell = std::max(range.most_cell, y);
 }
 
-// Ratios below the smallest float64 with all digits are lifted.
-double ratio_of(double v, double largest, bool& is_lifted) {
-  const double ratio = v / largest;
-  is_lifted = ratio < std::numeric_limits<double>::min();
-  return is_lifted ? v * kLift / largest : ratio;
-}
-
-uint64_t key_of(double v, double largest, bool exact) {
-  bool is_lifted = false;
-  const double ratio = ratio_of(v, largest, is_lifted);
+// The bits of a ratio; one below the smallest float64 with all digits is lifted.
+uint64_t key_of(double v, double largest) {
+  double ratio = v / largest;
+  const bool is_lifted = ratio < std::numeric_limits<double>::min();
+  if (is_lifted) ratio = v * kLift / largest;
   uint64_t bits;
   std::memcpy(&bits, &ratio, sizeof bits);
-  const uint64_t digits = exact ? bits | 2 : (bits + kHalf) & kDigits;
-  return digits | static_cast<uint64_t>(is_lifted);
+  return is_lifted ? bits | kLifted : bits;
+}
+
+// How many observed cells have weights v that are not `largest` / `most` times the others.
+// As a sum: one vector loop.
+inline int64_t count_off(const double* y, const double* v, int64_t n, const double* weights,
+                         double most, double largest) {
+  int64_t n_off = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const double one = y[k] == y[k] ? v[k] * most : 0.0;
+    n_off += std::abs(one - weights[k] * largest) <= kProportional * one ? 0 : 1;
+  }
+  return n_off;
 }
 
 #ifdef A1GM_AVX2
+A1GM_TARGET int64_t count_off_avx2(const double* y, const double* v, int64_t n,
+                                   const double* weights, double most, double largest) {
+  return count_off(y, v, n, weights, most, largest);
+}
+
 const bool kHasAvx2 = has_avx2();
 
 A1GM_INLINE double lane_most(__m256d v) {
@@ -85,34 +96,6 @@ A1GM_TARGET void weigh_avx2(const double* x, const double* v, int64_t n, bool is
   range.add({-lane_most(turned), lane_most(most), -lane_most(far), lane_most(most_cell),
              bits_of(bad) != 0});
 }
-
-A1GM_TARGET double largest_avx2(const double* y, const double* v, int64_t n,
-                                const double* weights, double most, bool& alike) {
-  const __m256d sign = _mm256_set1_pd(-0.0), near = _mm256_set1_pd(kProportional);
-  const auto observed = [&](int64_t k) A1GM_LAMBDA {
-    const bool whole = k + 4 <= n;
-    const __m256i head = head_mask(n - k);
-    const __m256d cell = whole ? _mm256_loadu_pd(y + k) : _mm256_maskload_pd(y + k, head);
-    const __m256d own = whole ? _mm256_loadu_pd(v + k) : _mm256_maskload_pd(v + k, head);
-    return _mm256_and_pd(own, _mm256_cmp_pd(cell, cell, _CMP_ORD_Q));
-  };
-  __m256d all = _mm256_setzero_pd();
-  for (int64_t k = 0; k < n; k += 4) all = _mm256_max_pd(all, observed(k));
-  const double largest = lane_most(all);
-  const __m256d theirs = _mm256_set1_pd(most), ours = _mm256_set1_pd(largest);
-  __m256d off = _mm256_setzero_pd();
-  for (int64_t k = 0; k < n; k += 4) {
-    const bool whole = k + 4 <= n;
-    const __m256d one = _mm256_mul_pd(observed(k), theirs);
-    const __m256d given = whole ? _mm256_loadu_pd(weights + k)
-                                : _mm256_maskload_pd(weights + k, head_mask(n - k));
-    const __m256d gap = _mm256_sub_pd(one, _mm256_mul_pd(given, ours));
-    off = _mm256_or_pd(off, _mm256_cmp_pd(_mm256_andnot_pd(sign, gap),
-                                          _mm256_mul_pd(near, one), _CMP_NLE_UQ));
-  }
-  alike = bits_of(off) == 0;
-  return largest;
-}
 #endif
 
 }  // namespace
@@ -126,42 +109,22 @@ void weigh(const double* x, const double* v, int64_t n, int exponent, bool is_ex
     weigh_cell(x[k], v[k], exponent, is_exposure, y[k], range);
 }
 
-double largest_weight(const double* y, const double* v, int64_t n, const double* weights,
-                      double most, bool& alike) {
+bool are_proportional(const double* y, const double* v, int64_t n, const double* weights,
+                      int64_t at) {
+  const double most = weights[at], largest = y[at] == y[at] ? v[at] : 0.0;
+  if (!(most > 0.0 && largest > 0.0)) return false;
 #ifdef A1GM_AVX2
-  if (kHasAvx2) return largest_avx2(y, v, n, weights, most, alike);
+  if (kHasAvx2) return count_off_avx2(y, v, n, weights, most, largest) == 0;
 #endif
+  return count_off(y, v, n, weights, most, largest) == 0;
+}
+
+double shape_of(const double* y, const double* v, int64_t n, uint64_t* key) {
   double largest = 0.0;
   for (int64_t k = 0; k < n; ++k)
     if (y[k] == y[k]) largest = std::max(largest, v[k]);
-  alike = true;
-  for (int64_t k = 0; k < n; ++k) {
-    const double one = y[k] == y[k] ? v[k] * most : 0.0;
-    alike &= std::abs(one - weights[k] * largest) <= kProportional * one;
-  }
+  for (int64_t k = 0; k < n; ++k) key[k] = y[k] == y[k] ? key_of(v[k], largest) : 0;
   return largest;
-}
-
-double shape_of(const double* y, const double* v, int64_t n, bool exact, uint64_t* key) {
-  double largest = 0.0;
-  for (int64_t k = 0; k < n; ++k)
-    if (y[k] == y[k]) largest = std::max(largest, v[k]);
-  for (int64_t k = 0; k < n; ++k)
-    key[k] = y[k] == y[k] ? key_of(v[k], largest, exact) : 0;
-  return largest;
-}
-
-bool are_alike(const double* y, const double* v, int64_t n, double largest,
-               const double* weights, double most) {
-  bool alike = true;
-  for (int64_t k = 0; k < n; ++k) {
-    if (y[k] != y[k]) continue;
-    bool one = false, other = false;
-    const double own = ratio_of(v[k], largest, one);
-    alike &= std::abs(own - ratio_of(weights[k], most, other)) <= kProportional * own;
-    alike &= one == other;
-  }
-  return alike;
 }
 
 }  // namespace a1gm

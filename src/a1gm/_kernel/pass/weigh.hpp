@@ -21,27 +21,21 @@ struct WeightRange {
   }
 };
 
-// y = x v 2^-exponent (x 2^-exponent for exposures), NaN where x is missing or v is 0. Three doubles past the end of
-// y may be overwritten.
+// y = x v 2^-exponent (x 2^-exponent for exposures), NaN where x is missing or v is 0.
+// Three doubles past the end of y may be overwritten.
 void weigh(const double* x, const double* v, int64_t n, int exponent, bool is_exposure,
            double* y, WeightRange& range);
 
-// The largest weight v of the observed cells of a row (where y is not NaN); `alike` tells
-// whether all are proportional to weights whose largest is `most`, 0 where that row does
-// not observe, but for what rounding leaves of the ratios of two products. For weights
-// that are far from the ends of float64.
-double largest_weight(const double* y, const double* v, int64_t n, const double* weights,
-                      double most, bool& alike);
+// Whether the weights v of the observed cells of a row (where y is not NaN) are
+// proportional to others, 0 where those do not observe, of which that at `at` is the
+// largest, but for what rounding leaves of the ratios of two products. For weights that
+// are far from the ends of float64.
+bool are_proportional(const double* y, const double* v, int64_t n, const double* weights,
+                      int64_t at);
 constexpr double kNearEnough = 0x1p400;  // weights within it, and its inverse, are far
 
 // The weights v of the observed cells of a row (where y is not NaN), each over the
-// largest of them, which is returned. Proportional rows have equal keys, mostly: 44 bits
-// count, and all of them where it must be exact.
-double shape_of(const double* y, const double* v, int64_t n, bool exact, uint64_t* key);
-
-// What largest_weight tells, for any weights: those of a row and others, with the largest
-// of both.
-bool are_alike(const double* y, const double* v, int64_t n, double largest,
-               const double* weights, double most);
+// largest of them, which is returned. Rows of equal keys are proportional.
+double shape_of(const double* y, const double* v, int64_t n, uint64_t* key);
 
 }  // namespace a1gm

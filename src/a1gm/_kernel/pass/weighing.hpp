@@ -1,6 +1,7 @@
 // The rows of a thread times their weights, and patterns of proportional weights.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -25,7 +26,7 @@ class Weighing {
         by_holes_(size_t{1} << (64 - kHolesShift), -1) {}
 
   WeightRange range;
-  std::vector<double> line_weights;  // of the first row of each pattern
+  std::vector<double> pattern_weights;  // of the first row of each pattern
 
   // Writes the cells of some rows, times their weights unless these are exposures.
   void weigh_rows(int64_t row, int64_t rows, double* out) {
@@ -48,20 +49,17 @@ class Weighing {
     for (int64_t w = 0; w < words_; ++w) holes = (holes + key[w]) * kKeyMix;
     int32_t& id = by_holes_[holes >> kHolesShift];
     if (id >= 0 && range.least * kNearEnough > 1.0 && range.most < kNearEnough) {
-      bool alike = false;
-      largest = largest_weight(cells, own, m_, &line_weights[id * m_], largest_[id], alike);
-      // A row without weights is proportional to all, but has holes of its own.
-      if (alike && (largest > 0.0) == (largest_[id] > 0.0)) return id;
+      const int64_t at = largest_at_[id];
+      largest = cells[at] == cells[at] ? own[at] : 0.0;
+      if (are_proportional(cells, own, m_, &pattern_weights[id * m_], at)) return id;
     }
-    for (const bool exact : {false, true}) {
-      largest = shape_of(cells, own, m_, exact, shape_.data());
-      id = number_of(shape_.data());
-      if (id == static_cast<int32_t>(largest_.size())) break;
-      if (exact || are_alike(cells, own, m_, largest, &line_weights[id * m_], largest_[id]))
-        return id;
-    }
-    largest_.push_back(largest);
-    for (int64_t j = 0; j < m_; ++j) line_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
+    largest = shape_of(cells, own, m_, shape_.data());
+    id = number_of(shape_.data());
+    if (id < static_cast<int32_t>(largest_at_.size())) return id;
+    for (int64_t j = 0; j < m_; ++j)
+      pattern_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
+    const auto weights = pattern_weights.end() - m_;
+    largest_at_.push_back(std::max_element(weights, weights + m_) - weights);
     return id;
   }
 
@@ -74,7 +72,7 @@ class Weighing {
   const double *v_ = nullptr, *cells_ = nullptr;  // of the tile
   std::vector<uint64_t> shape_;
   std::vector<int32_t> by_holes_;
-  std::vector<double> largest_;  // weight of each pattern
+  std::vector<int64_t> largest_at_;  // of each pattern: where its largest weight is
 };
 
 }  // namespace a1gm
