@@ -18,7 +18,6 @@ import a1gm
 from a1gm.exceptions import (
     DataError,
     EmptyLineWarning,
-    InfiniteValuesError,
     LabelError,
     NegativeValuesError,
     NotNumericError,
@@ -135,13 +134,6 @@ def test_negative_cells_where_they_are_allowed() -> None:
     whole = a1gm.fit(X, negatives="allow")
     np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=1e-9)
     np.testing.assert_allclose(fit.impute(lazy).compute(), whole.impute(X), rtol=1e-9)
-
-
-def test_bad_cells_have_their_row_in_the_whole() -> None:
-    X = gamma_table()
-    X[345, 2] = np.inf
-    with pytest.raises(InfiniteValuesError, match=r"Partition 3: .*X\[345, 2\] = inf"):
-        a1gm.distributed.fit(da.from_array(X, chunks=(100, 6)))
 
 
 def test_what_is_no_table_is_refused() -> None:

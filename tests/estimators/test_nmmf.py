@@ -174,19 +174,19 @@ def test_warnings_point_at_the_line_of_the_user():
     assert len({w.lineno for w in said}) == 9
 
 
-def test_a_poor_certificate_is_said_with_its_number():
+def test_a_poor_certificate_is_given_with_its_number():
     rng = np.random.default_rng(0)
     hard = np.where(rng.random((9, 9)) < 0.4, np.nan, rng.random((9, 9)))
-    with pytest.warns(ConvergenceWarning) as said:
-        fit = a1gm.fit_nmmf(hard, max_iter=1, tol=1e-15)
-    assert f"certificate of {fit.certificate:.2g}," in str(said[0].message)
-    assert not fit.converged
-    model = RankOneNMMF(max_iter=1, tol=1e-15)
-    with pytest.warns(SklearnConvergenceWarning) as said:
-        model.fit(hard)
-    assert issubclass(said[0].category, ConvergenceWarning)
-    assert f"certificate of {model.certificate_:.2g}," in str(said[0].message)
+    how = {"max_iter": 1, "tol": 1e-15}
+    with pytest.warns(ConvergenceWarning) as caught:
+        fit = a1gm.fit_nmmf(hard, **how)
+    with pytest.warns(SklearnConvergenceWarning) as of_model:
+        model = RankOneNMMF(**how).fit(hard)
     assert not model.converged_
+    assert fit.certificate == model.certificate_
+    for warning in (caught[0], of_model[0]):
+        assert issubclass(warning.category, ConvergenceWarning)
+        assert f"certificate of {fit.certificate:.2g}," in str(warning.message)
 
 
 # ---------------------------------------------------------------- Y, y and pipelines
@@ -224,25 +224,14 @@ def test_y_that_is_a_table_is_refused():
         RankOneNMMF().fit(X, target)
 
 
-def two_blocks():
+def test_rows_of_several_blocks():
     nan = np.nan
     X = np.array([[1.0, 2.0, 0.0, nan], [2.0, 4.0, nan, nan], [nan, nan, 3.0, 1.0]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return X, RankOneNMMF().fit(X, Z=np.array([[5.0], [10.0], [nan]]))
-
-
-def test_fitted_rows_get_their_fitted_factor_in_every_block():
-    X, model = two_blocks()
-    Z = np.array([[5.0], [10.0], [np.nan]])
-    np.testing.assert_allclose(
-        model.transform(X, Z=Z)[:, 0], model.row_factor_, rtol=1e-9
-    )
-
-
-def test_a_row_that_is_positive_in_several_blocks_has_no_factor():
-    _, model = two_blocks()
-    nan = np.nan
+    Z = np.array([[5.0], [10.0], [nan]])
+    with pytest.warns(UndeterminedWarning):
+        model = RankOneNMMF().fit(X, Z=Z)
+    placed = model.transform(X, Z=Z)[:, 0]
+    np.testing.assert_allclose(placed, model.row_factor_, rtol=1e-9)
     rows = np.array([[1.0, nan, 3.0, nan], [1.0, nan, 0.0, nan], [0.0, nan, 0.0, nan]])
     with pytest.warns(EmptyLineWarning, match="positive cells in several blocks"):
         found = model.transform(rows)[:, 0]
