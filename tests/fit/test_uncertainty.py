@@ -203,16 +203,10 @@ def test_totals_and_indices_are_frames_on_request():
     assert polars.columns == ["column", "value", "se"]
 
 
-def test_a_saved_fit_knows_its_scatter(tmp_path):
-    fit = a1gm.fit(counts())
-    fit.save(tmp_path / "model")
-    loaded = a1gm.load(tmp_path / "model")
-    expected, found = fit.uncertainty(), loaded.uncertainty()
-    assert found.dispersion == expected.dispersion
-    np.testing.assert_allclose(found.totals("all").se, expected.totals("all").se)
-    assert loaded.deviance_explained == pytest.approx(fit.deviance_explained)
+def test_robust_errors_need_the_cells(tmp_path):
+    a1gm.fit(counts()).save(tmp_path / "model")
     with pytest.raises(ParameterError, match="did not keep its cells"):
-        loaded.uncertainty(1.0, robust=True)
+        a1gm.load(tmp_path / "model").uncertainty(1.0, robust=True)
 
 
 # ----------------------------------------------------------------------- residuals
@@ -241,9 +235,13 @@ def test_the_deviance_explained():
 
 
 # ----------------------------------------------------------------------- simulation
-@pytest.mark.parametrize("by", ["row", "column", "all"])
+@pytest.mark.parametrize(
+    ("by", "table_cells"),
+    [("row", 1 << 16), ("column", 1 << 16), ("all", 1 << 16), ("all", 1)],
+)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_draws_scatter_as_the_formulas_say(by, weighted):
+def test_draws_scatter_as_the_formulas_say(by, table_cells, weighted, monkeypatch):
+    monkeypatch.setattr("a1gm._observe.observe.TABLE_CELLS", table_cells)
     X = 1e4 * counts(8, 5, seed=3)
     V = np.random.default_rng(1).uniform(0.5, 2.0, X.shape) if weighted else None
     u = a1gm.fit(X, weights=V).uncertainty("poisson")
@@ -376,19 +374,6 @@ def test_indices_do_not_depend_on_the_unit(scale, robust):
     u = a1gm.fit(X).uncertainty(robust=robust)
     found = a1gm.fit(scale * X).uncertainty(robust=robust)
     np.testing.assert_allclose(found.index().se, u.index().se, rtol=1e-8)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_draws_of_tables_with_as_many_patterns_as_rows(weighted, monkeypatch):
-    from a1gm._observe import observe
-
-    X = 1e4 * counts(40, 5, seed=3)
-    V = np.random.default_rng(1).uniform(0.5, 2.0, X.shape) if weighted else None
-    monkeypatch.setattr(observe, "TABLE_CELLS", 1)
-    u = a1gm.fit(X, weights=V).uncertainty("poisson")
-    draws, totals = u.simulate(300, by="all", random_state=7), u.totals("all")
-    assert abs(draws.mean() - totals.value[0]) < 4 * totals.se[0] / np.sqrt(300)
-    assert draws.std() / totals.se[0] == pytest.approx(1.0, abs=0.17)
 
 
 def test_draws_that_leave_a_cell_without_a_value_are_repeated_and_counted():

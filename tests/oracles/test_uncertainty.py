@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from support.tables import make_mask
 
 import a1gm
@@ -175,36 +174,6 @@ def test_with_weights_by_row_and_column():
     X = table("at random", seed=6)
     V = np.outer(np.arange(1.0, 10.0), [1.0, 2.0, 4.0, 0.5, 3.0, 1.5])
     check(a1gm.fit(X, weights=V).uncertainty(), X, Regression(X, V))
-
-
-@pytest.mark.parametrize("way", ["sparse", "masks", "pieces", "file"])
-def test_every_way_in(way, tmp_path, monkeypatch):
-    X = table("at random", seed=8, n=14, m=5)
-    oracle = Regression(X)
-    if way == "sparse":
-        at = np.nonzero(~np.isnan(X))
-        S = sp.csr_array((X[at], at), shape=X.shape)
-        u = a1gm.fit(S, absent="missing").uncertainty()
-    elif way == "masks":
-        from a1gm._observe import observe as _observe
-
-        monkeypatch.setattr(_observe, "TABLE_CELLS", 1)
-        u = a1gm.fit(X).uncertainty()
-    elif way == "pieces":
-        whole = a1gm.PatternTable(keep_rows=True)
-        for piece in np.split(X, [5, 9]):
-            whole.update(piece)
-        with pytest.raises(a1gm.exceptions.ParameterError, match="did not keep"):
-            whole.solve().uncertainty()
-        u = whole.solve().uncertainty(oracle.fit.scale)
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        columns = {f"c{j}": X[:, j] for j in range(5)}
-        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-        u = a1gm.fit_file(tmp_path / "t.parquet").uncertainty()
-    check(u, X, oracle)
 
 
 def test_two_blocks():

@@ -6,6 +6,7 @@ distribution of its mean and variance; every draw is solved by the solver of all
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -90,18 +91,14 @@ class _Table:
         """Draw one set of totals; again where one of them is not finite."""
         for _ in range(MOST_TRIES):
             sums = _scattered(self.fitted, self.phi, random)
-            try:
+            with suppress(NotRepresentableError):
                 drawn = replace(self.inside, sums=sums[self.at])
                 solved = solve(drawn, TOL, MAX_ITER)
                 chosen = self._known_cells(solved)
-            except NotRepresentableError:
-                chosen = None
-            if chosen is None:
-                self.n_redrawn += 1
-                continue
-            means = self._means(solved.factors, chosen, random)
-            if np.isfinite(means).all():
-                return _scattered(means, self.phi, random)
+                if chosen is not None:
+                    means = self._means(solved.factors, chosen, random)
+                    if np.isfinite(means).all():
+                        return _scattered(means, self.phi, random)
             self.n_redrawn += 1
         raise DataError(
             f"In {MOST_TRIES} draws some total was never finite: too many of the cells "
