@@ -73,7 +73,7 @@ def test_the_page_tells_of_files_left_out(tmp_path, long):
     assert hidden == "Hidden files left out: .old.csv."
     assert note.startswith("Left out of ")
     assert "a.csv: 1 file has no rows (" in note
-    assert "1 is no table (notes.txt)" in note
+    assert "1 is not a table (notes.txt)" in note
 
 
 @pytest.mark.parametrize(

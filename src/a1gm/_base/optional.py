@@ -17,12 +17,12 @@ PACKAGES = {
 
 
 def how_to_install(extra: str) -> str:
-    """Say how to install the packages of an extra, or a package that is in none."""
+    """Return how to install the packages of an extra, or a package without one."""
     return f"Install it with: pip install {PACKAGES.get(extra, extra)}"
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package of an extra, or say how to install it.
+    """Import an optional package of an extra, or raise with how to install it.
 
     Raises
     ------
@@ -38,8 +38,3 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
             + how_to_install(extra),
             name=package,
         ) from error
-
-
-def require_pyarrow(extra: str = "pyarrow") -> ModuleType:
-    """Import pyarrow, on which every file format rests; alone, or with an extra."""
-    return require("pyarrow", extra, "Reading and writing table files")

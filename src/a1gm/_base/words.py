@@ -54,7 +54,7 @@ def shown(name: object, keep: str = "") -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Ask for the name that is most like one that does not exist; empty for none.
+    """Suggest the known name most like one that does not exist, if any.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def first_place(number: SupportsInt, place: object) -> str:
-    """Say where something is, or the first of several.
+    """Return where something is, or the first of several.
 
     Examples
     --------

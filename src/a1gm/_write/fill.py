@@ -79,7 +79,7 @@ class FillFiles:
     round: Rounding
     overwrite: bool
     n_filled: int = 0
-    n_left: int = 0  # holes that stay because nothing can be known
+    n_left: int = 0  # missing cells that the data do not determine
     is_filled: Bools = field(init=False)  # columns of the table with a filled cell
 
     def write(self, dst: str | os.PathLike[str]) -> None:
@@ -110,12 +110,12 @@ class FillFiles:
 
     @cached_property
     def bounds(self) -> Callable[[Floats], tuple[Floats, Floats]] | None:
-        """What gives the bounds of the holes of rows, if they are asked for."""
+        """Function that returns the bounds of the filled cells of rows, if any."""
         return None if self.interval is None else bounds_of(self.fit, self.interval)
 
     @cached_property
     def columns(self) -> Columns:
-        """A row is placed by its own cells, whether it was fitted or not."""
+        """The fitted columns, which place a row by its observed cells."""
         columns = self.fit._columns
         return (
             replace(columns, takes_negatives=True) if self.takes_negatives else columns
@@ -131,7 +131,7 @@ class FillFiles:
 def bounds_of(
     fit: RankOneFit, level: float
 ) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """What gives the bounds of the holes of rows; raise if nothing is known of them."""
+    """Return a function for the bounds of the filled cells of rows."""
     try:
         sure = fit.uncertainty()
     except (DataError, ParameterError) as error:

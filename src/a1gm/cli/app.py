@@ -165,10 +165,10 @@ def _run(body: Callable[[], None], options: Options) -> None:
 
 
 def _set_up_pyarrow(options: Options) -> None:
-    from a1gm._base.optional import require_pyarrow
+    from a1gm._base.optional import require
     from a1gm._kernel import threads_for
 
-    pyarrow = require_pyarrow("cli")
+    pyarrow = require("pyarrow", "cli", "Reading and writing table files")
     # Its own handling of Ctrl-C loses the signal that comes between two reads.
     pyarrow.enable_signal_handlers(False)
     # The first array imports packages and swallows a Ctrl-C meanwhile: have it now,

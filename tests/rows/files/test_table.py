@@ -11,9 +11,8 @@ from support.files import SAME, open_file, read_file
 
 import a1gm
 from a1gm._rows.files.source import TableOptions
-from a1gm._rows.files.table import read_ahead
+from a1gm._rows.files.table import hole_shares, read_ahead
 from a1gm.exceptions import (
-    DataHintWarning,
     FileFormatError,
     InfiniteValuesError,
     LabelError,
@@ -27,33 +26,6 @@ nan = np.nan
 
 
 # -------------------------------------------------------------------- which columns
-IDS = {"id": [7, 5, 9], "year": [2020, 2021, 2022]}
-DATA = {"jan": [5, 15, 1], "feb": [7.8, nan, 1.0], "mar": [9, 27, 2]}
-WRITERS = {
-    "csv": lambda frame, path: frame.to_csv(path, index=False),
-    "parquet": pd.DataFrame.to_parquet,
-    "feather": pd.DataFrame.to_feather,
-    "xlsx": lambda frame, path: frame.to_excel(path, index=False),
-}
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_labels_are_not_data_whatever_the_format(tmp_path, kind):
-    path = tmp_path / f"a.{kind}"
-    WRITERS[kind](pd.DataFrame(IDS | DATA), path)
-    with pytest.warns(DataHintWarning, match="'id', 'year' as row labels") as caught:
-        fit = a1gm.fit_file(path)
-    assert caught[0].message.is_inferred
-    assert fit.col_labels == ["jan", "feb", "mar"]
-    assert fit.row_labels == ["7 · 2020", "5 · 2021", "9 · 2022"]
-    whole = a1gm.fit(np.column_stack(list(DATA.values())))
-    np.testing.assert_allclose(fit.col_factor, whole.col_factor, rtol=SAME)
-    # Asked for, so no warning; and fitted after all.
-    assert a1gm.fit_file(path, id=["id", "year"]).col_labels == fit.col_labels
-    assert a1gm.fit_file(path, exclude=["id", "year"]).col_labels == fit.col_labels
-    assert a1gm.fit_file(path, columns=["id", "jan"]).col_labels == ["id", "jan"]
-
-
 @pytest.mark.filterwarnings("ignore")  # those of chainladder
 def test_an_index_that_to_csv_wrote(tmp_path):
     """RAA, as chain-ladder projects it: a reserve of 52,135, not 54,356."""
@@ -177,7 +149,7 @@ def test_filled_parts_keep_their_places(parts, tmp_path):
     out = tmp_path / "out"
     with pytest.warns(SkippedWarning) as caught:
         a1gm.impute_file(root, out, skip_bad=True, on_undetermined="ignore")
-    assert "1 is no table (README.txt)" in str(caught[1].message)
+    assert "1 is not a table (README.txt)" in str(caught[1].message)
     filled = sorted(out.glob("year=*/*.parquet"))
     assert len(filled) == 9
     found = np.vstack([pq.ParquetFile(p).read().to_pandas().values for p in filled])
@@ -201,7 +173,7 @@ def test_files_without_a_table_are_not_read(tmp_path):
         a1gm.fit_file(tmp_path)
     (tmp_path / "sub").mkdir()
     (tmp_path / "a.txt").write_text("x\ty\n5\t2\n")  # text tables alone are read
-    with pytest.warns(SkippedWarning, match=r"2 are no tables \(README.txt, sub/\)"):
+    with pytest.warns(SkippedWarning, match=r"2 are not tables \(README.txt, sub/\)"):
         a1gm.fit_file(tmp_path, delimiter="\t")
 
 
@@ -243,6 +215,23 @@ def test_text_in_a_column_of_a_later_file_is_a_bad_cell(tmp_path, columns):
     with pytest.warns(SkippedWarning, match="line 2, column 's'"):
         fit = a1gm.fit_file([first, later], columns=columns, skip_bad=True)
     np.testing.assert_array_equal(fit.row_factor, a1gm.fit_file(first).row_factor)
+
+
+def test_shares_of_missing_cells_are_those_of_the_bands(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((1000, 7)) < 0.3, nan, 1.0)
+    path = tmp_path / "a.csv"
+    pd.DataFrame(X, columns=list("abcdefg")).to_csv(path, index=False)
+    files = open_file(path, batch_rows=77)
+    assert files.n_rows is None
+    assert sum(len(values) for _, values in files.blocks()) == files.n_rows == 1000
+    rows, columns = np.arange(1000) * 10 // 1000, np.array([0, 0, 0, 1, 1, 1, 1])
+    expected = [
+        [np.isnan(X[rows == i][:, columns == j]).mean() for j in (0, 1)]
+        for i in range(10)
+    ]
+    np.testing.assert_allclose(hole_shares(files, 10, 2), expected)
+    np.testing.assert_array_equal(hole_shares(files, 5000, 64), np.isnan(X))
 
 
 def test_reading_ahead_stops_with_the_reader():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
-from a1gm._base.optional import require_pyarrow
+from a1gm._base.optional import require
 from a1gm._base.types import Bools, Floats, Ints, Negatives
 from a1gm._base.warn import warn_user
 from a1gm._base.words import counted, listed, shown
@@ -49,6 +49,7 @@ from a1gm.exceptions import (
     NotNumericError,
     Option,
     SkippedWarning,
+    Text,
 )
 
 if TYPE_CHECKING:
@@ -82,32 +83,27 @@ class Piece:
 
     def check_cells(self, negatives: Negatives) -> None:
         """Raise for infinite cells, and for what ``negatives`` does not allow."""
-        infinite = np.argwhere(np.isinf(self.values))
-        if len(infinite):
-            where, token = self._cell(*infinite[0])
-            raise InfiniteValuesError(
-                f"{token} is not a finite number. If it marks a missing cell pass ",
-                Option("missing", [token]),
-                ".",
-                where=where,
-            )
-        below = np.argwhere(self.values < 0.0)
-        if len(below) and negatives == "raise":
-            where, token = self._cell(*below[0])
-            raise NegativeValuesError(
-                f"{token} is negative (Negative values in data). If it marks a missing "
-                "cell pass ",
-                Option("missing", [token]),
-                "; if negative increments are meant, ",
-                Option("negatives", "allow"),
-                ".",
-                where=where,
-            )
+        infinite, below = np.isinf(self.values), self.values < 0.0
+        if infinite.any():
+            raise self._bad_cell(infinite, InfiniteValuesError, "not a finite number")
+        if negatives == "raise" and below.any():
+            what = "negative (Negative values in data)"
+            allow = "; if negative increments are meant, ", Option("negatives", "allow")
+            raise self._bad_cell(below, NegativeValuesError, what, allow)
 
-    def _cell(self, row: int, col: int) -> tuple[str, str]:
+    def _bad_cell(
+        self, is_bad: Bools, error: type[A1gmError], what: str, more: Text = ""
+    ) -> A1gmError:
+        row, col = np.argwhere(is_bad)[0]
         place = self.source.place_of(self.first_row + int(row))
         token = repr(float(self.values[row, col])).removesuffix(".0")
-        return f"{place}, column {self.names[col]!r}", token
+        return error(
+            f"{token} is {what}. If it marks a missing cell pass ",
+            Option("missing", [token]),
+            more,
+            ".",
+            where=f"{place}, column {self.names[col]!r}",
+        )
 
 
 class ColumnCounts:
@@ -545,7 +541,8 @@ class TableFiles:
     def _open(self, at: int) -> Source:
         if at == len(self.sources):
             file = open_input(self.paths[at])  # the bytes decide the format
-            require_pyarrow("excel" if file.format == "spreadsheet" else "pyarrow")
+            extra = "excel" if file.format == "spreadsheet" else "pyarrow"
+            require("pyarrow", extra, "Reading a table file")
             readers = {"csv": TextSource, "spreadsheet": SheetSource}
             reader = readers.get(file.format, TypedSource)
             self.sources.append(reader(file, self.options))
@@ -588,7 +585,7 @@ class TableFiles:
         extra = own - set(self.first.names) - set(self.options.exclude)
         if extra and self.options.columns is None:
             raise LabelError(
-                f"{name} has a column {min(extra)!r}, which {first} has not. ", remedy
+                f"{name} has a column {min(extra)!r}, which {first} lacks. ", remedy
             )
 
     # ------------------------------------------------------------------ warnings
@@ -637,7 +634,7 @@ class TableFiles:
             words.append(f"{files} ({listed(self.empty, 3)})")
         others = [name for name in self.found.not_tables if not is_hidden(name)]
         if others:
-            files = counted(len(others), "is no table", "are no tables")
+            files = counted(len(others), "is not a table", "are not tables")
             words.append(f"{files} ({listed(others, 3)})")
         if words:
             n = len(self.empty) + len(others)
