@@ -50,12 +50,9 @@ def test_number_columns_that_are_not_labels_are_the_table(schema, table, ids):
     )
 
 
-def test_an_index_labels_the_rows_and_the_column_is_kept():
+def test_what_is_asked_for_is_not_inferred():
     choice = choose(number("id", "a"), has_index=True)
     assert (choice.table, choice.ids, choice.kept) == (["a"], [], ["id"])
-
-
-def test_what_is_asked_for_is_not_inferred():
     schema = {"shop": "text", **number("year", "a", "b"), "note": "text"}
     choice = choose(schema, id=["shop"], columns=["year", "a"])
     assert (choice.table, choice.ids) == (["year", "a"], ["shop"])

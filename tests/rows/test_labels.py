@@ -125,21 +125,24 @@ def test_numbers_are_labels_where_labels_are_numbers():
     assert Lookup("row", gaps, 3).find(2).tolist() == 1
 
 
-def test_days_are_found_whatever_type_holds_them():
-    days = pd.to_datetime(["2024-01-31", "2024-02-29"])
-    lookup = Lookup("row", days, 2)
-    for day in (date(2024, 2, 29), "2024-02-29", np.datetime64("2024-02-29"), days[1]):
-        assert int(lookup.find(day)) == 1
-    assert lookup.find(days[::-1]).tolist() == [1, 0]
-    assert Lookup("row", pd.PeriodIndex(days, freq="M"), 2).find("2024-02") == 1
+DAYS = pd.to_datetime(["2024-01-31", "2024-02-29"])
+SPANS = pd.to_timedelta([1, 36], unit="h")
+LEAP = date(2024, 2, 29), "2024-02-29", np.datetime64("2024-02-29"), DAYS[1]
 
 
-def test_time_spans_are_found_whatever_type_holds_them():
-    spans = pd.to_timedelta([1, 36], unit="h")
-    lookup = Lookup("row", spans, 2)
-    for span in (timedelta(hours=36), np.timedelta64(36, "h"), "1 days 12:00:00"):
-        assert int(lookup.find(span)) == 1
-    assert lookup.find(spans[::-1]).tolist() == [1, 0]
+@pytest.mark.parametrize(
+    ("labels", "second"),
+    [
+        (DAYS, LEAP),
+        (SPANS, (timedelta(hours=36), np.timedelta64(36, "h"), "1 days 12:00:00")),
+    ],
+)
+def test_times_are_found_whatever_type_holds_them(labels, second):
+    lookup = Lookup("row", labels, 2)
+    assert [int(lookup.find(one)) for one in second] == [1] * len(second)
+    assert lookup.find(labels[::-1]).tolist() == [1, 0]
+    months = pd.PeriodIndex(DAYS, freq="M")
+    assert Lookup("row", months, 2).find("2024-02") == 1
 
 
 def test_names_of_several_levels():

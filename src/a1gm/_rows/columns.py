@@ -63,9 +63,8 @@ class Choice:
 
         Leading columns of text or dates are row labels in every table and need none.
         """
-        own = set(self.ids)
-        kept = [column for column in self.inferred if column not in own]
-        ids = [c for c in self.inferred if c in own and self.kinds[c] == "number"]
+        kept = [c for c in self.inferred if c not in self.ids]
+        ids = [c for c in self.inferred if c in self.ids and self.kinds[c] == "number"]
         parts = []
         if ids:
             parts.append(f"{_titles(ids)} as row labels")

@@ -278,8 +278,8 @@ def _kind_of(series: Any, column: Any, name: str) -> Kind:
     import narwhals as nw
 
     native = series.to_native()
-    own = getattr(native, "dtype", getattr(native, "type", None))
-    if str(own).lower() == "object":  # narwhals guesses
+    kind = getattr(native, "dtype", getattr(native, "type", None))
+    if str(kind).lower() == "object":  # narwhals guesses
         return kind_of_cells(series.to_list(), column, name)
     dtype = series.dtype
     if dtype.is_numeric():
@@ -290,10 +290,10 @@ def _kind_of(series: Any, column: Any, name: str) -> Kind:
         return "date"
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Binary):
         return "text"
-    if getattr(own, "kind", "O") in "fiub":  # of NumPy or sparse
+    if getattr(kind, "kind", "O") in "fiub":  # of NumPy or sparse
         return "number"
-    is_empty = str(own).lower() == "null" and series.null_count() == len(series)
-    return "number" if is_empty or str(own).startswith("decimal") else "other"
+    is_empty = str(kind).lower() == "null" and series.null_count() == len(series)
+    return "number" if is_empty or str(kind).startswith("decimal") else "other"
 
 
 # ------------------------------------------------------------------ all columns at once
@@ -341,15 +341,15 @@ def _parts_of_pandas(X: Any, names: ColumnNames, name: str) -> list[Part]:
     if is_all and len(arrays) == 1 and arrays[0].ndim == 2:
         return [(_kernel_values(arrays[0].T, name, names), None, None, 0)]
     columns = slice(None) if is_all else X.columns.get_indexer(list(names))
-    block, place = manager.blknos[columns], manager.blklocs[columns]
-    is_next = (np.diff(block) == 0) & (np.diff(place) == 1)
+    block, offset = manager.blknos[columns], manager.blklocs[columns]
+    is_next = (np.diff(block) == 0) & (np.diff(offset) == 1)
     ends = [0, *(np.flatnonzero(~is_next) + 1).tolist(), len(names)]
-    block, place = block.tolist(), place.tolist()
+    block, offset = block.tolist(), offset.tolist()
     parts: list[Part] = []
     for a, b in pairwise(ends):
         cells = arrays[block[a]]
         if cells.ndim == 2:  # columns lie in its rows
-            cells = cells[place[a] : place[a] + b - a].T
+            cells = cells[offset[a] : offset[a] + b - a].T
         parts.append((_kernel_values(cells, name, names[a:b]), None, None, 0))
     return parts
 
@@ -426,7 +426,7 @@ def piece_steps(ends: list[int], n_rows: int) -> tuple[int, ...]:
 
 
 def with_types(metadata: Any, kinds: Mapping[str, str]) -> Any:
-    """Metadata of an Arrow table some of whose columns have become of other types.
+    """Metadata of an Arrow table after columns have changed their types.
 
     pandas notes its own types there and would cast the columns back to them.
     """

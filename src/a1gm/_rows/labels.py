@@ -101,16 +101,16 @@ def check_there(
     names: Iterable[Any],
     known: Sequence[Any],
     error: type[A1gmError] = ParameterError,
-    asked: Text = "",
+    why: Text = "",
 ) -> None:
-    """Raise for columns that a frame or a file lacks; ``asked`` is who needs them."""
+    """Raise for columns that a frame or a file lacks; ``why`` they are needed."""
     there = set(known)
     for name in names:
         if name not in there:
             columns = listed([repr(one) for one in known[:10]], 10, len(known))
             raise error(
                 f"{what} has no column {name!r}",
-                asked,
+                why,
                 f". Its columns are: {columns}.{did_you_mean(name, known)}",
             )
 

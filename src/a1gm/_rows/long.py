@@ -56,7 +56,7 @@ class Key:
 
     @property
     def labels(self) -> Any:
-        """The distinct keys as labels: an Index, or an array of Python's own types."""
+        """The distinct keys as labels: an Index, or an array of Python objects."""
         return labels_of(self.values)
 
 
@@ -158,7 +158,7 @@ def _coded_by_arrow(series: Any) -> tuple[AnyArray, Any]:
 
 
 def labels_of(values: Any) -> Any:
-    """Distinct keys as labels: an Index, or an array of Python's own types."""
+    """Distinct keys as labels: an Index, or an array of Python objects."""
     if isinstance(values, np.ndarray) or hasattr(values, "get_indexer"):  # pandas
         return values
     names = values.to_pylist() if hasattr(values, "to_pylist") else values.to_list()
@@ -270,10 +270,10 @@ class LongTable:
     def _refuse_duplicates(self) -> None:
         pairs: Ints = self.row.codes * np.int64(len(self.column.values))
         pairs += self.column.codes
-        _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
-        again = np.flatnonzero(first[place] != np.arange(len(pairs)))
+        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        again = np.flatnonzero(first[inverse] != np.arange(len(pairs)))
         at = int(again[0])
-        two = " and ".join(map(self.row_name, (int(first[place[at]]), at)))
+        two = " and ".join(map(self.row_name, (int(first[inverse[at]]), at)))
         raise LabelError(
             f"The pair ({self.pair(at)}) occurs twice, in {two} "
             f"({counted(len(again), 'such row')} in all). A cell has one value: pass ",
@@ -312,8 +312,8 @@ def _open_long(
     if isinstance(given, PlacedFrame):
         given, place_of = given
     if type(given).__name__ == "Series" and hasattr(given, "index"):
-        given, own = _frame_of_series(given)
-        keys, value = keys or own[:2], own[2] if value is None else value
+        given, defaults = _frame_of_series(given)
+        keys, value = keys or defaults[:2], defaults[2] if value is None else value
     if keys is None or value is None:
         raise ParameterError(
             "Name the columns with the two keys and the value: "
@@ -365,7 +365,7 @@ def _frame_of_series(series: Any) -> tuple[Any, tuple[Any, Any, Any]]:
         )
     given = (*series.index.names, series.name)
     pairs = zip(given, NAMES, strict=True)
-    row, column, value = (own if n is None else n for n, own in pairs)
+    row, column, value = (default if n is None else n for n, default in pairs)
     frame = series.rename(value).rename_axis([row, column]).reset_index()
     return frame, (row, column, value)
 
@@ -543,8 +543,8 @@ def _sparse(
         Key(position[chosen].astype(np.int32), side.names(k))
         for position, side in zip(positions, sides, strict=True)
     )
-    own = replace(table, row=row, column=column, positions=chosen)
+    group = replace(table, row=row, column=column, positions=chosen)
     try:
-        return replace(own, values=table.values[chosen]).rows(duplicates)
+        return replace(group, values=table.values[chosen]).rows(duplicates)
     except A1gmError as error:
         return error

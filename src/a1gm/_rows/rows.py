@@ -382,7 +382,7 @@ def _float_of(value: Any, at: tuple[int, ...], name: str, col_names: Any) -> flo
     if not isinstance(value, str | bytes | complex | np.timedelta64 | np.datetime64):
         try:
             return float(value)
-        except OverflowError:  # an integer above 1.8e308: refused with its place
+        except OverflowError:  # an integer above 1.8e308: refused with its cell
             return np.inf if value > 0 else -np.inf
         except (TypeError, ValueError) as error:
             why = f" ({error})"

@@ -136,8 +136,8 @@ def read_sparse(X: Any, absent: Absent | None, name: str) -> SparseRows:
     """Read a sparse array or matrix; the input is never modified."""
     if absent not in ("missing", "zero"):
         raise ParameterError(
-            f"{name} is sparse: say what its absent cells are, with absent='missing' "
-            f"or absent='zero' (got absent={absent!r})."
+            f"{name} is sparse. Pass absent='missing' or absent='zero' for its absent "
+            f"cells (got absent={absent!r})."
         )
     if X.ndim != 2 or 0 in X.shape:
         raise DataError(
