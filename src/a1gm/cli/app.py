@@ -24,7 +24,7 @@ from a1gm.exceptions import (
     ParameterError,
 )
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_KEYWORD, _KINDS = inspect.Parameter.KEYWORD_ONLY, get_type_hints(Options)
 app = typer.Typer(
     name="a1gm",
     # Plain help: drawing it with rich would double the time it takes to answer.
@@ -113,10 +113,10 @@ def _register(
 def _parameter(option: Field[Any]) -> inspect.Parameter:
     """Describe a shared option to typer."""
     names = [f"--{option.name.replace('_', '-')}", *["-q"] * (option.name == "quiet")]
-    kind = get_type_hints(Options)[option.name]
     how: Any = typer.Option(*names, **option.metadata)
+    kind: Any = Annotated[_KINDS[option.name], how]
     return inspect.Parameter(
-        option.name, _KEYWORD, default=option.default, annotation=Annotated[kind, how]
+        option.name, _KEYWORD, default=option.default, annotation=kind
     )
 
 
