@@ -222,15 +222,6 @@ def test_tables_without_keys_are_found_by_place():
     assert groups[:1] == [groups[-1]]
 
 
-def test_a_table_that_is_changed_later_does_not_change_its_fit():
-    stack = stack_of()
-    many = a1gm.fit_many(stack)
-    expected = [a1gm.fit(X).row_factor for X in stack]
-    stack[:] = 1.0
-    for k, factor in enumerate(expected):
-        np.testing.assert_array_equal(many[k].row_factor, factor)
-
-
 # ---------------------------------------------------------------------------- groups
 @pytest.mark.parametrize("make", [lambda f: f, pl.from_pandas, pa.Table.from_pandas])
 def test_groups_of_a_long_frame(make):

@@ -58,17 +58,6 @@ def test_pieces_from_several_threads_are_all_counted(keep_rows: bool) -> None:
     assert len(table.pieces) == len(pieces)
 
 
-def test_rows_of_one_pattern() -> None:
-    table, piece = PatternTable(keep_rows=False), np.ones((1000, 4))
-    on_threads(lambda k: [table.update(piece) for _ in range(50)])
-    sums = table.solve(on_undetermined="raise").pattern
-    assert table.n_rows == sums.n_rows == N_THREADS * 50 * 1000
-    (row,) = table.solve().transform(np.ones((1, 4)))
-    assert row == pytest.approx(4.0)
-    assert table._sums is not None
-    assert table._sums.patterns().sums.sum() == 4.0 * table.n_rows
-
-
 def test_a_piece_that_all_threads_bring_counts_once() -> None:
     pieces, table = make_pieces(20), PatternTable()
     on_threads(lambda _: [table.update(p, key=k) for k, p in enumerate(pieces)])
