@@ -203,12 +203,6 @@ def test_totals_and_indices_are_frames_on_request():
     assert polars.columns == ["column", "value", "se"]
 
 
-def test_robust_errors_need_the_cells(tmp_path):
-    a1gm.fit(counts()).save(tmp_path / "model")
-    with pytest.raises(ParameterError, match="did not keep its cells"):
-        a1gm.load(tmp_path / "model").uncertainty(1.0, robust=True)
-
-
 # ----------------------------------------------------------------------- residuals
 @pytest.mark.parametrize("kind", ["pearson", "deviance", "response"])
 def test_residuals_sum_to_the_statistics(kind):

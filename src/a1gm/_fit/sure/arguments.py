@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,16 +42,13 @@ def is_share(value: Any) -> bool:
 
 def generator_of(random_state: Any) -> np.random.Generator:
     """Generator of a ``random_state`` argument."""
-    if not (
-        random_state is None
-        or isinstance(random_state, np.random.Generator)
-        or (isinstance(random_state, Integral) and int(random_state) >= 0)
-    ):
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
         raise ParameterError(
             "random_state must be None, an integer of at least 0 or a NumPy Generator, "
             f"got {random_state!r}."
-        )
-    return np.random.default_rng(random_state)  # type: ignore[arg-type]
+        ) from error
 
 
 def check_totals(by: Any, cells: Any, n: Any = 1) -> None:
