@@ -212,10 +212,9 @@ class RankOneFit(Solution):
     @cached_property
     def pattern(self) -> MissingPattern:
         """The shape of the holes."""
-        n_rows, _ = self._rows.pattern_counts(slice(0, self._patterns.n_patterns))
         pattern = MissingPattern.__new__(MissingPattern)
         pattern._set(
-            self._patterns, n_rows, lambda: (self.n_blocks, self.n_undetermined)
+            self._patterns, self._rows, lambda: (self.n_blocks, self.n_undetermined)
         )
         return pattern
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from a1gm._observe.observe import observe
 from a1gm._observe.patterns import Patterns
 from a1gm._rows.read import AnyRows, read_input
 from a1gm._solve.dispatch import solve_patterns
+
+FindBlocks: TypeAlias = Callable[[], tuple[int, int]]
 
 
 class MissingPattern:
@@ -41,43 +43,35 @@ class MissingPattern:
     def __init__(self, X: Any, *, absent: Absent | None = None) -> None:
         source = read_input(X, absent=absent)
         seen = observe(source, negatives="allow")
-        rows_per_pattern, _ = FitRows(seen, seen.sum_of_row).pattern_counts(
-            slice(0, seen.n_patterns)
-        )
-        self._set(seen, rows_per_pattern, lambda: _blocks_of(source))
+        rows = FitRows(seen, seen.sum_of_row)
+        self._set(seen, rows, lambda: _blocks_of(source))
 
-    def _set(
-        self,
-        patterns: Patterns,
-        rows_per_pattern: Ints,
-        find_blocks: Callable[[], tuple[int, int]],
-    ) -> None:
+    def _set(self, patterns: Patterns, rows: FitRows, find_blocks: FindBlocks) -> None:
         """Describe the holes of a table that was observed.
 
         ``find_blocks`` gives the number of blocks, and of cells not determined.
         """
-        self.n_cols, self._rows_per_pattern = patterns.n_cols, rows_per_pattern
+        self.n_cols, self._find_blocks = patterns.n_cols, find_blocks
+        every = slice(0, patterns.n_patterns)
+        self._rows_per_pattern, _ = rows.pattern_counts(every)
         # Without the sums, which a pattern does not need.
         self._observed = Patterns(
             patterns.n_cols, patterns.keys, ptr=patterns.ptr, cols=patterns.cols
         )
-        self._find_blocks = find_blocks
 
     @cached_property
-    def _listed(self) -> tuple[Ints, SmallInts]:
-        """Observed columns, pattern by pattern, and where those of each begin."""
-        found = [self._observed.places(some) for some in self._observed.stretches()]
-        counts = [
-            np.bincount(i, minlength=some.stop - some.start)
-            for (i, _), some in zip(found, self._observed.stretches(), strict=True)
-        ]
-        ptr = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
-        return ptr, np.concatenate([j.astype(np.int32) for _, j in found])
+    def _cells(self) -> Any:
+        """Observed columns of each pattern, as a sparse array of ones."""
+        from scipy.sparse import csr_array, vstack
+
+        found = [P for _, P in self._observed.matrices()]
+        return csr_array(vstack([csr_array(P).astype(bool) for P in found]))
 
     @property
     def _degrees(self) -> Ints:
         """Observed columns of each pattern."""
-        return np.diff(self._listed[0])
+        degrees: Ints = np.diff(self._cells.indptr)
+        return degrees
 
     # ------------------------------------------------------------------ counting
     @property
@@ -88,9 +82,8 @@ class MissingPattern:
     @cached_property
     def missing_per_col(self) -> Ints:
         """Missing cells in each column."""
-        rows = np.repeat(self._rows_per_pattern, self._degrees)
-        observed = np.bincount(self._listed[1], rows, minlength=self.n_cols)
-        return self.n_rows - observed.astype(np.int64)
+        observed: Ints = self._rows_per_pattern @ self._cells
+        return self.n_rows - observed
 
     @cached_property
     def n_missing(self) -> int:
@@ -110,16 +103,12 @@ class MissingPattern:
     @cached_property
     def n_row_patterns(self) -> int:
         """Distinct patterns of the rows."""
-        return len(_distinct(*self._listed))
+        return len(_distinct(self._cells))
 
     @cached_property
     def n_col_patterns(self) -> int:
         """Distinct patterns of the columns."""
-        ptr, cols = self._listed
-        order = np.argsort(cols, kind="stable")
-        patterns = np.repeat(np.arange(len(ptr) - 1, dtype=np.int32), self._degrees)
-        counts = np.bincount(cols, minlength=self.n_cols)
-        return len(_distinct(np.concatenate(([0], np.cumsum(counts))), patterns[order]))
+        return len(_distinct(self._cells.T.tocsr()))
 
     # --------------------------------------------------------------------- shape
     @property
@@ -143,7 +132,7 @@ class MissingPattern:
     def is_nested(self) -> bool:
         """Whether the row patterns contain one another: a staircase."""
         # Nested rows observe the first so many columns, fullest columns first.
-        ptr, cols = self._listed
+        ptr, cols = self._cells.indptr, self._cells.indices
         rank = np.empty(self.n_cols, np.int64)
         fullest = np.argsort(-np.bincount(cols, minlength=self.n_cols), kind="stable")
         rank[fullest] = np.arange(self.n_cols)
@@ -156,7 +145,7 @@ class MissingPattern:
     @cached_property
     def _reduced(self) -> tuple[int, int, int]:
         """Rows and columns of the core, and single cells, after peeling the pattern."""
-        found = _distinct(*self._listed)
+        found = _distinct(self._cells)
         ptr = np.cumsum([0, *map(len, found)])
         cols = np.concatenate([np.zeros(0, np.int32), *found])
         made = kernel.reduce_pairs(ptr, cols, np.ones(len(cols)), None, self.n_cols)
@@ -178,7 +167,7 @@ class MissingPattern:
     # -------------------------------------------------------------- what is known
     @cached_property
     def _blocks(self) -> tuple[int, int]:
-        if not len(self._listed[1]):
+        if not self._cells.nnz:
             return 0, self.n_missing
         return self._find_blocks()
 
@@ -210,7 +199,7 @@ class MissingPattern:
         """Pickle the pattern without the data, but with the number of blocks."""
         blocks = self._blocks
         kept = {k: v for k, v in self.__dict__.items() if k != "_find_blocks"}
-        kept.pop("_listed", None)
+        kept.pop("_cells", None)
         return {**kept, "_blocks": blocks}
 
     def __repr__(self) -> str:
@@ -224,10 +213,10 @@ class MissingPattern:
         )
 
 
-def _distinct(ptr: Ints, members: SmallInts) -> list[SmallInts]:
-    """Different lists of members."""
-    found = {members[a:b].tobytes(): members[a:b] for a, b in pairwise(ptr.tolist())}
-    return list(found.values())
+def _distinct(cells: Any) -> list[SmallInts]:
+    """Different lists of columns of a sparse array."""
+    ends, cols = pairwise(cells.indptr.tolist()), cells.indices.astype(np.int32)
+    return list({cols[a:b].tobytes(): cols[a:b] for a, b in ends}.values())
 
 
 def _blocks_of(source: AnyRows) -> tuple[int, int]:

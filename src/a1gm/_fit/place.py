@@ -116,6 +116,11 @@ class Columns:
         """How to treat cells below 0; rows have no such option, the fit had."""
         return "allow" if self.takes_negatives else None
 
+    @cached_property
+    def are_single(self) -> bool:
+        """Whether all columns have data and share a scale: every hole has a value."""
+        return self.graph.is_single
+
     def in_order(self, order: Ints | None) -> Columns:
         """The same columns in another order."""
         if order is None:
@@ -192,7 +197,7 @@ class Placed(Fills):
                 f"theirs in memory, with fit.impute(rows, {name}=...)."
             )
         self.columns, self.rows, self.otherwise = columns, rows, otherwise
-        self.is_plain = rows.weights is None and columns.graph.is_single
+        self.is_plain = rows.weights is None and columns.are_single
 
     @cached_property
     def _groups(self) -> Groups:
@@ -203,16 +208,15 @@ class Placed(Fills):
     def factors(self) -> Floats:
         """Factor of each row; NaN where it has none, or several."""
         h, negatives = self.columns.factor, self.columns.takes_negatives
-        found = []
-        for _, parts, threads in kernel_pieces(self.columns, self.rows):
-            factors = kernel.row_factors(parts, h, negatives, threads)
-            if factors is None:
-                break
-            found.append(factors + 0.0 if negatives else factors)  # no -0.0
-        else:
-            if found:
-                return found[0] if len(found) == 1 else np.concatenate(found)
-        return self._groups.factors
+        found = by_kernel(
+            self.columns,
+            self.rows,
+            lambda _, parts, threads: kernel.row_factors(parts, h, negatives, threads),
+        )
+        if found is None:
+            return self._groups.factors
+        factors = found[0] if len(found) == 1 else np.concatenate(found)
+        return factors + 0.0 if negatives else factors  # no -0.0
 
     @cached_property
     def has_several(self) -> Bools:
@@ -243,40 +247,45 @@ class Placed(Fills):
         h, otherwise = self.columns.factor, self.otherwise
         if otherwise is None:
             otherwise = np.full(len(h), np.nan)
-        n_empty, first_empty, is_written = 0, 0, False
-        for first, parts, threads in kernel_pieces(self.columns, self.rows):
+
+        def fill(first: int, parts: Any, threads: int) -> Any:
             rows = slice(first, first + len(parts[0][0]))
             some = [target if target is None else target[rows] for target in targets]
-            found = kernel.fill_rows(
-                parts, h, otherwise, some, self.columns.takes_negatives, threads
-            )
-            is_written = found is not None
-            if found is None:
-                break
-            if found[0] and not n_empty:
-                first_empty = first + found[1]
-            n_empty += found[0]
-        if not is_written:
+            signs = self.columns.takes_negatives
+            empty = kernel.fill_rows(parts, h, otherwise, some, signs, threads)
+            return empty and (empty[0], first + empty[1])
+
+        found = by_kernel(self.columns, self.rows, fill)
+        if found is None:
             self.check()
             return super().write(targets)
+        empty = [(n, row) for n, row in found if n]
         without = np.flatnonzero(np.isnan(otherwise))
-        if not n_empty or not len(without):
+        if not empty or not len(without):
             return Left(0, None)
-        return Left(n_empty * len(without), (first_empty, int(without[0])))
+        n_empty = sum(n for n, _ in empty)
+        return Left(n_empty * len(without), (empty[0][1], int(without[0])))
 
 
-def kernel_pieces(columns: Columns, rows: Any) -> Iterator[tuple[int, Any, int]]:
-    """Yield first row, parts and threads of pieces that the kernel can place.
+def by_kernel(
+    columns: Columns, rows: Any, call: Callable[[int, Any, int], Any]
+) -> list[Any] | None:
+    """Call the kernel with first row, parts and threads of each piece of rows.
 
-    Nothing for rows that it cannot: sparse, in files, with weights, or of several
-    components.
+    None where it declines a piece, and for rows that it does not place: sparse, in
+    files, with weights, or of several components.
     """
     is_dense = isinstance(rows, Rows) and rows.weights is None
-    if not (is_dense and columns.graph.is_single):
-        return
+    if not (is_dense and columns.are_single):
+        return None
     say_if_slow()
+    found = []
     for first, piece in rows.pieces():
-        yield first, piece.parts, threads_for(piece.n_rows * piece.n_cols, None)
+        threads = threads_for(piece.n_rows * piece.n_cols, None)
+        found.append(call(first, piece.parts, threads))
+        if found[-1] is None:
+            return None
+    return found
 
 
 # ------------------------------------------------------- several components or weights

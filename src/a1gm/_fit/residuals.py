@@ -11,7 +11,7 @@ import numpy as np
 from a1gm._base.float_range import check_cells
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.frames import table_frame
-from a1gm._fit.place import Columns, Groups, kernel_pieces, observed_cells
+from a1gm._fit.place import Columns, Groups, by_kernel, observed_cells
 from a1gm._kernel import kernel
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
@@ -87,9 +87,16 @@ def fitted_cells(columns: Columns, source: Any) -> Iterator[Cells]:
 
     Absent cells of a sparse table that count as zeros are not yielded.
     """
+    w: Any = None
+    is_in_memory = hasattr(source, "weights")
+    if columns.are_single and is_in_memory and source.weights is None:
+        w = columns.place(source).factors
     for i, j, x, v in observed_cells(source, columns.negatives):
-        groups = Groups(columns, source, [(i, j, x, v)])
-        fitted = groups.values(i, j, v if columns.exposed else None)
+        if w is not None:
+            fitted = w[i] * columns.factor[j]
+        else:
+            groups = Groups(columns, source, [(i, j, x, v)])
+            fitted = groups.values(i, j, v if columns.exposed else None)
         check_cells(fitted)
         ones = np.ones(len(i))
         weight, exposure = ones if v is None else v, ones
@@ -117,17 +124,16 @@ def kernel_sums(
 
     None for rows that the kernel does not place.
     """
-    total, factors, is_placed = 0.0, 0.0, False
-    for _, parts, threads in kernel_pieces(columns, source):
+
+    def sums(_: int, parts: Any, threads: int) -> Any:
         if of == "divergence":
-            found = kernel.divergence(parts, columns.factor, threads)
-        else:
-            signs = columns.takes_negatives
-            found = kernel.pearson(parts, columns.factor, signs, threads)
-        if found is None:
-            return None
-        total, factors, is_placed = total + found[0], factors + found[1], True
-    return (total, factors) if is_placed else None
+            return kernel.divergence(parts, columns.factor, threads)
+        return kernel.pearson(parts, columns.factor, columns.takes_negatives, threads)
+
+    found = by_kernel(columns, source, sums)
+    if found is None:
+        return None
+    return sum(total for total, _ in found), sum(factors for _, factors in found)
 
 
 def divergence_of_rows(columns: Columns, source: AnyRows) -> float:
