@@ -373,7 +373,8 @@ def _with_numbers(frame: Any, names: tuple[Any, ...], name: str) -> Any:
     frame = frame.select(nw.col(list(names)))
     fresh = []
     for column, dtype in frame.schema.items():
-        if (dtype.is_float() or dtype.is_integer()) and "128" not in str(dtype):
+        is_odd = str(dtype) in ("Float16", "Int128", "UInt128")
+        if (dtype.is_float() or dtype.is_integer()) and not is_odd:
             continue
         series = frame.get_column(column)
         if dtype == nw.Object:
