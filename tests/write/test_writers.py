@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import feather
 
 import a1gm
 from a1gm._rows.files.source import Dialect
@@ -29,7 +30,7 @@ from a1gm.exceptions import (
 def write(path, table, dialect=None):
     like = None if dialect is None else SimpleNamespace(dialect=dialect)
     with open_writer(path, table.schema, like=like) as writer:
-        for batch in table.to_batches(max_chunksize=2):
+        for batch in table.to_batches(max_chunksize=max(2, len(table) // 2)):
             writer.write(batch)
 
 
@@ -57,21 +58,22 @@ def test_text(tmp_path):
     )
 
 
-def test_text_in_another_dialect(tmp_path):
-    table = pa.table({"größe": [1.5, 2.0], "b;c": ["x", "y;z"]})
-    path = tmp_path / "a.csv"
-    write(path, table, dialect=Dialect(";", ",", "latin-1", "\r\n"))
-    assert path.read_bytes().decode("latin-1") == (
-        'größe;"b;c"\r\n1,5;x\r\n2;"y;z"\r\n'
-    )
-
-
-def test_marks_are_written_once(tmp_path):
-    table = pa.table({"a": ["é"] * 3})
-    write(tmp_path / "a.csv", table, dialect=Dialect(bom=True))
-    assert (tmp_path / "a.csv").read_bytes() == "\ufeffa\né\né\né\n".encode()
-    write(tmp_path / "b.csv", table, dialect=Dialect(encoding="utf-16"))
-    assert (tmp_path / "b.csv").read_text(encoding="utf-16") == "a\né\né\né\n"
+@pytest.mark.parametrize(
+    ("columns", "dialect", "expected"),
+    [
+        (
+            {"größe": [1.5, 2.0], "b;c": ["x", "y;z"]},
+            Dialect(";", ",", "latin-1", "\r\n"),
+            'größe;"b;c"\r\n1,5;x\r\n2;"y;z"\r\n'.encode("latin-1"),
+        ),
+        # Marks are written once.
+        ({"a": ["é"] * 3}, Dialect(bom=True), "\ufeffa\né\né\né\n".encode()),
+        ({"a": ["é"] * 3}, Dialect(encoding="utf-16"), "a\né\né\né\n".encode("utf-16")),
+    ],
+)
+def test_text_in_another_dialect(tmp_path, columns, dialect, expected):
+    write(tmp_path / "a.csv", pa.table(columns), dialect=dialect)
+    assert (tmp_path / "a.csv").read_bytes() == expected
 
 
 def test_a_letter_outside_the_encoding(tmp_path):
@@ -87,24 +89,22 @@ def test_gzip_and_tabs(tmp_path):
         assert file.read() == "a\tb\n1\tx\n2\ty\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "read"), [("a.parquet", pq.read_table), ("a.feather", feather.read_table)]
+)
+def test_typed_files_read_back(tmp_path, name, read):
+    write(tmp_path / name, MIXED)
+    assert read(tmp_path / name).to_pylist() == MIXED.to_pylist()
+
+
 def test_parquet_has_page_checksums(tmp_path):
     path = tmp_path / "a.parquet"
-    write(path, MIXED)
-    assert pq.read_table(path).equals(MIXED)
-    numbers = pa.table({"x": np.random.default_rng(0).random(5000)})
-    with open_writer(path, numbers.schema, overwrite=True) as writer:
-        writer.write(numbers.to_batches()[0])
+    write(path, pa.table({"x": np.random.default_rng(0).random(5000)}))
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 0xFF
     path.write_bytes(damaged)
     with pytest.raises((OSError, pa.ArrowException)):
         pq.ParquetFile(path, page_checksum_verification=True).read()
-
-
-def test_feather(tmp_path):
-    write(tmp_path / "a.feather", MIXED)
-    with pa.ipc.open_file(tmp_path / "a.feather") as reader:
-        assert reader.read_all().to_pylist() == MIXED.to_pylist()
 
 
 def test_nested_columns_do_not_fit_in_text(tmp_path):
@@ -178,9 +178,7 @@ def test_times_have_no_more_digits_than_they_need(tmp_path, times, expected):
         None if time is None else dt.datetime.fromisoformat(time) for time in times
     ]
     cells = pa.array(values, pa.timestamp("us"))
-    table = pa.table({"when": cells, "x": [1.0] * len(times)}).combine_chunks()
-    with open_writer(tmp_path / "a.csv", table.schema) as writer:
-        writer.write(table.to_batches()[0])
+    write(tmp_path / "a.csv", pa.table({"when": cells, "x": [1.0] * len(times)}))
     lines = (tmp_path / "a.csv").read_text().splitlines()[1:]
     found = [line.split(",")[0] for line in lines]
     assert found[0] == expected[0]

@@ -373,6 +373,7 @@ class Source:
     """
 
     row_noun = "row"
+    is_text = True  # whether the cells are text
     kinds: dict[str, Kind] | None = None
     index: tuple[str, ...] = ()
     n_rows: int | None = None
@@ -384,11 +385,6 @@ class Source:
 
     def __init__(self, file: InputFile, options: TableOptions) -> None:
         self.file, self.options = file, options
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the cells are text."""
-        return self.kinds is None
 
     def batches(
         self, columns: Sequence[str] | None = None

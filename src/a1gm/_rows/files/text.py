@@ -54,6 +54,9 @@ class TextSource(Source):
         import pyarrow as pa
 
         super().__init__(file, options)
+        codec = options.encoding.lower().replace("_", "-")
+        is_utf8 = codec in ("utf-8", "utf8", "utf-8-sig")
+        self.codec = "utf-8-sig" if is_utf8 else codec  # skips a mark at the start
         is_tabbed = file.suffix in TAB_SUFFIXES
         self.delimiter = options.delimiter or ("\t" if is_tabbed else ",")
         self.names = []
@@ -74,12 +77,6 @@ class TextSource(Source):
         if not file.has_more and not lines.read(1):
             raise self.no_rows()
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
-
-    @property
-    def codec(self) -> str:
-        """The codec that reads the file; a UTF-8 mark at its start is skipped."""
-        codec = self.options.encoding.lower().replace("_", "-")
-        return "utf-8-sig" if codec in ("utf-8", "utf8", "utf-8-sig") else codec
 
     def records(self, errors: str = "replace") -> Iterator[tuple[int, list[str]]]:
         """Yield (line, record) of all that are not blank, and ``faults.END`` last."""

@@ -33,6 +33,8 @@ class TypedSource(Source):
     Page checksums of Parquet are verified where the file has them.
     """
 
+    is_text = False
+
     def __init__(self, file: InputFile, options: TableOptions) -> None:
         super().__init__(file, options)
         with self._opened() as reader:
