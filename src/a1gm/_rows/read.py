@@ -40,10 +40,6 @@ def read_input(
     if is_sparse(X):
         return read_sparse(X, absent, name)
     if absent is not None:
-        if absent not in ("missing", "zero"):
-            raise ParameterError(
-                f"absent must be one of ('missing', 'zero'), got {absent!r}."
-            )
         raise ParameterError(
             f"absent={absent!r} is for SciPy sparse tables; {name} is dense. "
             "Leave it out."
