@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
@@ -286,6 +286,25 @@ def by_kernel(
         if found[-1] is None:
             return None
     return found
+
+
+def kernel_sums(
+    columns: Columns, source: AnyRows, of: Literal["divergence", "pearson"]
+) -> tuple[float, float] | None:
+    """Sum over the cells, and of the row factors, in one pass of the kernel.
+
+    None for rows that the kernel does not place.
+    """
+
+    def sums(_: int, parts: Any, threads: int) -> Any:
+        if of == "divergence":
+            return kernel.divergence(parts, columns.factor, threads)
+        return kernel.pearson(parts, columns.factor, columns.takes_negatives, threads)
+
+    found = by_kernel(columns, source, sums)
+    if found is None:
+        return None
+    return sum(total for total, _ in found), sum(factors for _, factors in found)
 
 
 # ------------------------------------------------------- several components or weights

@@ -11,8 +11,7 @@ import numpy as np
 from a1gm._base.float_range import check_cells
 from a1gm._base.types import Floats, Ints
 from a1gm._fit.frames import table_frame
-from a1gm._fit.place import Columns, Groups, by_kernel, observed_cells
-from a1gm._kernel import kernel
+from a1gm._fit.place import Columns, Groups, kernel_sums, observed_cells
 from a1gm._rows.read import AnyRows
 from a1gm._rows.sparse import SparseRows
 from a1gm.exceptions import NotRepresentableError, ParameterError
@@ -115,25 +114,6 @@ def absent_zeros(source: AnyRows, cells: Cells) -> float:
         return 0.0
     own = cells.fitted > 0.0
     return float(cells.x[own].sum() - cells.fitted[own].sum())
-
-
-def kernel_sums(
-    columns: Columns, source: AnyRows, of: Literal["divergence", "pearson"]
-) -> tuple[float, float] | None:
-    """Sum over the cells, and of the row factors, in one pass of the kernel.
-
-    None for rows that the kernel does not place.
-    """
-
-    def sums(_: int, parts: Any, threads: int) -> Any:
-        if of == "divergence":
-            return kernel.divergence(parts, columns.factor, threads)
-        return kernel.pearson(parts, columns.factor, columns.takes_negatives, threads)
-
-    found = by_kernel(columns, source, sums)
-    if found is None:
-        return None
-    return sum(total for total, _ in found), sum(factors for _, factors in found)
 
 
 def divergence_of_rows(columns: Columns, source: AnyRows) -> float:

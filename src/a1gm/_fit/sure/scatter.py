@@ -16,11 +16,11 @@ from typing import Any, Literal
 import numpy as np
 
 from a1gm._base.types import Floats
+from a1gm._fit.place import kernel_sums
 from a1gm._fit.residuals import (
     UNDERFLOW,
     absent_zeros,
     fitted_cells,
-    kernel_sums,
 )
 from a1gm._fit.sure.information import Information
 from a1gm._observe.patterns import weighted_counts
