@@ -10,6 +10,7 @@ namespace a1gm {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr uint64_t kHalf = 1 << 8, kDigits = ~uint64_t{2 * kHalf - 1};  // 44 bits
 constexpr uint64_t kLifted = uint64_t{1} << 63;
 constexpr double kProportional = 0x1p-50;
 const double kLift = std::ldexp(1.0, 1020);
@@ -33,13 +34,14 @@ void weigh_cell(double x, double v, int exponent, bool is_exposure, double& y,
 }
 
 // The bits of a ratio; one below the smallest float64 with all digits is lifted.
-uint64_t key_of(double v, double largest) {
+uint64_t key_of(double v, double largest, bool exact) {
   double ratio = v / largest;
   const bool is_lifted = ratio < std::numeric_limits<double>::min();
   if (is_lifted) ratio = v * kLift / largest;
   uint64_t bits;
   std::memcpy(&bits, &ratio, sizeof bits);
-  return is_lifted ? bits | kLifted : bits;
+  const uint64_t digits = exact ? bits | 1 : (bits + kHalf) & kDigits;
+  return is_lifted ? digits | kLifted : digits;
 }
 
 // How many observed cells have weights v that are not `largest` / `most` times the others.
@@ -119,11 +121,12 @@ bool are_proportional(const double* y, const double* v, int64_t n, const double*
   return count_off(y, v, n, weights, most, largest) == 0;
 }
 
-double shape_of(const double* y, const double* v, int64_t n, uint64_t* key) {
+double shape_of(const double* y, const double* v, int64_t n, bool exact, uint64_t* key) {
   double largest = 0.0;
   for (int64_t k = 0; k < n; ++k)
     if (y[k] == y[k]) largest = std::max(largest, v[k]);
-  for (int64_t k = 0; k < n; ++k) key[k] = y[k] == y[k] ? key_of(v[k], largest) : 0;
+  for (int64_t k = 0; k < n; ++k)
+    key[k] = y[k] == y[k] ? key_of(v[k], largest, exact) : 0;
   return largest;
 }
 

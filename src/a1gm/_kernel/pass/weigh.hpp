@@ -35,7 +35,8 @@ bool are_proportional(const double* y, const double* v, int64_t n, const double*
 constexpr double kNearEnough = 0x1p400;  // weights within it, and its inverse, are far
 
 // The weights v of the observed cells of a row (where y is not NaN), each over the
-// largest of them, which is returned. Rows of equal keys are proportional.
-double shape_of(const double* y, const double* v, int64_t n, uint64_t* key);
+// largest of them, which is returned. Proportional rows have equal keys, mostly: 44 bits
+// count, and all of them where it must be exact.
+double shape_of(const double* y, const double* v, int64_t n, bool exact, uint64_t* key);
 
 }  // namespace a1gm

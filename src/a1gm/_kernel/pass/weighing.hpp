@@ -48,14 +48,20 @@ class Weighing {
     uint64_t holes = 0;
     for (int64_t w = 0; w < words_; ++w) holes = (holes + key[w]) * kKeyMix;
     int32_t& id = by_holes_[holes >> kHolesShift];
-    if (id >= 0 && range.least * kNearEnough > 1.0 && range.most < kNearEnough) {
-      const int64_t at = largest_at_[id];
-      largest = cells[at] == cells[at] ? own[at] : 0.0;
-      if (are_proportional(cells, own, m_, &pattern_weights[id * m_], at)) return id;
+    const bool is_near = range.least * kNearEnough > 1.0 && range.most < kNearEnough;
+    const auto is_like = [&](int32_t k) {
+      return are_proportional(cells, own, m_, &pattern_weights[k * m_], largest_at_[k]);
+    };
+    if (is_near && id >= 0 && is_like(id)) {
+      largest = own[largest_at_[id]];
+      return id;
     }
-    largest = shape_of(cells, own, m_, shape_.data());
-    id = number_of(shape_.data());
-    if (id < static_cast<int32_t>(largest_at_.size())) return id;
+    for (bool exact = !is_near;; exact = true) {
+      largest = shape_of(cells, own, m_, exact, shape_.data());
+      id = number_of(shape_.data());
+      if (id == static_cast<int32_t>(largest_at_.size())) break;
+      if (exact || is_like(id)) return id;
+    }
     for (int64_t j = 0; j < m_; ++j)
       pattern_weights.push_back(shape_[j] != 0 ? own[j] : 0.0);
     const auto weights = pattern_weights.end() - m_;
