@@ -102,7 +102,7 @@ def test_sparse_tables_are_told_what_is_absent():
     many = a1gm.fit_many(tables, absent="missing")
     for key, fit in many.items():
         same(fit, stack[key])
-    with pytest.warns(SkippedWarning, match="say what its absent cells are"):
+    with pytest.warns(SkippedWarning, match="is sparse. Pass absent="):
         assert len(a1gm.fit_many(tables)) == 0
 
 

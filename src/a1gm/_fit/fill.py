@@ -310,7 +310,7 @@ def check_rounding(how: Any) -> None:
 
 
 def rounded(values: Floats, is_whole: Bools | bool, how: Rounding) -> Floats:
-    """Round values; ``is_whole`` tells which are of columns of whole numbers."""
+    """Round values; ``is_whole``: which are in columns of whole numbers."""
     if how is None:
         return values
     if how != "auto":
@@ -326,7 +326,7 @@ def rounded_fills(fills: Fills, how: Rounding) -> Fills:
 
 
 def _whole_columns(source: AnyRows) -> Bools:
-    """Columns whose known cells are all whole."""
+    """Columns in which all known cells are whole numbers."""
     whole = np.ones(source.n_cols, bool)
     for _, j, x in cells_of(source):
         whole[j[x != np.floor(x)]] = False

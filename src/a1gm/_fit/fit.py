@@ -115,7 +115,7 @@ class RankOneFit(Solution):
     row_labels, col_labels
         The table's own row and column names, or None.
     tol : float
-        The certificate that was asked for.
+        The certificate to reach.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class RankOneFit(Solution):
 
     @property
     def row_labels(self) -> Any:
-        """The table's own row names, or None; those of files are read when asked."""
+        """The table's own row names, or None; those of files are read on access."""
         return self._table.names_of_rows
 
     # ------------------------------------------------------------- the factors

@@ -67,7 +67,7 @@ class Table:
 
     @property
     def names_of_rows(self) -> Any:
-        """Labels of the rows, or None; those of files are read when asked for."""
+        """Labels of the rows, or None; those of files are read on access."""
         if self.row_labels is None:
             return getattr(self.source, "row_labels", None)
         return self.row_labels
@@ -230,7 +230,7 @@ class FitRows:
     found : ndarray, LazyRows, lazy collection or None
         Row factors; None where the rows are gone.
     is_kept : bool
-        Whether single rows can be asked about.
+        Whether single rows are known.
     """
 
     patterns: Patterns
